@@ -14,8 +14,8 @@ import time
 
 LONGEST = 60.0
 
-# An approval prompt, whether to answer a server's question, a confirmation, and a field of a server's form.
-QUESTION = re.compile(rb"or why not\] |(Answer it|Do you|content|sessions)\? \[y/N\] |^\w+( \[[^\]\n]*\])?> ", re.MULTILINE)
+# An approval prompt, whether to answer a server's question, a confirmation, the keys of `cx top`, and a field of a server's form.
+QUESTION = re.compile(rb"or why not\] |(Answer it|Do you|content|sessions)\? \[y/N\] |q quit|^\w+( \[[^\]\n]*\])?> ", re.MULTILINE)
 
 
 def main(answer, command):

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::document::Node;
+use super::document::{Node, parse_json, parse_toml, parse_yaml};
 use super::entry::ServerEntry;
 use super::environment::Environment;
 use super::error::{Finding, Key};
 use super::file::Provenance;
 use super::formats::{Dialect, server, servers};
+use super::goose;
 
 /// A client whose servers can be imported.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(super) enum Layout {
     JsonWithProjects,
     /// TOML with one list of servers.
     Toml,
+    /// goose's YAML, whose extensions are servers and other things.
+    Yaml,
     /// A directory of JSON files. Each has a list of servers, or is one server.
     Directory,
 }
@@ -108,6 +111,14 @@ impl Client {
             ],
             "mcp",
         ),
+        Self {
+            layout: Layout::Yaml,
+            ..common(
+                "goose",
+                &["$CONFIG/goose/config.yaml", "%APPDATA%/Block/goose/config/config.yaml"],
+                "extensions",
+            )
+        },
         Self { layout: Layout::Directory, ..common("mcp-servers", &["$CONFIG/mcp/servers"], "mcpServers") },
         Self {
             dialect: Dialect::Mcpproxy,
@@ -131,8 +142,26 @@ impl Client {
         self.dialect == Dialect::Mcpproxy
     }
 
-    pub(super) fn is_toml(&self) -> bool {
-        self.layout == Layout::Toml
+    /// Parses one of the client's files.
+    pub(super) fn parse(&self, text: &str) -> Result<Node, Vec<Finding>> {
+        match self.layout {
+            Layout::Toml => parse_toml(text),
+            Layout::Yaml => parse_yaml(text).map(goose::servers),
+            Layout::Json | Layout::JsonWithProjects | Layout::Directory => parse_json(text),
+        }
+    }
+
+    /// The key of the list of servers for all projects.
+    #[cfg(feature = "cli")]
+    pub(super) fn list_key(&self) -> &'static str {
+        self.key
+    }
+
+    /// One entry of that list, with a name that may differ from the file's. Records everything that is
+    /// wrong with it.
+    #[cfg(feature = "cli")]
+    pub(super) fn server(&self, name: &str, node: &Node, findings: &mut Vec<Finding>) -> Option<ServerEntry> {
+        server(self.dialect, &Key::default().child(self.key).child(name), name, node, findings)
     }
 
     /// All possible files of this client, whether they exist or not.

@@ -11,6 +11,7 @@ use super::foreign::{Becomes, ForeignSetting, Program, always, is_off, is_on, li
 use super::limits::LimitRole;
 use super::parsed::Settings;
 use super::reader::At;
+use crate::llm::FilterMode;
 use crate::rate::RateLimit;
 use crate::tools::policy::is_pattern;
 
@@ -58,7 +59,21 @@ pub(super) static FILE: Program = Program {
         setting("executors.python.enabled", Becomes::Nothing(is_on)),
         setting("executors.python.pythonPath", Becomes::Nothing(never)),
         setting("executors.python.version", Becomes::Nothing(never)),
-        setting("sampling", Becomes::Nothing(is_off)),
+        setting("sampling.enabled", LLM_ENABLED),
+        setting("sampling.maxRoundsPerExecution", LLM_ROUNDS),
+        setting("sampling.maxTokensPerExecution", LLM_TOKENS),
+        setting("sampling.timeoutPerCallMs", LLM_CALL_TIMEOUT),
+        setting(
+            "sampling.allowedSystemPrompts",
+            Becomes::Key("llm.allowedSystemPrompts", |at, settings| {
+                settings.llm.set("allowedSystemPrompts", at)
+            }),
+        ),
+        setting("sampling.contentFilteringEnabled", LLM_CONTENT_FILTER),
+        setting(
+            "sampling.allowedModels",
+            Becomes::Key("llm.allowedModels", |at, settings| settings.llm.set("allowedModels", at)),
+        ),
     ],
 };
 
@@ -109,12 +124,12 @@ pub(super) static VARIABLES: Program = Program {
         setting("ENABLE_HEALTH_CHECK", Becomes::Nothing(is_off)),
         setting("HEALTH_CHECK_HOST", Becomes::Nothing(never)),
         setting("HEALTH_CHECK_PORT", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_SAMPLING_ENABLED", Becomes::Nothing(is_off)),
-        setting("CODE_EXECUTOR_MAX_SAMPLING_ROUNDS", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_MAX_SAMPLING_TOKENS", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_SAMPLING_TIMEOUT_MS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_SAMPLING_ENABLED", LLM_ENABLED),
+        setting("CODE_EXECUTOR_MAX_SAMPLING_ROUNDS", LLM_ROUNDS),
+        setting("CODE_EXECUTOR_MAX_SAMPLING_TOKENS", LLM_TOKENS),
+        setting("CODE_EXECUTOR_SAMPLING_TIMEOUT_MS", LLM_CALL_TIMEOUT),
         setting("CODE_EXECUTOR_ALLOWED_SYSTEM_PROMPTS", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_CONTENT_FILTERING_ENABLED", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_CONTENT_FILTERING_ENABLED", LLM_CONTENT_FILTER),
         setting("CODE_EXECUTOR_AI_PROVIDER", Becomes::Nothing(never)),
         setting("CODE_EXECUTOR_AI_BASE_URL", Becomes::Nothing(never)),
         setting("CODE_EXECUTOR_ALLOWED_MODELS", Becomes::Nothing(never)),
@@ -123,6 +138,17 @@ pub(super) static VARIABLES: Program = Program {
 
 const DEFAULT_TIMEOUT: Becomes =
     Becomes::Key("limits.timeoutMs", |at, settings| limit(at, "timeoutMs", LimitRole::Default, settings));
+
+const LLM_ENABLED: Becomes = Becomes::Key("llm.enabled", |at, settings| settings.llm.set("enabled", at));
+
+const LLM_ROUNDS: Becomes = Becomes::Key("llm.rounds", |at, settings| settings.llm.set("rounds", at));
+
+const LLM_TOKENS: Becomes = Becomes::Key("llm.tokens", |at, settings| settings.llm.set("tokens", at));
+
+const LLM_CALL_TIMEOUT: Becomes =
+    Becomes::Key("llm.callTimeoutMs", |at, settings| settings.llm.set("callTimeoutMs", at));
+
+const LLM_CONTENT_FILTER: Becomes = Becomes::Key("llm.contentFilter", content_filter);
 
 const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
     ForeignSetting { name, becomes }
@@ -141,6 +167,12 @@ pub(super) fn is_its_content(root: &Node) -> bool {
 
 fn servers_file(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     settings.servers_file = Some(at.text()?);
+    Ok(())
+}
+
+/// The program's filter only replaces.
+fn content_filter(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    settings.llm.set_content_filter(if at.boolean()? { FilterMode::Redact } else { FilterMode::Off });
     Ok(())
 }
 

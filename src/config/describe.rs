@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::clients::Client;
-use super::document::{Content, Member, Node, parse_json, parse_toml};
+use super::document::{Content, Member, Node, parse_json};
 use super::entry::{ServerEntry, Target};
 use super::environment::Environment;
 use super::error::Finding;
@@ -25,7 +25,7 @@ pub(super) fn describe(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Fin
     let text = file::text(bytes).map_err(|finding| vec![finding])?;
     let mut lines = Vec::new();
     if let Some(client) = Client::of_project_file(path) {
-        let root = if client.is_toml() { parse_toml(text)? } else { parse_json(text)? };
+        let root = client.parse(text)?;
         let (entries, findings) = client.servers(&root, path, path.parent().unwrap_or(path));
         if !findings.is_empty() {
             return Err(findings);

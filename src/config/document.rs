@@ -1,7 +1,8 @@
-//! Parses JSON with comments, and TOML, into a tree of values with their locations.
+//! Parses JSON with comments, TOML and YAML into a tree of values with their locations.
 
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions};
+use yaml_edit::{Scalar, YamlNode};
 
 use super::error::{Finding, FindingKind, Key, Location};
 use crate::text::one_line;
@@ -84,25 +85,44 @@ impl Node {
     }
 }
 
-/// Parses JSON with comments and trailing commas. No other extensions are accepted, because another
-/// program might read them differently. Duplicate keys are refused: the last one would win, while a
+/// Comments and trailing commas, and no other extension of JSON: another program might read it
+/// differently.
+pub(super) const JSON: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// What an object literal of JavaScript may have beyond JSON.
+const LITERAL: ParseOptions = ParseOptions {
+    allow_loose_object_property_names: true,
+    allow_single_quoted_strings: true,
+    allow_extended_string_escapes: true,
+    ..JSON
+};
+
+/// Parses an object literal of JavaScript that has only literals. As [`parse_json`] else.
+pub(super) fn parse_literal(text: &str) -> Result<Node, Vec<Finding>> {
+    parse_with(text, &LITERAL)
+}
+
+/// Parses JSON with what [`JSON`] says. Duplicate keys are refused: the last one would win, while a
 /// reader of the file sees the first one.
 pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
+    parse_with(text, &JSON)
+}
+
+fn parse_with(text: &str, options: &ParseOptions) -> Result<Node, Vec<Finding>> {
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = Lines::new(text);
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
     let syntax = |message: String, offset: usize| {
         vec![Finding {
             kind: FindingKind::Syntax { format: "JSON", message },
@@ -110,7 +130,7 @@ pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
             hint: None,
         }]
     };
-    let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options)
+    let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), options)
         .map_err(|error| syntax(error.kind().to_string().to_lowercase(), error.range().start))?;
     let Some(value) = parsed.value else {
         return Err(syntax("the file is empty".to_owned(), 0));
@@ -182,6 +202,62 @@ fn toml_node(value: toml::Value) -> Node {
                 .map(|(name, value)| Member { name, location: None, value: toml_node(value) })
                 .collect(),
         ),
+    };
+    Node { content, location: None, from_variable: false }
+}
+
+/// Parses YAML. The values have no locations. An alias counts as null: what it stands for would be
+/// repeated, as often as a file likes.
+pub(super) fn parse_yaml(text: &str) -> Result<Node, Vec<Finding>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let document = text.parse::<yaml_edit::Document>().map_err(|error| {
+        let kind = FindingKind::Syntax { format: "YAML", message: one_line(&error.to_string()) };
+        vec![Finding { kind, location: None, hint: None }]
+    })?;
+    let mut findings = Vec::new();
+    let root = document.as_mapping().map(YamlNode::Mapping);
+    let node = yaml_node(root.as_ref(), &Key::default(), MAX_YAML_DEPTH, &mut findings);
+    if findings.is_empty() { Ok(node) } else { Err(findings) }
+}
+
+/// Deeper than any configuration.
+const MAX_YAML_DEPTH: usize = 64;
+
+fn yaml_node(value: Option<&YamlNode>, key: &Key, depth: usize, findings: &mut Vec<Finding>) -> Node {
+    let Some(below) = depth.checked_sub(1) else {
+        findings.push(Finding::unexpected(key, None, "fewer levels", "more than 64"));
+        return Node { content: Content::Null, location: None, from_variable: false };
+    };
+    let content = match value {
+        Some(YamlNode::Scalar(scalar)) if !scalar.is_quoted() && !scalar.is_block() => {
+            let written = scalar.as_string();
+            match written.as_str() {
+                "" | "~" | "null" => Content::Null,
+                "true" => Content::Bool(true),
+                "false" => Content::Bool(false),
+                _ if written.parse::<f64>().is_ok_and(f64::is_finite) => Content::Number(written),
+                _ => Content::String(written),
+            }
+        }
+        Some(YamlNode::Scalar(scalar)) => Content::String(scalar.as_string()),
+        Some(YamlNode::Sequence(items)) => {
+            let item = |(position, value)| yaml_node(Some(&value), &key.item(position), below, findings);
+            Content::Array(items.values().enumerate().map(item).collect())
+        }
+        Some(YamlNode::Mapping(mapping)) => {
+            let mut members: Vec<Member> = Vec::new();
+            for (name, value) in mapping.iter() {
+                let Some(name) = name.as_scalar().map(Scalar::as_string) else { continue };
+                let key = key.child(&name);
+                if members.iter().any(|known| known.name == name) {
+                    findings.push(FindingKind::Twice { key: key.clone() }.into());
+                }
+                let value = yaml_node(Some(&value), &key, below, findings);
+                members.push(Member { name, location: None, value });
+            }
+            Content::Object(members)
+        }
+        Some(YamlNode::Alias(_) | YamlNode::TaggedNode(_)) | None => Content::Null,
     };
     Node { content, location: None, from_variable: false }
 }

@@ -35,6 +35,12 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
+    /// The names of all variables, sorted.
+    #[cfg(feature = "cli")]
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// A variable that holds an absolute path. Empty and relative values count as missing, as the
     /// XDG specification requires.
     fn directory(&self, name: &str) -> Option<PathBuf> {

@@ -134,6 +134,8 @@ pub(super) enum FindingKind {
     MissingVariable { key: Key, name: String },
     #[error("`{key}`: `{reference}` is known to the client that the file belongs to, not here")]
     ForeignReference { key: Key, reference: String },
+    #[error("cannot be used as a script: {0}")]
+    NoScript(String),
     #[error("`{0}` is {1}: cx was started by a server that cx started")]
     TooDeep(&'static str, u32),
 }

@@ -18,7 +18,7 @@ use crate::rate::RateLimit;
 pub(super) const MAX_SERVERS: usize = 1_000;
 
 /// Maximum length that model providers accept for a part of a tool's name.
-const MAX_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
 
 /// One hour: longer than any run, so a larger number can only be a mistake in the unit.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);

@@ -85,6 +85,9 @@ pub(super) const LIMIT_KEYS: &[LimitKey] = limit_keys! {
     "maxPausedMs": paused_time, 0, milliseconds(MAX.paused_time), "milliseconds", milliseconds,
         Duration::from_millis;
     "maxQuestions": questions, 0, MAX.questions as u64, "questions", u64::from, number;
+    "maxWrittenBytes": written_bytes, 0, MAX.written_bytes, "bytes", u64::from, u64::from;
+    "maxCreatedFiles": created_files, 0, MAX.created_files, "files", u64::from, u64::from;
+    "maxFileBytes": file_bytes, 0, MAX.file_bytes, "bytes", u64::from, u64::from;
 };
 
 const fn milliseconds(time: Duration) -> u64 {

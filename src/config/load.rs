@@ -5,7 +5,7 @@ mod imports;
 use std::path::{Path, PathBuf};
 
 use super::clients::{Client, ClientFile};
-use super::document::{Node, parse_json, parse_toml};
+use super::document::{Node, parse_json};
 use super::environment::{DEPTH, Directories, Environment, canonical};
 use super::error::{ConfigError, Finding, FindingKind, Key};
 use super::expand::{Role, Scope};
@@ -18,7 +18,7 @@ use super::reader::At;
 use super::resolved::{Config, ConfigFileStatus, ConfigWarningCode, Discovery, LoadOptions};
 use super::settings::{apply_restrictions, apply_rules, apply_trusted, set_limit};
 use super::trust::TrustStore;
-use super::{code_executor, references};
+use super::{code_executor, llm, open_telemetry, references};
 use crate::mcp::McpServer;
 
 /// Maximum nesting: an executor may start an executor. A greater depth means a cycle.
@@ -100,6 +100,8 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
     let entries = layers.iter_mut().flat_map(|layer| &mut layer.servers);
     entries.for_each(|entry| server_defaults.fill(entry));
     merge(&mut config, &layers, scope)?;
+    config.open_telemetry = open_telemetry::resolve(&config.telemetry, environment);
+    llm::resolve(&mut config, scope);
     Ok(config)
 }
 
@@ -127,7 +129,7 @@ impl<'a> Loader<'a> {
     fn load_named(&mut self, path: &Path) -> Result<Found, ConfigError> {
         let error = |findings| ConfigError::new(path, findings);
         let bytes = read(path, Provenance::Named).map_err(|finding| error(vec![finding]))?;
-        let root = parse(&bytes.unwrap_or_default(), false).map_err(error)?;
+        let root = parse(&bytes.unwrap_or_default()).map_err(error)?;
         let mut findings = Vec::new();
         let mut file = named_file(root, &mut findings);
         if !findings.is_empty() {
@@ -183,6 +185,8 @@ impl<'a> Loader<'a> {
             set_limit(&mut self.config, path, limit);
         }
         self.server_defaults = settings.server_defaults;
+        let scope = self.scope();
+        llm::apply_variables(&mut self.config, path, &settings.llm, scope);
         if settings.client_rate.is_some() {
             self.config.add_origin("clientRate", path, None);
             self.config.client_rate = settings.client_rate;
@@ -222,7 +226,10 @@ impl<'a> Loader<'a> {
         } else {
             let user = self.user_file()?;
             self.apply(user.as_ref(), &mut imports);
-            let workspace = self.workspace_file(user.as_ref().map(|user| user.path.as_path()))?;
+            let mut workspace = self.workspace_file(user.as_ref().map(|user| user.path.as_path()))?;
+            if let Some(found) = &mut workspace {
+                self.leave_out_llm(found);
+            }
             self.apply(workspace.as_ref(), &mut imports);
             self.add_layer(workspace);
             self.import(&Client::MCP_JSON);
@@ -235,6 +242,16 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
+    /// Leaves out the language models of a workspace's file: which provider gets a key, and what it is
+    /// paid for, is not for a workspace to say, whoever trusts the file.
+    fn leave_out_llm(&mut self, found: &mut Found) {
+        if std::mem::take(&mut found.file.settings.llm).is_present {
+            let message = "ignored: `llm` belongs in the user's own file".to_owned();
+            let location = found.file.locate("llm");
+            self.config.warn(ConfigWarningCode::Unused, message, &found.path, location, None);
+        }
+    }
+
     /// Applies the settings of one of cx's own files.
     fn apply(&mut self, found: Option<&Found>, imports: &mut Vec<&'static Client>) {
         let scope = self.scope();
@@ -242,7 +259,9 @@ impl<'a> Loader<'a> {
             Some(Found { path, file, is_trusted: true }) => {
                 apply_trusted(&mut self.config, path, file, scope, imports);
             }
-            Some(Found { path, file, is_trusted: false }) => apply_restrictions(&mut self.config, path, file),
+            Some(Found { path, file, is_trusted: false }) => {
+                apply_restrictions(&mut self.config, path, file, scope);
+            }
             None => {}
         }
     }
@@ -261,14 +280,7 @@ impl<'a> Loader<'a> {
 
     /// The user's own file: the first one that exists.
     fn user_file(&mut self) -> Result<Option<Found>, ConfigError> {
-        let config = self.environment.config_home().map(|directory| directory.join("cx"));
-        let candidates = [
-            config.as_ref().map(|directory| directory.join("config.json")),
-            config.as_ref().map(|directory| directory.join(".code-executor.json")),
-            self.environment.home().map(|home| home.join(".code-executor.json")),
-            self.environment.config_home().map(|directory| directory.join("code-executor/config.json")),
-        ];
-        self.first_file(candidates.into_iter().flatten(), "user", Provenance::User)
+        self.first_file(user_files(self.environment), "user", Provenance::User)
     }
 
     /// The workspace's own file: the first one that exists.
@@ -318,7 +330,7 @@ impl<'a> Loader<'a> {
         };
         let is_trusted = provenance != Provenance::Workspace || self.is_trusted(path, &bytes);
         let mut findings = Vec::new();
-        let mut root = parse(&bytes, false).map_err(error)?;
+        let mut root = parse(&bytes).map_err(error)?;
         if is_trusted {
             references::resolve(&mut root, FILE_KEYS, self.environment).map_err(error)?;
         }
@@ -356,11 +368,23 @@ impl<'a> Loader<'a> {
     }
 }
 
+/// Where the user's own file may be. The first one that exists is used.
+pub(super) fn user_files(environment: &Environment) -> impl Iterator<Item = PathBuf> + use<> {
+    let config = environment.config_home().map(|directory| directory.join("cx"));
+    let candidates = [
+        config.as_ref().map(|directory| directory.join("config.json")),
+        config.as_ref().map(|directory| directory.join(".code-executor.json")),
+        environment.home().map(|home| home.join(".code-executor.json")),
+        environment.config_home().map(|directory| directory.join("code-executor/config.json")),
+    ];
+    candidates.into_iter().flatten()
+}
+
 fn status(is_trusted: bool) -> ConfigFileStatus {
     if is_trusted { ConfigFileStatus::Used } else { ConfigFileStatus::Untrusted }
 }
 
-fn parse(bytes: &[u8], is_toml: bool) -> Result<Node, Vec<Finding>> {
-    let text = text(bytes).map_err(|finding| vec![finding])?;
-    if is_toml { parse_toml(text) } else { parse_json(text) }
+/// Parses one of cx's own files.
+fn parse(bytes: &[u8]) -> Result<Node, Vec<Finding>> {
+    text(bytes).map_err(|finding| vec![finding]).and_then(parse_json)
 }

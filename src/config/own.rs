@@ -1,6 +1,6 @@
 //! cx's own file: the keys at its top level.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::clients::Client;
@@ -11,12 +11,14 @@ use super::expand::Text;
 use super::foreign::{Foreign, Program};
 use super::formats::{Dialect, rate_limit, servers};
 use super::limits::limits;
-use super::parsed::Settings;
+use super::parsed::{AuditFields, Settings};
 use super::reader::{At, Fields};
-use super::{code_executor, mcpproxy};
+use super::{code_executor, grants, llm_settings, mcpproxy};
+use crate::run::isolation::{Isolation, RemoteWorkers};
 use crate::run::limits::Limits;
-use crate::tools::AskAnnotation;
+use crate::run::time_zone::TimeZone;
 use crate::tools::policy::is_pattern;
+use crate::tools::{AskAnnotation, ToolMode};
 
 /// One second, in microseconds.
 const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
@@ -34,13 +36,22 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "deny",
     "ask",
     "readOnly",
+    "direct",
+    "mode",
+    "interfaces",
     "strict",
     "elicitation",
+    "llm",
     "limits",
+    "grants",
     "clockResolutionUs",
+    "timeZone",
     "clientRate",
     "totalMemoryBytes",
+    "isolation",
     "cache",
+    "openTelemetry",
+    "audit",
 ];
 
 /// The keys of a file of servers that is named on the command line.
@@ -48,6 +59,18 @@ const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 
 /// Every key of `cache`.
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
+
+/// Every key of `isolation`.
+pub(super) const ISOLATION_KEYS: &[&str] = &["mode", "require", "runsPerWorker", "url", "tokenFile"];
+
+/// Every key of `openTelemetry`.
+pub(super) const OPEN_TELEMETRY_KEYS: &[&str] = &["endpoint", "content"];
+
+/// Every key of `audit`.
+pub(super) const AUDIT_KEYS: &[&str] = &["enabled", "directory", "required", "contents", "retentionDays"];
+
+/// A century, for those who keep everything.
+const MAX_RETENTION_DAYS: u64 = 36_500;
 
 /// A file that was read.
 #[derive(Debug)]
@@ -138,22 +161,53 @@ fn own_fields(
     settings.deny = fields.read(&["deny"], |at| patterns_or_keywords(at, &[]));
     settings.ask = fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL));
     settings.read_only = fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[]));
+    settings.direct = fields.read(&["direct"], |at| patterns_or_keywords(at, &[]));
+    settings.mode = fields.read(&["mode"], mode);
+    settings.interfaces = fields.read(&["interfaces"], At::boolean);
     settings.strict = fields.read(&["strict"], At::boolean).or(settings.strict);
     settings.elicitation = fields.read(&["elicitation"], At::boolean);
     settings.clock_resolution = fields
         .read(&["clockResolutionUs"], |at| at.number(0, MAX_CLOCK_RESOLUTION, "microseconds"))
         .map(Duration::from_micros);
+    settings.time_zone = fields.read(&["timeZone"], time_zone);
     settings.client_rate = rate_limit(fields, "clientRate").or(settings.client_rate);
     settings.total_memory_bytes = fields
         .read(&["totalMemoryBytes"], |at| at.number(MIN_TOTAL_MEMORY, MAX_TOTAL_MEMORY, "bytes"))
         .and_then(|bytes| usize::try_from(bytes).ok());
+    if let Some(mut section) = fields.section("isolation") {
+        section.check_names(ISOLATION_KEYS);
+        settings.isolation = isolation(&mut section).or(settings.isolation.take());
+    }
     if let Some(mut section) = fields.section("limits") {
         settings.limits.extend(limits(&mut section));
+    }
+    if let Some(mut section) = fields.section("grants") {
+        grants::section(&mut section, &mut settings.grants);
+    }
+    if let Some(mut section) = fields.section("llm") {
+        llm_settings::section(&mut section, &mut settings.llm);
     }
     if let Some(mut section) = fields.section("cache") {
         section.check_names(CACHE_KEYS);
         settings.cache_enabled = section.read(&["enabled"], At::boolean);
         settings.cache_directory = section.read(&["directory"], At::text);
+    }
+    if let Some(mut section) = fields.section("openTelemetry") {
+        section.check_names(OPEN_TELEMETRY_KEYS);
+        settings.telemetry_endpoint = section.read(&["endpoint"], At::text);
+        settings.telemetry_content = section.read(&["content"], At::boolean);
+    }
+    if let Some(mut section) = fields.section("audit") {
+        section.check_names(AUDIT_KEYS);
+        settings.audit = Some(AuditFields {
+            enabled: section.read(&["enabled"], At::boolean),
+            directory: section.read(&["directory"], At::text),
+            required: section.read(&["required"], At::boolean),
+            contents: section.read(&["contents"], At::boolean),
+            retention_days: section
+                .read(&["retentionDays"], |at| at.number(0, MAX_RETENTION_DAYS, "days"))
+                .and_then(|days| u32::try_from(days).ok()),
+        });
     }
     servers
 }
@@ -215,6 +269,72 @@ fn clients(at: &At<'_>) -> Result<Vec<&'static Client>, Finding> {
         })
     };
     at.texts()?.into_iter().map(client).collect()
+}
+
+/// How many runs a worker process may serve. Nobody notices its start among so many.
+const MAX_RUNS_PER_WORKER: u64 = 1_000_000;
+
+/// Where scripts are executed.
+fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
+    let mode = section.read(&["mode"], |at| {
+        let text = at.text()?;
+        let remote = || (text.raw == Isolation::REMOTE).then(|| Isolation::Remote(RemoteWorkers::new("")));
+        Isolation::from_name(&text.raw).or_else(remote).ok_or_else(|| {
+            let modes = Isolation::MODES.into_iter().chain([Isolation::REMOTE]);
+            let names = modes.map(|mode| format!("`{mode}`")).collect::<Vec<_>>().join(" or ");
+            Finding::unexpected(&text.key, text.location, names, "another text")
+        })
+    });
+    let runs = section.read(&["runsPerWorker"], |at| at.number(1, MAX_RUNS_PER_WORKER, "runs"));
+    let require = section.read(&["require"], At::boolean);
+    let url = section.read(&["url"], At::string);
+    let token_file = section.read(&["tokenFile"], |at| {
+        let text = at.text()?;
+        let path = PathBuf::from(&text.raw);
+        let is_absolute = path.is_absolute();
+        // The working directory is the client's.
+        is_absolute
+            .then_some(path)
+            .ok_or_else(|| Finding::unexpected(&text.key, text.location, "an absolute path", "another one"))
+    });
+    match mode? {
+        Isolation::Remote(mut workers) => {
+            workers.url = url.unwrap_or_default();
+            workers.token_file = token_file;
+            Some(Isolation::Remote(workers))
+        }
+        Isolation::Process(mut workers) => {
+            workers.require = require.unwrap_or(workers.require);
+            workers.runs_per_worker =
+                runs.and_then(|runs| u32::try_from(runs).ok()).unwrap_or(workers.runs_per_worker);
+            Some(Isolation::Process(workers))
+        }
+        other => Some(other),
+    }
+}
+
+fn time_zone(at: &At<'_>) -> Result<String, Finding> {
+    let text = at.text()?;
+    match TimeZone::find(&text.raw) {
+        Ok(zone) => Ok(zone.name().to_owned()),
+        Err(_unknown) => {
+            let expected = "a name of the IANA database, such as `Europe/Berlin`";
+            let finding = Finding::unexpected(&text.key, text.location, expected, "another text");
+            Err(match TimeZone::nearest(&text.raw) {
+                Some(name) => finding.hint(format!("did you mean `{name}`?")),
+                None => finding,
+            })
+        }
+    }
+}
+
+fn mode(at: &At<'_>) -> Result<ToolMode, Finding> {
+    let text = at.text()?;
+    ToolMode::from_name(&text.raw).ok_or_else(|| {
+        let names = ToolMode::ALL.map(|mode| format!("`{}`", mode.as_str()));
+        let expected = format!("one of {}", names.join(", "));
+        Finding::unexpected(&text.key, text.location, expected, "another word")
+    })
 }
 
 fn patterns_or_keywords(at: &At<'_>, keywords: &[AskAnnotation]) -> Result<Vec<String>, Finding> {

@@ -6,7 +6,11 @@ use super::clients::Client;
 use super::entry::ServerEntry;
 use super::expand::Text;
 use super::limits::LimitSetting;
+use super::llm_settings::LlmSettings;
 use crate::rate::RateLimit;
+use crate::run::grants::HostPattern;
+use crate::run::isolation::Isolation;
+use crate::tools::ToolMode;
 
 /// The settings other than servers.
 #[derive(Debug, Default)]
@@ -16,23 +20,56 @@ pub(super) struct Settings {
     pub(super) deny: Option<Vec<String>>,
     pub(super) ask: Option<Vec<String>>,
     pub(super) read_only: Option<Vec<String>>,
+    pub(super) direct: Option<Vec<String>>,
+    pub(super) mode: Option<ToolMode>,
+    pub(super) interfaces: Option<bool>,
     pub(super) strict: Option<bool>,
     pub(super) elicitation: Option<bool>,
+    pub(super) llm: LlmSettings,
     /// Of several for one limit the last one counts.
     pub(super) limits: Vec<LimitSetting>,
+    pub(super) grants: GrantFields,
     /// Resolution of the clocks that scripts can read.
     pub(super) clock_resolution: Option<Duration>,
+    /// The time zone of scripts that name none.
+    pub(super) time_zone: Option<String>,
+    /// Where scripts are executed.
+    pub(super) isolation: Option<Isolation>,
     /// How many runs one client of a server over HTTP may have.
     pub(super) client_rate: Option<RateLimit>,
     /// Memory of all runs together, in bytes.
     pub(super) total_memory_bytes: Option<usize>,
     pub(super) cache_enabled: Option<bool>,
     pub(super) cache_directory: Option<Text>,
+    /// Where traces and metrics are exported to.
+    pub(super) telemetry_endpoint: Option<Text>,
+    /// Whether they have arguments and results of calls.
+    pub(super) telemetry_content: Option<bool>,
+    /// The audit trail, if the file says anything about it.
+    pub(super) audit: Option<AuditFields>,
     /// Another file with servers.
     pub(super) servers_file: Option<Text>,
     pub(super) server_defaults: ServerDefaults,
     /// Maximum number of runs at the same time.
     pub(super) max_runs: Option<usize>,
+}
+
+/// What a file grants to scripts, as it is written.
+#[derive(Debug, Default)]
+pub(super) struct GrantFields {
+    pub(super) read: Option<Vec<Text>>,
+    pub(super) write: Option<Vec<Text>>,
+    pub(super) net: Option<Vec<HostPattern>>,
+}
+
+/// What a file says about the audit trail.
+#[derive(Debug, Default)]
+pub(super) struct AuditFields {
+    pub(super) enabled: Option<bool>,
+    pub(super) directory: Option<Text>,
+    pub(super) required: Option<bool>,
+    pub(super) contents: Option<bool>,
+    pub(super) retention_days: Option<u32>,
 }
 
 /// What applies to servers that say nothing else.

@@ -7,10 +7,17 @@ use std::time::Duration;
 
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
+use super::llm_settings::ProviderParts;
+use super::open_telemetry::FileOptions;
+use crate::llm::LlmOptions;
 use crate::mcp::McpServer;
 use crate::rate::RateLimit;
+use crate::run::grants::Grants;
+use crate::run::isolation::Isolation;
 use crate::run::limits::Limits;
+use crate::telemetry::options::OpenTelemetryOptions;
 use crate::text::one_line;
+use crate::tools::DirectTools;
 use crate::tools::rules::ToolRules;
 
 /// Maximum number of warnings of one kind per file.
@@ -36,11 +43,25 @@ pub enum Discovery {
     /// None: what the named files say is all there is.
     None,
     /// The user's own file, for what does not depend on its servers: `allow`, `deny`, `ask`,
-    /// `strict`, `elicitation`, `limits` and `cache`. So a named file brings servers, and cannot
+    /// `strict`, `elicitation`, `limits`, `cache` and `audit`. So a named file brings servers, and cannot
     /// widen what the user allows.
     UserRules,
     /// All of them.
     All,
+}
+
+/// What the configuration says about the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditSettings {
+    /// Where its files are; `None` for the place below the user's state directory.
+    pub directory: Option<PathBuf>,
+    /// Whether a call whose line cannot be written is refused.
+    pub required: bool,
+    /// Whether arguments and results are written as text too.
+    pub contents: bool,
+    /// How many days files are kept; `None` for ever.
+    pub retention_days: Option<u32>,
 }
 
 /// The resolved configuration.
@@ -51,16 +72,25 @@ pub struct Config {
     pub servers: Vec<McpServer>,
     /// Which tools may be called, which calls need approval, and which tools only read.
     pub rules: ToolRules,
+    /// Which tools a server shows to its clients themselves.
+    pub direct: DirectTools,
     /// The limits of a run that requests none.
     pub limits: Limits,
     /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
     /// for the rest.
     pub max_limits: Limits,
+    /// What scripts may reach of the machine.
+    pub grants: Grants,
     /// Maximum number of runs at the same time, if a file sets it.
     pub max_runs: Option<usize>,
     /// Resolution of the clocks that scripts can read; `None` for the default of
     /// [`ExecutorBuilder::clock_resolution`](crate::ExecutorBuilder::clock_resolution).
     pub clock_resolution: Option<Duration>,
+    /// The time zone of scripts that name none, a name of the IANA database; `None` for UTC.
+    pub time_zone: Option<String>,
+    /// Where scripts are executed; `None` for the default of
+    /// [`ExecutorBuilder::isolation`](crate::ExecutorBuilder::isolation).
+    pub isolation: Option<Isolation>,
     /// How many runs one client of a server over HTTP may have, if a file sets it: for
     /// [`HttpOptions::client_rate`](crate::server::HttpOptions::client_rate).
     pub client_rate: Option<RateLimit>,
@@ -72,10 +102,21 @@ pub struct Config {
     pub strict: bool,
     /// Whether servers may ask the user questions during calls, those for which it is off aside.
     pub elicitation: bool,
+    /// Language models for scripts.
+    pub llm: LlmOptions,
+    /// The provider as far as files and variables say.
+    pub(super) llm_provider: ProviderParts,
     /// Whether tool lists are cached on disk between processes.
     pub cache_enabled: bool,
     /// The cache directory, if it is not [`Directories::cache`](crate::Directories::cache).
     pub cache_directory: Option<PathBuf>,
+    /// Whether and where traces and metrics are exported: for
+    #[cfg_attr(feature = "otel", doc = "[`OpenTelemetry::start`](crate::OpenTelemetry::start).")]
+    #[cfg_attr(not(feature = "otel"), doc = "a build with the feature `otel`.")]
+    /// By the standard variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and the like), or else by a file.
+    pub open_telemetry: Option<OpenTelemetryOptions>,
+    /// The audit trail, if a file switches it on.
+    pub audit: Option<AuditSettings>,
     /// Settings that were ignored or look dangerous.
     pub warnings: Vec<ConfigWarning>,
     /// Servers that are configured but not used.
@@ -88,6 +129,8 @@ pub struct Config {
     /// The origin of each value that is not a default, by `mcpServers.NAME`, `limits.NAME` and the
     /// names of the other settings.
     pub origins: BTreeMap<String, ConfigOrigin>,
+    /// What a file says about [`open_telemetry`](Self::open_telemetry).
+    pub(super) telemetry: FileOptions,
     /// The directories whose files were read.
     pub(super) directories: Vec<PathBuf>,
     /// Arguments as written in the file, by server: values from the environment are not shown.
@@ -222,16 +265,25 @@ impl Default for Config {
         Self {
             servers: Vec::new(),
             rules: ToolRules::new(),
+            direct: DirectTools::default(),
             limits: Limits::default(),
             max_limits: Limits::CEILING,
+            grants: Grants::default(),
             max_runs: None,
             clock_resolution: None,
+            time_zone: None,
+            isolation: None,
             client_rate: None,
             total_memory_bytes: None,
             strict: false,
             elicitation: true,
+            llm: LlmOptions::default(),
+            llm_provider: ProviderParts::default(),
             cache_enabled: true,
             cache_directory: None,
+            open_telemetry: None,
+            telemetry: FileOptions::default(),
+            audit: None,
             warnings: Vec::new(),
             skipped: Vec::new(),
             untrusted: Vec::new(),

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::clients::Client;
 use super::expand::{Role, Scope};
+use super::grants;
 use super::limits::{LimitRole, LimitSetting};
+use super::llm;
 use super::own::OwnFile;
 use super::parsed::Settings;
-use super::resolved::{Config, ConfigWarningCode};
+use super::resolved::{AuditSettings, Config, ConfigWarningCode};
 use crate::run::limits::Limits;
 
 /// Applies the settings of a trusted file: they replace earlier values, and deny lists accumulate.
@@ -50,6 +52,18 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         config.rules.allow = vec![allow.clone()];
     }
     add_to_lists(config, path, file);
+    if let Some(direct) = &settings.direct {
+        origin(config, "direct");
+        add(&mut config.direct.tools, direct);
+    }
+    if let Some(mode) = settings.mode {
+        origin(config, "mode");
+        config.direct.mode = mode;
+    }
+    if let Some(interfaces) = settings.interfaces {
+        origin(config, "interfaces");
+        config.direct.interfaces = interfaces;
+    }
     if let Some(strict) = settings.strict {
         origin(config, "strict");
         config.strict = strict;
@@ -58,6 +72,8 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "elicitation");
         config.elicitation = elicitation;
     }
+    llm::apply(config, path, file, scope);
+    grants::apply(config, path, file, scope);
     settings.limits.iter().for_each(|limit| set_limit(config, path, limit));
     if settings.max_runs.is_some() {
         origin(config, "maxRuns");
@@ -66,6 +82,14 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
     if let Some(resolution) = settings.clock_resolution {
         origin(config, "clockResolutionUs");
         config.clock_resolution = Some(resolution);
+    }
+    if let Some(name) = &settings.time_zone {
+        origin(config, "timeZone");
+        config.time_zone = Some(name.clone());
+    }
+    if settings.isolation.is_some() {
+        origin(config, "isolation");
+        config.isolation.clone_from(&settings.isolation);
     }
     if settings.client_rate.is_some() {
         origin(config, "clientRate");
@@ -79,6 +103,7 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
     }
+    apply_audit(config, path, file, scope);
     if let Some(directory) = &settings.cache_directory {
         match directory.expand(Role::Path, scope) {
             Ok(value) => {
@@ -88,6 +113,48 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
             Err(finding) => config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
         }
     }
+    if let Some(endpoint) = &settings.telemetry_endpoint {
+        match endpoint.expand(Role::Address, scope) {
+            Ok(value) => {
+                origin(config, "openTelemetry.endpoint");
+                config.telemetry.endpoint = Some(value);
+            }
+            Err(finding) => config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
+        }
+    }
+    if settings.telemetry_content.is_some() {
+        origin(config, "openTelemetry.content");
+        config.telemetry.content = settings.telemetry_content;
+    }
+}
+
+/// Applies what a trusted file says about the audit trail, unless another has said it. The user's own
+/// file is applied first: a workspace does not decide whether its runs are recorded.
+fn apply_audit(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
+    let Some(audit) = &file.settings.audit else { return };
+    if config.origins.contains_key("audit") {
+        let message = "ignored: another file decides about `audit`".to_owned();
+        config.warn(ConfigWarningCode::Unused, message, path, file.locate("audit"), None);
+        return;
+    }
+    config.add_origin("audit", path, file.locate("audit"));
+    if audit.enabled == Some(false) {
+        return;
+    }
+    let directory = match audit.directory.as_ref().map(|text| text.expand(Role::Path, scope)).transpose() {
+        Ok(directory) => directory,
+        Err(finding) => return config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
+    };
+    config.audit = Some(AuditSettings {
+        directory: directory.map(PathBuf::from),
+        required: audit.required.unwrap_or_default(),
+        contents: audit.contents.unwrap_or_default(),
+        retention_days: match audit.retention_days {
+            None => Some(180),
+            Some(0) => None,
+            Some(days) => Some(days),
+        },
+    });
 }
 
 /// Applies what else there is in a file whose servers are imported, where no other file says
@@ -109,7 +176,7 @@ pub(super) fn apply_imported(config: &mut Config, path: &Path, settings: &Settin
 }
 
 /// Applies the settings of an untrusted workspace file: only those that restrict.
-pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFile) {
+pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
     let settings = &file.settings;
     if let Some(allow) = &settings.allow {
         config.add_origin("allow", path, file.locate("allow"));
@@ -120,6 +187,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         let message = format!("ignored, because this file is not trusted: `{key}`{more}");
         config.warn_untrusted(message, path, file.locate(key));
     };
+    grants::restrict(config, path, file, scope);
     match settings.strict {
         Some(true) => {
             config.add_origin("strict", path, file.locate("strict"));
@@ -152,13 +220,25 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         // A tool that counts as read-only needs no approval and is called in a dry run.
         ("readOnly", settings.read_only.is_some()),
         ("import", settings.import.is_some()),
+        // A workspace does not decide what a client's model sees in every conversation.
+        ("direct", settings.direct.is_some()),
+        ("mode", settings.mode.is_some()),
+        ("interfaces", settings.interfaces.is_some()),
         // A finer clock helps attacks, and how coarse it is by default is not known here.
         ("clockResolutionUs", settings.clock_resolution.is_some()),
+        // It restricts nothing.
+        ("timeZone", settings.time_zone.is_some()),
+        // It could take a wall away.
+        ("isolation", settings.isolation.is_some()),
         ("clientRate", settings.client_rate.is_some()),
         // A workspace has no say in what other clients of a server get.
         ("totalMemoryBytes", settings.total_memory_bytes.is_some()),
         ("cache.enabled", settings.cache_enabled.is_some()),
         ("cache.directory", settings.cache_directory.is_some()),
+        // It could have everything that runs do sent elsewhere.
+        ("openTelemetry.endpoint", settings.telemetry_endpoint.is_some()),
+        ("openTelemetry.content", settings.telemetry_content.is_some()),
+        ("audit", settings.audit.is_some()),
         ("mcpConfigPath", settings.servers_file.is_some()),
     ] {
         if is_there {

@@ -5,8 +5,10 @@ use serde_json::{Map, Value, json};
 use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
+use crate::llm::LlmOptions;
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::rate::RateLimit;
+use crate::run::isolation::Isolation;
 use crate::run::limits::Limits;
 
 impl Config {
@@ -28,15 +30,38 @@ impl Config {
             "ask": self.rules.ask,
             // One list at most: that of all trusted files.
             "readOnly": self.rules.read_only.concat(),
+            "direct": self.direct.tools,
+            "mode": self.direct.mode.as_str(),
+            "interfaces": self.direct.interfaces,
             "strict": self.strict,
             "elicitation": self.elicitation,
+            "llm": llm(&self.llm),
             "limits": limits(&self.limits),
             "maxLimits": limits(&self.max_limits),
+            "grants": {
+                "read": self.grants.read,
+                "write": self.grants.write,
+                "net": self.grants.net.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            },
             "maxRuns": self.max_runs,
             "clockResolutionUs": self.clock_resolution.map(microseconds),
+            "timeZone": self.time_zone,
+            "isolation": self.isolation.as_ref().map(isolation),
             "clientRate": self.client_rate.map(rate),
             "totalMemoryBytes": self.total_memory_bytes,
+            "openTelemetry": self.open_telemetry.as_ref().map(|options| json!({
+                "endpoint": options.endpoint,
+                "traces": options.traces,
+                "metrics": options.metrics,
+                "content": options.content,
+            })),
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
+            "audit": self.audit.as_ref().map(|audit| json!({
+                "directory": audit.directory,
+                "required": audit.required,
+                "contents": audit.contents,
+                "retentionDays": audit.retention_days,
+            })),
             "origins": origins,
             "skipped": self.skipped.iter().map(|skipped| json!({
                 "name": skipped.name,
@@ -117,6 +142,27 @@ impl Config {
     }
 }
 
+/// The options of language models. Of the key, that there is one.
+fn llm(options: &LlmOptions) -> Value {
+    let provider = options.provider.as_ref();
+    json!({
+        "enabled": options.enabled,
+        "provider": provider.map(|provider| provider.kind.as_str()),
+        "model": provider.map(|provider| &provider.model),
+        "url": provider.and_then(|provider| provider.url.as_ref()).map(|url| {
+            url::Url::parse(url).map_or_else(|_| mask::MASK.to_owned(), |url| mask::url(&url))
+        }),
+        "apiKey": provider.and_then(|provider| provider.key.as_ref()).map(|_| mask::MASK),
+        "prefer": if options.prefer_client { "client" } else { "provider" },
+        "rounds": options.rounds_of_run(None),
+        "tokens": options.tokens_of_run(None),
+        "callTimeoutMs": milliseconds(options.call_time),
+        "allowedModels": options.allowed_models,
+        "allowedSystemPrompts": options.allowed_system_prompts,
+        "contentFilter": options.content_filter.as_str(),
+    })
+}
+
 /// No list is `null`, one is a list of patterns. Several, of which a tool must match each, are a
 /// list of them.
 fn lists(lists: &[Vec<String>]) -> Value {
@@ -141,4 +187,21 @@ fn milliseconds(time: std::time::Duration) -> u64 {
 
 fn rate(limit: RateLimit) -> Value {
     json!({ "calls": limit.calls, "perMs": milliseconds(limit.period) })
+}
+
+/// Where scripts are executed, as it is configured.
+fn isolation(isolation: &Isolation) -> Value {
+    match isolation {
+        Isolation::Process(workers) => json!({
+            "mode": isolation.as_str(),
+            "require": workers.require,
+            "runsPerWorker": workers.runs_per_worker,
+        }),
+        Isolation::Remote(workers) => json!({
+            "mode": isolation.as_str(),
+            "url": workers.url,
+            "tokenFile": workers.token_file,
+        }),
+        Isolation::InProcess => json!({ "mode": isolation.as_str() }),
+    }
 }

@@ -8,9 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::describe;
 use super::environment::{Directories, canonical};
-use super::error::ConfigError;
+use super::error::{ConfigError, Finding, FindingKind};
 use super::file::{self, Provenance};
+use super::scripts::facts;
 use crate::storage::files::{Store, sha256};
+use crate::storage::scripts::Extension;
+use crate::text::one_line;
 
 const NAME: &str = "trust";
 const VERSION: u32 = 1;
@@ -43,7 +46,7 @@ pub struct TrustRequest {
     /// SHA-256, in hexadecimal, of the same bytes that [`description`](Self::description) was made
     /// from.
     pub sha256: String,
-    /// What the file would start and change, one item per line, in full but with hidden characters
+    /// What the file would start and change, or a script's code, one item per line, in full but with hidden characters
     /// written out, as in approval prompts. Of variables and headers only the names.
     pub description: Vec<String>,
 }
@@ -146,7 +149,26 @@ impl TrustRequest {
         let error = |findings| ConfigError::new(path, findings);
         let bytes = file::read(&resolved, Provenance::Named).map_err(|finding| error(vec![finding]))?;
         let bytes = bytes.unwrap_or_default();
-        let description = describe(&resolved, &bytes).map_err(error)?;
+        let description = match script_extension(&resolved) {
+            Some(extension) => describe_script(extension, &resolved, &bytes).map_err(error)?,
+            None => describe(&resolved, &bytes).map_err(error)?,
+        };
         Ok(Self { path: resolved, sha256: sha256(&bytes), description })
     }
+}
+
+/// The extension of a script in a workspace's folder of scripts; `None` for other files.
+fn script_extension(path: &Path) -> Option<Extension> {
+    let is_in_folder = path.parent().is_some_and(|folder| folder.ends_with(facts::WORKSPACE_FOLDER));
+    Extension::of(path).filter(|_| is_in_folder)
+}
+
+/// The complete code of a script, after what it says about itself.
+fn describe_script(extension: Extension, path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Finding>> {
+    let source = file::text(bytes).map_err(|finding| vec![finding])?;
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let mut lines = facts::describe(name, extension, source)
+        .map_err(|problem| vec![Finding::from(FindingKind::NoScript(problem))])?;
+    lines.extend(source.lines().map(one_line));
+    Ok(lines)
 }

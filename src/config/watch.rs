@@ -191,6 +191,40 @@ impl ConfigFiles {
     }
 }
 
+/// Files that a program looks at from time to time, to notice changes as [`ConfigFiles`] does.
+///
+/// ```
+/// let directory = std::env::temp_dir();
+/// let mut files = cx::WatchedFiles::new([directory.join("no-such-file")]);
+/// assert!(!files.have_changed());
+/// ```
+#[derive(Debug)]
+pub struct WatchedFiles {
+    seen: BTreeMap<PathBuf, State>,
+}
+
+impl WatchedFiles {
+    /// Looks at the files as they are now.
+    pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let state = |path: PathBuf| (path.clone(), State::of(&path, CLOCK_RESOLUTION));
+        Self { seen: paths.into_iter().take(MAX_FILES).map(state).collect() }
+    }
+
+    /// Whether a file was changed, replaced, removed or made since the last look, or might have been: for
+    /// some seconds after a change a file counts as changed again. Blocks while the system looks the files
+    /// up.
+    pub fn have_changed(&self) -> bool {
+        self.seen.iter().any(|(path, seen)| !seen.is_still(&State::of(path, CLOCK_RESOLUTION)))
+    }
+
+    /// Looks at the files again.
+    pub fn look(&mut self) {
+        for (path, seen) in &mut self.seen {
+            *seen = State::of(path, CLOCK_RESOLUTION);
+        }
+    }
+}
+
 /// The list of trusted files.
 fn trust_list() -> Option<PathBuf> {
     Directories::of(&Environment::of_process()).map(|directories| TrustStore::path(&directories))

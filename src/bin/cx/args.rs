@@ -2,26 +2,36 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use cx::Limits;
 use cx::server::ServerOptions;
+use cx::{HostPattern, Isolation, Limits, Versions};
 
 /// Runs scripts that call the tools of MCP servers
 #[derive(Debug, Parser)]
-#[command(name = "cx", version, max_term_width = 100, after_help = EXIT_STATUSES)]
+#[command(name = "cx", version, long_version = VERSIONS.as_str(), max_term_width = 100, after_help = EXIT_STATUSES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+/// What `--version` prints after the name: cx's own version first, and then those of what it is made of.
+static VERSIONS: LazyLock<String> = LazyLock::new(|| {
+    let Versions { cx, v8, python, wasmtime, mcp, .. } = Versions::of_this_build();
+    let parts = [("V8", v8), ("CPython", python), ("wasmtime", wasmtime)];
+    let parts = parts.iter().filter_map(|(name, version)| Some(format!("{name} {}", (*version)?)));
+    let parts: Vec<String> = parts.chain([format!("MCP {}", mcp.join(" "))]).collect();
+    format!("{cx} ({})", parts.join(", "))
+});
+
 /// The exit statuses of all commands, as `cx help` shows them.
 const EXIT_STATUSES: &str = "\
 Exit status:
   0    success
-  1    the script failed, a confirmation was refused, or a server is signed out
+  1    the script failed, a confirmation was refused, a server is signed out, or something does not work
   2    usage or configuration error, or another failure of the command
   3    a limit was exceeded, or stdout was not read in time
   4    stdout could not be written
@@ -30,7 +40,16 @@ Exit status:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a TypeScript, JavaScript or Python file
+    /// Put the MCP servers of your clients behind cx
+    ///
+    /// Finds MCP clients and their servers, asks which to put behind cx and which clients shall start
+    /// it, shows the changes, and makes them. Keeps a copy of every file. Then connects to the servers and
+    /// counts the tokens of their tools, before and after.
+    ///
+    /// Exit status: 0 success, 1 a confirmation was refused, 2 a file cannot be read or changed.
+    Setup(SetupArguments),
+
+    /// Run a TypeScript, JavaScript or Python file, or a saved script by its name
     ///
     /// The script's output is printed to stdout as it is produced, warnings and errors to stderr.
     /// The returned value is printed last on stdout, as JSON.
@@ -39,6 +58,42 @@ pub(crate) enum Command {
     /// exceeded or stdout was not read in time, 4 stdout could not be written, 130 interrupted, 141
     /// the reader of stdout has closed it.
     Run(RunArguments),
+
+    /// Check a script without running it
+    ///
+    /// Finds everything that is wrong with it at once: syntax, servers and tools that do not exist or may
+    /// not be called, arguments that do not match their schemas, calls that nobody awaits. Servers that the
+    /// script names and whose tools are not known are asked for them. `cx run` makes the same check, and runs
+    /// nothing of a script that cannot succeed.
+    ///
+    /// Exit status: 0 no errors (there may be warnings), 1 the script has errors, 2 usage or configuration
+    /// error, 3 a limit was exceeded.
+    Check(CheckArguments),
+
+    /// Run a script, and again whenever its file or that of its input changes
+    ///
+    /// Takes the arguments of `cx run`. A run that is not over when a file changes is stopped. Says on stderr
+    /// what has changed and how each run ended. Ctrl-C ends it.
+    ///
+    /// Exit status: that of the last run if it was over, else 130.
+    Watch(RunArguments),
+
+    /// Run a recorded script again, without servers, and compare
+    ///
+    /// The file is one that `cx run --record` has written. The script gets the recorded answers, times and
+    /// random numbers: no server is started, no configuration is read, and nothing is asked. It may come
+    /// from a stranger. The script's output and value are printed as by `cx run`, the first difference from
+    /// the recorded run to stderr.
+    ///
+    /// Exit status: 0 the outcome is the recorded one, 1 the script went another way, 2 the file cannot be
+    /// used, 130 interrupted.
+    Replay(ReplayArguments),
+    /// Type scripts at a prompt and see their values
+    ///
+    /// Each input is a script of its own with the state of the workspace or of --session, and the value
+    /// of the one before as its `input` (`inputs` in Python). Tab completes servers, tools and
+    /// parameters. Lists of objects are shown as tables. Needs a terminal.
+    Repl(ReplArguments),
 
     /// Serve MCP clients over stdin and stdout, or over HTTP
     ///
@@ -60,8 +115,29 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Tools(ToolsCommand),
 
-    /// Print TypeScript declarations of the tools that scripts can call
+    /// Write TypeScript declarations or Python stubs of the tools that scripts can call
+    ///
+    /// Servers whose tools are not known yet are started and asked. Exit status: 0 success, 1 a server
+    /// could not be asked, or `--check` found a difference, 2 usage, configuration or files.
     Types(TypesArguments),
+
+    /// Read clients' files again, ask all servers for their tools, and write types that have changed
+    ///
+    /// What came of it is kept in last-sync.json in the state directory. With --install the system does
+    /// it every day, at a minute between four and six in the morning.
+    ///
+    /// Exit status: 0 success (for --status: installed and active), 1 something failed, or another sync
+    /// is running, 2 usage.
+    Sync(SyncArguments),
+
+    /// Look for what is wrong, and say how to mend it
+    ///
+    /// Starts both engines and all servers, and looks at the configuration, the machine and its limits,
+    /// caches, sign-ins, the state of scripts, the audit trail and the MCP clients. Changes nothing, and
+    /// asks no language model unless --ask-model is given.
+    ///
+    /// Exit status: 0 no problems, 1 problems, 2 usage.
+    Doctor(DoctorArguments),
 
     /// Manage the cache of tool lists and inferred output schemas
     #[command(subcommand)]
@@ -80,12 +156,114 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
 
-    /// Trust a workspace configuration file
+    /// Show, verify, sign and export the audit trail
+    ///
+    /// Exit status: 0 success (for `verify`: nothing is wrong), 1 something is wrong, 2 failure.
+    Audit(AuditArguments),
+
+    /// List and show runs, from the audit trail
+    Runs(RunsArguments),
+
+    /// Open a page with runs, servers and approvals in the browser
+    ///
+    /// Serves a page at a loopback address until interrupted. Shows the runs of audit trails, and the metrics
+    /// of running servers that listen (`cx serve --http`, `cx serve --metrics`). Approvals of servers that
+    /// were started with `--approver page` are answered there. The address that is printed works once.
+    Ui(UiArguments),
+
+    /// Show runs, calls, queues and circuit breakers of running servers in the terminal
+    ///
+    /// Reads the metrics of running servers that listen (`cx serve --http`, `cx serve --metrics`), once a
+    /// second. `q` ends it.
+    Top(TopArguments),
+
+    /// List, show, save and remove saved scripts
+    ///
+    /// Saved scripts are in ~/.config/cx/scripts, and in .cx/scripts of a workspace once `cx trust` has
+    /// approved each. `cx run NAME` runs one, scripts call them, and agents find and run them.
+    #[command(subcommand)]
+    Scripts(ScriptsCommand),
+
+    /// Trust a workspace's configuration file or script
     ///
     /// Files in a workspace, such as `.cx.json` and `.mcp.json`, can only restrict what is allowed
-    /// until you trust them. Shows what the file would start and asks for confirmation. Any change
-    /// to the file revokes the trust. Trust covers the file, not the programs that it names.
+    /// until you trust them, and its scripts in `.cx/scripts` cannot be called. Shows what the file would
+    /// start, or the script's code, and asks for confirmation. Any change to the file revokes the trust.
+    /// Trust covers the file, not the programs that it names.
     Trust(TrustArguments),
+
+    /// Print the completion script of a shell
+    Completions(CompletionsArguments),
+
+    /// Print the manual page, or write those of all subcommands
+    Man(ManArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArguments {
+    /// Write a page for each subcommand into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetupArguments {
+    /// Do not ask: every server, every client, and the servers stay in the clients unless --take-out is
+    /// given
+    #[arg(long, visible_alias = "non-interactive")]
+    pub(crate) yes: bool,
+
+    /// Print the changes and make none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Only this client, such as `claude-code` or `cursor`
+    #[arg(long = "client", value_name = "NAME")]
+    pub(crate) clients: Vec<String>,
+
+    /// Put only this server behind cx
+    #[arg(long = "server", value_name = "NAME")]
+    pub(crate) servers: Vec<String>,
+
+    /// Take servers that are behind cx out of the clients that start it
+    #[arg(long)]
+    pub(crate) take_out: bool,
+
+    /// What to do with the servers that cx has already
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) existing: Option<ExistingServers>,
+
+    /// Do not connect to the servers afterwards
+    #[arg(long)]
+    pub(crate) no_connect: bool,
+
+    /// Print JSON; asks nothing
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Undo the last setup
+    #[arg(long, conflicts_with_all = ["dry_run", "clients", "servers", "take_out", "existing", "no_connect"])]
+    pub(crate) undo: bool,
+
+    /// Undo also in files that were changed since
+    #[arg(long, requires = "undo")]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ExistingServers {
+    /// Add to them; a name that is there stays as it is
+    Merge,
+    /// Replace them; rules and limits stay
+    Reset,
+    /// Leave cx's configuration alone
+    Keep,
 }
 
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
@@ -99,7 +277,41 @@ pub(crate) enum AnswerFormat {
     Toon,
 }
 
-/// What scripts may call and use: the arguments shared by `run` and `serve`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ServeApprover {
+    /// The client's user, if the client can ask; else such calls are refused
+    #[default]
+    Client,
+    /// Whoever opens the page: `cx ui`, or `/ui` of --http
+    Page,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ServeMode {
+    /// Those of --direct and of the configuration
+    Script,
+    /// All tools, while showing them costs fewer tokens than searching them
+    Auto,
+    /// All tools
+    Direct,
+}
+
+/// Arguments of `cx repl`.
+#[derive(Args, Debug)]
+pub(crate) struct ReplArguments {
+    /// The language of the inputs
+    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = ScriptLanguage::Ts)]
+    pub(crate) lang: ScriptLanguage,
+
+    /// Use the state of this session instead of the workspace's
+    #[arg(long, value_name = "HANDLE")]
+    pub(crate) session: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) script: ScriptArguments,
+}
+
+/// What scripts may call and use: the arguments shared by `run`, `repl` and `serve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScriptArguments {
     /// Read servers from this `mcpServers` file instead of the discovered ones; its commands are
@@ -144,6 +356,37 @@ pub(crate) struct ScriptArguments {
     /// [default: as configured, else 1000, or any number if a client requests it]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
+
+    /// Time zone that scripts see as the local one, such as Europe/Berlin, unless a client names
+    /// another [default: as configured, else UTC]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) time_zone: Option<String>,
+
+    /// Let scripts read and list the files of this directory, besides what your configuration grants
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_read: Vec<PathBuf>,
+
+    /// Let scripts create, change and delete files in this directory; to read there too, give it to
+    /// --allow-read as well
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_write: Vec<PathBuf>,
+
+    /// Let scripts send requests to this host, such as api.example.com or *.example.com:443; an address
+    /// of your own network only by its name
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) allow_net: Vec<HostPattern>,
+    /// Where scripts are executed: in this process, or in worker processes that have no files and no
+    /// network (Linux) [default: as configured, else in-process]
+    #[arg(long, value_name = "MODE", value_parser = isolation_mode)]
+    pub(crate) isolation: Option<Isolation>,
+
+    /// Write an audit trail of all scripts to this directory [default: as configured, else none]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) audit: Option<PathBuf>,
+
+    /// Let scripts ask the configured language model (`llm.ask`), within its budget
+    #[arg(long)]
+    pub(crate) llm: bool,
 }
 
 impl ScriptArguments {
@@ -167,6 +410,7 @@ impl ScriptArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("address").multiple(true))]
 pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) scripts: ScriptArguments,
@@ -206,10 +450,45 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) no_index: bool,
 
+    /// Keep a page with the trace of each script in DIR: the last 200, at most 256 MB
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: Option<PathBuf>,
+
+    /// Answer a call after this time although its script goes on, for clients without tasks: the tool
+    /// `wait` has the rest. 0s: only where a call has `yieldAfterMs`
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) yield_after: Option<Duration>,
+
+    /// Show tools that match to the client itself too, beside those that run scripts, as
+    /// `server.tool` or `server.*`
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) direct: Vec<String>,
+
+    /// Which tools the client sees itself: those of --direct, all while they are few, or all
+    /// [default: as configured, else script]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<ServeMode>,
+
+    /// Who is asked for approvals. `page` needs --http or --metrics
+    #[arg(long, value_enum, default_value_t, value_name = "WHO", requires_if("page", "address"))]
+    pub(crate) approver: ServeApprover,
+
     /// Serve over HTTP at this address, such as 127.0.0.1:8000 or localhost:8000; port 0 selects a
-    /// free port. The address is printed on stderr
-    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
-    pub(crate) http: Option<SocketAddr>,
+    /// free port; `systemd` takes the socket of a socket unit. The address is printed on stderr
+    #[arg(long, value_name = "ADDR", value_parser = parse_http_address, group = "address")]
+    pub(crate) http: Option<HttpAddress>,
+
+    /// Serve metrics in the Prometheus format: at `/metrics` of this address, such as
+    /// 127.0.0.1:9464, or without one at `/metrics` of --http
+    #[arg(
+        long,
+        value_name = "ADDR",
+        value_parser = parse_metrics_address,
+        num_args = 0..=1,
+        default_missing_value = "",
+        group = "address"
+    )]
+    pub(crate) metrics: Option<MetricsAddress>,
 
     #[command(flatten)]
     pub(crate) over_http: HttpArguments,
@@ -225,6 +504,34 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_invalid| "expected an IP address or `localhost`, and a port".to_owned())
 }
 
+/// Where `--http` listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HttpAddress {
+    /// At this address.
+    Own(SocketAddr),
+    /// At the socket that systemd, or who speaks its protocol, has opened.
+    Passed,
+}
+
+/// Reads where to listen: an address, or the word for the socket that was passed.
+fn parse_http_address(text: &str) -> Result<HttpAddress, String> {
+    if text == "systemd" { Ok(HttpAddress::Passed) } else { parse_address(text).map(HttpAddress::Own) }
+}
+
+/// Where `--metrics` serves them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MetricsAddress {
+    /// At `/metrics` of `--http`.
+    OfHttp,
+    /// At `/metrics` of this address.
+    Own(SocketAddr),
+}
+
+/// Reads the address of the metrics page; none is that of `--http`.
+fn parse_metrics_address(text: &str) -> Result<MetricsAddress, String> {
+    if text.is_empty() { Ok(MetricsAddress::OfHttp) } else { parse_address(text).map(MetricsAddress::Own) }
+}
+
 /// Arguments that only apply with `--http`.
 #[derive(Args, Debug)]
 pub(crate) struct HttpArguments {
@@ -235,8 +542,13 @@ pub(crate) struct HttpArguments {
 
     /// Read the token that clients must send from this file, which only you may read; without it,
     /// from CX_HTTP_TOKEN
-    #[arg(long, value_name = "FILE", requires = "http")]
+    #[arg(long, value_name = "FILE", requires = "address")]
     pub(crate) token_file: Option<PathBuf>,
+
+    /// Lend N worker processes at the same time to `cx run --remote` of other machines, whose scripts then run
+    /// here without files and network. Needs a token if others can reach the address
+    #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
+    pub(crate) compute: usize,
 
     /// Maximum number of scripts that one client may run in a minute; 0 for no limit [default: 30,
     /// or `clientRate` of the configuration]
@@ -246,14 +558,10 @@ pub(crate) struct HttpArguments {
     /// Maximum number of scripts that all clients together may run in a minute; 0 for no limit
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
     pub(crate) run_rate: u32,
-
-    /// Serve metrics at `/metrics`, in the Prometheus format
-    #[arg(long, requires = "http")]
-    pub(crate) metrics: bool,
 }
 
 /// Where tools come from, and how to print them.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ToolsSource {
     /// Read servers from this `mcpServers` file instead of the discovered ones
     #[arg(long, value_name = "FILE")]
@@ -320,19 +628,326 @@ pub(crate) enum ToolsCommand {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct CheckArguments {
+    /// The script's file, or `-` for stdin
+    pub(crate) file: PathBuf,
+
+    /// The script's language [default: Python for `.py` files, else TypeScript]
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) lang: Option<ScriptLanguage>,
+
+    /// Check all types too, with `tsc` or `pyright` on the path and the declarations of `cx types`
+    #[arg(long)]
+    pub(crate) types: bool,
+
+    /// Start no server: calls of servers whose tools are not known yet are not checked
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// Print the findings as one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) script: ScriptArguments,
+}
+
+#[derive(Args, Clone, Debug)]
 pub(crate) struct TypesArguments {
     #[command(flatten)]
     pub(crate) source: ToolsSource,
 
-    /// Write the declarations to this file, such as `cx.d.ts`
-    #[arg(long, value_name = "FILE")]
+    /// The language of the scripts
+    #[arg(long, value_enum, default_value = "ts")]
+    pub(crate) lang: ScriptLanguage,
+
+    /// Write to this directory: `cx.d.ts`, or stubs for Python. A name that ends in `.ts` is a file
+    #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Write nothing; print what differs, and exit with status 1 if something does
+    #[arg(long, requires = "out", conflicts_with = "watch")]
+    pub(crate) check: bool,
+
+    /// Write again whenever the configuration or a list of tools changes, until interrupted
+    #[arg(long, requires = "out")]
+    pub(crate) watch: bool,
+
+    /// Start no server: those whose tools are not known yet have no types
+    #[arg(long, conflicts_with = "refresh")]
+    pub(crate) offline: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("action").args(["install", "uninstall", "status"]))]
+pub(crate) struct SyncArguments {
+    /// Write declarations for editors into this directory, as `cx types` does, if they have changed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) types: Option<PathBuf>,
+
+    /// The languages of the declarations
+    #[arg(long, value_enum, default_value = "ts", value_delimiter = ',', requires = "types")]
+    pub(crate) lang: Vec<ScriptLanguage>,
+
+    /// Read servers from this `mcpServers` file instead of the discovered ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Let the system synchronize every day, with the arguments that are given here
+    #[arg(long)]
+    pub(crate) install: bool,
+
+    /// Remove what --install has made
+    #[arg(long)]
+    pub(crate) uninstall: bool,
+
+    /// Show whether it is installed and active, and what came of the last time
+    #[arg(long)]
+    pub(crate) status: bool,
+
+    /// Print the files that --install would write
+    #[arg(long, requires = "install")]
+    pub(crate) dry_run: bool,
+
+    /// What runs it every day [default: that of this system]
+    #[arg(long, value_enum, value_name = "NAME", requires = "action")]
+    pub(crate) scheduler: Option<Scheduler>,
+
+    /// Print one JSON object
+    #[arg(long, conflicts_with_all = ["install", "uninstall"])]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Scheduler {
+    /// A timer of the user, of systemd
+    Systemd,
+    /// An agent of the user, of launchd of macOS
+    Launchd,
+    /// A task of the user, of the Task Scheduler of Windows
+    Windows,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArguments {
+    /// Read servers from this `mcpServers` file instead of the discovered ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Start no server
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// Send a short question to the configured language model
+    #[arg(long)]
+    pub(crate) ask_model: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where the audit trail is.
+#[derive(Args, Debug)]
+pub(crate) struct TrailArguments {
+    /// The directory of the trail [default: as configured, else below the state directory]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) audit: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AuditArguments {
+    #[command(flatten)]
+    pub(crate) trail: TrailArguments,
+
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+}
+
+/// Which lines of a trail are meant.
+#[derive(Args, Debug)]
+pub(crate) struct LineFilter {
+    /// Only the lines of this run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+
+    /// Only the lines of the last TIME, such as 1h or 2days
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) since: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum AuditFormat {
+    /// Log records of OpenTelemetry, as lines of JSON
+    OtlpLogs,
+    /// A table with a line for each event
+    Csv,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Check the chain of hashes and the checkpoints
+    Verify {
+        /// Compare with a checkpoint that was kept elsewhere; can be repeated
+        #[arg(long, value_name = "FILE")]
+        checkpoint: Vec<PathBuf>,
+
+        /// Use the public key in this file instead of the one beside the trail
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
+
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print events
+    Show {
+        #[command(flatten)]
+        filter: LineFilter,
+
+        /// Print what is appended, until interrupted
+        #[arg(long)]
+        follow: bool,
+
+        /// Print the lines as they are in the files
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sign the end of the trail, to keep the signature elsewhere
+    Checkpoint {
+        /// Write the checkpoint to this file
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Print events in a format of other programs
+    Export {
+        /// The format
+        #[arg(long, value_enum, value_name = "FORMAT")]
+        format: AuditFormat,
+
+        #[command(flatten)]
+        filter: LineFilter,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunsArguments {
+    #[command(flatten)]
+    pub(crate) trail: TrailArguments,
+
+    #[command(subcommand)]
+    pub(crate) command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List runs, the latest last
+    List {
+        /// Maximum number of runs
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+
+        /// Only the runs of the last TIME, such as 1h or 2days
+        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        since: Option<Duration>,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a run did
+    Show {
+        /// The run's id, as `cx runs list` prints it
+        id: String,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open the waterfall of a run in the browser
+    ///
+    /// The trace that `cx serve --traces` has kept, with source and output, else what the audit trail knows.
+    /// Prints the name of the page's file.
+    Open {
+        /// The run's id, as `cx runs list` prints it
+        id: String,
+
+        /// Look for the trace in this directory too [default: those of running servers]
+        #[arg(long, value_name = "DIR")]
+        traces: Option<PathBuf>,
+
+        /// Only print the name of the file
+        #[arg(long)]
+        no_browser: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UiArguments {
+    #[command(flatten)]
+    pub(crate) trail: TrailArguments,
+
+    /// Only print the address
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    /// Serve the page at this port; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TopArguments {
+    /// Print one frame as text and end, for scripts
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
     /// Delete the cached tool lists and inferred output schemas
     Clear,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScriptsCommand {
+    /// List the saved scripts, and the files that cannot be used as one
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a script: what it says about itself, and its code
+    Show {
+        /// The script's name
+        name: String,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save a script in your own folder
+    Save {
+        /// The script's file; its extension says its language
+        file: PathBuf,
+
+        /// The script's name [default: the file's without its extension]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+
+        /// What the script does, if its front matter does not say it
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+
+        /// Replace a saved script of this name
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Remove a script from your own folder
+    Remove {
+        /// The script's name
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -458,7 +1073,7 @@ pub(crate) enum ScriptLanguage {
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("source").required(true).args(["file", "eval"]))]
 pub(crate) struct RunArguments {
-    /// The script's file, or `-` for stdin
+    /// The script's file, `-` for stdin, or the name of a saved script (`./NAME` is always a file)
     pub(crate) file: Option<PathBuf>,
 
     /// Run this code instead of a file
@@ -480,6 +1095,15 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "HANDLE")]
     pub(crate) session: Option<String>,
 
+    /// Run the script in a worker process of this server (`cx serve --http --compute`); its tools, approvals and
+    /// state stay here
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote: Option<String>,
+
+    /// Read the token for --remote from this file
+    #[arg(long, value_name = "FILE", requires = "remote")]
+    pub(crate) remote_token_file: Option<PathBuf>,
+
     /// Call only read-only tools; list the other calls instead
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -491,4 +1115,41 @@ pub(crate) struct RunArguments {
     /// Print resource usage and dropped output to stderr
     #[arg(long)]
     pub(crate) stats: bool,
+
+    /// Write a trace of the run to FILE: a page if it ends with .html, for Perfetto if it ends with
+    /// .json
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Record the run to FILE, for `cx replay`: the script, its input, every answer and the outcome, with
+    /// secrets masked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReplayArguments {
+    /// A file that `cx run --record` has written
+    pub(crate) file: PathBuf,
+
+    /// Run this script instead of the recorded one, with the recorded answers
+    #[arg(long, value_name = "SCRIPT")]
+    pub(crate) edit: Option<PathBuf>,
+
+    /// Run nothing; print what the recording has
+    #[arg(long, conflicts_with = "edit")]
+    pub(crate) explain: bool,
+
+    /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Print the result and the first difference as one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The value of `--isolation`.
+fn isolation_mode(name: &str) -> Result<Isolation, String> {
+    Isolation::from_name(name).ok_or_else(|| format!("expected {}", Isolation::MODES.join(" or ")))
 }

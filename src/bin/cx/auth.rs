@@ -68,6 +68,9 @@ async fn status(arguments: &AuthServer) -> anyhow::Result<ExitStatus> {
             (format!("{name}: signed in for {}", humantime::format_duration(remaining)), ExitStatus::Success)
         }
         AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), ExitStatus::Success),
+        AuthStatus::Unusable => {
+            (format!("{name}: the stored sign-in cannot be used; sign in again"), ExitStatus::Failed)
+        }
         _ => (format!("{name}: signed out"), ExitStatus::Failed),
     };
     output::print_text(&text)?;

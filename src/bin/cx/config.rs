@@ -66,12 +66,13 @@ fn render(config: &Config) -> String {
         "strict",
         "elicitation",
         "clockResolutionUs",
+        "timeZone",
         "clientRate",
         "totalMemoryBytes",
     ] {
         setting(&mut text, config, name, &json[name]);
     }
-    for group in ["limits", "cache"] {
+    for group in ["limits", "grants", "cache", "openTelemetry"] {
         for (name, value) in json[group].as_object().into_iter().flatten() {
             setting(&mut text, config, &format!("{group}.{name}"), value);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cx::{
     Approval, ApprovalRequest, CallProgress, CancellationToken, ElicitationAnswer, ElicitationMode,
-    ElicitationRequest, Form, Output,
+    ElicitationRequest, Form, Output, Progress,
 };
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 use serde_json::{Map, Value};
@@ -56,6 +56,11 @@ impl Console {
     /// Prints a call's progress, unless a prompt is open.
     pub(crate) fn print_progress(&self, progress: &CallProgress) {
         diagnostic::print_progress(self.writer, progress);
+    }
+
+    /// The same for the script's own progress.
+    pub(crate) fn print_report(&self, progress: &Progress) {
+        diagnostic::print_report(self.writer, progress);
     }
 
     /// Prints the output that waits. When the run is over, its prompts are over too.
@@ -192,6 +197,12 @@ fn render(request: &ApprovalRequest) -> String {
     text.push_str("  arguments:\n");
     for line in request.arguments_text().lines() {
         text.push_str(&format!("    {line}\n"));
+    }
+    if let Some(lines) = request.code_lines() {
+        text.push_str("  the code:\n");
+        for line in lines {
+            text.push_str(&format!("    {line}\n"));
+        }
     }
     text.push_str(&format!("Make this call of {call}, exactly as shown, once? [y/N, or why not] "));
     text

@@ -8,8 +8,8 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use cx::text::one_line;
 use cx::{
-    CallProgress, CompileProgress, ConfigWarning, DamagedPins, ExecuteResult, Executor, Progress,
-    ReturnedShape, ScriptError,
+    CallProgress, CompileProgress, ConfigWarning, DamagedPins, ExecuteResult, Executor, Finding, Progress,
+    ReturnedShape, ScriptError, Severity,
 };
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ use crate::options;
 use crate::output::{self, OutputError};
 use crate::terminal;
 use crate::text::printable;
+use crate::typecheck::Problem;
 use crate::writer::{self, Stream, Writer};
 
 /// Maximum number of tools of which [`print_script_error`] says what they returned.
@@ -26,6 +27,13 @@ const MAX_RETURNED: usize = 10;
 /// Prints why a script failed, and what its tools had returned. `name` is the script's name in
 /// locations.
 pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape], name: &str) {
+    if !error.problems.is_empty() {
+        print_findings(&error.problems, name);
+        return print_note(&format!(
+            "error[{}]: the script was not run, because it cannot succeed",
+            error.code
+        ));
+    }
     let title = match &error.name {
         // An error without a message has its name as the message.
         Some(kind) if error.tool_code.is_none() && *kind != error.message => {
@@ -58,12 +66,68 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
     for ReturnedShape { server, tool, shape, .. } in returned.iter().take(MAX_RETURNED) {
         group = group.element(Level::NOTE.message(printable(&format!("{server}.{tool} returned {shape}"))));
     }
+    print_groups(&[group]);
+}
+
+/// Prints what a check has found, each with its location.
+pub(crate) fn print_findings(findings: &[Finding], name: &str) {
+    for finding in findings {
+        print_groups(&[finding_group(finding, name)]);
+    }
+}
+
+/// Prints a problem that a type checker has found in a script.
+pub(crate) fn print_type_problem(problem: &Problem, source: &str, name: &str) {
+    let title = Level::ERROR.primary_title(printable(&problem.message)).id(problem.code.as_str());
+    let mut group = Group::with_title(title);
+    let number = usize::try_from(problem.line).unwrap_or(1);
+    if let Some(text) = source.lines().nth(number.saturating_sub(1)).map(printable_source) {
+        let span = column_span(&text, problem.column);
+        group = group.element(
+            Snippet::source(text)
+                .path(printable(name))
+                .line_start(number)
+                .annotation(AnnotationKind::Primary.span(span)),
+        );
+    }
+    print_groups(&[group]);
+}
+
+fn finding_group<'a>(finding: &'a Finding, name: &str) -> Group<'a> {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        _ => Level::WARNING,
+    };
+    let title = level.primary_title(printable(&finding.message)).id(finding.code.as_str());
+    let mut group = Group::with_title(title);
+    if let (Some(text), Some(line)) = (finding.source_line.as_deref().map(printable_source), finding.line) {
+        let start = column_span(&text, finding.column.unwrap_or(1));
+        let end = match finding.end_column {
+            Some(column) if finding.end_line == finding.line => column_span(&text, column).start,
+            Some(_) => text.len(),
+            None => start.end,
+        };
+        let span = start.start..end.max(start.end);
+        group = group.element(
+            Snippet::source(text)
+                .path(printable(name))
+                .line_start(usize::try_from(line).unwrap_or(usize::MAX))
+                .annotation(AnnotationKind::Primary.span(span)),
+        );
+    }
+    if let Some(hint) = &finding.hint {
+        group = group.element(Level::HELP.message(printable(hint)));
+    }
+    group
+}
+
+fn print_groups(groups: &[Group<'_>]) {
     let renderer = if terminal::has_color(Stream::Stderr) { Renderer::styled() } else { Renderer::plain() };
     let mut renderer = renderer.decor_style(DecorStyle::Ascii);
     if let Some(width) = terminal::width(Stream::Stderr) {
         renderer = renderer.term_width(width);
     }
-    print_line(&renderer.render(&[group]));
+    print_line(&renderer.render(groups));
 }
 
 /// Prints a warning.
@@ -89,8 +153,17 @@ fn print_line(text: &str) {
 
 /// Prints a call's progress, unless earlier output waits. The next report replaces it anyway.
 pub(crate) fn print_progress(writer: &Writer, call: &CallProgress) {
-    let Progress { progress, total, message, .. } = &call.progress;
-    let mut text = format!("{}.{}: {progress}", call.server, call.tool);
+    print_amount(writer, &format!("{}.{}", call.server, call.tool), &call.progress);
+}
+
+/// The same for the script's own progress.
+pub(crate) fn print_report(writer: &Writer, progress: &Progress) {
+    print_amount(writer, "progress", progress);
+}
+
+fn print_amount(writer: &Writer, of: &str, progress: &Progress) {
+    let Progress { progress, total, message, .. } = progress;
+    let mut text = format!("{of}: {progress}");
     if let Some(total) = total {
         text.push_str(&format!(" of {total}"));
     }
@@ -249,7 +322,7 @@ fn code(error: &anyhow::Error) -> &'static str {
 }
 
 /// What to do about it, if known.
-fn hint(error: &anyhow::Error) -> Option<&str> {
+pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
     let of_configuration = error.downcast_ref::<cx::ConfigError>().and_then(cx::ConfigError::hint);
     let of_executor = || error.downcast_ref::<cx::Error>()?.config_error()?.hint();
     of_configuration.or_else(of_executor)
@@ -257,7 +330,7 @@ fn hint(error: &anyhow::Error) -> Option<&str> {
 
 /// The chain of causes. Many errors have their cause in their text already, and it is not said
 /// again.
-fn message(error: &anyhow::Error) -> String {
+pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let cause = match cause.downcast_ref::<cx::Error>() {

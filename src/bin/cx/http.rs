@@ -1,4 +1,4 @@
-//! `cx serve --http`: the listener, the token and the metrics exporter.
+//! `cx serve --http`: the listener and the token.
 
 use std::env;
 use std::fs::File;
@@ -7,31 +7,21 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use cx::RateLimit;
-use cx::server::{HttpOptions, HttpToken, MetricsPrinter, describe_metrics};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use cx::server::{HttpOptions, HttpToken};
+use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
 use crate::args::HttpArguments;
-use crate::diagnostic;
+use crate::diagnostic::{self, invalid};
 
 /// The variable with the token if no file is named.
 const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
 
 /// Maximum bytes read of a token file. Tokens are shorter.
 const MAX_TOKEN: u64 = 4_096;
-
-/// Upper bounds of the histogram buckets in seconds: from a trivial script to the longest possible
-/// one.
-const SECONDS: &[f64] =
-    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
-
-/// How often the exporter compacts its measurements, which keeps its memory bounded.
-const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The options of a server at `address`, from the arguments, the configuration and the environment.
 /// Must be called in a tokio runtime.
@@ -53,9 +43,7 @@ pub(crate) fn options(
         None => configured_rate.or(options.client_rate),
     };
     options.run_rate = NonZeroU32::new(arguments.run_rate).map(RateLimit::per_minute);
-    if arguments.metrics {
-        options.metrics = Some(metrics_printer()?);
-    }
+    options.lent_workers = arguments.compute;
     options.validate(address.ip())?;
     Ok(options)
 }
@@ -69,17 +57,69 @@ pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("failed to listen at {address}: is another program there?"))?;
-    let address = listener.local_addr().context("failed to find out where the server listens")?;
-    diagnostic::print_note(&format!("listening on http://{address}/mcp"));
+    announce(&listener)?;
     Ok(listener)
 }
 
-/// The token is never an argument, because other users can see those in the list of processes.
+/// Prints where a listener listens.
+///
+/// # Errors
+///
+/// If the system does not say it.
+pub(crate) fn announce(listener: &TcpListener) -> anyhow::Result<()> {
+    let address = listener.local_addr().context("failed to find out where the server listens")?;
+    diagnostic::print_note(&format!("listening on http://{address}/mcp"));
+    Ok(())
+}
+
+/// Takes the socket that systemd has opened (`LISTEN_FDS`). Must be called while the process has one thread,
+/// because it removes the variables, which are for this process alone.
+///
+/// # Errors
+///
+/// If there is not exactly one, or it is no TCP socket that listens.
+pub(crate) fn passed_listener() -> anyhow::Result<std::net::TcpListener> {
+    let mut passed = ListenFd::from_env();
+    let count = passed.len();
+    if count != 1 {
+        return Err(invalid(anyhow!(
+            "--http systemd: expected one socket in LISTEN_FDS, found {count}: start cx with a socket unit \
+             that has one `ListenStream=`, or give an address"
+        )));
+    }
+    let listener = passed.take_tcp_listener(0).context("--http systemd: the socket that was passed")?;
+    let listener = listener.context("--http systemd: the socket was taken before")?;
+    // A connection, as of a unit with `Accept=yes`, looks the same otherwise.
+    if !rustix::net::sockopt::socket_acceptconn(&listener).unwrap_or(false) {
+        return Err(invalid(anyhow!(
+            "--http systemd: the socket that was passed does not listen: the socket unit needs `Accept=no`"
+        )));
+    }
+    Ok(listener)
+}
+
+/// Makes a passed socket one of the runtime's. Must be called in a tokio runtime.
+///
+/// # Errors
+///
+/// If the system refuses it.
+pub(crate) fn adopt(listener: Option<std::net::TcpListener>) -> anyhow::Result<TcpListener> {
+    let listener = listener.context("--http systemd: no socket was passed")?;
+    listener.set_nonblocking(true).context("failed to use the socket that was passed")?;
+    TcpListener::from_std(listener).context("failed to use the socket that was passed")
+}
+
+/// The token that clients must send. It is never an argument, because other users can see those in
+/// the list of processes.
+///
+/// # Errors
+///
+/// If there is one that cannot be read or used.
 #[expect(
     clippy::disallowed_methods,
     reason = "a secret of the command's own, which is no part of the configuration"
 )]
-fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
+pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
     if let Some(path) = file {
         let shown = path.display();
         let text = read_secret(path).with_context(|| format!("failed to read the token file `{shown}`"))?;
@@ -95,32 +135,26 @@ fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
     }
 }
 
+/// Whether systemd has put a file there for this service alone (`LoadCredential=`). It lets the service's user
+/// read it by an access control list, whose mask looks like permissions of the group.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where systemd puts secrets, which is no part of the configuration"
+)]
+fn is_credential(path: &Path) -> bool {
+    env::var_os("CREDENTIALS_DIRECTORY").is_some_and(|directory| {
+        Path::new(&directory).is_absolute() && path.parent() == Some(Path::new(&directory))
+    })
+}
+
 fn read_secret(path: &Path) -> anyhow::Result<String> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     // A pipe belongs to the process that opened it, so its mode is not checked.
-    if metadata.is_file() && metadata.mode() & 0o077 != 0 {
+    if metadata.is_file() && metadata.mode() & 0o077 != 0 && !is_credential(path) {
         bail!("others may read or change it: `chmod 600` it");
     }
     let mut text = String::new();
     file.take(MAX_TOKEN).read_to_string(&mut text)?;
     Ok(text)
-}
-
-fn metrics_printer() -> anyhow::Result<MetricsPrinter> {
-    let prometheus = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
-        .context("failed to set up metrics")?
-        .install_recorder()
-        .context("failed to set up metrics")?;
-    describe_metrics();
-    let upkeep = prometheus.clone();
-    tokio::spawn(async move {
-        let mut interval = tokio::time::interval(UPKEEP);
-        loop {
-            interval.tick().await;
-            upkeep.run_upkeep();
-        }
-    });
-    Ok(Arc::new(move || prometheus.render()))
 }

@@ -2,33 +2,58 @@
 
 mod allocator;
 mod args;
+mod audit;
 mod auth;
+mod browser;
 mod cache;
+mod check;
+mod completions;
 mod config;
 mod confirm;
 mod console;
 mod diagnostic;
+mod doctor;
 mod document;
 mod exit;
 mod http;
+mod known;
 mod logging;
+mod metrics;
 mod options;
 mod output;
 mod pins;
 mod process;
+mod progress;
+mod prometheus;
 mod question;
+mod reading;
 mod reload;
+mod repl;
+mod replay;
 mod run;
+mod running;
+mod runs;
+mod savings;
+mod scripts;
 mod serve;
 mod setup;
+mod setup_command;
 mod signals;
 mod source;
 mod state;
+mod sync;
+mod telemetry;
 mod terminal;
 mod text;
 mod tools;
+mod top;
+mod trace;
+mod trail_runs;
 mod trust;
+mod typecheck;
 mod types;
+mod ui;
+mod watch;
 mod writer;
 
 use std::env;
@@ -46,6 +71,8 @@ use crate::writer::Stream;
 const MAX_FLUSH: Duration = Duration::from_millis(200);
 
 fn main() {
+    // Does not return in a worker process.
+    cx::worker_process();
     allocator::limit_arenas();
     process::survive_file_size_limit();
     exit::exit(process::with_memory(command).unwrap_or_else(|error| finish(Err(error.into()))))
@@ -72,15 +99,29 @@ fn finish(status: anyhow::Result<ExitStatus>) -> ExitStatus {
 
 fn perform(command: Command) -> anyhow::Result<ExitStatus> {
     match command {
+        Command::Setup(arguments) => setup_command::run(&arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Repl(arguments) => repl::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Tools(command) => tools::run(command),
         Command::Types(arguments) => types::run(&arguments),
+        Command::Sync(arguments) => sync::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Cache(command) => cache::run(&command),
         Command::State(command) => state::run(command),
         Command::Auth(arguments) => auth::run(arguments),
         Command::Config(command) => config::run(command),
+        Command::Audit(arguments) => audit::run(arguments),
+        Command::Runs(arguments) => runs::run(&arguments),
+        Command::Ui(arguments) => ui::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Scripts(command) => scripts::run(command),
         Command::Trust(arguments) => trust::run(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Man(arguments) => completions::man(&arguments),
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exit::ExitStatus;
+use crate::process;
 use crate::text::printable;
 use crate::writer::{self, Stream, Writer};
 
@@ -142,8 +143,23 @@ fn print_line(text: &str) -> Result<(), OutputError> {
 /// If one of them is closed.
 pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
+    if process::had_no_stdout() {
+        return Err(io::Error::other("stdout is closed"));
+    }
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     Ok((File::from(input).into(), File::from(output).into()))
+}
+
+/// The terminal at stdout, for a program that draws on all of it, without the standard library's buffer.
+///
+/// # Errors
+///
+/// If stdout is closed.
+pub(crate) fn screen() -> io::Result<File> {
+    if process::had_no_stdout() {
+        return Err(io::Error::other("stdout is closed"));
+    }
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// The text of a text block; for other blocks a description of what they are.

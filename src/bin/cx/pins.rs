@@ -1,19 +1,19 @@
-//! `cx tools changed` and `cx tools accept`: tools whose definition differs from the pinned one.
+//! `cx tools changed` and `cx tools accept`: tools and skills that differ from the pinned ones.
 
 use std::fmt::Write as _;
 
 use anyhow::bail;
 use cx::text::one_line;
-use cx::{DamagedPins, ToolChange};
+use cx::{DamagedPins, SkillChange, ToolChange};
 use serde_json::{Value, json};
 
 use crate::args::ToolsSource;
 use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::setup::tools_executor;
+use crate::setup::{audited_tools_executor, tools_executor};
 
-/// Shows the tools whose definition differs from the pinned one.
+/// Shows the tools whose definition differs from the pinned one, and the skills whose text does.
 ///
 /// # Errors
 ///
@@ -22,9 +22,11 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     let executor = tools_executor(source)?;
     let changes = executor.tool_changes()?;
     let damaged = executor.damaged_pins();
+    let skills = executor.skill_changes()?;
     diagnostic::print_damaged_pins(&damaged);
     if source.json {
-        print_json(&changes.iter().map(change_json).collect::<Value>().to_string())?;
+        let changes = changes.iter().map(change_json).chain(skills.iter().map(skill_json));
+        print_json(&changes.collect::<Value>().to_string())?;
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
@@ -57,7 +59,15 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
             (None, None) => {}
         }
     }
-    if changes.is_empty() && damaged.is_empty() {
+    for SkillChange { server, uri, pinned, current, .. } in &skills {
+        let skill = one_line(&format!("{server}: the skill {uri}"));
+        if let Some(pinned) = pinned {
+            let _ = writeln!(text, "{skill} changed\n  - SHA-256 {pinned}\n  + SHA-256 {current}");
+        } else {
+            let _ = writeln!(text, "{skill} is new, and too many are pinned\n  + SHA-256 {current}");
+        }
+    }
+    if changes.is_empty() && damaged.is_empty() && skills.is_empty() {
         text.push_str("every definition is the pinned one\n");
     } else {
         text.push_str("pin with `cx tools accept SERVER.TOOL`, `cx tools accept SERVER` or `--all`\n");
@@ -81,24 +91,35 @@ fn change_json(change: &ToolChange) -> Value {
     })
 }
 
-/// Pins the current definitions of tools.
+fn skill_json(change: &SkillChange) -> Value {
+    json!({
+        "server": change.server,
+        "skill": change.uri,
+        "accepted": change.pinned,
+        "current": change.current,
+    })
+}
+
+/// Pins the current definitions of tools, and the texts of skills that were read last.
 ///
 /// # Errors
 ///
 /// What is wrong with the configuration, the pins or the names.
 pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<ExitStatus> {
-    let executor = tools_executor(source)?;
+    let executor = audited_tools_executor(source)?;
     let changes = executor.tool_changes()?;
     let damaged = executor.damaged_pins();
     if all {
         let mut servers: Vec<&str> = changes.iter().map(|change| &*change.server).collect();
         servers.extend(damaged.iter().map(|damaged| &*damaged.server));
+        let skills = executor.skill_changes()?;
+        servers.extend(skills.iter().map(|change| &*change.server));
         servers.sort_unstable();
         servers.dedup();
         for server in servers {
             executor.accept_tools(server, None)?;
         }
-        print_text(&format!("pinned {} definitions", changes.len()))?;
+        print_text(&format!("pinned {} definitions", changes.len() + skills.len()))?;
         return Ok(ExitStatus::Success);
     }
     for name in names {

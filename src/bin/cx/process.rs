@@ -1,6 +1,7 @@
 //! What the command sets for its whole process. A program that embeds cx decides for itself.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::process::{Resource, getrlimit};
@@ -31,6 +32,34 @@ pub(crate) fn survive_file_size_limit() {
         let _ = libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
     }
 }
+
+/// Whether this process was started without a stdout (`cx run … >&-`).
+static HAD_NO_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was started without a stdout. The standard library has put `/dev/null` in its
+/// place, so that no file of the process gets its number, and what is written there is lost without an
+/// error.
+pub(crate) fn had_no_stdout() -> bool {
+    HAD_NO_STDOUT.load(Ordering::Relaxed)
+}
+
+/// Run by the C library before the standard library looks at the descriptors. Later nothing tells a
+/// closed stdout from `/dev/null`, which others open for reading and writing too.
+#[cfg(target_os = "linux")]
+#[used]
+#[expect(unsafe_code, reason = "nothing else runs this early")]
+// SAFETY: the section has functions that are called once, without arguments that matter.
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = {
+    extern "C" fn look() {
+        #[expect(unsafe_code, reason = "there is no safe type for a descriptor that may be closed")]
+        // SAFETY: asks for flags of a number, which may be that of no descriptor. Uses nothing that is
+        // not ready before `main`.
+        let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+        HAD_NO_STDOUT.store(is_closed, Ordering::Relaxed);
+    }
+    look
+};
 
 /// Runs `command` where it has a stack of [`STACK_BYTES`], whatever `ulimit -s` says.
 ///

@@ -1,24 +1,31 @@
 //! `cx run`.
 
 use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cx::{CancellationToken, Config, ErrorCode, ExecuteResult, Executor, Language, Limits, Script};
+use cx::{
+    CancellationToken, Config, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Language,
+    Limits, RemoteWorkers, Script,
+};
+
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::RunArguments;
+use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::output::OutputError;
+use crate::source::Source;
+use crate::trace::TraceFormat;
 use crate::writer::{self, Writer};
-use crate::{diagnostic, logging, output, setup, source};
+use crate::{diagnostic, logging, output, replay, setup, source, telemetry, trace};
 
 /// How long closing the servers may delay the exit. Servers end within four seconds; only an
 /// authorization server that is renewing tokens may take longer, up to ten.
-const MAX_CLOSE: Duration = Duration::from_secs(12);
+pub(crate) const MAX_CLOSE: Duration = Duration::from_secs(12);
 
 /// How long a reader of stdout may take for what is left when the time is over or the user has
 /// interrupted the run. One that reads takes a queue of 256 KB in a millisecond. Together with the
@@ -32,12 +39,15 @@ const MAX_LAST_WRITE: Duration = Duration::from_millis(200);
 /// What is wrong with the arguments, the configuration or the script's file.
 pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
-    let (text, name, language) = source::read(&arguments).map_err(invalid)?;
+    let Source { text, name, language, saved } = source::read(&arguments).map_err(invalid)?;
     if arguments.script.fuel.is_some() && language != Language::Python {
         return Err(invalid(anyhow::anyhow!(
             "--fuel is for Python only: TypeScript has no instructions to count"
         )));
     }
+    let trace = arguments.trace.clone();
+    let trace = trace.map(|path| TraceFormat::of(&path).map(|format| (path, format)));
+    let trace = trace.transpose().map_err(invalid)?;
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
@@ -45,9 +55,36 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         // Servers do without questions if they know that nobody can be asked.
         config.servers.iter_mut().for_each(|server| server.elicitation = false);
     }
+    if arguments.script.llm {
+        config.enable_llm();
+    }
+    config.isolation = setup::isolation(arguments.script.isolation.as_ref(), config.isolation);
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(source::read_input).transpose().map_err(invalid)?;
-    let executor = executor(config, language)?;
+    let input = match saved {
+        Some(saved) => Some(saved.check_input(input).map_err(|error| {
+            invalid(anyhow::anyhow!("--input of `{}`: {}: {}", saved.name, error.code, error.message))
+        })?),
+        None => input,
+    };
+    let audit = arguments.script.audit.take();
+    let grants = setup::grants(&arguments.script)?;
+    // A run is too short for metrics, which are sent every minute.
+    let telemetry = telemetry::start_traces(config.open_telemetry.as_ref())?;
+    let traced = Arc::new(Mutex::new(None));
+    let mut builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry.as_ref());
+    if let Some(url) = &arguments.remote {
+        let mut workers = RemoteWorkers::new(url);
+        workers.token_file = arguments.remote_token_file.clone();
+        builder = builder.isolation(Isolation::Remote(workers));
+    }
+    let record = arguments.record.clone();
+    let executor = if trace.is_some() {
+        let traced = Arc::clone(&traced);
+        builder.on_trace(move |run| *lock(&traced) = Some(run)).build()?
+    } else {
+        builder.build()?
+    };
     // The first is for the user, the second also for a stdout that fails.
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();
@@ -65,55 +102,98 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let console = Arc::new(Console::new(writer));
     script = with_console(script, &console, arguments.json, has_terminal);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let mut recorded = None;
+    let status = runtime.block_on(async {
         watch_interrupts(interrupted.clone())?;
-        let result = executor.run(script).await;
+        let result = match &record {
+            None => executor.run(script).await.map(|result| (result, None)),
+            Some(_) => executor.record(script).await,
+        };
         let _ = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         console.release();
         print_damaged_pins(&executor);
-        let result = result?;
+        print_audit_failure(&executor);
+        let (result, recording) = result?;
         // A run that was cancelled because stdout has failed has no result that anybody could read.
         if interrupted.is_cancelled() || !cancelled.is_cancelled() {
             print_result(&result, &name, &arguments)?;
         }
+        recorded = recording;
         let max_wait = max_wait(&result, arguments.script.timeout);
-        Ok(deliver(writer, &result, &interrupted, max_wait).await)
-    })
+        Ok::<_, anyhow::Error>(deliver(writer, &result, &interrupted, max_wait).await)
+    });
+    telemetry::finish(telemetry.as_ref());
+    if let (Some((path, format)), Some(run)) = (&trace, lock(&traced).take()) {
+        let shown = path.display();
+        trace::write(path, *format, &run).with_context(|| format!("failed to write the trace `{shown}`"))?;
+    }
+    if let Some(path) = &record {
+        replay::write(path, recorded.as_ref())?;
+    }
+    status
 }
 
-fn executor(config: Config, language: Language) -> anyhow::Result<Executor> {
-    let builder = setup::builder(config)
+/// The lock of the trace. A panic elsewhere does not make it unusable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A builder for scripts of one language, one at a time.
+///
+/// # Errors
+///
+/// If the audit trail has no directory.
+pub(crate) fn builder(
+    config: Config,
+    language: Language,
+    audit: Option<PathBuf>,
+) -> anyhow::Result<ExecutorBuilder> {
+    let settings = config.audit.clone();
+    Ok(setup::with_audit(setup::builder_for_runs(config), settings.as_ref(), audit)?
         .languages([language])
         // Only one script runs, so a second instance would be made in vain.
         .warm_instances(1)
         .total_memory_bytes(Limits::CEILING.memory_bytes)
-        .on_compile(|progress| diagnostic::print_compile_progress(&progress));
-    Ok(builder.build()?)
+        .on_compile(|progress| diagnostic::print_compile_progress(&progress)))
 }
 
 /// The script with what the arguments say about its calls and its state.
-fn with_options(mut script: Script, arguments: &mut RunArguments) -> Script {
-    let options = &mut arguments.script;
-    script = script.deny(std::mem::take(&mut options.deny)).ask(std::mem::take(&mut options.ask));
-    if !options.allow.is_empty() {
-        // In addition to the configured list: a call must be permitted by both.
-        script = script.allow(std::mem::take(&mut options.allow));
-    }
+fn with_options(script: Script, arguments: &mut RunArguments) -> Script {
+    let mut script = with_rules(script, &mut arguments.script);
     if let Some(handle) = arguments.session.take() {
         script = script.session(handle);
     }
     if arguments.dry_run { script.dry_run() } else { script }
 }
 
+/// The script with the rules and the time zone of the arguments.
+pub(crate) fn with_rules(script: Script, options: &mut ScriptArguments) -> Script {
+    let mut script = script.deny(std::mem::take(&mut options.deny)).ask(std::mem::take(&mut options.ask));
+    if !options.allow.is_empty() {
+        // In addition to the configured list: a call must be permitted by both.
+        script = script.allow(std::mem::take(&mut options.allow));
+    }
+    if let Some(name) = options.time_zone.take() {
+        script = script.time_zone(name);
+    }
+    script
+}
+
 /// The script with a console that prints and asks.
-fn with_console(mut script: Script, console: &Arc<Console>, is_json: bool, has_terminal: bool) -> Script {
+pub(crate) fn with_console(
+    mut script: Script,
+    console: &Arc<Console>,
+    is_json: bool,
+    has_terminal: bool,
+) -> Script {
     if !is_json {
         let console = Arc::clone(console);
         script = script.on_output_with(move |entry, cancel| console.print(entry, cancel));
     }
     if !is_json && io::stderr().is_terminal() {
-        let console = Arc::clone(console);
-        script = script.on_progress(move |progress| console.print_progress(progress));
+        let (calls, own) = (Arc::clone(console), Arc::clone(console));
+        script = script.on_progress(move |progress| calls.print_progress(progress));
+        script = script.on_report(move |progress| own.print_report(progress));
     }
     if has_terminal {
         let (approvals, questions) = (Arc::clone(console), Arc::clone(console));
@@ -128,6 +208,16 @@ fn print_damaged_pins(executor: &Executor) {
     match executor.tool_changes() {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
         Err(error) => diagnostic::print_warning(&error.to_string()),
+    }
+}
+
+/// Says that the run is not in the audit trail, or only in part.
+fn print_audit_failure(executor: &Executor) {
+    let Some(status) = executor.audit_status() else { return };
+    if let Some((_, failure)) = &status.failure {
+        diagnostic::print_warning(&format!("the audit trail cannot be written: {failure}"));
+    } else if status.dropped > 0 {
+        diagnostic::print_warning(&format!("the audit trail lacks {} events", status.dropped));
     }
 }
 
@@ -209,7 +299,7 @@ async fn was_interrupted(interrupted: &CancellationToken) {
 
 /// The first interrupt stops the script, so that its result is still printed. A second one, or a
 /// script that does not stop, ends the process.
-fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
+pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
     let mut terminate = signal(SignalKind::terminate()).context("failed to watch for signals")?;
     // It ends with the runtime.

@@ -1,17 +1,23 @@
 //! `cx serve`.
 
 use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use cx::server::{Format, Server, ServerOptions, ShutdownReason};
-use cx::{CancellationToken, ConfigFiles, HistoryLimits};
+use cx::{CancellationToken, ConfigFiles, HistoryLimits, ToolMode};
 use tokio::task::JoinSet;
 
-use crate::args::{AnswerFormat, ServeArguments};
+use crate::args::{AnswerFormat, HttpAddress, MetricsAddress, ServeApprover, ServeArguments, ServeMode};
+use crate::diagnostic::invalid;
 use crate::exit::{ExitStatus, exit};
+use crate::known::KnownServer;
 use crate::reload::{Adjust, Reload};
-use crate::{diagnostic, http, logging, output, setup, signals};
+use crate::running::Transport;
+use crate::trace::TraceDirectory;
+use crate::ui::inbox::Inbox;
+use crate::{diagnostic, http, logging, metrics, output, setup, signals, telemetry};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
@@ -31,6 +37,11 @@ const DESCRIPTORS: usize = 16;
 ///
 /// What is wrong with the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
+    // First, while there is one thread: it changes the environment.
+    let passed = match arguments.http {
+        Some(HttpAddress::Passed) => Some(http::passed_listener()?),
+        _ => None,
+    };
     logging::start();
     let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);
     let config = files.load()?;
@@ -40,9 +51,18 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let config = adjust(config);
     let client_rate = config.client_rate;
     let scripts = arguments.scripts;
-    let mut builder = setup::builder(config)
+    let grants = setup::grants(&scripts)?;
+    let open_telemetry = config.open_telemetry.clone();
+    let audit = config.audit.clone();
+    let audit_directory = match (&audit, &scripts.audit) {
+        (None, None) => None,
+        (settings, directory) => Some(setup::audit_options(settings.as_ref(), directory.clone())?.directory),
+    };
+    let builder = setup::with_audit(setup::builder_for_runs(config), audit.as_ref(), scripts.audit)?;
+    let mut builder = builder
         .deny(scripts.deny)
         .ask(scripts.ask)
+        .grants(grants)
         .keep_runs(HistoryLimits::default())
         .max_queued_runs(arguments.max_queued)
         .queue_timeout(arguments.queue_timeout);
@@ -57,6 +77,21 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         .enable_all()
         .build()
         .context("failed to start the server's threads")?;
+    if matches!(arguments.metrics, Some(MetricsAddress::OfHttp)) && arguments.http.is_none() {
+        return Err(invalid(anyhow::anyhow!(
+            "--metrics without --http needs an address, such as --metrics 127.0.0.1:9464"
+        )));
+    }
+    let telemetry = telemetry::start(open_telemetry.as_ref())?;
+    builder = telemetry::attach(builder, telemetry.as_ref());
+    let traces = arguments.traces.as_deref().map(TraceDirectory::open).transpose()?;
+    if let Some(traces) = &traces {
+        builder = builder.on_trace(traces.listener());
+    }
+    let inbox = (arguments.approver == ServeApprover::Page).then(Arc::<Inbox>::default);
+    if let Some(inbox) = inbox.clone() {
+        builder = builder.approver(move |request| inbox.ask(request));
+    }
     let executor = builder.build()?;
     let mut options = ServerOptions::default();
     options.format = match arguments.format {
@@ -66,6 +101,8 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     };
     options.max_value = arguments.max_value;
     options.index = !arguments.no_index;
+    options.yield_after = arguments.yield_after;
+    options.clients_approve = inbox.is_none();
     let server = Server::new(executor.clone(), options);
     // Read before any server is asked, so that it is said once. The report of `health` says it too.
     match executor.tool_changes() {
@@ -79,9 +116,48 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         let reload = Reload::new(executor.clone(), adjust, &warnings);
         // Ends with this block.
         let mut following = JoinSet::new();
-        let ended = if let Some(address) = arguments.http {
-            let options = http::options(address, arguments.over_http, client_rate)?;
-            let listener = http::listen(address).await?;
+        let listens = arguments.metrics.is_some() || arguments.http.is_some();
+        let print = metrics::install(listens, telemetry.as_ref())?;
+        if telemetry.is_some() {
+            following.spawn(metrics::sample(server.clone()));
+        }
+        let metrics_at = match arguments.metrics {
+            Some(MetricsAddress::Own(address)) => {
+                metrics::listen(address, arguments.over_http.token_file.as_deref()).await?
+            }
+            _ => None,
+        };
+        let over_http = match arguments.http {
+            Some(HttpAddress::Own(address)) => {
+                let options = http::options(address, arguments.over_http, client_rate)?;
+                Some((options, http::listen(address).await?))
+            }
+            Some(HttpAddress::Passed) => {
+                let listener = http::adopt(passed)?;
+                let address = listener.local_addr().context("failed to find out where the server listens")?;
+                let options = http::options(address, arguments.over_http, client_rate)?;
+                http::announce(&listener)?;
+                Some((options, listener))
+            }
+            None => None,
+        };
+        let transport = if over_http.is_some() { Transport::Http } else { Transport::Stdio };
+        let address = match &over_http {
+            Some((_, listener)) => listener.local_addr().ok(),
+            None => metrics_at.as_ref().map(|at| at.address),
+        };
+        if inbox.is_some() && address.is_none() {
+            bail!("--approver page: there is no address for the page: give --metrics one that is free");
+        }
+        let known = KnownServer { transport, address, audit: audit_directory, traces: arguments.traces };
+        // Until the end of this block.
+        let (page, _registration) = known.make_known(&server, print.as_ref(), inbox)?;
+        if let (Some(at), Some(print)) = (metrics_at, &print) {
+            metrics::serve(&server, at, Arc::clone(print), page.clone(), &stop, &mut following);
+        }
+        let ended = if let Some((mut options, listener)) = over_http {
+            options.metrics = print.filter(|_| arguments.metrics.is_some());
+            options.page = page;
             server.warm();
             following.spawn(reload.follow(files, hangups));
             server.serve_http(listener, options, &stop).await?
@@ -99,6 +175,10 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         Ok::<_, anyhow::Error>(ended)
     })?;
+    telemetry::finish(telemetry.as_ref());
+    if let Some(traces) = traces {
+        traces.finish();
+    }
     // Does not return through `main`: a thread may be blocked on a pipe that is not read.
     exit(match ended {
         ShutdownReason::WorkersHung => ExitStatus::Limit,
@@ -109,6 +189,12 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
 /// What the arguments make of each configuration: they have precedence.
 fn adjustment(arguments: &ServeArguments) -> Adjust {
     let (scripts, default_timeout) = (arguments.scripts.clone(), arguments.default_timeout);
+    let direct = arguments.direct.clone();
+    let mode = arguments.mode.map(|mode| match mode {
+        ServeMode::Script => ToolMode::Script,
+        ServeMode::Auto => ToolMode::Auto,
+        ServeMode::Direct => ToolMode::Direct,
+    });
     let (max_runs, has_client_rate) = (arguments.max_runs, arguments.over_http.client_rate.is_some());
     let total_memory =
         arguments.total_memory.map(|size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX));
@@ -118,6 +204,13 @@ fn adjustment(arguments: &ServeArguments) -> Adjust {
         if let Some(time) = default_timeout {
             let time = time.min(config.max_limits.wall_time);
             config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
+        }
+        config.time_zone = scripts.time_zone.clone().or(config.time_zone);
+        config.isolation = setup::isolation(scripts.isolation.as_ref(), config.isolation);
+        config.direct.tools.extend(direct.iter().cloned());
+        config.direct.mode = mode.unwrap_or(config.direct.mode);
+        if scripts.llm {
+            config.enable_llm();
         }
         config.max_runs = max_runs.or(config.max_runs);
         config.total_memory_bytes = total_memory.or(config.total_memory_bytes);

@@ -1,14 +1,21 @@
 //! What commands start with: the configuration, and an executor made of it.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
+use cx::audit::AuditOptions;
 use cx::text::one_line;
-use cx::{Config, Directories, Discovery, Executor, ExecutorBuilder, LoadOptions, StateStore, ToolError};
+use cx::{
+    AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions,
+    ScriptLibrary, StateStore, ToolError,
+};
 
-use crate::args::ToolsSource;
-use crate::diagnostic;
+use crate::args::{ScriptArguments, ToolsSource, TrailArguments};
+use crate::diagnostic::{self, invalid};
+
+/// The name that saved scripts have as a server.
+const SCRIPTS_SERVER: &str = "scripts";
 
 /// Loads the configuration: the files found from the working directory. Files that are named
 /// replace the servers of all of them, and not what the user's own file allows.
@@ -31,7 +38,39 @@ pub(crate) fn load_options(files: Vec<PathBuf>) -> anyhow::Result<LoadOptions> {
     Ok(LoadOptions { workspace, files, discover })
 }
 
-/// An executor builder with that configuration, which stores its data in the user's directories.
+/// Where caches are, unless they are switched off.
+pub(crate) fn cache_directory(config: &Config) -> Option<PathBuf> {
+    let cache = config.cache_directory.clone().or_else(|| Some(Directories::from_environment()?.cache));
+    cache.filter(|_| config.cache_enabled)
+}
+
+/// Where the lists of tools are kept, if they are.
+pub(crate) fn lists_directory(config: &Config) -> Option<PathBuf> {
+    cache_directory(config).map(|cache| cache.join("servers"))
+}
+
+/// An executor builder with that configuration, which stores its data in the user's directories. Scripts
+/// can call saved scripts, and save some.
+pub(crate) fn builder_for_runs(config: Config) -> ExecutorBuilder {
+    let library = script_library(&config);
+    let builder = builder(config);
+    match library {
+        Some(library) => builder.scripts(library),
+        None => builder,
+    }
+}
+
+/// An executor builder with that configuration, which stores its data in the user's directories, for
+/// commands about tools: saved scripts are among those if there are any.
+pub(crate) fn builder_for_tools(config: Config) -> ExecutorBuilder {
+    let library = script_library(&config).filter(|library| !library.list().is_empty());
+    let builder = builder(config);
+    match library {
+        Some(library) => builder.scripts(library),
+        None => builder,
+    }
+}
+
 pub(crate) fn builder(config: Config) -> ExecutorBuilder {
     let directories = Directories::from_environment();
     let mut builder = Executor::builder();
@@ -49,6 +88,104 @@ pub(crate) fn builder(config: Config) -> ExecutorBuilder {
         builder = builder.state_directory(directories.state);
     }
     builder.config(config)
+}
+
+/// The saved scripts that can be called here; `None` if the configuration has a server of the name that
+/// they have in scripts.
+fn script_library(config: &Config) -> Option<ScriptLibrary> {
+    let (directories, workspace) = (Directories::from_environment()?, env::current_dir().ok()?);
+    if config.servers.iter().any(|server| server.name == SCRIPTS_SERVER) {
+        diagnostic::print_warning(
+            "scripts cannot call saved scripts, because a configured server has the name `scripts`; rename it",
+        );
+        return None;
+    }
+    Some(ScriptLibrary::new(&directories, &workspace))
+}
+
+/// What the arguments grant to scripts.
+///
+/// # Errors
+///
+/// If a directory is not there, or is none.
+pub(crate) fn grants(arguments: &ScriptArguments) -> anyhow::Result<Grants> {
+    let directories = |flag: &str, paths: &[PathBuf]| -> anyhow::Result<Vec<PathBuf>> {
+        paths.iter().map(|path| directory(path).with_context(|| format!("{flag} {}", shown(path)))).collect()
+    };
+    let grants = Grants {
+        read: directories("--allow-read", &arguments.allow_read).map_err(invalid)?,
+        write: directories("--allow-write", &arguments.allow_write).map_err(invalid)?,
+        net: arguments.allow_net.clone(),
+    };
+    grants.validate()?;
+    Ok(grants)
+}
+
+/// The absolute path of a directory. Links stay as they were written: scripts name files as the user does.
+fn directory(path: &Path) -> anyhow::Result<PathBuf> {
+    let mut absolute = std::path::absolute(path).context("is not a path")?;
+    if absolute.components().any(|component| component == Component::ParentDir) {
+        absolute = absolute.canonicalize().context("cannot be opened")?;
+    }
+    let metadata = std::fs::metadata(&absolute).context("cannot be opened")?;
+    anyhow::ensure!(metadata.is_dir(), "is not a directory");
+    Ok(absolute)
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+/// The builder with the audit trail that the argument or the configuration asks for.
+///
+/// # Errors
+///
+/// If the trail has no directory.
+pub(crate) fn with_audit(
+    builder: ExecutorBuilder,
+    settings: Option<&AuditSettings>,
+    directory: Option<PathBuf>,
+) -> anyhow::Result<ExecutorBuilder> {
+    if settings.is_none() && directory.is_none() {
+        return Ok(builder);
+    }
+    Ok(builder.audit(audit_options(settings, directory)?))
+}
+
+/// The options of the audit trail. The argument has precedence over the configured directory.
+///
+/// # Errors
+///
+/// If it has no directory.
+pub(crate) fn audit_options(
+    settings: Option<&AuditSettings>,
+    directory: Option<PathBuf>,
+) -> anyhow::Result<AuditOptions> {
+    let configured = settings.and_then(|settings| settings.directory.clone());
+    let directory = match directory.or(configured) {
+        Some(directory) => directory,
+        None => directories()?.state.join("audit"),
+    };
+    let mut options = AuditOptions::new(directory);
+    if let Some(settings) = settings {
+        options.required = settings.required;
+        options.contents = settings.contents;
+        options.retention_days = settings.retention_days;
+    }
+    Ok(options)
+}
+
+/// The directory of the audit trail that commands read.
+///
+/// # Errors
+///
+/// What is wrong with the configuration.
+pub(crate) fn audit_directory(arguments: &TrailArguments) -> anyhow::Result<PathBuf> {
+    if let Some(directory) = &arguments.audit {
+        return Ok(directory.clone());
+    }
+    let config = load(Vec::new())?;
+    Ok(audit_options(config.audit.as_ref(), None)?.directory)
 }
 
 /// Where Python's machine code is kept if the cache directory cannot be used, or if there is none
@@ -87,11 +224,18 @@ pub(crate) struct Tools {
 ///
 /// What is wrong with the configuration.
 pub(crate) fn tools(source: &ToolsSource) -> anyhow::Result<Tools> {
+    tools_with(source, false)
+}
+
+/// As [`tools`]; with `is_audited`, what is done to definitions is written to the audit trail.
+fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
     let config = load(source.mcp_config.clone())?;
     if !source.json {
         diagnostic::print_warnings(&config.warnings);
     }
-    let executor = builder(config).warm_instances(0).build()?;
+    let audit = config.audit.clone().filter(|_| is_audited);
+    let builder = with_audit(builder_for_tools(config), audit.as_ref(), None)?;
+    let executor = builder.warm_instances(0).build()?;
     let mut refreshed = Vec::new();
     if source.refresh {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -117,4 +261,22 @@ pub(crate) fn tools(source: &ToolsSource) -> anyhow::Result<Tools> {
 /// What is wrong with the configuration.
 pub(crate) fn tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
     Ok(tools(source)?.executor)
+}
+
+/// The executor of [`tools`], whose changes of definitions are in the audit trail.
+///
+/// # Errors
+///
+/// What is wrong with the configuration.
+pub(crate) fn audited_tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
+    Ok(tools_with(source, true)?.executor)
+}
+
+/// Where scripts are executed: the argument says in which way, and the configuration with which options.
+pub(crate) fn isolation(argument: Option<&Isolation>, configured: Option<Isolation>) -> Option<Isolation> {
+    match (argument, configured) {
+        (Some(Isolation::Process(_)), configured @ Some(Isolation::Process(_))) => configured,
+        (Some(argument), _) => Some(argument.clone()),
+        (None, configured) => configured,
+    }
 }

@@ -1,4 +1,4 @@
-//! The signals that `cx serve` obeys.
+//! The signals that commands obey which go on until they are ended.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -56,6 +56,32 @@ impl Hangups {
         if self.0.recv().await.is_none() {
             // There will be no other.
             std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The signals that end a command which watches files.
+pub(crate) struct Endings([Signal; 3]);
+
+impl Endings {
+    /// # Errors
+    ///
+    /// If the system refuses to report signals.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self([
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn received(&mut self) -> SignalKind {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+            _ = hangup.recv() => SignalKind::hangup(),
         }
     }
 }

@@ -3,50 +3,115 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::{Json, Language};
+use cx::{Json, Language, SavedScript, ScriptsError};
 
 use crate::args::{RunArguments, ScriptLanguage};
-use crate::diagnostic;
+use crate::{diagnostic, scripts};
 
 /// The value of `--input` that reads stdin.
 const INPUT_FROM_STDIN: &str = "@-";
 
+/// Enough for the largest possible source and input; bounds what is read from a device.
+const MAX_BYTES: usize = 64 << 20;
+
 /// UTF-8's byte order mark.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The script's source, name and language.
+/// A script as the arguments name it.
+pub(crate) struct Source {
+    pub(crate) text: String,
+    pub(crate) name: String,
+    pub(crate) language: Language,
+    /// The saved script that it is, which checks its input.
+    pub(crate) saved: Option<Arc<SavedScript>>,
+}
+
+/// Reads the script that the arguments name. A saved script comes before a file of the same name in the
+/// working directory: a repository cannot replace what a user's own command means.
 ///
 /// # Errors
 ///
 /// If it cannot be read.
-pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<(String, String, Language)> {
-    let asked = arguments.lang.map(|language| match language {
-        ScriptLanguage::Ts => Language::TypeScript,
-        ScriptLanguage::Py => Language::Python,
-    });
-    let of_no_file = |stem: &str| {
-        let language = asked.unwrap_or(Language::TypeScript);
-        (format!("{stem}.{}", if language == Language::Python { "py" } else { "ts" }), language)
-    };
+pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
+    if let Some(saved) = saved(arguments)? {
+        let (text, name) = (saved.source.clone(), saved.path.display().to_string());
+        return Ok(Source { text, name, language: saved.language, saved: Some(saved) });
+    }
+    let (text, name, language) = read_unsaved(arguments)?;
+    Ok(Source { text, name, language, saved: None })
+}
+
+/// The saved script that the arguments name, if they name one.
+fn saved(arguments: &RunArguments) -> anyhow::Result<Option<Arc<SavedScript>>> {
+    let Some(name) = arguments.file.as_deref().filter(|_| arguments.eval.is_none()) else { return Ok(None) };
+    // What is no name of a script is a path: `./deploy`, `deploy.ts`.
+    let Some(name) = name.to_str().filter(|name| is_name(name)) else { return Ok(None) };
+    let Ok(library) = scripts::library() else { return Ok(None) };
+    let is_file = Path::new(name).exists();
+    match library.get(name) {
+        Ok(saved) => {
+            if is_file {
+                diagnostic::print_note(&format!("running the saved script `{name}`; `./{name}` is the file"));
+            }
+            Ok(Some(saved))
+        }
+        Err(ScriptsError::NotFound { .. }) if is_file => Ok(None),
+        Err(error) => Err(anyhow!("{error}; there is no file `{name}` here either")),
+    }
+}
+
+/// Whether scripts can have this name. Paths that are no names have a dot or a separator.
+fn is_name(name: &str) -> bool {
+    name != "-" && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+fn read_unsaved(arguments: &RunArguments) -> anyhow::Result<(String, String, Language)> {
     if let Some(code) = &arguments.eval {
-        let (name, language) = of_no_file("eval");
+        let (name, language) = of_no_file("eval", arguments.lang);
         return Ok((code.clone(), name, language));
     }
     let Some(path) = &arguments.file else {
         bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
     };
+    if path.as_os_str() == "-" && arguments.input.as_deref() == Some(INPUT_FROM_STDIN) {
+        bail!("stdin can be the script (`-`) or the input (`--input @-`), not both");
+    }
+    read_script(path, arguments.lang)
+}
+
+/// The source, the name and the language of a script that is a file, or `-` for stdin.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub(crate) fn read_script(
+    path: &Path,
+    asked: Option<ScriptLanguage>,
+) -> anyhow::Result<(String, String, Language)> {
     if path.as_os_str() == "-" {
-        let (name, language) = of_no_file("stdin");
-        if arguments.input.as_deref() == Some(INPUT_FROM_STDIN) {
-            bail!("stdin can be the script (`-`) or the input (`--input @-`), not both");
-        }
+        let (name, language) = of_no_file("stdin", asked);
         return Ok((read_stdin("the script")?, name, language));
     }
     let is_python = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("py"));
-    let language = asked.unwrap_or(if is_python { Language::Python } else { Language::TypeScript });
+    let by_name = if is_python { Language::Python } else { Language::TypeScript };
+    let language = asked.map_or(by_name, of_argument);
     Ok((read_file(path, "the script")?, path.display().to_string(), language))
+}
+
+fn of_argument(language: ScriptLanguage) -> Language {
+    match language {
+        ScriptLanguage::Ts => Language::TypeScript,
+        ScriptLanguage::Py => Language::Python,
+    }
+}
+
+/// The name and the language of a script that is no file.
+fn of_no_file(stem: &str, asked: Option<ScriptLanguage>) -> (String, Language) {
+    let language = asked.map_or(Language::TypeScript, of_argument);
+    (format!("{stem}.{}", if language == Language::Python { "py" } else { "ts" }), language)
 }
 
 /// Parses `JSON`, or `@FILE` with a file that contains JSON, or `@-` for JSON from stdin.
@@ -70,29 +135,38 @@ fn read_stdin(what: &str) -> anyhow::Result<String> {
     if stdin.is_terminal() {
         diagnostic::print_note(&format!("reading {what} from the terminal; Ctrl-D ends it"));
     }
-    read_text(stdin, &format!("{what} (stdin)"))
+    read_text(stdin, &format!("{what} (stdin)"), MAX_BYTES)
 }
 
-fn read_file(path: &Path, what: &str) -> anyhow::Result<String> {
+/// Reads a file of at most `most` bytes.
+///
+/// # Errors
+///
+/// If it cannot be read, is larger, or is no text.
+pub(crate) fn read_bounded(path: &Path, what: &str, most: usize) -> anyhow::Result<String> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("failed to open {what} `{shown}`"))?;
     let kind = file.metadata().with_context(|| format!("failed to read {what} `{shown}`"))?;
     if kind.is_dir() {
         bail!("{what} `{shown}` is a directory, a file was expected");
     }
-    read_text(file, &format!("{what} `{shown}`"))
+    read_text(file, &format!("{what} `{shown}`"), most)
 }
 
-fn read_text(reader: impl io::Read, what: &str) -> anyhow::Result<String> {
-    // Enough for the largest possible source and input; bounds what is read from a device.
-    const MAX_BYTES: usize = 64 << 20;
+/// Reads a text file.
+///
+/// # Errors
+///
+/// If it cannot be read, or is not UTF-8.
+pub(crate) fn read_file(path: &Path, what: &str) -> anyhow::Result<String> {
+    read_bounded(path, what, MAX_BYTES)
+}
+
+fn read_text(reader: impl io::Read, what: &str, most: usize) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    reader
-        .take(MAX_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .with_context(|| format!("failed to read {what}"))?;
-    if bytes.len() > MAX_BYTES {
-        bail!("{what} is larger than {MAX_BYTES} bytes");
+    reader.take(most as u64 + 1).read_to_end(&mut bytes).with_context(|| format!("failed to read {what}"))?;
+    if bytes.len() > most {
+        bail!("{what} is larger than {most} bytes");
     }
     // Editors on Windows begin a file with a byte order mark, which is no part of the text.
     if bytes.starts_with(BYTE_ORDER_MARK) {

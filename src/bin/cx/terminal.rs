@@ -1,6 +1,6 @@
 //! What the terminal can show: colors and width.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 
 use anstream::{AutoStream, ColorChoice};
@@ -19,6 +19,16 @@ pub(crate) fn has_color(stream: Stream) -> bool {
         Stream::Stderr => AutoStream::choice(&io::stderr()),
     };
     choice != ColorChoice::Never
+}
+
+/// Whether stdin is a terminal, so that keys can be read.
+pub(crate) fn has_input() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Whether somebody can talk with the command: stdin and stdout are terminals.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// The width of the stream's terminal in columns; `None` if it is none.

@@ -1,6 +1,9 @@
 //! Text for a terminal.
 
 use std::fmt::Write as _;
+use std::path::Path;
+
+use cx::text::one_line;
 
 /// `text` with control characters escaped, which could move a terminal's cursor or change its
 /// title. The end of a line may be CR LF, as in CSV.
@@ -22,4 +25,9 @@ pub(crate) fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A path on one line, in which nothing is hidden.
+pub(crate) fn shown_path(path: &Path) -> String {
+    one_line(&path.display().to_string())
 }

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use cx::audit::AuditTrail;
 use cx::text::one_line;
 use cx::{TrustRequest, TrustStore};
 
 use crate::args::TrustArguments;
 use crate::confirm::confirm;
 use crate::exit::ExitStatus;
-use crate::{output, setup};
+use crate::{diagnostic, output, setup};
 
 /// Trusts a file, lists the trusted files, or revokes trust.
 ///
@@ -27,6 +28,7 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
         if !was_trusted {
             bail!("`{}` is not trusted; `cx trust --list` lists the files that are", shown(path));
         }
+        record(path, None);
         output::print_text(&format!("no longer trusted: {}", shown(path)))?;
         return Ok(ExitStatus::Success);
     }
@@ -51,8 +53,28 @@ fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatu
     }
     // What was shown is what is trusted: the file is not read again.
     store.trust(&request).context("failed to write the list of trusted files")?;
+    record(&request.path, Some(&request.sha256));
     output::print_text("trusted, until the file changes")?;
     Ok(ExitStatus::Success)
+}
+
+/// Writes what was decided to the audit trail, if there is one. The decision stands without it.
+fn record(path: &Path, sha256: Option<&str>) {
+    let trail = setup::load(Vec::new()).and_then(|config| {
+        let Some(settings) = &config.audit else { return Ok(None) };
+        Ok(Some(AuditTrail::start(setup::audit_options(Some(settings), None)?)?))
+    });
+    match trail {
+        Ok(Some(trail)) => {
+            trail.trust(path, sha256);
+            trail.stop();
+            if let Some((_, failure)) = trail.status().failure {
+                diagnostic::print_warning(&format!("the audit trail cannot be written: {failure}"));
+            }
+        }
+        Ok(None) => {}
+        Err(error) => diagnostic::print_warning(&format!("the audit trail is not written: {error:#}")),
+    }
 }
 
 fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {

@@ -1,24 +1,305 @@
 //! `cx types`.
 
-use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use crate::args::TypesArguments;
+use anyhow::{Context as _, bail};
+use cx::text::one_line;
+use cx::{Config, ConfigFiles, Executor, ToolError};
+
+use crate::args::{ScriptLanguage, TypesArguments};
 use crate::exit::ExitStatus;
-use crate::{document, output, setup};
+use crate::signals::Endings;
+use crate::{diagnostic, document, output, setup};
+
+/// The declarations in TypeScript, in the directory that `--out` names.
+const TYPESCRIPT_FILE: &str = "cx.d.ts";
+
+/// How often `--watch` looks at the configuration and at the lists of tools.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Maximum number of lines that `--check` shows of a file: as many that are new, and that are gone.
+const MAX_SHOWN_LINES: usize = 5;
+
+/// Maximum number of files in the cache that `--watch` looks at.
+const MAX_CACHE_FILES: usize = 10_000;
+
+/// The declarations, and what is known of the servers that were asked for them.
+struct Declarations {
+    /// Names in the directory, and texts.
+    files: Vec<(&'static str, String)>,
+    /// Whether there are servers, and the tools of none of them are known.
+    is_empty: bool,
+    /// The servers whose tools could not be fetched.
+    failed: Vec<(String, ToolError)>,
+}
 
 /// Writes the declarations of the tools that scripts can call.
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration, or with the file.
+/// What is wrong with the configuration, or with the files.
 pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
-    let declarations = setup::tools_executor(&arguments.source)?.declarations();
-    match &arguments.out {
-        None => output::print_text(&declarations)?,
-        Some(path) => {
-            let failed = || format!("failed to write `{}`", path.display());
-            document::replace(path, &declarations).with_context(failed)?;
+    if arguments.watch {
+        return watch(arguments);
+    }
+    let config = setup::load(arguments.source.mcp_config.clone())?;
+    diagnostic::print_warnings(&config.warnings);
+    let declarations = declarations(arguments, config, !arguments.offline)?;
+    let Some(out) = &arguments.out else {
+        output::print_text(&printed(&declarations.files))?;
+        return Ok(declarations.status());
+    };
+    let files = placed(out, arguments.lang, declarations.files.clone());
+    if arguments.check {
+        return check(&files, &declarations);
+    }
+    if declarations.is_empty && !declarations.failed.is_empty() && files.iter().any(|(path, _)| path.exists())
+    {
+        diagnostic::print_warning("no server answered; the old declarations are kept");
+        return Ok(ExitStatus::Failed);
+    }
+    make_directory(out, &files)?;
+    write(&files)?;
+    Ok(declarations.status())
+}
+
+impl Declarations {
+    fn status(&self) -> ExitStatus {
+        if self.failed.is_empty() { ExitStatus::Success } else { ExitStatus::Failed }
+    }
+}
+
+/// Makes the declarations. Servers of which nothing is known are asked first, if `asks`, or all with
+/// `--refresh`. What fails is a warning.
+fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyhow::Result<Declarations> {
+    let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
+    let is_unknown = || executor.known_tools().iter().any(|server| server.tools.is_none());
+    let mut failed = Vec::new();
+    if arguments.source.refresh || (asks && is_unknown()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let asked = runtime.block_on(async {
+            let asked = if arguments.source.refresh {
+                executor.refresh_tools().await
+            } else {
+                executor.fetch_missing_tools().await
+            };
+            executor.close().await;
+            asked
+        });
+        for (server, result) in asked {
+            let Err(error) = result else { continue };
+            let message = format!("`{}`: {}: {}", one_line(&server), error.code, error.message);
+            diagnostic::print_warning(&message);
+            failed.push((server, error));
         }
     }
-    Ok(ExitStatus::Success)
+    let files = known_files(&executor, arguments.lang);
+    Ok(Declarations { files, is_empty: knows_nothing(&executor), failed })
+}
+
+/// The declarations of what is known.
+fn known_files(executor: &Executor, language: ScriptLanguage) -> Vec<(&'static str, String)> {
+    match language {
+        ScriptLanguage::Ts => vec![(TYPESCRIPT_FILE, executor.declarations())],
+        ScriptLanguage::Py => executor.python_stubs(),
+    }
+}
+
+/// Whether there are servers, and the tools of none of them are known.
+fn knows_nothing(executor: &Executor) -> bool {
+    let known = executor.known_tools();
+    !known.is_empty() && known.iter().all(|server| server.tools.is_none())
+}
+
+/// Writes the declarations of what is known into a directory, those that differ. Returns the files that
+/// were written: none if nothing is known, so that the old ones stay.
+///
+/// # Errors
+///
+/// If they cannot be written.
+pub(crate) fn write_known(
+    executor: &Executor,
+    language: ScriptLanguage,
+    out: &Path,
+) -> anyhow::Result<Vec<PathBuf>> {
+    if knows_nothing(executor) {
+        return Ok(Vec::new());
+    }
+    let files = placed(out, language, known_files(executor, language));
+    make_directory(out, &files)?;
+    Ok(write(&files)?.into_iter().map(Path::to_owned).collect())
+}
+
+/// The files as one text for stdout: more than one with their names.
+fn printed(files: &[(&'static str, String)]) -> String {
+    match files {
+        [(_, text)] => text.clone(),
+        files => files.iter().map(|(name, text)| format!("# --- {name}\n{text}\n")).collect(),
+    }
+}
+
+/// The files with the paths that they get: `--out` is a directory, or the file `NAME.ts`.
+fn placed(
+    out: &Path,
+    language: ScriptLanguage,
+    files: Vec<(&'static str, String)>,
+) -> Vec<(PathBuf, String)> {
+    let is_file = matches!(language, ScriptLanguage::Ts)
+        && !out.is_dir()
+        && (out.extension().is_some_and(|extension| extension == "ts") || out.exists());
+    let path = |name: &str| if is_file { out.to_owned() } else { out.join(name) };
+    files.into_iter().map(|(name, text)| (path(name), text)).collect()
+}
+
+/// Makes the directory `out`, unless the files are written to a file of that name.
+fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()> {
+    if files.iter().any(|(path, _)| path == out) {
+        return Ok(());
+    }
+    fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", out.display()))
+}
+
+/// Writes the files that differ. Returns those that were written.
+fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
+    let mut written = Vec::new();
+    for (path, text) in files {
+        let failed = || format!("failed to write `{}`", path.display());
+        // A device is written to and not read: some never end.
+        if path.is_file() && fs::read_to_string(path).is_ok_and(|old| old == *text) {
+            continue;
+        }
+        document::replace(path, text).with_context(failed)?;
+        written.push(&**path);
+    }
+    Ok(written)
+}
+
+/// Compares the files with those on disk, and says what differs.
+fn check(files: &[(PathBuf, String)], declarations: &Declarations) -> anyhow::Result<ExitStatus> {
+    let mut report = String::new();
+    for (path, text) in files {
+        match fs::read_to_string(path) {
+            Ok(old) if old == *text => {}
+            Ok(old) => report.push_str(&format!("{}: {}", path.display(), difference(&old, text))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                report.push_str(&format!("{}: missing\n", path.display()));
+            }
+            Err(error) => bail!("failed to read `{}`: {error}", path.display()),
+        }
+    }
+    if report.is_empty() {
+        return Ok(declarations.status());
+    }
+    output::print_text(&report)?;
+    Ok(ExitStatus::Failed)
+}
+
+/// The number of lines that are new and that are gone, and the first of them.
+fn difference(old: &str, new: &str) -> String {
+    fn counted(text: &str) -> BTreeMap<&str, usize> {
+        let mut lines = BTreeMap::new();
+        for line in text.lines() {
+            *lines.entry(line).or_default() += 1;
+        }
+        lines
+    }
+    let more = |text: &'_ str, than: &BTreeMap<&str, usize>| -> Vec<String> {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let count = seen.entry(line).or_default();
+            *count += 1;
+            if *count > than.get(line).copied().unwrap_or(0) {
+                lines.push(one_line(line.trim()));
+            }
+        }
+        lines
+    };
+    let (gone, added) = (more(old, &counted(new)), more(new, &counted(old)));
+    let mut text = format!("{} lines are new, {} are gone\n", added.len(), gone.len());
+    for (sign, lines) in [('+', &added), ('-', &gone)] {
+        for line in lines.iter().take(MAX_SHOWN_LINES) {
+            text.push_str(&format!("  {sign} {line}\n"));
+        }
+    }
+    text
+}
+
+/// Writes the declarations now, and whenever the configuration or a list of tools changes, until a
+/// signal ends it.
+fn watch(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
+    let Some(out) = arguments.out.clone() else { bail!("`--watch` needs `--out`") };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let mut endings = Endings::new()?;
+        let mut files = ConfigFiles::new(setup::load_options(arguments.source.mcp_config.clone())?);
+        let mut lists = None;
+        loop {
+            let (arguments, out) = (arguments.clone(), out.clone());
+            // A thread of its own: it asks servers, and a signal does not wait for them.
+            let look = tokio::task::spawn_blocking(move || {
+                if let Err(error) = look(&arguments, &out, &mut files, &mut lists) {
+                    diagnostic::print_warning(&format!("{error:#}"));
+                }
+                (files, lists)
+            });
+            tokio::select! {
+                looked = look => (files, lists) = looked.context("the declarations could not be made")?,
+                _signal = endings.received() => return Ok(ExitStatus::Success),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                _signal = endings.received() => return Ok(ExitStatus::Success),
+            }
+        }
+    });
+    // Does not wait for servers that are being asked. They end with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+/// The files of the cache with their sizes and times.
+type Lists = Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>>;
+
+/// Writes what has changed since the last look.
+fn look(
+    arguments: &TypesArguments,
+    out: &Path,
+    files: &mut ConfigFiles,
+    lists: &mut Lists,
+) -> anyhow::Result<()> {
+    let has_changed = files.have_changed();
+    let options = setup::load_options(arguments.source.mcp_config.clone())?;
+    let config = if has_changed { files.load()? } else { Config::load(&options)? };
+    let now = setup::lists_directory(&config).map(|directory| listed(&directory));
+    let is_first = lists.is_none();
+    if !has_changed && *lists == now && !is_first {
+        return Ok(());
+    }
+    let directory = setup::lists_directory(&config);
+    let declarations = declarations(arguments, config, has_changed && !arguments.offline)?;
+    // As they are now: asking servers has changed them.
+    *lists = directory.map(|directory| listed(&directory)).or_else(|| Some(BTreeMap::new()));
+    let files = placed(out, arguments.lang, declarations.files.clone());
+    if declarations.is_empty && !declarations.failed.is_empty() && files.iter().any(|(path, _)| path.exists())
+    {
+        return Ok(());
+    }
+    make_directory(out, &files)?;
+    for path in write(&files)? {
+        diagnostic::print_note(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+fn listed(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<SystemTime>)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_CACHE_FILES);
+    let known = entries.filter_map(|entry| {
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some((entry.path(), (metadata.len(), metadata.modified().ok())))
+    });
+    known.collect()
 }

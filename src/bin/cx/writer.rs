@@ -18,6 +18,8 @@ use cx::CancellationToken;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::process;
+
 /// With more bytes than this in the queue, a script that prints waits. Larger than what a pipe
 /// holds, so that a reader that keeps up is always busy.
 const CAPACITY: usize = 256 << 10;
@@ -333,6 +335,10 @@ impl Queue {
 /// The stream without the standard library's buffer and lock. Whoever holds that lock in a write
 /// that hangs would stop all others.
 fn duplicate(stream: Stream) -> io::Result<File> {
+    if stream == Stream::Stdout && process::had_no_stdout() {
+        // Writes to it fail as those to a closed descriptor.
+        return File::open("/dev/null");
+    }
     let descriptor = match stream {
         Stream::Stdout => io::stdout().as_fd().try_clone_to_owned(),
         Stream::Stderr => io::stderr().as_fd().try_clone_to_owned(),

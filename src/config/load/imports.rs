@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Loader, parse, status};
+use super::{Loader, status};
 use crate::config::clients::{Client, ClientFile, Layout};
 use crate::config::environment::canonical;
-use crate::config::file::{Provenance, read};
+use crate::config::file::{Provenance, read, text};
 use crate::config::formats::MAX_SERVERS;
 use crate::config::mcpproxy;
 use crate::config::merge::{Layer, LayerSource};
@@ -68,7 +68,10 @@ impl Loader<'_> {
         let (path, role) = (&file.path, file.role);
         let parsed = match read(path, file.provenance) {
             Ok(None) => return self.config.add_file(path, role, ConfigFileStatus::Missing),
-            Ok(Some(bytes)) => parse(&bytes, file.client.is_toml()).map(|root| (root, bytes)),
+            Ok(Some(bytes)) => text(&bytes)
+                .map_err(|finding| vec![finding])
+                .and_then(|text| file.client.parse(text))
+                .map(|root| (root, bytes)),
             Err(finding) => Err(vec![finding]),
         };
         let (root, bytes) = match parsed {

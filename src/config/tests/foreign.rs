@@ -113,6 +113,14 @@ fn sample(name: &str) -> Value {
         "mcpServers[].max_concurrent_requests" => own(json!({ "max_concurrent_requests": 5 })),
         "mcpServers[].queue_size" => own(json!({ "queue_size": 5 })),
         "mcpServers[].queue_timeout" => own(json!({ "queue_timeout": "5s" })),
+        "sampling.maxRoundsPerExecution"
+        | "sampling.maxTokensPerExecution"
+        | "sampling.timeoutPerCallMs"
+        | "CODE_EXECUTOR_MAX_SAMPLING_ROUNDS"
+        | "CODE_EXECUTOR_MAX_SAMPLING_TOKENS"
+        | "CODE_EXECUTOR_SAMPLING_TIMEOUT_MS" => json!(7),
+        "sampling.allowedSystemPrompts" | "sampling.allowedModels" => json!(["a"]),
+        "sampling.contentFilteringEnabled" | "CODE_EXECUTOR_CONTENT_FILTERING_ENABLED" => json!(false),
         // Switched on where cx has it always off, and the other way round.
         "security.skipDangerousPatternCheck"
         | "executors.typescript.enabled"

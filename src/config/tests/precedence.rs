@@ -190,13 +190,13 @@ fn settings_are_read_and_know_where_they_come_from() {
         r#"{
             "allow": ["fs.*", "git.read_*"],
             "deny": ["*.delete"],
-            "strict": true, "clockResolutionUs": 250, "clientRate": {"calls": 7, "perMs": 1003}, "totalMemoryBytes": 1073741824,
+            "grants": {"read": ["~/in"], "write": ["/out"], "net": ["a.example:443"]}, "strict": true, "clockResolutionUs": 250, "timeZone": "Asia/Tokyo", "clientRate": {"calls": 7, "perMs": 1003}, "totalMemoryBytes": 1073741824,
             "limits": {
                 "timeoutMs": 1001, "cpuTimeMs": 1002, "fuel": 9, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
                 "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9,
-                "answerTimeoutMs": 10, "maxPausedMs": 0, "maxQuestions": 12
+                "answerTimeoutMs": 10, "maxPausedMs": 0, "maxQuestions": 12, "maxWrittenBytes": 13, "maxCreatedFiles": 14, "maxFileBytes": 15
             },
-            "ask": ["git.push", "destructive", "mcp__a__b", "*"], "readOnly": ["*.list_*"],
+            "openTelemetry": {"endpoint": "http://127.0.0.1:4318", "content": true}, "ask": ["git.push", "destructive", "mcp__a__b", "*"], "readOnly": ["*.list_*"],
             "cache": {"enabled": false, "directory": "~/lists"}
         }"#,
     );
@@ -207,9 +207,18 @@ fn settings_are_read_and_know_where_they_come_from() {
     assert_eq!(config.rules.read_only, [["*.list_*"]]);
     assert!(config.strict && !config.cache_enabled);
     assert_eq!(config.clock_resolution, Some(Duration::from_micros(250)));
+    assert_eq!(config.time_zone.as_deref(), Some("Asia/Tokyo"));
+    assert_eq!(
+        (&*config.grants.read, &*config.grants.write),
+        (&[place.path("home/in")][..], &["/out".into()][..])
+    );
+    assert_eq!(config.to_json()["grants"]["net"], serde_json::json!(["a.example:443"]));
     let rate = config.client_rate.unwrap();
     assert_eq!((rate.calls.get(), rate.period), (7, Duration::from_millis(1003)));
     assert_eq!(config.total_memory_bytes, Some(1 << 30));
+    let telemetry = config.open_telemetry.as_ref().unwrap();
+    assert_eq!(telemetry.endpoint.as_deref(), Some("http://127.0.0.1:4318"));
+    assert!(telemetry.content && telemetry.traces && telemetry.metrics);
     assert_eq!(config.cache_directory.as_ref().unwrap(), &place.path("home/lists"));
     let expected = Limits {
         wall_time: Duration::from_millis(1001),
@@ -225,6 +234,9 @@ fn settings_are_read_and_know_where_they_come_from() {
         answer_time: Duration::from_millis(10),
         paused_time: Duration::ZERO,
         questions: 12,
+        written_bytes: 13,
+        created_files: 14,
+        file_bytes: 15,
     };
     assert_eq!(config.limits, expected);
     assert_eq!(config.max_limits, expected);
@@ -252,6 +264,10 @@ fn a_mistake_in_a_setting_is_named() {
         ),
         (r#"{"readOnly": ["write"]}"#, "`readOnly[0]`: expected a pattern `server.tool`"),
         (r#"{"strict": 1}"#, "`strict`: expected true or false, found a number"),
+        (r#"{"timeZone": "Berlin"}"#, "`timeZone`: expected a name of the IANA database"),
+        (r#"{"grants": {"read": "x"}}"#, "`grants.read`: expected an array of strings"),
+        (r#"{"grants": {"net": ["http://a"]}}"#, "`grants.net[0]`: expected a host such as"),
+        (r#"{"grants": {"run": []}}"#, "`grants.run`: unknown key"),
         (r#"{"cache": []}"#, "`cache`: expected an object, found an array"),
     ] {
         let error =

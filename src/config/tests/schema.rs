@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::config::clients::Client;
-use crate::config::{CONFIG_SCHEMA, formats, limits, own};
+use crate::config::{CONFIG_SCHEMA, formats, limits, llm_settings, own};
 use crate::tools::AskAnnotation;
 
 fn keys(schema: &Value, pointer: &str) -> Vec<String> {
@@ -21,6 +21,9 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
         ("/properties", own::FILE_KEYS),
         ("/properties/limits/properties", &limits),
         ("/properties/cache/properties", own::CACHE_KEYS),
+        ("/properties/openTelemetry/properties", own::OPEN_TELEMETRY_KEYS),
+        ("/properties/audit/properties", own::AUDIT_KEYS),
+        ("/properties/llm/properties", llm_settings::LLM_KEYS),
         ("/properties/clientRate/properties", formats::RATE_LIMIT_KEYS),
         ("/$defs/server/properties", formats::SERVER_KEYS),
         ("/$defs/server/properties/oauth/properties", formats::OAUTH_KEYS),

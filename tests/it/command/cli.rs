@@ -237,3 +237,46 @@ fn a_closed_stdout_ends_the_run_quietly() {
     assert_eq!(output.status.code(), Some(141));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+/// Neither the machine's time zone nor its language reaches a script.
+#[test]
+fn the_time_zone_is_the_arguments_or_utc() {
+    let typescript = "[new Date(0).getHours(), Intl.DateTimeFormat().resolvedOptions().timeZone, new Date(0).toLocaleString()]";
+    let python = "import time\n[time.localtime(0).tm_hour, time.tzname[0], time.ctime(0)]";
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_cx"))
+            .arg("run")
+            .args(arguments)
+            .env("XDG_CACHE_HOME", cache())
+            .envs([("TZ", "America/New_York"), ("LANG", "de_DE.UTF-8"), ("LC_ALL", "de_DE.UTF-8")])
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for (arguments, expected) in [
+        (vec!["-e", typescript], r#"[0,"UTC","1/1/1970, 12:00:00 AM"]"#),
+        (vec!["--lang", "py", "-e", python], r#"[0,"UTC","Thu Jan  1 00:00:00 1970"]"#),
+        (vec!["--time-zone", "Asia/Tokyo", "-e", typescript], r#"[9,"Asia/Tokyo","1/1/1970, 9:00:00 AM"]"#),
+        (
+            vec!["--time-zone", "Asia/Tokyo", "--lang", "py", "-e", python],
+            r#"[9,"JST","Thu Jan  1 09:00:00 1970"]"#,
+        ),
+    ] {
+        let (code, stdout, stderr) = run(&arguments);
+        assert_eq!(
+            (code, stdout.split_whitespace().collect::<String>()),
+            (Some(0), expected.replace(' ', "")),
+            "{stderr}"
+        );
+    }
+    let (code, stdout, stderr) = run(&["--time-zone", "Tokio", "-e", "console.log(1)"]);
+    assert_eq!((code, &*stdout), (Some(2), ""));
+    assert!(
+        stderr.contains("invalid `--time-zone`") && stderr.contains("did you mean `Asia/Tokyo`?"),
+        "{stderr}"
+    );
+}

@@ -59,6 +59,10 @@ const COMMANDS: &[&[&str]] = &[
     &["config", "show"],
     &["config", "show", "--json"],
     &["config", "schema"],
+    &["sync"],
+    &["sync", "--json"],
+    &["doctor", "--offline"],
+    &["doctor", "--offline", "--json"],
 ];
 
 #[test]
@@ -71,6 +75,35 @@ fn a_full_stdout_is_an_error_of_every_command() {
         assert_eq!(output.status.code(), Some(4), "{arguments:?}: {said}");
         assert_eq!(said, "error: failed to write to stdout: No space left on device (os error 28)\n");
     }
+}
+
+/// A shell closes it with `>&-`. The standard library then opens `/dev/null` in its place.
+#[test]
+fn a_closed_stdout_is_an_error_and_a_null_device_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str], redirection: &str| {
+        let script = format!("exec \"$@\" {redirection}");
+        let mut command = Command::new("sh");
+        command.args(["-c", script.as_str(), "sh", env!("CARGO_BIN_EXE_cx")]).args(arguments);
+        command.current_dir(home.path()).env_clear().env("HOME", home.path());
+        let output =
+            command.env("PATH", std::env::var("PATH").unwrap()).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    for arguments in COMMANDS {
+        let (code, said) = run(arguments, ">&-");
+        assert_eq!(code, Some(4), "{arguments:?}: {said}");
+        assert_eq!(said, "error: failed to write to stdout: Bad file descriptor (os error 9)\n");
+    }
+    // Where nothing is printed nothing is lost.
+    assert_eq!(run(&["run", "-e", "throw 1"], ">&-").0, Some(1));
+    // Some programs open it for reading too, as the standard library does.
+    for redirection in [">/dev/null", "1<>/dev/null", ">/dev/null <&-"] {
+        assert_eq!(run(&["run", "-e", "return 1"], redirection), (Some(0), String::new()), "{redirection}");
+    }
+    let (code, said) = run(&["serve"], ">&-");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("stdout is closed"), "{said}");
 }
 
 #[test]

@@ -121,8 +121,7 @@ fn the_script_of_the_readme_is_an_example() {
 #[test]
 fn the_readme_is_a_front_page() {
     assert!(README.lines().count() <= 130, "{} lines", README.lines().count());
-    for command in ["make demo", "make test", "make install"] {
+    for command in ["make demo", "make test", "make install", "cx setup"] {
         assert!(README.contains(&format!("\n{command} ")), "{command}");
     }
-    assert!(README.contains("\nclaude mcp add --scope user cx -- cx serve\n"));
 }

@@ -9,16 +9,16 @@ use tempfile::TempDir;
 use crate::support::chaos::entry;
 
 /// A user's directories and a configuration.
-struct Place(TempDir);
+pub(super) struct Place(pub(super) TempDir);
 
 impl Place {
-    fn new(servers: &Value) -> Self {
+    pub(super) fn new(servers: &Value) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         place.configure(servers);
         place
     }
 
-    fn configure(&self, servers: &Value) {
+    pub(super) fn configure(&self, servers: &Value) {
         std::fs::write(self.0.path().join("mcp.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
     }
 
@@ -36,7 +36,7 @@ impl Place {
     }
 
     /// What a command prints and its exit status.
-    fn prints(&self, arguments: &[&str]) -> (String, String, i32) {
+    pub(super) fn prints(&self, arguments: &[&str]) -> (String, String, i32) {
         let output = self.cx(arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
@@ -192,6 +192,41 @@ fn v_384_damaged_pins_are_said_set_aside_and_repaired() {
     assert!(status == 0, "{out}{errors}");
     let (out, errors, _) = place.prints(&["tools", "list", "--refresh"]);
     assert!(out.contains("well: 8 tools") && errors.is_empty(), "{out}{errors}");
+    let (out, _, _) = place.prints(&["tools", "changed"]);
+    assert!(out.contains("every definition is the pinned one"), "{out}");
+}
+
+#[test]
+fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
+    let skill = |text: &str| json!({ "well": entry(&["apps", text]) });
+    let place = Place::new(&skill("first"));
+    let read = |place: &Place| {
+        let script = "return (await mcp.readResource('well', 'skill://tidy/SKILL.md'))";
+        place.prints(&["run", "-e", script])
+    };
+    let (out, errors, status) = read(&place);
+    assert!(status == 0 && out.contains("first") && !errors.contains("skill"), "{out}{errors}");
+    place.configure(&skill("second"));
+    let (out, errors, status) = read(&place);
+    assert!(status == 0 && out.contains("second"), "{out}{errors}");
+    let said = "the skill `skill://tidy/SKILL.md` of `well` is not the one that was pinned";
+    assert!(format!("{out}{errors}").contains(said), "{out}{errors}");
+    let (out, errors, _) = place.prints(&["tools", "changed"]);
+    assert!(out.contains("well: the skill skill://tidy/SKILL.md changed\n  - SHA-256 "), "{out}{errors}");
+    let (out, _, _) = place.prints(&["tools", "changed", "--json"]);
+    let changes: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(changes[0]["skill"], "skill://tidy/SKILL.md");
+    assert_ne!(changes[0]["accepted"], changes[0]["current"]);
+    // In strict mode it is not read, until it is accepted.
+    let config = place.0.path().join("CONFIG/cx");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.json"), r#"{ "strict": true }"#).unwrap();
+    let (out, errors, status) = read(&place);
+    assert!(status == 1 && errors.contains("TOOL_DENIED") && !out.contains("second"), "{out}{errors}");
+    let (out, errors, status) = place.prints(&["tools", "accept", "well"]);
+    assert!(status == 0 && out.contains("pinned 1 definition"), "{out}{errors}");
+    let (out, errors, status) = read(&place);
+    assert!(status == 0 && out.contains("second") && !errors.contains("skill"), "{out}{errors}");
     let (out, _, _) = place.prints(&["tools", "changed"]);
     assert!(out.contains("every definition is the pinned one"), "{out}");
 }

@@ -1,0 +1,27 @@
+//! The user's browser.
+
+use std::env;
+use std::io;
+use std::path::Path;
+
+/// Opens a file or an address in the program of `BROWSER`, else in what the system opens it with. Returns
+/// before the program has done so.
+///
+/// # Errors
+///
+/// If no program could be started.
+#[expect(clippy::disallowed_methods, reason = "a variable of the desktop's, which is no configuration of cx")]
+pub(crate) fn open(target: &Path) -> io::Result<()> {
+    match env::var("BROWSER").ok().as_deref().and_then(program) {
+        Some(program) => open::with_detached(target, program),
+        None => open::that_detached(target),
+    }
+}
+
+/// The first program of a list such as `firefox:lynx`. A command with arguments is left to the system's
+/// opener, which knows how to take it apart.
+fn program(list: &str) -> Option<&str> {
+    let first = list.split(':').next()?.trim();
+    let first = first.strip_suffix("%s").map_or(first, str::trim_end);
+    (!first.is_empty() && !first.contains([' ', '%', '"', '\''])).then_some(first)
+}

@@ -1,0 +1,57 @@
+//! `cx completions` and `cx man`: made of the same description of the arguments as `--help`.
+
+use std::fs;
+use std::io;
+
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+use clap_complete::generate;
+use clap_mangen::Man;
+
+use crate::args::{Arguments, CompletionsArguments, ManArguments};
+use crate::document;
+use crate::exit::ExitStatus;
+use crate::output::print_text;
+
+/// Prints a shell's completion script.
+///
+/// # Errors
+///
+/// If stdout cannot be written.
+pub(crate) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<ExitStatus> {
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut Arguments::command(), "cx", &mut script);
+    print_text(&String::from_utf8(script).context("failed to make the script")?)?;
+    Ok(ExitStatus::Success)
+}
+
+/// Prints the manual page of `cx`, or writes the pages of all subcommands into a directory.
+///
+/// # Errors
+///
+/// If they cannot be written.
+pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
+    // The title of a page has cx's own version only.
+    let mut command = Arguments::command().long_version(env!("CARGO_PKG_VERSION"));
+    command.build();
+    let Some(directory) = &arguments.out else {
+        print_text(&page(command).context("failed to make the page")?)?;
+        return Ok(ExitStatus::Success);
+    };
+    fs::create_dir_all(directory).with_context(|| format!("failed to make `{}`", directory.display()))?;
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+        commands.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+        let path = directory.join(format!("{name}.1"));
+        let page = page(command).with_context(|| format!("failed to make the page of `{name}`"))?;
+        document::replace(&path, &page).with_context(|| format!("failed to write `{}`", path.display()))?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn page(command: clap::Command) -> io::Result<String> {
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page)?;
+    String::from_utf8(page).map_err(io::Error::other)
+}

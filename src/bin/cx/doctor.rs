@@ -1,0 +1,98 @@
+//! `cx doctor`: looks at everything that cx needs, and says what is wrong and how to mend it.
+
+mod clients;
+mod configuration;
+mod engines;
+mod machine;
+mod model;
+mod patient;
+mod report;
+mod servers;
+mod stored;
+
+use cx::Config;
+
+use crate::args::DoctorArguments;
+use crate::exit::ExitStatus;
+use crate::progress::ProgressLine;
+use crate::writer::Stream;
+use crate::{diagnostic, output, setup, terminal};
+
+use self::patient::Patient;
+use self::report::{Check, Report};
+
+/// What doctor itself needs beside what is looked at.
+const THREADS: usize = 4;
+const DESCRIPTORS: usize = 24;
+
+/// Looks at everything and prints what was found.
+///
+/// # Errors
+///
+/// If stdout cannot be written. What is wrong with everything else is in the report.
+pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
+    let mut report = Report::default();
+    let progress = ProgressLine::start("looking at the configuration");
+    let config = match setup::load(arguments.mcp_config.clone()) {
+        Ok(config) => {
+            report.add(configuration::check(&config));
+            config
+        }
+        Err(error) => {
+            report.add([configuration::unusable(&error)]);
+            Config::default()
+        }
+    };
+    match Patient::of(&config) {
+        Ok(patient) => {
+            report.add(configuration::unmatched(&patient.executor));
+            report.add(machine::check(&patient.executor, &config));
+            match attended(&patient, arguments, &progress) {
+                Ok(checks) => report.add(checks),
+                Err(check) => report.add([*check]),
+            }
+        }
+        Err(error) => report.add([match error.downcast_ref() {
+            Some(cx::Error::Start { .. }) => machine::refused(&diagnostic::message(&error)),
+            _ => configuration::no_executor(&error),
+        }]),
+    }
+    progress.say("looking at files");
+    report.add(stored::check(&config));
+    report.add([model::check(&config)]);
+    report.add(clients::check());
+    report.add(machine::sandbox(&config));
+    drop(progress);
+    if arguments.json {
+        output::print_json(&report.to_json().to_string())?;
+    } else {
+        output::print_help(&report.render(terminal::has_color(Stream::Stdout)))?;
+    }
+    Ok(if report.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
+}
+
+/// The checks during which one waits.
+///
+/// # Errors
+///
+/// A problem, if this process cannot have what it needs to wait for anything.
+fn attended(
+    patient: &Patient,
+    arguments: &DoctorArguments,
+    progress: &ProgressLine,
+) -> Result<Vec<Check>, Box<Check>> {
+    let refused = |error: &std::io::Error| Box::new(machine::refused(&error.to_string()));
+    cx::check_machine(THREADS, DESCRIPTORS, 0).map_err(|error| refused(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| refused(&error))?;
+    runtime.block_on(async {
+        let mut checks = engines::check(patient, progress).await;
+        checks.extend(servers::check(patient, arguments.offline, progress).await);
+        checks.extend(servers::sign_ins(&patient.config).await);
+        if arguments.ask_model {
+            checks.push(model::ask(patient, progress).await);
+        }
+        patient.executor.close().await;
+        Ok(checks)
+    })
+}

@@ -1,0 +1,144 @@
+//! The configuration: files that were used, skipped or not trusted, warnings, and patterns that match
+//! nothing.
+
+use std::path::Path;
+
+use cx::text::one_line;
+use cx::{Config, ConfigFileStatus, ConfigWarning, ConfigWarningCode, Executor, Grants, TrustStore};
+
+use super::report::Check;
+use crate::{diagnostic, setup};
+
+const SECTION: &str = "configuration";
+
+/// The problem of a configuration that cannot be loaded. Nothing of it is used then.
+pub(super) fn unusable(error: &anyhow::Error) -> Check {
+    let mend =
+        diagnostic::hint(error).unwrap_or("correct what is named here; `cx config schema` has all keys");
+    Check::problem(SECTION, "files", diagnostic::message(error), mend)
+}
+
+/// The problem of a configuration that no executor can be made of.
+pub(super) fn no_executor(error: &anyhow::Error) -> Check {
+    let mend =
+        diagnostic::hint(error).unwrap_or("correct it; `cx config show` says where each value is from");
+    Check::problem(SECTION, "settings", diagnostic::message(error), mend)
+}
+
+/// The files, the warnings, and the servers that are not used.
+pub(super) fn check(config: &Config) -> Vec<Check> {
+    let used = config.files.iter().filter(|file| file.status == ConfigFileStatus::Used);
+    let mut checks: Vec<Check> = used
+        .map(|file| {
+            Check::ok(SECTION, &shown(&file.path), format!("used ({})", file.role))
+                .with("path", shown(&file.path))
+                .with("role", file.role)
+        })
+        .collect();
+    if checks.is_empty() {
+        let servers = "no file was found; `cx setup` finds the servers of your MCP clients";
+        checks.push(Check::ok(SECTION, "files", servers));
+    }
+    checks.extend(config.warnings.iter().map(of_warning));
+    // Those that no warning is about: they are switched off, or another file has one of the same name.
+    let told: String = config.warnings.iter().map(|warning| format!("{}\n", warning.message)).collect();
+    let untold = config.skipped.iter().filter(|skipped| !told.contains(&format!("`{}`", skipped.name)));
+    checks.extend(untold.map(|skipped| {
+        let message = format!("not used: {} ({})", skipped.reason, skipped.origin);
+        Check::skipped(SECTION, &format!("server `{}`", skipped.name), message)
+    }));
+    checks.extend(trust());
+    checks.extend(grants(config));
+    checks
+}
+
+/// What cx warns of: what is lost by it is a problem.
+fn of_warning(warning: &ConfigWarning) -> Check {
+    let name = match &warning.origin {
+        Some(origin) => origin.to_string(),
+        None => "files".to_owned(),
+    };
+    let usual = match warning.code {
+        ConfigWarningCode::LoaderVariable => "remove the variable, unless you know the code that it loads",
+        ConfigWarningCode::Unused => "remove it, or correct it; `cx config schema` has all keys",
+        _ => "correct the file; `cx config show` says what is used of it",
+    };
+    let mend = warning.hint.as_deref().unwrap_or(usual);
+    let check = match warning.code {
+        ConfigWarningCode::Unreadable | ConfigWarningCode::ServerSkipped => {
+            Check::problem(SECTION, &name, &warning.message, mend)
+        }
+        _ => Check::warning(SECTION, &name, &warning.message, mend),
+    };
+    check.with("code", warning.code.as_str())
+}
+
+/// What scripts may reach of the machine. A directory that is not there is nothing that they could use.
+fn grants(config: &Config) -> Vec<Check> {
+    let Grants { read, write, net } = &config.grants;
+    let mut checks = Vec::new();
+    for (kind, paths) in [("read", read), ("write", write)] {
+        checks.extend(paths.iter().map(|path| {
+            let name = format!("grant `{kind}`");
+            let check = match path.metadata() {
+                Ok(metadata) if metadata.is_dir() => Check::ok(SECTION, &name, shown(path)),
+                Ok(_) => {
+                    let message = format!("{} is not a directory", shown(path));
+                    Check::warning(SECTION, &name, message, "name a directory in `grants`")
+                }
+                Err(error) => {
+                    let message = format!("{} cannot be used: {error}", shown(path));
+                    Check::warning(SECTION, &name, message, "create it, or correct `grants`")
+                }
+            };
+            check.with("path", shown(path))
+        }));
+    }
+    checks.extend(net.iter().map(|host| {
+        Check::ok(SECTION, "grant `net`", host.to_string()).with("host", host.to_string().as_str())
+    }));
+    checks
+}
+
+/// Whether the list of trusted files can be read.
+fn trust() -> Option<Check> {
+    let directories = setup::directories().ok()?;
+    match TrustStore::new(&directories).list() {
+        Ok(files) => {
+            let changed = files.iter().filter(|file| !file.is_unchanged).count();
+            let message = match (files.len(), changed) {
+                (0, _) => "none".to_owned(),
+                (all, 0) => format!("{all}, all as they were"),
+                (all, changed) => format!("{all}, of which {changed} changed since, and so are not trusted"),
+            };
+            let check = Check::ok(SECTION, "trusted files", message);
+            Some(check.with("files", files.len()).with("changed", changed))
+        }
+        // Of a directory that cannot be used, what is said of the state is enough.
+        Err(_) if !directories.state.join("trust.json").exists() => None,
+        Err(error) => Some(Check::problem(
+            SECTION,
+            "trusted files",
+            format!("the list cannot be read: {error}"),
+            format!("remove `trust.json` in {} and trust the files again", shown(&directories.state)),
+        )),
+    }
+}
+
+/// Patterns of rules that match no known tool.
+pub(super) fn unmatched(executor: &Executor) -> Vec<Check> {
+    let patterns = executor.unmatched_patterns();
+    let check = |pattern: &cx::UnmatchedPattern| {
+        let mend = if pattern.has_server {
+            "correct the pattern; `cx tools list --refresh` has the names"
+        } else {
+            "correct the pattern, or remove it; `cx config show` has the servers"
+        };
+        Check::warning(SECTION, "rules", pattern.to_string(), mend).with("pattern", pattern.pattern.as_str())
+    };
+    patterns.iter().map(check).collect()
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}

@@ -1,0 +1,93 @@
+//! The engines: each runs a script.
+
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use cx::{ExecuteResult, Limits, Script, Versions};
+
+use super::patient::Patient;
+use super::report::Check;
+use crate::progress::ProgressLine;
+
+const SECTION: &str = "engines";
+
+/// Time for an engine and its script: Python may have to be compiled on this machine.
+const MAX_START: Duration = Duration::from_secs(120);
+
+/// What to do about an engine that the system grants too little.
+const RAISE: &str = "raise the limit that is named here; docs/limits.md, \"Small machines and containers\", says \
+    what each engine needs";
+
+/// Starts each engine and runs a script in it.
+pub(super) async fn check(patient: &Patient, progress: &ProgressLine) -> Vec<Check> {
+    let versions = Versions::of_this_build();
+    let mut checks = Vec::new();
+    progress.say("starting TypeScript");
+    let (result, time) = first(patient, Script::typescript("return 6 * 7")).await;
+    let v8 = format!("V8 {}", versions.v8.unwrap_or_default());
+    let check = started("TypeScript", &v8, &result, time);
+    checks.push(check.with("v8", versions.v8));
+    progress.say("starting Python");
+    let (result, time) = first(patient, Script::python("import sys\nsys.version.split()[0]")).await;
+    let wasmtime = versions.wasmtime.unwrap_or_default();
+    // What it says of itself, and not what the program says of it.
+    let python = result.as_ref().ok().and_then(|result| result.value()?.as_str().map(str::to_owned));
+    let python = python.or_else(|| versions.python.map(str::to_owned)).unwrap_or_default();
+    let check = started("Python", &format!("CPython {python}, wasmtime {wasmtime}"), &result, time);
+    checks.push(check.with("cpython", python).with("wasmtime", wasmtime));
+    let not_kept = patient.not_kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(reason) = not_kept {
+        let message = format!("it is made ready again in each process: {}", problem_of(&reason));
+        let mend = "set `cache.directory` in cx's configuration, or XDG_CACHE_HOME, to a directory that only you can \
+            write to, with 100 MB of space";
+        checks.push(Check::problem(SECTION, "Python's machine code", message, mend));
+    }
+    checks
+}
+
+/// The part of a reason that says what is wrong; what follows says what to do.
+fn problem_of(reason: &str) -> &str {
+    reason.split(": set `cache.directory`").next().unwrap_or(reason)
+}
+
+/// Runs the first script of a language.
+async fn first(patient: &Patient, script: Script) -> (Result<ExecuteResult, cx::Error>, Duration) {
+    let limits = Limits { wall_time: MAX_START, cpu_time: MAX_START, ..patient.executor.limits() };
+    let began = Instant::now();
+    let result = patient.executor.run(script.limits(limits)).await;
+    (result, began.elapsed())
+}
+
+fn started(name: &str, versions: &str, result: &Result<ExecuteResult, cx::Error>, time: Duration) -> Check {
+    let failed = |message: String, mend: &str| Check::problem(SECTION, name, message, mend);
+    match result.as_ref().map(|result| result.error()) {
+        Ok(None) => {
+            let milliseconds = time.as_millis();
+            Check::ok(SECTION, name, format!("{versions}; the first script ended after {milliseconds} ms"))
+                .with("firstScriptMs", time.as_micros() as f64 / 1_000.0)
+        }
+        Ok(Some(error)) => failed(
+            format!(
+                "{versions}; a script that only computes failed: {}: {}",
+                error.code.as_str(),
+                error.message
+            ),
+            error.hint.as_deref().unwrap_or("see the limits in `cx config show`"),
+        ),
+        Err(error) => failed(chain(error), RAISE),
+    }
+}
+
+/// An error with its causes, on one line. Causes that are said already are not said again.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,257 @@
+//! What cx keeps in files: caches, the state of scripts, and the audit trail.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use cx::Config;
+use cx::audit::{VerifyOptions, verify};
+use cx::text::one_line;
+
+use super::report::{Check, counted};
+use crate::{document, setup};
+
+const CACHES: &str = "caches";
+const STATE: &str = "state";
+const AUDIT: &str = "audit trail";
+
+/// Maximum number of files that are looked at in one directory with all below it.
+const MAX_FILES: usize = 20_000;
+
+/// Maximum bytes of the newest file of a trail that are checked: a second of work.
+const MAX_VERIFIED_BYTES: u64 = 64 << 20;
+
+/// Free space that Python's machine code needs, with some for lists.
+const MIN_FREE_BYTES: u64 = 100 << 20;
+
+/// Ends the names of files that were damaged and set aside.
+const DAMAGED: &str = ".damaged";
+
+/// The caches, the state, and the audit trail.
+pub(super) fn check(config: &Config) -> Vec<Check> {
+    let mut checks = caches(config);
+    checks.extend(state());
+    checks.push(audit(config));
+    checks
+}
+
+fn caches(config: &Config) -> Vec<Check> {
+    if !config.cache_enabled {
+        let mend = "remove `cache.enabled`, unless it is meant: lists are fetched and Python is made ready in each process";
+        return vec![Check::warning(CACHES, "all", "switched off by `cache.enabled`", mend)];
+    }
+    let Some(directory) = setup::cache_directory(config) else {
+        let mend = "set HOME, or `cache.directory` in cx's configuration";
+        return vec![Check::problem(CACHES, "all", "there is no directory for them: HOME is not set", mend)];
+    };
+    let mend =
+        "make it writable for you alone, or set `cache.directory` in cx's configuration, or XDG_CACHE_HOME";
+    if let Err(problem) = usable(&directory) {
+        return vec![Check::problem(CACHES, &shown(&directory), problem, mend)];
+    }
+    let mut checks = Vec::new();
+    for (name, below) in [("lists of tools", "servers"), ("Python's machine code", "servers/python")] {
+        let path = directory.join(below);
+        let contents = Contents::of(&path, below == "servers/python");
+        let message = match contents.files {
+            0 => format!("{}: empty", shown(&path)),
+            files => format!(
+                "{}: {files} files, {} KiB, the last one {} old",
+                shown(&path),
+                contents.bytes.div_ceil(1024),
+                age(contents.newest)
+            ),
+        };
+        let check = Check::ok(CACHES, name, message).with("directory", shown(&path));
+        checks.push(check.with("files", contents.files).with("bytes", contents.bytes));
+    }
+    checks.extend(free_space(&directory));
+    checks
+}
+
+fn free_space(directory: &Path) -> Option<Check> {
+    let space = rustix::fs::statvfs(directory).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    (free < MIN_FREE_BYTES).then(|| {
+        let message =
+            format!("{} MiB are free, and Python's machine code needs {}", free >> 20, MIN_FREE_BYTES >> 20);
+        let mend = "make space, or set `cache.directory` in cx's configuration to another disk";
+        Check::warning(CACHES, &shown(directory), message, mend).with("freeBytes", free)
+    })
+}
+
+/// Checks that files can be made in a directory, and that no other user can.
+///
+/// # Errors
+///
+/// What is wrong, as a text.
+fn usable(directory: &Path) -> Result<(), String> {
+    document::check_writable(directory).map_err(|error| format!("cannot be written: {error}"))?;
+    let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err("belongs to another user, and so is not used".to_owned());
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err("other users can write to it, and so it is not used".to_owned());
+    }
+    Ok(())
+}
+
+/// What is in a directory and below it.
+#[derive(Default)]
+struct Contents {
+    files: usize,
+    bytes: u64,
+    newest: Option<SystemTime>,
+    damaged: Vec<PathBuf>,
+}
+
+impl Contents {
+    /// Counts the files of a directory, and `with_below` those below it. Links are not followed. What
+    /// cannot be read is left out.
+    fn of(directory: &Path, with_below: bool) -> Self {
+        let mut contents = Self::default();
+        let mut open = vec![directory.to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                let Ok(metadata) = entry.metadata() else { continue };
+                if metadata.is_dir() && with_below {
+                    open.push(entry.path());
+                }
+                if !metadata.is_file() || contents.files >= MAX_FILES {
+                    continue;
+                }
+                contents.files += 1;
+                contents.bytes += metadata.len();
+                contents.newest = contents.newest.max(metadata.modified().ok());
+                let name = entry.file_name().to_string_lossy().into_owned();
+                // Those of pinned definitions are reported with them.
+                if name.ends_with(DAMAGED) && !name.starts_with("pins-") {
+                    contents.damaged.push(entry.path());
+                }
+            }
+        }
+        contents
+    }
+}
+
+/// The state of scripts, and damaged files that were set aside.
+fn state() -> Vec<Check> {
+    let Ok(directories) = setup::directories() else {
+        let mend = "set HOME, or XDG_CACHE_HOME, XDG_CONFIG_HOME and XDG_STATE_HOME";
+        let message = "there is no directory for it: HOME is not set";
+        return vec![Check::problem(STATE, "directory", message, mend)];
+    };
+    let directory = &directories.state;
+    if let Err(problem) = usable(directory) {
+        let mend = "make it writable for you alone, or set XDG_STATE_HOME";
+        return vec![Check::problem(STATE, &shown(directory), problem, mend)];
+    }
+    let store = setup::state_store(&directories);
+    let mut checks = vec![match store.usage() {
+        Ok(usage) => {
+            let keys: u64 = usage.iter().map(|usage| usage.keys).sum();
+            let damaged: usize = usage.iter().map(|usage| usage.damaged_keys.len()).sum();
+            let count = counted(usize::try_from(keys).unwrap_or(usize::MAX), "key");
+            let whose = match usage.len() {
+                1 => "1 workspace or session".to_owned(),
+                all => format!("{all} workspaces and sessions"),
+            };
+            let message = format!("{count}, of {whose}");
+            if damaged == 0 {
+                Check::ok(STATE, "scripts", message).with("keys", keys)
+            } else {
+                let message = format!("{message}; damaged values: {damaged}");
+                Check::problem(STATE, "scripts", message, "`cx state list` names them, and says what to do")
+            }
+        }
+        Err(error) => {
+            let mend = format!("see that {} can be read and written", shown(store.path()));
+            Check::problem(STATE, "scripts", error.to_string(), mend)
+        }
+    }];
+    let state_file = store.damaged_file();
+    if let Some(file) = &state_file {
+        let message = format!("the state of scripts was damaged and set aside as {}", shown(file));
+        let mend = format!("look whether you need it, and remove it: rm {}", shown(file));
+        checks.push(Check::problem(STATE, "damaged file", message, mend));
+    }
+    let others = Contents::of(directory, true).damaged.into_iter();
+    checks.extend(others.filter(|file| Some(file) != state_file.as_ref()).map(|file| {
+        let message = format!("a file was damaged and set aside as {}", shown(&file));
+        let mend = format!("look whether you need it, and remove it: rm {}", shown(&file));
+        Check::warning(STATE, "damaged file", message, mend)
+    }));
+    checks
+}
+
+/// The audit trail: whether it can be written, and whether its newest file is as it was written.
+fn audit(config: &Config) -> Check {
+    let Some(settings) = &config.audit else {
+        return Check::ok(AUDIT, "trail", "off: `audit` is not configured").with("enabled", false);
+    };
+    let options = match setup::audit_options(Some(settings), None) {
+        Ok(options) => options,
+        Err(error) => {
+            return Check::problem(AUDIT, "trail", format!("{error:#}"), "set HOME, or `audit.directory`");
+        }
+    };
+    let directory = &options.directory;
+    let name = shown(directory);
+    if let Err(problem) = usable(directory) {
+        let refuses = if settings.required { "; every call is refused meanwhile" } else { "" };
+        let mend = "make it writable for you alone, or set `audit.directory`";
+        return Check::problem(AUDIT, &name, format!("{problem}{refuses}"), mend).with("enabled", true);
+    }
+    let newest = Contents::of(directory, false);
+    if newest.bytes > MAX_VERIFIED_BYTES {
+        let message = format!("{} MiB; not verified here, because that takes long", newest.bytes >> 20);
+        let check = Check::skipped(AUDIT, &name, format!("writable, {message}: `cx audit verify` does"));
+        return check.with("enabled", true);
+    }
+    let mut verified = VerifyOptions::default();
+    verified.newest_file_only = true;
+    let check = match verify(directory, &verified) {
+        Ok(found) if found.lines == 0 => Check::ok(AUDIT, &name, "writable; no lines yet"),
+        Ok(found) if found.is_ok() => Check::ok(
+            AUDIT,
+            &name,
+            format!(
+                "writable; lines {} to {}, those of the newest file, are as they were written",
+                found.first, found.last
+            ),
+        )
+        .with("first", found.first)
+        .with("last", found.last),
+        Ok(found) => {
+            let first = found.problems.first();
+            let what = first.map(|problem| format!("{}:{}: {}", problem.file, problem.line, problem.problem));
+            let message = format!("{} wrong: {}", found.problem_count, what.unwrap_or_default());
+            let mend = format!(
+                "`cx audit verify` shows all; keep {name} as evidence, and set `audit.directory` to begin a new trail"
+            );
+            Check::problem(AUDIT, &name, message, mend)
+        }
+        Err(error) => {
+            Check::problem(AUDIT, &name, format!("cannot be read: {error}"), "make it readable for you alone")
+        }
+    };
+    check.with("enabled", true).with("required", settings.required)
+}
+
+/// How long ago, in one unit. A clock that went back makes it new.
+fn age(time: Option<SystemTime>) -> String {
+    let age = time.and_then(|time| time.elapsed().ok()).unwrap_or_default();
+    let (seconds, minute, hour, day) = (age.as_secs(), 60, 3_600, 86_400);
+    match seconds {
+        seconds if age < Duration::from_secs(2 * minute) => format!("{seconds} s"),
+        seconds if seconds < 2 * hour => format!("{} minutes", seconds / minute),
+        seconds if seconds < 2 * day => format!("{} hours", seconds / hour),
+        seconds => format!("{} days", seconds / day),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}

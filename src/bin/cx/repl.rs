@@ -1,0 +1,297 @@
+//! `cx repl`: a prompt whose inputs are scripts.
+
+mod complete;
+mod pieces;
+mod table;
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use cx::{CancellationToken, ExecuteResult, Executor, Json, Language, Limits, Script};
+use parking_lot::Mutex;
+use reedline::{
+    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Prompt,
+    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, ValidationResult,
+    Validator, default_emacs_keybindings,
+};
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::complete::{NameCompleter, Names};
+use crate::args::{ReplArguments, ScriptLanguage};
+use crate::console::Console;
+use crate::diagnostic::invalid;
+use crate::exit::ExitStatus;
+use crate::writer::{self, Stream, Writer};
+use crate::{diagnostic, logging, output, run, setup, terminal};
+
+/// Maximum number of inputs that are remembered between sessions.
+const MAX_HISTORY: usize = 1_000;
+
+/// The name that errors of an input have for it.
+const NAME: &str = "input";
+
+const MENU: &str = "names";
+
+const HELP: &str = "\
+Each input is a script of its own, with top-level `await`; the value of its last expression is printed,
+and is the next input's `input` (`inputs` in Python). What is to stay longer goes into `state`.
+
+Enter          runs the input, or begins another line while something is open
+Alt+Enter      begins another line
+Tab            completes servers, tools, parameters, and fields of `input`
+Ctrl-C         drops the line, or stops the script
+Ctrl-D         ends
+:help          this text
+:table on|off  lists of objects as tables, or as JSON
+:quit          ends
+
+In scripts `help()` says what there is.";
+
+/// Reads inputs and runs them until the user ends it.
+///
+/// # Errors
+///
+/// If there is no terminal, or what is wrong with the arguments and the configuration.
+pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
+    logging::start();
+    if !terminal::is_interactive() {
+        return Err(invalid(anyhow::anyhow!(
+            "cx repl needs a terminal for stdin and stdout; `cx run -` runs a script from stdin"
+        )));
+    }
+    let language = match arguments.lang {
+        ScriptLanguage::Ts => Language::TypeScript,
+        ScriptLanguage::Py => Language::Python,
+    };
+    let mut config = setup::load(arguments.script.mcp_config.clone())?;
+    diagnostic::print_warnings(&config.warnings);
+    if arguments.script.llm {
+        config.enable_llm();
+    }
+    config.isolation = setup::isolation(arguments.script.isolation.as_ref(), config.isolation);
+    let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
+    let mut script_arguments = arguments.script;
+    let audit = script_arguments.audit.take();
+    let grants = setup::grants(&script_arguments)?;
+    let executor = run::builder(config, language, audit)?.grants(grants).build()?;
+    // A stdout that fails ends everything: there is nothing to talk with any more.
+    let gone = CancellationToken::new();
+    let writer = writer::start(gone.clone())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let session = Session {
+        language,
+        limits,
+        handle: arguments.session,
+        script_arguments,
+        console: Arc::new(Console::new(writer)),
+        writer,
+        gone,
+        names: Arc::default(),
+        executor,
+    };
+    let status = session.talk(&runtime);
+    runtime.block_on(async {
+        let _late = tokio::time::timeout(run::MAX_CLOSE, session.executor.close()).await;
+    });
+    status
+}
+
+/// What all inputs share.
+struct Session {
+    language: Language,
+    limits: Limits,
+    handle: Option<String>,
+    script_arguments: crate::args::ScriptArguments,
+    console: Arc<Console>,
+    writer: &'static Writer,
+    gone: CancellationToken,
+    names: Arc<Mutex<Names>>,
+    executor: Executor,
+}
+
+impl Session {
+    fn talk(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<ExitStatus> {
+        let _entered = runtime.enter();
+        self.learn_names(runtime);
+        let mut editor = self.editor()?;
+        diagnostic::print_note(&format!(
+            "cx {}, {}. `:help` says what to type, Ctrl-D ends.",
+            env!("CARGO_PKG_VERSION"),
+            if self.language == Language::Python { "Python" } else { "TypeScript" }
+        ));
+        let mut last: Option<Json> = None;
+        let mut has_tables = true;
+        loop {
+            // The editor draws on the terminal itself, after what was printed.
+            runtime.block_on(self.writer.finish());
+            if self.gone.is_cancelled() {
+                return Ok(ExitStatus::Output);
+            }
+            let input = match editor.read_line(&Caret(self.language)) {
+                Ok(Signal::Success(input)) => input,
+                Ok(Signal::CtrlD) => return Ok(ExitStatus::Success),
+                Ok(_) => continue,
+                Err(error) => return Err(error).context("failed to read from the terminal"),
+            };
+            match input.trim() {
+                "" => {}
+                ":quit" | ":q" | ":exit" => return Ok(ExitStatus::Success),
+                ":help" | ":h" | ":?" => output::print_text(HELP)?,
+                ":table on" => has_tables = true,
+                ":table off" => has_tables = false,
+                command if command.starts_with(':') => {
+                    diagnostic::print_note(&format!("there is no `{command}`; `:help` says what there is"));
+                }
+                _ => {
+                    let result = runtime.block_on(self.run(&input, last.clone()))?;
+                    self.print(&result, has_tables)?;
+                    if let Some(value) = result.value_json() {
+                        self.names.lock().set_last(value.value().cloned().unwrap_or(Value::Null));
+                        last = Some(value.clone());
+                    }
+                    self.learn_names(runtime);
+                }
+            }
+        }
+    }
+
+    /// Learns the tools that are known now at once, and in the background those of servers that were
+    /// never asked.
+    fn learn_names(&self, runtime: &tokio::runtime::Runtime) {
+        let (names, executor, language) = (Arc::clone(&self.names), self.executor.clone(), self.language);
+        runtime.spawn(async move {
+            let read = |names: &Arc<Mutex<Names>>, executor: &Executor| {
+                let (names, executor) = (Arc::clone(names), executor.clone());
+                tokio::task::spawn_blocking(move || names.lock().read(&executor, language))
+            };
+            let _failed = read(&names, &executor).await;
+            if !executor.fetch_missing_tools().await.is_empty() {
+                let _failed = read(&names, &executor).await;
+            }
+        });
+    }
+
+    /// Runs an input. Ctrl-C stops it.
+    async fn run(&self, input: &str, last: Option<Json>) -> anyhow::Result<ExecuteResult> {
+        let cancel = self.gone.child_token();
+        let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
+        let script = match self.language {
+            Language::Python => Script::python(input),
+            _ => Script::typescript(input),
+        };
+        let mut script = script.named(NAME).limits(self.limits).cancel_with(cancel.clone());
+        if let Some(last) = last {
+            script = script.input(last);
+        }
+        if let Some(handle) = &self.handle {
+            script = script.session(handle.clone());
+        }
+        script = run::with_rules(script, &mut self.script_arguments.clone());
+        let script = run::with_console(script, &self.console, false, true);
+        let running = self.executor.run(script);
+        tokio::pin!(running);
+        let result = loop {
+            tokio::select! {
+                result = &mut running => break result,
+                _ = interrupt.recv() => cancel.cancel(),
+            }
+        };
+        self.console.release();
+        Ok(result?)
+    }
+
+    fn print(&self, result: &ExecuteResult, has_tables: bool) -> anyhow::Result<()> {
+        if let Some(error) = result.error() {
+            diagnostic::print_script_error(error, &result.returned, NAME);
+            return Ok(());
+        }
+        let Some(json) = result.value_json() else { return Ok(()) };
+        let width = terminal::width(Stream::Stdout).unwrap_or(80);
+        let table = json.value().filter(|_| has_tables).and_then(|value| table::of(value, width));
+        match (table, json.value().and_then(Value::as_str)) {
+            (Some(table), _) => output::print_text(&table)?,
+            // Text is read by a person here.
+            (None, Some(text)) => output::print_text(text)?,
+            (None, None) => output::print_value(json)?,
+        }
+        Ok(())
+    }
+
+    fn editor(&self) -> anyhow::Result<Reedline> {
+        let mut keys = default_emacs_keybindings();
+        let complete =
+            ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
+        keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
+        let new_line = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+        keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, new_line);
+        let menu = ColumnarMenu::default().with_name(MENU);
+        let editor = Reedline::create()
+            .use_bracketed_paste(true)
+            .with_ansi_colors(terminal::has_color(Stream::Stdout))
+            .with_completer(Box::new(NameCompleter::new(self.language, Arc::clone(&self.names))))
+            .with_partial_completions(true)
+            .with_quick_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_validator(Box::new(Lines(self.language)))
+            .with_edit_mode(Box::new(Emacs::new(keys)));
+        let Some(file) = self.history_file()? else { return Ok(editor) };
+        let history =
+            FileBackedHistory::with_file(MAX_HISTORY, file).context("failed to read the history")?;
+        Ok(editor.with_history(Box::new(history)))
+    }
+
+    /// The file of earlier inputs, which only its user can read; `None` where there is no directory.
+    fn history_file(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Ok(directories) = setup::directories() else { return Ok(None) };
+        let extension = if self.language == Language::Python { "py" } else { "ts" };
+        let file = directories.state.join(format!("repl_history.{extension}"));
+        if file.is_symlink() {
+            bail!("the history `{}` is a symbolic link, a file was expected", file.display());
+        }
+        crate::document::make_private(&file)
+            .with_context(|| format!("failed to open the history `{}`", file.display()))?;
+        Ok(Some(file))
+    }
+}
+
+/// Begins another line while an input goes on.
+struct Lines(Language);
+
+impl Validator for Lines {
+    fn validate(&self, input: &str) -> ValidationResult {
+        let is_command = input.starts_with(':');
+        if !is_command && pieces::goes_on(self.0, input) {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Complete
+        }
+    }
+}
+
+/// What stands before an input.
+struct Caret(Language);
+
+impl Prompt for Caret {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(if self.0 == Language::Python { "py" } else { "ts" })
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _mode: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("> ")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("... ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        Cow::Owned(format!("(search: {}) ", search.term))
+    }
+}

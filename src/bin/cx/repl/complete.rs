@@ -1,0 +1,261 @@
+//! What Tab offers: globals, servers, their tools, parameters of a tool, and fields of the last value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cx::text::one_line;
+use cx::{Executor, Language};
+use parking_lot::Mutex;
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+use serde_json::Value;
+
+/// Maximum number of offers at once.
+const MAX_OFFERS: usize = 200;
+
+/// Maximum characters of what is said about an offer.
+const MAX_DESCRIPTION: usize = 100;
+
+/// What can be typed. Shared by the prompt and by what makes it anew.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// Globals of the language, without servers.
+    globals: Vec<String>,
+    /// The tools of each server, by the names that scripts use.
+    servers: BTreeMap<String, Vec<NamedTool>>,
+    /// The value of the last input.
+    last: Value,
+}
+
+struct NamedTool {
+    name: String,
+    description: String,
+    parameters: Vec<String>,
+}
+
+/// Completes inputs of one language.
+pub(crate) struct NameCompleter {
+    language: Language,
+    names: Arc<Mutex<Names>>,
+}
+
+impl NameCompleter {
+    pub(crate) fn new(language: Language, names: Arc<Mutex<Names>>) -> Self {
+        Self { language, names }
+    }
+}
+
+impl Names {
+    /// What is known of the executor's tools now. Reads files.
+    pub(crate) fn read(&mut self, executor: &Executor, language: Language) {
+        if self.globals.is_empty() {
+            self.globals = globals(executor, language);
+        }
+        self.servers = BTreeMap::new();
+        for server in executor.known_tools() {
+            let tools = server.tools.unwrap_or_default();
+            let named = tools.iter().map(|tool| NamedTool {
+                name: match language {
+                    Language::Python => identifier(&tool.definition.name),
+                    _ => tool.signature.split(['(', '<']).next().unwrap_or_default().to_owned(),
+                },
+                description: one_line(&tool.signature).chars().take(MAX_DESCRIPTION).collect(),
+                parameters: parameters(&tool.definition.input_schema.to_value()),
+            });
+            let tools = named.filter(|tool| is_identifier(&tool.name)).collect();
+            self.servers.insert(identifier(&server.name), tools);
+        }
+    }
+
+    pub(crate) fn set_last(&mut self, value: Value) {
+        self.last = value;
+    }
+
+    /// The names that can stand after `text`, what of its end they replace, and what is said of each.
+    fn after<'a>(&'a self, language: Language, text: &'a str) -> (&'a str, Vec<(String, &'a str)>) {
+        let start = text.rfind(|character| !is_path(character)).map_or(0, |at| at + width_at(text, at));
+        let path = text.get(start..).unwrap_or_default();
+        let (owner, begun) = path.rsplit_once('.').unwrap_or(("", path));
+        if owner.is_empty() {
+            let mut offers = self.parameters_at(language, text.get(..start).unwrap_or_default());
+            if offers.is_empty() {
+                let globals = self.globals.iter().map(|name| (name.clone(), ""));
+                offers = globals.chain(self.servers.keys().map(|name| (name.clone(), "server"))).collect();
+            }
+            return (begun, offers);
+        }
+        let owner = owner.strip_prefix("tools.").unwrap_or(owner);
+        if owner == "tools" {
+            return (begun, self.servers.keys().map(|name| (name.clone(), "server")).collect());
+        }
+        if let Some(tools) = self.servers.get(owner) {
+            let offers = tools.iter().map(|tool| (tool.name.clone(), tool.description.as_str()));
+            return (begun, offers.collect());
+        }
+        let mut segments = owner.split('.');
+        if language == Language::Python || !matches!(segments.next(), Some("input" | "inputs")) {
+            return (begun, Vec::new());
+        }
+        let value = segments.try_fold(&self.last, |value, name| value.get(name));
+        let fields = value.and_then(Value::as_object).into_iter().flatten();
+        let fields = fields.filter(|(name, _)| is_identifier(name));
+        (begun, fields.map(|(name, value)| (name.clone(), kind(value))).collect())
+    }
+
+    /// The parameters of the tool whose call is open at the end of `text`, as they are written there.
+    fn parameters_at(&self, language: Language, text: &str) -> Vec<(String, &str)> {
+        let is_python = language == Language::Python;
+        let inner = if is_python { text.rsplit_once('(') } else { text.rsplit_once("({") };
+        let Some((callee, arguments)) = inner else { return Vec::new() };
+        let ends_a_value = !matches!(arguments.trim_end().chars().next_back(), None | Some(','));
+        if ends_a_value || arguments.contains([')', '}']) {
+            return Vec::new();
+        }
+        let path = callee.rsplit(|character| !is_path(character)).next().unwrap_or_default();
+        let Some((server, name)) = path.rsplit_once('.') else { return Vec::new() };
+        let server = server.strip_prefix("tools.").unwrap_or(server);
+        let tools = self.servers.get(server).into_iter().flatten();
+        let tool = tools.into_iter().find(|tool| tool.name == name);
+        let written = |parameter: &String| {
+            if is_python { format!("{parameter}=") } else { format!("{parameter}: ") }
+        };
+        tool.map(|tool| tool.parameters.iter().map(|name| (written(name), "parameter")).collect())
+            .unwrap_or_default()
+    }
+}
+
+impl Completer for NameCompleter {
+    fn complete(&mut self, line: &str, position: usize) -> CompletionResult {
+        let names = self.names.lock();
+        let text = line.get(..position).unwrap_or_default();
+        let (begun, offers) = names.after(self.language, text);
+        let span = Span { start: position.saturating_sub(begun.len()), end: position };
+        let mut suggestions: Vec<Suggestion> = offers
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(begun) && name != begun)
+            .take(MAX_OFFERS)
+            .map(|(value, description)| Suggestion {
+                value,
+                description: (!description.is_empty()).then(|| description.to_owned()),
+                span,
+                ..Suggestion::default()
+            })
+            .collect();
+        suggestions.sort_by(|one, other| one.value.cmp(&other.value));
+        CompletionResult::fresh(suggestions)
+    }
+}
+
+/// The globals of a language, out of its declarations.
+fn globals(executor: &Executor, language: Language) -> Vec<String> {
+    let (text, starts): (String, &[&str]) = match language {
+        Language::Python => {
+            let stubs = executor.python_stubs();
+            let builtins = stubs.into_iter().find(|(name, _)| *name == "__builtins__.pyi");
+            (builtins.map(|(_, text)| text).unwrap_or_default(), &["async def ", "def ", ""])
+        }
+        _ => (executor.declarations(), &["declare const ", "declare function ", "declare class "]),
+    };
+    let name = |line: &str| {
+        let rest = starts.iter().find_map(|start| line.strip_prefix(start))?;
+        let (name, rest) = rest.split_at(rest.find(|character| !is_path(character))?);
+        let is_declared = rest.starts_with([':', '(', '<', ' ']);
+        (is_declared && is_identifier(name) && !name.starts_with('_')).then(|| name.to_owned())
+    };
+    let mut names: Vec<String> =
+        text.lines().filter(|line| !line.starts_with(' ')).filter_map(name).collect();
+    names.retain(|name| !matches!(name.as_str(), "class" | "import" | "from" | "async" | "def"));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The required parameters of an input schema first.
+fn parameters(schema: &Value) -> Vec<String> {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: Vec<&str> = required.filter_map(Value::as_str).collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut names: Vec<String> = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    names.retain(|name| is_identifier(name));
+    names.sort_by_key(|name| !required.contains(&name.as_str()));
+    names
+}
+
+fn identifier(name: &str) -> String {
+    name.chars()
+        .map(|character| if is_path(character) && character != '.' { character } else { '_' })
+        .collect()
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|character: char| character.is_ascii_digit())
+        && name.chars().all(|character| is_path(character) && character != '.')
+}
+
+fn is_path(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '$' | '.')
+}
+
+fn width_at(text: &str, at: usize) -> usize {
+    text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cx::Language;
+    use parking_lot::Mutex;
+    use reedline::Completer as _;
+    use serde_json::json;
+
+    use super::{NameCompleter, NamedTool, Names};
+
+    fn offers(language: Language, text: &str) -> Vec<String> {
+        let tool = |name: &str| NamedTool {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: vec!["path".to_owned(), "depth".to_owned()],
+        };
+        let names = Names {
+            globals: vec!["tools".to_owned(), "help".to_owned()],
+            servers: [("fs".to_owned(), vec![tool("read"), tool("list")]), ("git".to_owned(), vec![])].into(),
+            last: json!({ "rows": { "first": 1, "odd name": 2 } }),
+        };
+        let mut completer = NameCompleter::new(language, Arc::new(Mutex::new(names)));
+        let offers = completer.complete(text, text.len());
+        let offers = offers.suggestions().iter();
+        offers.map(|offer| format!("{}{}", &text[..offer.span.start], offer.value)).collect()
+    }
+
+    #[test]
+    fn names_are_completed_where_they_stand() {
+        let ts = |text| offers(Language::TypeScript, text);
+        assert_eq!(ts("he"), ["help"]);
+        assert_eq!(ts(""), ["fs", "git", "help", "tools"]);
+        assert_eq!(ts("await tools."), ["await tools.fs", "await tools.git"]);
+        assert_eq!(ts("await tools.fs.r"), ["await tools.fs.read"]);
+        assert_eq!(ts("é(fs.l"), ["é(fs.list"]);
+        assert_eq!(ts("fs.read({"), ["fs.read({depth: ", "fs.read({path: "]);
+        assert_eq!(ts("fs.read({ path: a, d"), ["fs.read({ path: a, depth: "]);
+        assert_eq!(ts("fs.read({ path: h"), ["fs.read({ path: help"]);
+        assert_eq!(ts("fs.read({}); h"), ["fs.read({}); help"]);
+        assert_eq!(ts("input.rows."), ["input.rows.first"]);
+        assert_eq!(ts("input.rows.first."), [""; 0]);
+        let py = |text| offers(Language::Python, text);
+        assert_eq!(py("await fs.read("), ["await fs.read(depth=", "await fs.read(path="]);
+        assert_eq!(py("await fs.read(path=1, d"), ["await fs.read(path=1, depth="]);
+        assert_eq!(py("nobody.x"), [""; 0]);
+    }
+}

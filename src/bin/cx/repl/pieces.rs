@@ -1,0 +1,196 @@
+//! Whether an input goes on in the next line.
+//!
+//! This decides only where Enter begins a new line, so it need not know the languages as their
+//! compilers do: Alt+Enter always begins one, and an empty line at the end always completes an input.
+
+use cx::Language;
+
+/// What an input is inside of at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    /// A bracket, by the one that closes it.
+    Bracket(char),
+    /// A template literal of TypeScript, or a string of Python in triple quotes, by its quote.
+    Text(Quote),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quote {
+    Backtick,
+    Triple(char),
+}
+
+/// Whether Enter at the end of `input` begins another line of it.
+pub(crate) fn goes_on(language: Language, input: &str) -> bool {
+    if input.ends_with('\n') {
+        // The user has typed an empty line.
+        return false;
+    }
+    let Some(is_open) = open_at_end(language, input) else { return false };
+    if is_open || input.ends_with('\\') {
+        return true;
+    }
+    if language != Language::Python {
+        return false;
+    }
+    // A block goes on until an empty line.
+    let last = input.lines().next_back().unwrap_or_default();
+    let code = without_comment(last).trim_end();
+    code.ends_with(':') || (input.contains('\n') && last.starts_with([' ', '\t']))
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split_once('#').map_or(line, |(code, _)| code)
+}
+
+/// Whether a bracket or a text of several lines is open at the end. `None` if a bracket is closed that
+/// is not open, which no further line can mend.
+fn open_at_end(language: Language, input: &str) -> Option<bool> {
+    let is_python = language == Language::Python;
+    let mut open: Vec<Inside> = Vec::new();
+    let mut rest = input;
+    while let Some(next) = rest.chars().next() {
+        let after = rest.get(next.len_utf8()..).unwrap_or_default();
+        if let Some(Inside::Text(quote)) = open.last().copied() {
+            rest = match (quote, next) {
+                (_, '\\') => skip_one(after),
+                (Quote::Backtick, '`') => {
+                    open.pop();
+                    after
+                }
+                (Quote::Backtick, '$') if after.starts_with('{') => {
+                    open.push(Inside::Bracket('}'));
+                    skip_one(after)
+                }
+                (Quote::Triple(quote), next) if next == quote && starts_with_two(after, quote) => {
+                    open.pop();
+                    skip_one(skip_one(after))
+                }
+                _ => after,
+            };
+            continue;
+        }
+        rest = match next {
+            '#' if is_python => skip_line(after),
+            '/' if !is_python && after.starts_with('/') => skip_line(after),
+            '/' if !is_python && after.starts_with('*') => match after.split_once("*/") {
+                Some((_, rest)) => rest,
+                None => return Some(true),
+            },
+            '"' | '\'' if is_python && starts_with_two(after, next) => {
+                open.push(Inside::Text(Quote::Triple(next)));
+                skip_one(skip_one(after))
+            }
+            '"' | '\'' => skip_string(after, next),
+            '`' if !is_python => {
+                open.push(Inside::Text(Quote::Backtick));
+                after
+            }
+            '(' | '[' | '{' => {
+                open.push(Inside::Bracket(match next {
+                    '(' => ')',
+                    '[' => ']',
+                    _ => '}',
+                }));
+                after
+            }
+            ')' | ']' | '}' => {
+                if open.pop() != Some(Inside::Bracket(next)) {
+                    return None;
+                }
+                after
+            }
+            _ => after,
+        };
+    }
+    Some(!open.is_empty())
+}
+
+fn starts_with_two(text: &str, quote: char) -> bool {
+    let mut characters = text.chars();
+    characters.next() == Some(quote) && characters.next() == Some(quote)
+}
+
+fn skip_one(text: &str) -> &str {
+    let mut characters = text.chars();
+    characters.next();
+    characters.as_str()
+}
+
+fn skip_line(text: &str) -> &str {
+    text.find('\n').and_then(|end| text.get(end..)).unwrap_or_default()
+}
+
+/// What follows a string of one line. One that is not closed ends with its line: the compiler reports it.
+fn skip_string(text: &str, quote: char) -> &str {
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        let after = skip_one(rest);
+        rest = match next {
+            '\\' => skip_one(after),
+            '\n' => return rest,
+            next if next == quote => return after,
+            _ => after,
+        };
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use cx::Language;
+
+    use super::goes_on;
+
+    const COMPLETE_TS: &[&str] = &[
+        "1 + 1",
+        "await tools.fs.list({ path: '/' })",
+        "const a = '(' // {",
+        "`a ${[1].map((x) => `${x}`)} b`",
+        "/* ( */ 1",
+        "'it\\'s ('",
+        ")",
+        "f(]",
+        "if (x) { y }",
+        "return [\n1,\n2]",
+        "\"(",
+        "f(\n",
+    ];
+    const OPEN_TS: &[&str] =
+        &["f(", "{", "for (const x of y) {\n  z()", "`a", "`a ${b", "/* a", "[1, // ]", "f('(', `)`"];
+    const COMPLETE_PY: &[&str] = &[
+        "1 + 1",
+        "x = '(' # [",
+        "'''a'''",
+        "\"\"\"a\n(\"\"\"",
+        "if x:\n    y()\n",
+        "d = {'a': 1}",
+        "'it\\'s ('",
+        "x = 1 # note:",
+    ];
+    const OPEN_PY: &[&str] = &[
+        "f(",
+        "if x:",
+        "if x:\n    y()",
+        "def f():  # why",
+        "'''a",
+        "x = \\",
+        "{'a': [",
+        "class A:\n\tb = 1",
+    ];
+
+    #[test]
+    fn an_input_goes_on_while_something_is_open() {
+        for (language, complete, open) in
+            [(Language::TypeScript, COMPLETE_TS, OPEN_TS), (Language::Python, COMPLETE_PY, OPEN_PY)]
+        {
+            for input in complete {
+                assert!(!goes_on(language, input), "{input}");
+            }
+            for input in open {
+                assert!(goes_on(language, input), "{input}");
+                assert!(!goes_on(language, &format!("{input}\n")), "an empty line completes {input}");
+            }
+        }
+    }
+}

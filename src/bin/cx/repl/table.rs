@@ -1,0 +1,121 @@
+//! Lists of objects as tables.
+
+use std::collections::BTreeSet;
+
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
+use serde_json::{Map, Value};
+
+use crate::text::printable;
+
+/// Maximum rows that are shown. More do not fit on a screen.
+const MAX_ROWS: usize = 50;
+
+/// Maximum columns that are shown.
+const MAX_COLUMNS: usize = 12;
+
+/// Maximum characters of a cell.
+const MAX_CELL: usize = 60;
+
+/// A line below the names of the columns, and no other.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// The value as a table of this width, and what was left out of it; `None` if it is no list of at least
+/// two objects.
+pub(crate) fn of(value: &Value, width: usize) -> Option<String> {
+    let rows: Vec<&Map<String, Value>> =
+        value.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
+    if rows.len() < 2 {
+        return None;
+    }
+    let shown = rows.get(..MAX_ROWS.min(rows.len()))?;
+    let mut names: Vec<&str> = Vec::new();
+    let mut known = BTreeSet::new();
+    for name in shown.iter().flat_map(|row| row.keys()) {
+        if known.insert(name) {
+            names.push(name);
+        }
+    }
+    let columns = names.get(..MAX_COLUMNS.min(names.len()))?;
+    if columns.is_empty() {
+        return None;
+    }
+    let mut table = Table::new();
+    let width = u16::try_from(width).unwrap_or(u16::MAX);
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    table.set_header(columns.iter().map(|name| cut(name)));
+    for row in shown {
+        table.add_row(columns.iter().map(|&name| row.get(name).map(cell).unwrap_or_default()));
+    }
+    let mut text = table.trim_fmt();
+    let left_out = [(rows.len() - shown.len(), "rows"), (names.len() - columns.len(), "columns")];
+    let left_out: Vec<String> = left_out
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} more {what}"))
+        .collect();
+    if !left_out.is_empty() {
+        text.push_str(&format!("\n… {}: `input` has them", left_out.join(", ")));
+    }
+    Some(text)
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => cut(text),
+        other => cut(&other.to_string()),
+    }
+}
+
+/// One line of the text, as far as it fits into a cell. Whatever could move the cursor is escaped.
+fn cut(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut cell: String = characters.by_ref().take(MAX_CELL).collect();
+    if characters.next().is_some() {
+        cell.push('…');
+    }
+    printable(&cell).replace('\n', "⏎").replace('\t', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{MAX_ROWS, of};
+
+    #[test]
+    fn lists_of_objects_are_tables() {
+        let table =
+            of(&json!([{ "name": "a", "size": 1 }, { "name": "b\nc", "more": [1, null] }]), 80).unwrap();
+        let lines: Vec<&str> = table.lines().collect();
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(lines[0]), ["name", "size", "more"], "{table}");
+        assert_eq!(words(lines[2]), ["a", "1"], "{table}");
+        assert_eq!(words(lines[3]), ["b⏎c", "[1,null]"], "{table}");
+    }
+
+    #[test]
+    fn other_values_are_none() {
+        for value in [
+            json!(1),
+            json!({ "a": 1 }),
+            json!([]),
+            json!([{ "a": 1 }]),
+            json!([{ "a": 1 }, 2]),
+            json!([{}, {}]),
+        ] {
+            assert_eq!(of(&value, 80), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let wide: Value =
+            (0..20).map(|column| (format!("c{column}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
+        let table = of(&Value::from(vec![wide; MAX_ROWS + 3]), 200).unwrap();
+        assert!(table.ends_with("… 3 more rows, 8 more columns: `input` has them"), "{table}");
+        let hostile = of(&json!([{ "a": "\u{1b}[2J" }, { "a": "x".repeat(1_000_000) }]), 80).unwrap();
+        assert!(!hostile.contains('\u{1b}'), "{hostile:?}");
+        assert!(hostile.len() < 3_000);
+    }
+}

@@ -1,0 +1,166 @@
+//! The running servers of this user: how `cx ui` and `cx top` find each `cx serve`.
+//!
+//! Each server has a file below the state directory, which only its user can read, and holds a lock on it.
+//! The system releases the lock when the process ends, however it ends. So a file whose lock can be taken is
+//! stale. A process number and a start time would say the same less surely: numbers are used again, and
+//! containers that share a home directory each have their own.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+/// What the names of the files end with.
+const ENDING: &str = ".json";
+
+/// Maximum number of servers that are listed, and maximum bytes of a file.
+const MAX_SERVERS: usize = 64;
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Maximum number of names in the directory that are looked at. Beyond it something else writes there.
+const MAX_NAMES: usize = 1_000;
+
+/// What others of the user's commands know of a running server.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunningServer {
+    /// Its process.
+    pub(crate) process: u32,
+    /// When it was started, in seconds since 1970.
+    pub(crate) started: u64,
+    /// The version of cx.
+    pub(crate) version: String,
+    /// How its clients reach it.
+    pub(crate) transport: Transport,
+    /// The directory in which it was started.
+    pub(crate) workspace: PathBuf,
+    /// Where its metrics and its page are, if it listens.
+    #[serde(default)]
+    pub(crate) address: Option<SocketAddr>,
+    /// The token with which these can be read.
+    #[serde(default)]
+    pub(crate) token: Option<String>,
+    /// The directory of its audit trail.
+    #[serde(default)]
+    pub(crate) audit: Option<PathBuf>,
+    /// The directory of its traces.
+    #[serde(default)]
+    pub(crate) traces: Option<PathBuf>,
+}
+
+/// How clients reach a server.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Transport {
+    /// One client at stdin and stdout.
+    Stdio,
+    /// Any number over HTTP.
+    Http,
+}
+
+impl Transport {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// The file of this process. Removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    _file: File,
+}
+
+/// Makes this process known to the user's other commands.
+///
+/// # Errors
+///
+/// If the file cannot be written. The server works without it.
+pub(crate) fn register(state: &Path, server: &RunningServer) -> anyhow::Result<Registration> {
+    let directory = directory(state);
+    let shown = directory.display();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .with_context(|| format!("failed to make the directory `{shown}`"))?;
+    let written = || -> io::Result<Registration> {
+        // Only its user can read a temporary file.
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&directory)?;
+        // Before it has a name, so that nobody sees it without the lock.
+        file.as_file().try_lock().map_err(io::Error::from)?;
+        file.write_all(serde_json::to_string(server)?.as_bytes())?;
+        let path = directory.join(format!("{}-{}{ENDING}", server.process, server.started));
+        let file = file.persist(&path)?;
+        Ok(Registration { path, _file: file })
+    };
+    written().with_context(|| format!("failed to write a file in `{shown}`"))
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // A file that stays is stale.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The running servers, the oldest first. Files of servers that are gone are removed.
+///
+/// # Errors
+///
+/// If the directory cannot be read. None if there is no directory.
+pub(crate) fn list(state: &Path) -> io::Result<Vec<RunningServer>> {
+    let entries = match fs::read_dir(directory(state)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut servers = Vec::new();
+    for entry in entries.take(MAX_NAMES) {
+        let path = entry?.path();
+        let is_listed = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+            name.ends_with(ENDING) && name.starts_with(|first: char| first.is_ascii_digit())
+        });
+        if is_listed && let Some(server) = read(&path) {
+            servers.push(server);
+        }
+    }
+    servers.sort_by_key(|server| (server.started, server.process));
+    servers.truncate(MAX_SERVERS);
+    Ok(servers)
+}
+
+/// The server of a file, if it is running. What cannot be read is no server of this user.
+fn read(path: &Path) -> Option<RunningServer> {
+    let file = File::open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    // The token in it goes to the address in it, so nobody else may have written it.
+    let is_own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
+    if !metadata.is_file() || !is_own {
+        return None;
+    }
+    match file.try_lock_shared() {
+        Ok(()) => {
+            // Its server is gone.
+            let _ = fs::remove_file(path);
+            return None;
+        }
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(_)) => return None,
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn directory(state: &Path) -> PathBuf {
+    state.join("running")
+}

@@ -1,0 +1,211 @@
+//! `cx runs`: runs, from the audit trail.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
+use std::path::{self, Path};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use cx::audit::{AuditLine, AuditReader};
+use cx::text::one_line;
+use serde_json::{Map, Value, json};
+
+use crate::args::{RunsArguments, RunsCommand};
+use crate::audit::{Selection, render};
+use crate::exit::ExitStatus;
+use crate::output::{print_json, print_text};
+use crate::trail_runs::TrailRuns;
+use crate::{browser, diagnostic, running, setup, trace};
+
+/// Maximum number of runs that are listed.
+const MAX_LISTED: usize = 10_000;
+
+/// Lists runs or shows one.
+///
+/// # Errors
+///
+/// What is wrong with the configuration, if the trail cannot be read, or if there is no such run.
+pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
+    let directory = setup::audit_directory(&arguments.trail)?;
+    match &arguments.command {
+        RunsCommand::List { limit, since, json } => {
+            list(&directory, (*limit).clamp(1, MAX_LISTED), *since, *json)
+        }
+        RunsCommand::Show { id, json } => show(&directory, id, *json),
+        RunsCommand::Open { id, traces, no_browser } => {
+            open_page(&directory, id, traces.as_deref(), !no_browser)
+        }
+    }
+}
+
+/// The lines that say that a run has started and ended.
+struct ListedRun {
+    id: String,
+    started: Map<String, Value>,
+    ended: Option<Map<String, Value>>,
+}
+
+fn list(
+    directory: &Path,
+    limit: usize,
+    since: Option<Duration>,
+    is_json: bool,
+) -> anyhow::Result<ExitStatus> {
+    let selection = Selection::new(None, since);
+    let mut runs: VecDeque<String> = VecDeque::new();
+    let mut known: HashMap<String, ListedRun> = HashMap::new();
+    each_line(directory, |line| {
+        let (Some(fields), Some(id)) = (&line.fields, line.text_of("run")) else { return };
+        match line.text_of("event") {
+            Some("run.started") if selection.has(line) => {
+                let run = ListedRun { id: id.to_owned(), started: fields.clone(), ended: None };
+                if known.insert(id.to_owned(), run).is_none() {
+                    runs.push_back(id.to_owned());
+                }
+                if runs.len() > limit
+                    && let Some(oldest) = runs.pop_front()
+                {
+                    known.remove(&oldest);
+                }
+            }
+            Some("run.ended") => {
+                if let Some(run) = known.get_mut(id) {
+                    run.ended = Some(fields.clone());
+                }
+            }
+            _ => {}
+        }
+    })?;
+    let listed: Vec<&ListedRun> = runs.iter().filter_map(|id| known.get(id)).collect();
+    if is_json {
+        print_json(&listed.iter().map(|run| run_json(run)).collect::<Value>().to_string())?;
+    } else if listed.is_empty() {
+        let place = one_line(&directory.display().to_string());
+        print_text(&format!(
+            "no runs in the audit trail in {place}; `audit` in the configuration switches it on"
+        ))?;
+    } else {
+        let mut text = String::new();
+        for run in listed {
+            text.push_str(&row(run));
+        }
+        print_text(&text)?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn row(run: &ListedRun) -> String {
+    let text = |fields: &Map<String, Value>, name: &str| {
+        one_line(fields.get(name).and_then(Value::as_str).unwrap_or_default())
+    };
+    let ended = run.ended.as_ref();
+    let outcome = ended.map_or_else(
+        // Of a process that was killed there is no end.
+        || "running or killed".to_owned(),
+        |ended| match text(ended, "code") {
+            code if code.is_empty() => "ok".to_owned(),
+            code => code,
+        },
+    );
+    let number = |name: &str| ended.and_then(|ended| ended.get(name)).and_then(Value::as_u64);
+    let mut row = format!(
+        "{}  {}  {:<10}  {:<20}  {outcome}",
+        one_line(&run.id),
+        text(&run.started, "at"),
+        text(&run.started, "language"),
+        text(&run.started, "script")
+    );
+    if let Some(time) = number("durationUs") {
+        // Writing to a string cannot fail.
+        let _ = write!(row, "  {} ms", time / 1_000);
+    }
+    if let Some(calls) = number("toolCalls") {
+        let _ = write!(row, "  {calls} calls");
+    }
+    let client = text(&run.started, "clientName");
+    if !client.is_empty() {
+        let _ = write!(row, "  for {client}");
+    }
+    row.push('\n');
+    row
+}
+
+fn run_json(run: &ListedRun) -> Value {
+    json!({ "id": run.id, "started": run.started, "ended": run.ended })
+}
+
+fn show(directory: &Path, id: &str, is_json: bool) -> anyhow::Result<ExitStatus> {
+    let selection = Selection::new(Some(id.to_owned()), None);
+    let mut lines = Vec::new();
+    each_line(directory, |line| {
+        if selection.has(line) {
+            lines.push(line.clone());
+        }
+    })?;
+    if lines.is_empty() {
+        bail!("no run `{}` in the audit trail; `cx runs list` lists them", one_line(id));
+    }
+    if is_json {
+        let fields: Vec<&Map<String, Value>> = lines.iter().filter_map(|line| line.fields.as_ref()).collect();
+        print_json(&json!({ "id": id, "events": fields }).to_string())?;
+    } else {
+        print_text(&lines.iter().map(render).collect::<Vec<_>>().join("\n"))?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Opens the waterfall of a run: the trace that a server has kept, else a page made of the trail.
+fn open_page(
+    directory: &Path,
+    id: &str,
+    traces: Option<&Path>,
+    opens_browser: bool,
+) -> anyhow::Result<ExitStatus> {
+    let is_id = !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_id {
+        bail!("`{}` is no id of a run; `cx runs list` lists them", one_line(id));
+    }
+    let directories = setup::directories()?;
+    let running = running::list(&directories.state).unwrap_or_default();
+    let kept = running.into_iter().filter_map(|server| server.traces);
+    // The browser is started elsewhere.
+    let named = traces.map(|traces| path::absolute(traces).unwrap_or_else(|_| traces.to_owned()));
+    let mut found = None;
+    for place in named.into_iter().chain(kept) {
+        let shown = one_line(&place.display().to_string());
+        found = trace::find(&place, id).with_context(|| format!("failed to read the traces in {shown}"))?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let page = match found {
+        Some(page) => page,
+        None => {
+            let mut runs = TrailRuns::default();
+            each_line(directory, |line| {
+                if line.text_of("run") == Some(id) {
+                    runs.add(line);
+                }
+            })?;
+            let Some(run) = runs.get(id) else {
+                bail!("no run `{id}` in the audit trail; `cx runs list` lists them");
+            };
+            trace::write_shown(&directories.cache.join("runs"), id, &run.drawing())?
+        }
+    };
+    print_text(&one_line(&page.display().to_string()))?;
+    if opens_browser && let Err(error) = browser::open(&page) {
+        diagnostic::print_note(&format!("no browser could be opened: {error}"));
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine)) -> anyhow::Result<()> {
+    let mut reader = AuditReader::new(directory);
+    let unreadable =
+        || format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()));
+    while let Some(line) = reader.next_line(false).with_context(unreadable)? {
+        each(&line);
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What putting servers behind cx saves: tokens of tool definitions in the context of a model.
+
+use anyhow::Context as _;
+use cx::server::{Server, ServerOptions};
+use cx::{Executor, KnownServer, Tool};
+use serde_json::json;
+use tiktoken_rs::CoreBPE;
+
+use crate::progress::ProgressLine;
+use crate::setup;
+
+/// The servers, and what the definitions of their tools cost.
+pub(crate) struct Savings {
+    pub(crate) servers: Vec<ServerCost>,
+    /// Tokens of everything that clients show of cx: its tools and its instructions.
+    pub(crate) cx: usize,
+}
+
+/// One server's part.
+pub(crate) struct ServerCost {
+    pub(crate) name: String,
+    /// The number of tools, and the tokens of their names, descriptions and input schemas; or why they are
+    /// not known.
+    pub(crate) tools: Result<(usize, usize), String>,
+}
+
+impl Savings {
+    /// Tokens of the definitions of these servers' tools.
+    pub(crate) fn direct(&self, is_counted: impl Fn(&str) -> bool) -> usize {
+        let counted = self.servers.iter().filter(|server| is_counted(&server.name));
+        counted.filter_map(|server| Some(server.tools.as_ref().ok()?.1)).sum()
+    }
+}
+
+/// Connects to all servers of the configuration as it is now, and counts.
+///
+/// # Errors
+///
+/// What is wrong with the configuration.
+pub(crate) fn measure() -> anyhow::Result<Savings> {
+    let executor = setup::builder(setup::load(Vec::new())?).warm_instances(0).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let asked = runtime.block_on(async {
+        let asked = ask(&executor).await;
+        executor.close().await;
+        asked
+    });
+    let encoding = tiktoken_rs::o200k_base().context("the table of tokens cannot be read")?;
+    let cost = |KnownServer { name, tools, .. }: KnownServer| {
+        let failure = asked.iter().find(|(asked, _)| *asked == name).and_then(|(_, failure)| failure.clone());
+        let tools = match (failure, tools) {
+            (Some(failure), _) => Err(failure),
+            (None, None) => Err("it has told of no tools".to_owned()),
+            (None, Some(tools)) => Ok((tools.len(), definitions(&encoding, &tools))),
+        };
+        ServerCost { name, tools }
+    };
+    let servers = executor.known_tools().into_iter().map(cost).collect();
+    let context = Server::new(executor, ServerOptions::default()).context();
+    let definitions: usize =
+        context.definitions.iter().map(|tool| tokens(&encoding, &tool.to_string())).sum();
+    Ok(Savings { servers, cx: definitions + tokens(&encoding, &context.instructions) })
+}
+
+/// Asks all servers for their tools. Returns why those that failed did.
+async fn ask(executor: &Executor) -> Vec<(String, Option<String>)> {
+    let count = executor.server_names().len();
+    let line = ProgressLine::start(format!("connecting to {count} servers"));
+    let refreshed = executor.refresh_tools().await;
+    drop(line);
+    let reason = |error: &cx::ToolError| error.message.lines().next().unwrap_or_default().to_owned();
+    refreshed.into_iter().map(|(name, result)| (name, result.err().as_ref().map(reason))).collect()
+}
+
+/// Tokens of the definitions, as clients show them to models.
+fn definitions(encoding: &CoreBPE, tools: &[Tool]) -> usize {
+    let of = |tool: &Tool| {
+        let definition = &tool.definition;
+        let shown = json!({
+            "name": definition.name,
+            "description": definition.description,
+            "inputSchema": definition.input_schema.to_value(),
+        });
+        tokens(encoding, &shown.to_string())
+    };
+    tools.iter().map(of).sum()
+}
+
+fn tokens(encoding: &CoreBPE, text: &str) -> usize {
+    encoding.encode_ordinary(text).len()
+}

@@ -1,0 +1,370 @@
+//! `cx setup`: finds clients and their servers, asks, shows the changes, makes them, and says what they
+//! save. `cx::setup` does what concerns files.
+
+use std::env;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use cx::setup::{Choices, Existing, FoundClient, Plan, ServerFitness, Survey, below_home, on_path, undo};
+use cx::text::one_line;
+use inquire::{Confirm, InquireError, MultiSelect, Select};
+use serde_json::{Value, json};
+
+use crate::args::{ExistingServers, SetupArguments};
+use crate::exit::ExitStatus;
+use crate::output::{print_json, print_text};
+use crate::savings::{self, Savings};
+use crate::writer;
+use crate::{diagnostic, setup};
+
+/// Sets up clients, or undoes that.
+///
+/// # Errors
+///
+/// If a file cannot be read or changed, or if stdin is no terminal and nothing says what to do.
+pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
+    if arguments.undo {
+        return take_back(arguments);
+    }
+    let survey = survey(arguments)?;
+    if !arguments.json {
+        print_text(&render_survey(&survey))?;
+    }
+    if survey.clients.is_empty() {
+        if arguments.json {
+            print_json(&json!({ "clients": [], "changes": [] }).to_string())?;
+        }
+        return Ok(ExitStatus::Success);
+    }
+    let asks = !arguments.yes && !arguments.dry_run && !arguments.json;
+    if asks && !io::stdin().is_terminal() {
+        bail!(
+            "stdin is no terminal: --yes answers every question with its default, --dry-run shows the changes"
+        );
+    }
+    // The questions are drawn on the terminal directly: what was printed so far must be there first.
+    writer::flush(MAX_FLUSH);
+    let choices = if asks { ask(&survey, arguments) } else { Ok(Some(defaults(&survey, arguments)?)) };
+    let Some(choices) = choices? else { return refused() };
+    let plan = Plan::of(&survey, &choices)?;
+    if !arguments.json {
+        print_text(&render_plan(&plan))?;
+    }
+    if arguments.dry_run || plan.changes.is_empty() {
+        if arguments.json {
+            print_json(&report(&survey, &plan, None, None).to_string())?;
+        }
+        return Ok(ExitStatus::Success);
+    }
+    writer::flush(MAX_FLUSH);
+    if asks && !answer(Confirm::new("Make these changes?").with_default(true).prompt())?.unwrap_or(false) {
+        return refused();
+    }
+    let applied = plan.apply(&setup::directories()?)?;
+    if !arguments.json {
+        print_text(&format!(
+            "done; the files as they were are in {}, and `cx setup --undo` puts them back",
+            shown(&applied.copies)
+        ))?;
+    }
+    let savings = if arguments.no_connect { None } else { Some(savings::measure()?) };
+    if arguments.json {
+        print_json(&report(&survey, &plan, Some(&applied.copies), savings.as_ref()).to_string())?;
+    } else if let Some(savings) = &savings {
+        print_text(&render_savings(savings, &plan, choices.take_out))?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// How long output may take before a question is shown.
+const MAX_FLUSH: std::time::Duration = std::time::Duration::from_secs(2);
+
+fn refused() -> anyhow::Result<ExitStatus> {
+    print_text("nothing was changed")?;
+    Ok(ExitStatus::Failed)
+}
+
+fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
+    let undone = undo(&setup::directories()?, arguments.force)?;
+    if arguments.json {
+        let files: Vec<_> = undone.files.iter().map(|path| path.to_string_lossy()).collect();
+        print_json(&json!({ "restored": files }).to_string())?;
+    } else {
+        let files: String = undone.files.iter().map(|path| format!("  {}\n", shown(path))).collect();
+        print_text(&format!("as they were before:\n{files}"))?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// The clients that are asked for.
+fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
+    let workspace = env::current_dir().context("failed to find the working directory")?;
+    let mut survey = Survey::take(&workspace);
+    for name in &arguments.clients {
+        if !survey.clients.iter().any(|client| client.name == name) {
+            let found: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
+            let found = if found.is_empty() {
+                "none is".to_owned()
+            } else {
+                format!("installed: {}", found.join(", "))
+            };
+            return Err(diagnostic::invalid(anyhow::anyhow!(
+                "the client `{name}` is not installed; {found}"
+            )));
+        }
+    }
+    if !arguments.clients.is_empty() {
+        survey.clients.retain(|client| arguments.clients.iter().any(|name| name == client.name));
+    }
+    for name in &arguments.servers {
+        let servers = survey.clients.iter().flat_map(|client| &client.servers);
+        if !servers.into_iter().any(|server| server.name == *name) {
+            return Err(diagnostic::invalid(anyhow::anyhow!("no client has a server `{name}`")));
+        }
+    }
+    Ok(survey)
+}
+
+/// The servers that can be put behind cx, as (client, server), and whether each is chosen by default.
+fn movable<'a>(survey: &'a Survey, arguments: &'a SetupArguments) -> Vec<(&'a FoundClient, &'a str, bool)> {
+    let is_named = |name: &String| arguments.servers.is_empty() || arguments.servers.contains(name);
+    let servers =
+        survey.clients.iter().flat_map(|client| client.servers.iter().map(move |server| (client, server)));
+    let movable = servers.filter(|(_, server)| is_named(&server.name));
+    let movable = movable.filter_map(|(client, server)| match server.fitness {
+        ServerFitness::Usable => Some((client, server.name.as_str(), true)),
+        ServerFitness::Disabled => {
+            Some((client, server.name.as_str(), arguments.servers.contains(&server.name)))
+        }
+        _ => None,
+    });
+    movable.collect()
+}
+
+/// The program that clients start: as it is on the PATH, which stays right after an update, else this one.
+fn program() -> anyhow::Result<PathBuf> {
+    Ok(on_path(&env::current_exe().context("failed to find this program")?))
+}
+
+fn existing(arguments: &SetupArguments) -> Existing {
+    match arguments.existing {
+        Some(ExistingServers::Reset) => Existing::Reset,
+        Some(ExistingServers::Keep) => Existing::Keep,
+        Some(ExistingServers::Merge) | None => Existing::Merge,
+    }
+}
+
+/// What is chosen where nobody is asked.
+fn defaults(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Choices> {
+    let mut choices = Choices::new(program()?);
+    let chosen = movable(survey, arguments).into_iter().filter(|(_, _, is_default)| *is_default);
+    choices.servers = chosen.map(|(client, name, _)| (client.name.to_owned(), name.to_owned())).collect();
+    let clients = survey.clients.iter().filter(|client| client.problem.is_none());
+    choices.clients = clients.map(|client| client.name.to_owned()).collect();
+    choices.take_out = arguments.take_out;
+    choices.existing = existing(arguments);
+    Ok(choices)
+}
+
+/// Asks what to do. `None` if the user has ended it.
+fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Choices>> {
+    let mut choices = Choices::new(program()?);
+    choices.existing = existing(arguments);
+    let movable = movable(survey, arguments);
+    if !movable.is_empty() {
+        let options =
+            movable.iter().map(|(client, name, _)| format!("{} ({})", one_line(name), client.title));
+        let chosen = movable.iter().enumerate().filter(|(_, (_, _, is_default))| *is_default);
+        let chosen: Vec<usize> = chosen.map(|(position, _)| position).collect();
+        let question = MultiSelect::new("Which servers shall be behind cx?", options.collect())
+            .with_default(&chosen)
+            .with_page_size(15);
+        let Some(answers) = answer(question.raw_prompt())? else { return Ok(None) };
+        let answers = answers.iter().filter_map(|option| movable.get(option.index));
+        choices.servers =
+            answers.map(|(client, name, _)| (client.name.to_owned(), (*name).to_owned())).collect();
+    }
+    let clients: Vec<&FoundClient> =
+        survey.clients.iter().filter(|client| client.problem.is_none()).collect();
+    let without: Vec<&FoundClient> = clients.iter().copied().filter(|client| !client.has_cx).collect();
+    if !without.is_empty() {
+        let titles = without.iter().map(|client| client.title).collect();
+        let question =
+            MultiSelect::new("Which clients shall start cx?", titles).with_all_selected_by_default();
+        let Some(answers) = answer(question.raw_prompt())? else { return Ok(None) };
+        let answers = answers.iter().filter_map(|option| without.get(option.index));
+        choices.clients = answers.map(|client| client.name.to_owned()).collect();
+    }
+    choices.take_out = arguments.take_out;
+    if !choices.take_out && !choices.servers.is_empty() {
+        let question = Confirm::new("Take these servers out of the clients that start cx?")
+            .with_default(true)
+            .with_help_message("otherwise models see the tools twice, and nothing is saved");
+        let Some(take_out) = answer(question.prompt())? else { return Ok(None) };
+        choices.take_out = take_out;
+    }
+    if arguments.existing.is_none() && has_servers() && !choices.servers.is_empty() {
+        let options = vec!["merge: add to them", "reset: replace them", "keep: change only the clients"];
+        let question = Select::new("cx has servers already. What shall become of them?", options);
+        let Some(answer) = answer(question.raw_prompt())? else { return Ok(None) };
+        choices.existing = [Existing::Merge, Existing::Reset, Existing::Keep]
+            .into_iter()
+            .nth(answer.index)
+            .unwrap_or_default();
+    }
+    Ok(Some(choices))
+}
+
+/// Whether cx's own configuration of this user has servers. A mistake in it is reported by the plan.
+fn has_servers() -> bool {
+    setup::load(Vec::new()).is_ok_and(|config| !config.servers.is_empty())
+}
+
+/// The answer to a question. `None` if the user ended it with Escape or Ctrl-C.
+fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
+    match answered {
+        Ok(answer) => Ok(Some(answer)),
+        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(None),
+        Err(error) => Err(error).context("failed to ask"),
+    }
+}
+
+fn render_survey(survey: &Survey) -> String {
+    let mut text = String::new();
+    if survey.clients.is_empty() {
+        text.push_str("no MCP client was found: docs/clients.md says how each is configured\n");
+    }
+    for client in &survey.clients {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}  {}", client.title, shown(&client.file));
+        let _ = match (&client.problem, client.servers.len()) {
+            (Some(problem), _) => writeln!(text, "\n  left as it is: {}", problem.replace('\n', "\n  ")),
+            (None, 0) => writeln!(text, "  (no servers)"),
+            (None, _) => writeln!(text),
+        };
+        for server in &client.servers {
+            let about = match &server.fitness {
+                ServerFitness::Executor if client.has_cx => "starts cx already".to_owned(),
+                ServerFitness::Executor => "an executor like cx: never behind it".to_owned(),
+                ServerFitness::Disabled => format!("switched off: {}", server.summary),
+                ServerFitness::Unusable(reason) => format!("left where it is: {}", one_line(reason)),
+                _ => server.summary.clone(),
+            };
+            let _ = writeln!(text, "  {}  {about}", one_line(&server.name));
+        }
+    }
+    if let Some((path, count)) = &survey.workspace_file {
+        let path = shown(path);
+        let servers = if *count == 1 { "server" } else { "servers" };
+        let _ = writeln!(
+            text,
+            "this directory  {path}\n  {count} {servers}; `cx trust .mcp.json` lets cx use them"
+        );
+    }
+    text
+}
+
+fn render_plan(plan: &Plan) -> String {
+    let mut text = String::new();
+    for change in &plan.changes {
+        let _ = writeln!(text, "{}  {}", change.owner, shown(&change.path));
+        for action in &change.actions {
+            let _ = writeln!(text, "  {}", one_line(action));
+        }
+    }
+    if plan.changes.is_empty() {
+        text.push_str("nothing to do: all of it is there already\n");
+    }
+    for note in &plan.notes {
+        let _ = writeln!(text, "note: {}", one_line(note));
+    }
+    text
+}
+
+fn render_savings(savings: &Savings, plan: &Plan, took_out: bool) -> String {
+    let mut text = String::new();
+    let width = savings.servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0);
+    for server in &savings.servers {
+        let name = one_line(&server.name);
+        let _ = match &server.tools {
+            Ok((tools, tokens)) => writeln!(text, "  {name:width$}  {tools} tools, {tokens} tokens"),
+            Err(failure) => writeln!(text, "  {name:width$}  failed: {}", one_line(failure)),
+        };
+    }
+    let before = before(savings, plan);
+    let after = savings.cx;
+    if before > after {
+        let percent = 100 - after * 100 / before;
+        let when =
+            if took_out { "now" } else { "once the servers are taken out of the clients (--take-out)" };
+        let _ = writeln!(
+            text,
+            "tool definitions in the context of each conversation: {before} tokens before, {after} {when}: \
+             {percent} % less"
+        );
+    } else if before > 0 {
+        let _ = writeln!(
+            text,
+            "tool definitions in the context of each conversation: {before} tokens before, {after} with cx: \
+             with so few tools it saves nothing there"
+        );
+    }
+    text
+}
+
+/// Tokens of the definitions of what is behind cx now.
+fn before(savings: &Savings, plan: &Plan) -> usize {
+    let is_behind = |name: &str| plan.servers.iter().any(|server| server.name_in_cx.as_deref() == Some(name));
+    savings.direct(is_behind)
+}
+
+fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&Savings>) -> Value {
+    let clients = survey.clients.iter().map(|client| {
+        json!({
+            "client": client.name,
+            "file": client.file.to_string_lossy(),
+            "hasCx": client.has_cx,
+            "problem": client.problem,
+            "servers": client.servers.iter().map(|server| json!({
+                "name": server.name,
+                "summary": server.summary,
+                "fitness": match &server.fitness {
+                    ServerFitness::Usable => "usable",
+                    ServerFitness::Disabled => "disabled",
+                    ServerFitness::Executor => "executor",
+                    _ => "unusable",
+                },
+                "reason": match &server.fitness {
+                    ServerFitness::Unusable(reason) => Some(reason),
+                    _ => None,
+                },
+            })).collect::<Vec<_>>(),
+        })
+    });
+    let changes = plan.changes.iter().map(|change| {
+        json!({ "file": change.path.to_string_lossy(), "owner": change.owner, "actions": change.actions })
+    });
+    let servers = |savings: &Savings| {
+        let server = |server: &savings::ServerCost| match &server.tools {
+            Ok((tools, tokens)) => json!({ "name": server.name, "tools": tools, "tokens": tokens }),
+            Err(failure) => json!({ "name": server.name, "failure": failure }),
+        };
+        savings.servers.iter().map(server).collect::<Vec<_>>()
+    };
+    json!({
+        "clients": clients.collect::<Vec<_>>(),
+        "changes": changes.collect::<Vec<_>>(),
+        "notes": plan.notes,
+        "copies": copies.map(|path| path.to_string_lossy()),
+        "servers": savings.map(servers),
+        "tokensBefore": savings.map(|savings| before(savings, plan)),
+        "tokensAfter": savings.map(|savings| savings.cx),
+    })
+}
+
+/// A path, with `~` for the home directory.
+fn shown(path: &Path) -> String {
+    one_line(&below_home(path).display().to_string())
+}

@@ -1,0 +1,132 @@
+//! `cx sync`: reads the files of clients again, asks all servers for their tools, and writes types that
+//! have changed. What came of it is kept in `last-sync.json`. `sync/timer.rs` lets the system do it daily.
+
+mod record;
+mod timer;
+
+use std::env;
+
+use anyhow::Context as _;
+use cx::setup::{ServerFitness, Survey, SyncLock};
+use cx::text::one_line;
+use cx::{Config, Executor};
+use serde_json::json;
+
+use crate::args::SyncArguments;
+use crate::exit::ExitStatus;
+use crate::progress::ProgressLine;
+use crate::{diagnostic, output, setup, types};
+
+use self::record::{ClientRecord, ServerRecord, SyncRecord, TypesRecord};
+
+/// Synchronizes, or installs, removes or shows what does it daily.
+///
+/// # Errors
+///
+/// If there are no directories for data, or stdout cannot be written. What fails while it synchronizes is
+/// reported, and exit status 1.
+pub(crate) fn run(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
+    if arguments.install {
+        return timer::install(arguments);
+    }
+    if arguments.uninstall {
+        return timer::uninstall(arguments);
+    }
+    if arguments.status {
+        return timer::status(arguments);
+    }
+    let directories = setup::directories()?;
+    let _lock = match SyncLock::take(&directories) {
+        Ok(lock) => lock,
+        Err(error) => return refused(&error.to_string(), arguments.json),
+    };
+    let mut record = SyncRecord::begin(&directories);
+    if let Err(error) = synchronize(arguments, &mut record) {
+        record.error = Some(diagnostic::message(&error));
+        if !arguments.json {
+            let hint = diagnostic::hint(&error).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            diagnostic::print_note(&format!("error: {}{hint}", diagnostic::message(&error)));
+        }
+    }
+    record.finish()?;
+    if arguments.json {
+        output::print_json(&record.to_json().to_string())?;
+    } else {
+        output::print_text(&record.render())?;
+    }
+    Ok(if record.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
+}
+
+/// Says that another process synchronizes.
+fn refused(problem: &str, is_json: bool) -> anyhow::Result<ExitStatus> {
+    if is_json {
+        output::print_json(&json!({ "ok": false, "error": problem }).to_string())?;
+    } else {
+        diagnostic::print_note(&format!("error: {problem}"));
+    }
+    Ok(ExitStatus::Failed)
+}
+
+fn synchronize(arguments: &SyncArguments, record: &mut SyncRecord) -> anyhow::Result<()> {
+    // Reads the files of the clients that `import` names too.
+    let config = setup::load(arguments.mcp_config.clone())?;
+    if !arguments.json {
+        diagnostic::print_warnings(&config.warnings);
+    }
+    record.clients = clients(&config)?;
+    let executor = setup::builder(config).warm_instances(0).languages([]).build()?;
+    record.set_servers(refresh(&executor)?);
+    if let Some(directory) = &arguments.types {
+        for language in &arguments.lang {
+            let written = types::write_known(&executor, *language, directory)?;
+            record.types.push(TypesRecord { directory: directory.clone(), written });
+        }
+    }
+    Ok(())
+}
+
+/// The clients, and those of their servers that are not behind cx.
+fn clients(config: &Config) -> anyhow::Result<Vec<ClientRecord>> {
+    let workspace = env::current_dir().context("failed to find the working directory")?;
+    let is_behind = |name: &str| config.servers.iter().any(|server| server.name == name);
+    let record = |client: cx::setup::FoundClient| ClientRecord {
+        name: client.title.to_owned(),
+        file: client.file.clone(),
+        problem: client.problem.clone(),
+        not_behind_cx: {
+            let usable = client.servers.iter().filter(|server| server.fitness == ServerFitness::Usable);
+            let names = usable.map(|server| server.name.clone()).filter(|name| !is_behind(name));
+            // Of a client that does not start cx all are as its user wants them.
+            if client.has_cx { names.collect() } else { Vec::new() }
+        },
+    };
+    Ok(Survey::take(&workspace).clients.into_iter().map(record).collect())
+}
+
+/// Asks all servers for their tools.
+fn refresh(executor: &Executor) -> anyhow::Result<Vec<ServerRecord>> {
+    cx::check_machine(2, 16, 0)?;
+    let line = ProgressLine::start(format!("asking {} servers", executor.server_names().len()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let asked = runtime.block_on(async {
+        let asked = executor.refresh_tools().await;
+        executor.close().await;
+        asked
+    });
+    drop(line);
+    let known = executor.known_tools();
+    let changes = executor.tool_changes()?;
+    let record = |(name, result): (String, Result<(), cx::ToolError>)| {
+        let tools = known.iter().find(|known| known.name == name).and_then(|known| known.tools.as_ref());
+        let reason = |error: cx::ToolError| {
+            one_line(&format!("{}: {}", error.code, error.message.lines().next().unwrap_or_default()))
+        };
+        ServerRecord {
+            tools: tools.map(Vec::len),
+            changed_definitions: changes.iter().filter(|change| change.server == name).count(),
+            error: result.err().map(reason),
+            name,
+        }
+    };
+    Ok(asked.into_iter().map(record).collect())
+}

@@ -1,0 +1,214 @@
+//! What came of a synchronization: `last-sync.json` in the state directory.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use cx::Directories;
+use cx::text::one_line;
+use serde_json::{Value, json};
+
+use crate::document;
+use crate::text::shown_path;
+
+/// The file's name.
+const NAME: &str = "last-sync.json";
+
+/// The version of its format.
+const VERSION: u32 = 1;
+
+/// Maximum bytes of it that are read: some thousand servers have less.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What came of one server.
+pub(super) struct ServerRecord {
+    pub(super) name: String,
+    /// The number of tools that are known of it now, also if it failed.
+    pub(super) tools: Option<usize>,
+    /// How many differ from what was accepted.
+    pub(super) changed_definitions: usize,
+    pub(super) error: Option<String>,
+}
+
+/// What a client's file had.
+pub(super) struct ClientRecord {
+    pub(super) name: String,
+    pub(super) file: PathBuf,
+    pub(super) problem: Option<String>,
+    /// The servers that the client starts itself although it starts cx.
+    pub(super) not_behind_cx: Vec<String>,
+}
+
+/// What was written of types.
+pub(super) struct TypesRecord {
+    pub(super) directory: PathBuf,
+    /// The files that have changed.
+    pub(super) written: Vec<PathBuf>,
+}
+
+/// What came of a synchronization.
+pub(super) struct SyncRecord {
+    path: PathBuf,
+    started: String,
+    finished: String,
+    /// When each server last answered, by name.
+    last_success: Value,
+    pub(super) servers: Vec<ServerRecord>,
+    pub(super) clients: Vec<ClientRecord>,
+    pub(super) types: Vec<TypesRecord>,
+    /// Why it could not be finished.
+    pub(super) error: Option<String>,
+}
+
+/// Where the record is.
+pub(super) fn path(directories: &Directories) -> PathBuf {
+    directories.state.join(NAME)
+}
+
+/// The last record; `None` if there is none that can be read.
+pub(super) fn read(path: &Path) -> Option<Value> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    let record: Value = serde_json::from_str(&text).ok()?;
+    (record["version"] == VERSION).then_some(record)
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+impl SyncRecord {
+    /// A record that begins now. Of the last one only the times of the servers are kept.
+    pub(super) fn begin(directories: &Directories) -> Self {
+        let path = path(directories);
+        let last = read(&path).unwrap_or_default();
+        let times = last["servers"].as_array().into_iter().flatten();
+        let times = times.filter_map(|server| Some((server["name"].as_str()?, &server["lastSuccess"])));
+        let last_success = times.map(|(name, time)| (name.to_owned(), time.clone())).collect();
+        Self {
+            path,
+            started: now(),
+            finished: String::new(),
+            last_success: Value::Object(last_success),
+            servers: Vec::new(),
+            clients: Vec::new(),
+            types: Vec::new(),
+            error: None,
+        }
+    }
+
+    pub(super) fn set_servers(&mut self, servers: Vec<ServerRecord>) {
+        for server in servers.iter().filter(|server| server.error.is_none()) {
+            self.last_success[&server.name] = now().into();
+        }
+        self.servers = servers;
+    }
+
+    /// Whether everything was done.
+    pub(super) fn is_ok(&self) -> bool {
+        self.error.is_none() && self.servers.iter().all(|server| server.error.is_none())
+    }
+
+    /// Writes the record, as a whole.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
+        self.finished = now();
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory)
+            .with_context(|| format!("failed to make `{}`", shown_path(directory)))?;
+        let text = format!("{:#}\n", self.to_json());
+        document::replace_private(&self.path, &text)
+            .with_context(|| format!("failed to write `{}`", shown_path(&self.path)))
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let servers = self.servers.iter().map(|server| {
+            let mut record = json!({
+                "name": server.name,
+                "ok": server.error.is_none(),
+                "tools": server.tools,
+                "changedDefinitions": server.changed_definitions,
+                "lastSuccess": self.last_success[&server.name],
+            });
+            if let Some(error) = &server.error {
+                record["error"] = error.as_str().into();
+            }
+            record
+        });
+        let clients = self.clients.iter().map(|client| {
+            json!({
+                "name": client.name,
+                "file": client.file.to_string_lossy(),
+                "problem": client.problem,
+                "notBehindCx": client.not_behind_cx,
+            })
+        });
+        let types = self.types.iter().map(|types| {
+            let written: Vec<_> = types.written.iter().map(|path| path.to_string_lossy()).collect();
+            json!({ "directory": types.directory.to_string_lossy(), "written": written })
+        });
+        let mut record = json!({
+            "version": VERSION,
+            "ok": self.is_ok(),
+            "startedAt": self.started,
+            "finishedAt": self.finished,
+            "servers": servers.collect::<Vec<_>>(),
+            "clients": clients.collect::<Vec<_>>(),
+            "types": types.collect::<Vec<_>>(),
+        });
+        if let Some(error) = &self.error {
+            record["error"] = error.as_str().into();
+        }
+        record
+    }
+
+    /// The record as lines.
+    pub(super) fn render(&self) -> String {
+        let mut text = String::new();
+        for server in &self.servers {
+            let name = one_line(&server.name);
+            // Writing to a string cannot fail.
+            let _ = match (&server.error, server.tools) {
+                (None, tools) => write!(text, "{name}: {} tools", tools.unwrap_or_default()),
+                (Some(error), None) => write!(text, "{name}: failed: {error}"),
+                (Some(error), Some(tools)) => {
+                    write!(text, "{name}: {tools} tools when it was last asked; now it failed: {error}")
+                }
+            };
+            if server.changed_definitions > 0 {
+                let count = server.changed_definitions;
+                let _ = write!(text, ", {count} not as they were accepted: see `cx tools changed`");
+            }
+            text.push('\n');
+        }
+        if self.servers.is_empty() && self.error.is_none() {
+            text.push_str("no server is configured; `cx setup` finds those of your MCP clients\n");
+        }
+        for client in &self.clients {
+            let name = &client.name;
+            if let Some(problem) = &client.problem {
+                let _ = writeln!(text, "{name}: its file cannot be read: {}", one_line(problem));
+            }
+            if !client.not_behind_cx.is_empty() {
+                let names: Vec<String> = client.not_behind_cx.iter().map(|name| one_line(name)).collect();
+                let names = names.join(", ");
+                let _ = writeln!(text, "{name}: not behind cx: {names}; `cx setup` puts them there");
+            }
+        }
+        for types in &self.types {
+            if types.written.is_empty() {
+                let _ = writeln!(text, "types in {}: unchanged", shown_path(&types.directory));
+            }
+            for path in &types.written {
+                let _ = writeln!(text, "types: wrote {}", shown_path(path));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,292 @@
+//! What `cx top` draws: a line about everything, a table of servers, a table of upstream servers.
+
+use std::time::SystemTime;
+
+use bytesize::ByteSize;
+use cx::text::one_line;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style as CellStyle};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+
+use super::servers::{Watched, WatchedServer};
+use crate::prometheus::total;
+use crate::reading::{Reading, UpstreamReading};
+
+/// How a frame looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    /// Whether it has colors. What they say is always in words too.
+    pub(crate) has_color: bool,
+    /// Whether the last line names the keys.
+    pub(crate) has_keys: bool,
+}
+
+/// Everything that one frame shows, ready to be laid out.
+pub(crate) struct Frame<'a> {
+    watched: &'a Watched,
+    /// A server's row each, and what it says below its row.
+    servers: Vec<ServerRow<'a>>,
+    upstream: Vec<(&'a WatchedServer, &'a str, &'a UpstreamReading)>,
+}
+
+struct ServerRow<'a> {
+    server: &'a WatchedServer,
+    note: Option<String>,
+}
+
+/// Lines that are neither servers nor upstream servers: the first line, two headings of tables, two empty
+/// lines, and the last line.
+const OTHER_ROWS: usize = 6;
+
+impl<'a> Frame<'a> {
+    pub(crate) fn new(watched: &'a Watched) -> Self {
+        let servers = watched.servers.iter().map(|server| ServerRow { server, note: note(server) });
+        let upstream = watched.servers.iter().flat_map(|server| {
+            let reading = server.reading.as_ref().and_then(|reading| reading.as_ref().ok());
+            let upstream = reading.into_iter().flat_map(|reading| &reading.upstream);
+            upstream.map(move |(name, upstream)| (server, name.as_str(), upstream))
+        });
+        Self { watched, servers: servers.collect(), upstream: upstream.collect() }
+    }
+
+    /// How many rows it has if nothing is left out.
+    pub(crate) fn rows(&self) -> usize {
+        self.server_rows().max(1) + self.upstream.len().max(1) + OTHER_ROWS
+    }
+
+    fn server_rows(&self) -> usize {
+        self.servers.iter().map(|row| 1 + usize::from(row.note.is_some())).sum()
+    }
+
+    /// How many rows of both tables can be above the screen.
+    pub(crate) fn max_scroll(&self) -> usize {
+        self.servers.len().max(self.upstream.len()).saturating_sub(1)
+    }
+
+    /// Draws it; `scrolled` rows of each table that does not fit are above the screen.
+    pub(crate) fn draw(&self, frame: &mut ratatui::Frame<'_>, scrolled: usize, style: Style) {
+        let area = frame.area();
+        let height = usize::from(area.height);
+        // Servers have what they need, up to half of the screen.
+        let space = height.saturating_sub(OTHER_ROWS);
+        let for_servers = self.server_rows().max(1);
+        let for_servers = for_servers.min(space.saturating_sub(self.upstream.len()).max(space / 2)).max(1);
+        let length = |number: usize| Constraint::Length(u16::try_from(number).unwrap_or(u16::MAX));
+        let [head, servers, _gap, upstream, keys] = Layout::vertical([
+            Constraint::Length(2),
+            length(for_servers + 1),
+            Constraint::Length(1),
+            Constraint::Min(1),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(Paragraph::new(self.summary(style)), head);
+        self.draw_servers(frame, servers, scrolled, style);
+        self.draw_upstream(frame, upstream, scrolled, style);
+        if style.has_keys {
+            let text = "q quit   up/down scroll   the page: cx ui";
+            frame.render_widget(Paragraph::new(Line::styled(text, style.soft())), keys);
+        }
+    }
+
+    fn summary(&self, style: Style) -> Line<'static> {
+        if let Some(failure) = &self.watched.failure {
+            let text = format!("cx top: the running servers cannot be listed: {}", one_line(failure));
+            return Line::styled(text, style.bad());
+        }
+        let readings = || self.servers.iter().filter_map(|row| row.server.reading.as_ref()?.as_ref().ok());
+        let sum = |number: fn(&Reading) -> f64| count(total(readings().map(number)));
+        let tokens = si(total(readings().map(|reading| reading.kept_out_tokens)));
+        let text = format!(
+            "{} server{}  {} running  {} queued  {} in flight  {tokens} tokens kept out of contexts",
+            self.servers.len(),
+            if self.servers.len() == 1 { "" } else { "s" },
+            sum(|reading| reading.runs_active),
+            sum(|reading| reading.runs_queued),
+            sum(|reading| reading.calls_active),
+        );
+        Line::from(vec![Span::styled("cx top  ", style.bold()), Span::raw(text)])
+    }
+
+    fn draw_servers(&self, frame: &mut ratatui::Frame<'_>, area: Rect, scrolled: usize, style: Style) {
+        if self.servers.is_empty() {
+            let text = "no `cx serve` of yours is running";
+            let lines = vec![Line::styled("SERVER", style.head()), Line::styled(text, style.soft())];
+            frame.render_widget(Paragraph::new(lines), area);
+            return;
+        }
+        let names = ["PID", "BY", "UP", "RUNS", "QUEUED", "ENDED", "FAILED", "P95", "RUN/S", "MEMORY", "IN"];
+        let widths = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
+        // Beside the other columns and a blank between each two.
+        let rest =
+            usize::from(area.width).saturating_sub(usize::from(widths.iter().sum::<u16>()) + widths.len());
+        let widths = widths.map(Constraint::Length);
+        let widths = widths.into_iter().chain([Constraint::Min(8)]);
+        let first =
+            scrolled.min(self.servers.len().saturating_sub(usize::from(area.height).saturating_sub(1)));
+        let mut rows = Vec::new();
+        for ServerRow { server, note } in self.servers.iter().skip(first) {
+            let place = one_line(&server.description.workspace.display().to_string());
+            let place = shorten_left(&place, rest.max(8));
+            rows.push(server_row(server, place, style));
+            if note.is_some() {
+                rows.push(Row::new([Cell::from("")]));
+            }
+        }
+        let table = Table::new(rows, widths).header(Row::new(names).style(style.head()));
+        frame.render_widget(table, area);
+        // Notes are longer than a column: drawn over the empty cells of their rows.
+        let mut line = area.y + 1;
+        for ServerRow { note, .. } in self.servers.iter().skip(first) {
+            line += 1;
+            let Some(note) = note else { continue };
+            if line >= area.bottom() {
+                break;
+            }
+            let place = Rect { x: area.x + 2, y: line, width: area.width.saturating_sub(2), height: 1 };
+            frame.render_widget(Paragraph::new(Line::styled(one_line(note), style.warning())), place);
+            line += 1;
+        }
+    }
+
+    fn draw_upstream(&self, frame: &mut ratatui::Frame<'_>, area: Rect, scrolled: usize, style: Style) {
+        if self.upstream.is_empty() {
+            let text = "no upstream server has been seen in metrics";
+            let lines = vec![Line::styled("UPSTREAM", style.head()), Line::styled(text, style.soft())];
+            frame.render_widget(Paragraph::new(lines), area);
+            return;
+        }
+        let names = ["UPSTREAM", "PID", "BREAKER", "FLIGHT", "QUEUED", "CALLS", "FAILED", "P95"];
+        let widths = [7, 9, 6, 6, 8, 7, 7].map(Constraint::Length);
+        let widths = [Constraint::Min(16)].into_iter().chain(widths);
+        let visible = usize::from(area.height).saturating_sub(1);
+        let first = scrolled.min(self.upstream.len().saturating_sub(visible));
+        let rows = self.upstream.iter().skip(first).take(visible).map(|(server, name, upstream)| {
+            let breaker = upstream.breaker_state();
+            let breaker_style = if upstream.breaker > 0.0 { style.bad() } else { CellStyle::new() };
+            let failed_style = if upstream.failed > 0.0 { style.warning() } else { CellStyle::new() };
+            Row::new([
+                Cell::from(one_line(name)),
+                Cell::from(server.description.process.to_string()),
+                Cell::from(Span::styled(breaker, breaker_style)),
+                Cell::from(count(upstream.active)),
+                Cell::from(count(upstream.queued)),
+                Cell::from(count(upstream.calls)),
+                Cell::from(Span::styled(count(upstream.failed), failed_style)),
+                Cell::from(seconds(upstream.p95)),
+            ])
+        });
+        let table = Table::new(rows, widths).header(Row::new(names).style(style.head()));
+        frame.render_widget(table, area);
+    }
+}
+
+fn server_row(server: &WatchedServer, place: String, style: Style) -> Row<'static> {
+    let description = &server.description;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let age = age(now.saturating_sub(description.started));
+    let begin = [description.process.to_string(), description.transport.as_str().to_owned(), age];
+    let numbers = match &server.reading {
+        Some(Ok(reading)) => {
+            let limit = if reading.runs_limit > 0.0 { count(reading.runs_limit) } else { "-".to_owned() };
+            [
+                format!("{}/{limit}", count(reading.runs_active)),
+                count(reading.runs_queued + reading.engine_queued),
+                count(reading.runs_ok + reading.runs_failed),
+                count(reading.runs_failed),
+                seconds(reading.run_p95),
+                server.rates.map_or_else(|| "-".to_owned(), |(runs, _)| format!("{runs:.1}")),
+                bytes(reading.resident_bytes),
+            ]
+        }
+        _ => std::array::from_fn(|_| "-".to_owned()),
+    };
+    let row = Row::new(begin.into_iter().chain(numbers).chain([place]).map(Cell::from));
+    if server.reading.is_none() { row.style(style.soft()) } else { row }
+}
+
+/// What is to be said of a server beside its numbers.
+fn note(server: &WatchedServer) -> Option<String> {
+    match &server.reading {
+        None => Some("does not listen: start it with --metrics 127.0.0.1:0 to see its numbers".to_owned()),
+        Some(Err(error)) => Some(format!("its metrics cannot be read: {error}")),
+        Some(Ok(reading)) => {
+            let problems = reading.problems();
+            (!problems.is_empty()).then(|| problems.join(", "))
+        }
+    }
+}
+
+impl Style {
+    fn color(self, color: Color) -> CellStyle {
+        if self.has_color { CellStyle::new().fg(color) } else { CellStyle::new() }
+    }
+
+    fn bad(self) -> CellStyle {
+        self.color(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    fn warning(self) -> CellStyle {
+        self.color(Color::Yellow)
+    }
+
+    fn soft(self) -> CellStyle {
+        CellStyle::new().add_modifier(Modifier::DIM)
+    }
+
+    fn bold(self) -> CellStyle {
+        CellStyle::new().add_modifier(Modifier::BOLD)
+    }
+
+    fn head(self) -> CellStyle {
+        CellStyle::new().add_modifier(Modifier::REVERSED)
+    }
+}
+
+/// A whole number; large ones are shortened.
+fn count(number: f64) -> String {
+    if number < 100_000.0 { format!("{number:.0}") } else { si(number) }
+}
+
+fn si(number: f64) -> String {
+    match number {
+        number if number >= 1e9 => format!("{:.1}G", number / 1e9),
+        number if number >= 1e6 => format!("{:.1}M", number / 1e6),
+        number if number >= 1e4 => format!("{:.1}k", number / 1e3),
+        number => format!("{number:.0}"),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size for people to read")]
+fn bytes(number: f64) -> String {
+    ByteSize::b(number as u64).display().si_short().to_string()
+}
+
+/// The bound of a histogram's bucket.
+fn seconds(time: Option<f64>) -> String {
+    match time {
+        None => "-".to_owned(),
+        Some(time) if time < 1.0 => format!("<{:.0}ms", time * 1e3),
+        Some(time) => format!("<{time:.0}s"),
+    }
+}
+
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h{:02}", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// The end of a text that is too long: of a path it tells more than the beginning.
+fn shorten_left(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(length + 1 - width.max(1)).collect();
+    format!("…{end}")
+}

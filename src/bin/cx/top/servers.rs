@@ -1,0 +1,72 @@
+//! The running servers as `cx top` has read them, and how fast their numbers grow.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use cx::server::PageClient;
+use futures::future::join_all;
+
+use crate::prometheus::Samples;
+use crate::reading::Reading;
+use crate::running::{self, RunningServer};
+
+/// What was read last.
+#[derive(Clone, Default)]
+pub(crate) struct Watched {
+    pub(crate) servers: Vec<WatchedServer>,
+    /// How often it was read.
+    pub(crate) readings: u64,
+    /// Why the servers cannot be listed.
+    pub(crate) failure: Option<String>,
+    /// Totals of the last reading, by process and start.
+    before: HashMap<(u32, u64), (Instant, f64, f64)>,
+}
+
+/// One server.
+#[derive(Clone)]
+pub(crate) struct WatchedServer {
+    pub(crate) description: RunningServer,
+    /// `None` if it does not listen.
+    pub(crate) reading: Option<Result<Reading, String>>,
+    /// Runs and calls that have ended in a second; `None` at the first reading.
+    pub(crate) rates: Option<(f64, f64)>,
+}
+
+impl Watched {
+    /// Reads the servers that run now.
+    ///
+    /// # Errors
+    ///
+    /// If their files cannot be listed.
+    pub(crate) async fn read(&mut self, state: &Path) -> io::Result<()> {
+        let running = running::list(state)?;
+        let read = join_all(running.into_iter().map(read)).await;
+        let mut before = HashMap::new();
+        self.servers.clear();
+        for (description, reading) in read {
+            let key = (description.process, description.started);
+            let mut rates = None;
+            if let Some(Ok(reading)) = &reading {
+                let (runs, calls) = (reading.runs_ok + reading.runs_failed, reading.calls);
+                rates = self.before.get(&key).map(|&(at, runs_before, calls_before)| {
+                    let seconds = at.elapsed().as_secs_f64().max(0.001);
+                    (((runs - runs_before) / seconds).max(0.0), ((calls - calls_before) / seconds).max(0.0))
+                });
+                before.insert(key, (Instant::now(), runs, calls));
+            }
+            self.servers.push(WatchedServer { description, reading, rates });
+        }
+        self.before = before;
+        self.readings += 1;
+        Ok(())
+    }
+}
+
+async fn read(description: RunningServer) -> (RunningServer, Option<Result<Reading, String>>) {
+    let Some(address) = description.address else { return (description, None) };
+    let metrics = PageClient::new(address, description.token.clone()).metrics().await;
+    let reading = metrics.map(|text| Reading::new(&Samples::parse(&text))).map_err(|error| error.to_string());
+    (description, Some(reading))
+}

@@ -1,0 +1,101 @@
+//! Approvals that wait for an answer on the page: those of a server that was started with `--approver page`.
+//!
+//! Each has a random id that stands for one call with the arguments that the page shows. An answer removes
+//! it, so that no second one can follow, and nothing but that call is permitted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cx::server::HttpToken;
+use cx::text::one_line;
+use cx::{Approval, ApprovalRequest, BoxFuture};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// Maximum number of approvals that wait. Each has up to 64 KiB of arguments; a call beyond it is refused.
+const MAX_WAITING: usize = 64;
+
+/// Maximum bytes of a tool's description that are shown.
+const MAX_DESCRIPTION: usize = 1_000;
+
+/// The approvals that wait.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    waiting: Mutex<Vec<WaitingApproval>>,
+}
+
+struct WaitingApproval {
+    id: String,
+    asked: Instant,
+    request: ApprovalRequest,
+    answer: oneshot::Sender<Approval>,
+}
+
+impl Inbox {
+    /// Waits for the user's answer. Dropping the future withdraws the question.
+    pub(crate) fn ask(self: &Arc<Self>, request: ApprovalRequest) -> BoxFuture<'static, Approval> {
+        let inbox = Arc::clone(self);
+        Box::pin(async move {
+            let Ok((_, id)) = HttpToken::generate() else { return Approval::Unavailable };
+            let (answer, answered) = oneshot::channel();
+            {
+                let mut waiting = inbox.waiting.lock();
+                if waiting.len() >= MAX_WAITING {
+                    return Approval::Unavailable;
+                }
+                waiting.push(WaitingApproval { id: id.clone(), asked: Instant::now(), request, answer });
+            }
+            // Also when the run ends or the time is over.
+            let _withdrawn = Withdrawal { inbox: &inbox, id: &id };
+            answered.await.unwrap_or(Approval::Unavailable)
+        })
+    }
+
+    /// Answers one. Returns whether it was waiting.
+    pub(crate) fn answer(&self, id: &str, approve: bool, reason: Option<String>) -> bool {
+        let found = {
+            let mut waiting = self.waiting.lock();
+            let found = waiting.iter().position(|approval| approval.id == id);
+            found.map(|position| waiting.remove(position))
+        };
+        let Some(approval) = found else { return false };
+        let answer = if approve { Approval::Approve } else { Approval::Deny { reason } };
+        approval.answer.send(answer).is_ok()
+    }
+
+    /// What the page shows of them: the call with all of its arguments, as every other prompt shows them.
+    pub(crate) fn to_json(&self) -> Vec<Value> {
+        let waiting = self.waiting.lock();
+        let shown = waiting.iter().map(|approval| {
+            let request = &approval.request;
+            let description = request.description.as_deref().unwrap_or_default();
+            let end = description.floor_char_boundary(MAX_DESCRIPTION);
+            json!({
+                "id": approval.id,
+                "server": one_line(&request.server),
+                "tool": one_line(&request.tool),
+                "call": request.call_text(),
+                "arguments": request.arguments_text(),
+                "reason": one_line(&request.reason.to_string()),
+                "script": one_line(&request.script),
+                "description": one_line(&description[..end]),
+                "waitedMs": u64::try_from(approval.asked.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "timeMs": u64::try_from(request.time.as_millis()).unwrap_or(u64::MAX),
+            })
+        });
+        shown.collect()
+    }
+}
+
+/// Removes an approval that nothing waits for any more.
+struct Withdrawal<'a> {
+    inbox: &'a Inbox,
+    id: &'a str,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        self.inbox.waiting.lock().retain(|approval| approval.id != self.id);
+    }
+}

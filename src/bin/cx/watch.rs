@@ -1,0 +1,216 @@
+//! `cx watch`.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus as ChildStatus;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use cx::WatchedFiles;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::SignalKind;
+use tokio::time::{sleep, timeout};
+
+use crate::args::RunArguments;
+use crate::diagnostic::{invalid, print_note};
+use crate::exit::ExitStatus;
+use crate::signals::Endings;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// For how long the files must not change before the script is run again: editors write in several steps, and
+/// some remove the file and write another one.
+const REST: Duration = Duration::from_millis(100);
+
+/// How long a run may take to end when it is stopped. `cx run` ends within half a second, and its servers
+/// within four.
+const MAX_STOP: Duration = Duration::from_secs(6);
+
+/// How long the files may be gone before that is said.
+const MAX_GONE: Duration = Duration::from_secs(1);
+
+/// Maximum size of a file that is compared by its content. Larger ones have changed if the system says so.
+const MAX_COMPARED: u64 = 8 << 20;
+
+/// Runs the script, and again after each change, until a signal ends it.
+///
+/// # Errors
+///
+/// If there is no file to watch, or no process can be started.
+pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<ExitStatus> {
+    let paths = watched(arguments).map_err(invalid)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(follow(&paths))
+}
+
+/// The files of the script and of its input.
+fn watched(arguments: &RunArguments) -> anyhow::Result<Vec<PathBuf>> {
+    let Some(script) = arguments.file.as_ref().filter(|file| file.as_os_str() != "-") else {
+        bail!("a script's file is needed: there is nothing to watch on stdin or in `-e`");
+    };
+    let input = arguments.input.as_deref().and_then(|input| input.strip_prefix('@'));
+    if input == Some("-") {
+        bail!("`--input @-` can be read once only: put the input into a file");
+    }
+    Ok([Some(script.clone()), input.map(PathBuf::from)].into_iter().flatten().collect())
+}
+
+async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
+    let mut endings = Endings::new()?;
+    let mut last = ExitStatus::Interrupted;
+    loop {
+        // Looked at before the script is run: a change while it is read is the next change.
+        let mut seen = Contents::of(paths);
+        let began = Instant::now();
+        let mut child = start()?;
+        let mut is_over = false;
+        let changed = loop {
+            tokio::select! {
+                status = child.wait(), if !is_over => {
+                    is_over = true;
+                    let status = status.context("failed to wait for the run")?;
+                    last = ended(status);
+                    print_note(&format!("watch: {} after {:.1?}; waiting for a change", said(last), began.elapsed()));
+                }
+                signal = endings.received() => {
+                    if !is_over {
+                        // Ctrl-C reaches the run too, which ends by itself; a second signal would end it at once.
+                        let is_told = signal == SignalKind::interrupt()
+                            && timeout(MAX_STOP, child.wait()).await.is_ok();
+                        if !is_told {
+                            stop(&mut child).await;
+                        }
+                        last = ExitStatus::Interrupted;
+                    }
+                    return Ok(last);
+                }
+                () = sleep(LOOK_EVERY) => {
+                    if let Some(changed) = seen.changed() {
+                        break changed;
+                    }
+                }
+            }
+        };
+        if !is_over {
+            stop(&mut child).await;
+        }
+        tokio::select! {
+            () = seen.rest() => {}
+            _signal = endings.received() => return Ok(last),
+        }
+        print_note(&format!("watch: {} changed", changed.display()));
+    }
+}
+
+/// Starts `cx run` with the arguments of this command.
+fn start() -> anyhow::Result<Child> {
+    let program = env::current_exe().context("failed to find the program")?;
+    let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    if let Some(name) = arguments.iter_mut().find(|argument| *argument == "watch") {
+        *name = OsString::from("run");
+    }
+    #[expect(clippy::disallowed_methods, reason = "it is this program itself, which is no server of scripts")]
+    let mut command = Command::new(program);
+    command.args(arguments).kill_on_drop(true).spawn().context("failed to start the run")
+}
+
+/// Asks a run to end, and ends it if it does not.
+async fn stop(child: &mut Child) {
+    if let Some(process) = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
+        let _gone = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+    }
+    if timeout(MAX_STOP, child.wait()).await.is_err() {
+        let _gone = child.kill().await;
+    }
+}
+
+fn ended(status: ChildStatus) -> ExitStatus {
+    match status.code() {
+        Some(0) => ExitStatus::Success,
+        Some(1) => ExitStatus::Failed,
+        Some(2) => ExitStatus::Usage,
+        Some(3) => ExitStatus::Limit,
+        Some(4) => ExitStatus::Output,
+        Some(141) => ExitStatus::ClosedPipe,
+        _ => ExitStatus::Interrupted,
+    }
+}
+
+fn said(status: ExitStatus) -> &'static str {
+    match status {
+        ExitStatus::Success => "ok",
+        ExitStatus::Failed => "failed (status 1)",
+        ExitStatus::Usage => "cannot be run (status 2)",
+        ExitStatus::Limit => "a limit was hit (status 3)",
+        ExitStatus::Output => "stdout cannot be written (status 4)",
+        ExitStatus::Interrupted => "interrupted",
+        ExitStatus::ClosedPipe => "stdout was closed",
+    }
+}
+
+/// The watched files, as they were when the script was run.
+struct Contents {
+    files: WatchedFiles,
+    seen: Vec<(PathBuf, Option<Vec<u8>>)>,
+}
+
+impl Contents {
+    fn of(paths: &[PathBuf]) -> Self {
+        let files = WatchedFiles::new(paths.iter().cloned());
+        Self { files, seen: paths.iter().map(|path| (path.clone(), content(path))).collect() }
+    }
+
+    /// The first file that is another one now. One that is gone is waited for.
+    fn changed(&mut self) -> Option<PathBuf> {
+        if !self.files.have_changed() {
+            return None;
+        }
+        self.files.look();
+        // What the system says differs for seconds after a change, and when a file is only touched.
+        let differs = |(path, seen): &&(PathBuf, Option<Vec<u8>>)| {
+            let now = content(path);
+            (now.is_some() || !path.exists() || is_large(path)) && now != *seen
+        };
+        self.seen.iter().find(differs).map(|(path, _)| path.clone())
+    }
+
+    /// Waits until all files are there and nothing writes to them.
+    async fn rest(&mut self) {
+        let mut gone_since: Option<Instant> = None;
+        loop {
+            let before: Vec<_> = self.seen.iter().map(|(path, _)| content(path)).collect();
+            sleep(REST).await;
+            let missing = self.seen.iter().find(|(path, _)| !path.is_file()).map(|(path, _)| path.clone());
+            let Some(missing) = missing else {
+                gone_since = None;
+                if self.seen.iter().map(|(path, _)| content(path)).eq(before) {
+                    return;
+                }
+                continue;
+            };
+            match gone_since {
+                None => gone_since = Some(Instant::now()),
+                Some(since) if since.elapsed() > MAX_GONE && since.elapsed() < MAX_GONE + 2 * REST => {
+                    print_note(&format!("watch: {} is gone; waiting for it", missing.display()));
+                    sleep(2 * REST).await;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+fn is_large(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.len() > MAX_COMPARED)
+}
+
+/// The content of a file; `None` if it cannot be read or is too large to be compared.
+fn content(path: &Path) -> Option<Vec<u8>> {
+    if !path.is_file() || is_large(path) {
+        return None;
+    }
+    fs::read(path).ok()
+}

@@ -1,0 +1,226 @@
+//! Changes one list of servers in a client's file, and nothing else: comments, order and formatting
+//! stay. What comes out is parsed again and compared with what was meant.
+
+use serde_json::{Map, Value};
+
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
+
+use crate::config::clients::Layout;
+use crate::config::document::{Content, JSON, Node, parse_json, parse_toml, parse_yaml};
+use crate::config::error::{Finding, FindingKind};
+
+/// What changes in the list of servers.
+#[derive(Debug, Default)]
+pub(super) struct Edit {
+    /// Entries that are added, or replaced if there is one of the name.
+    pub(super) set: Vec<(String, Value)>,
+    /// Entries that are removed.
+    pub(super) remove: Vec<String>,
+}
+
+impl Edit {
+    pub(super) fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.remove.is_empty()
+    }
+
+    /// The text after the change of the list at `key`. An empty text becomes a file with the list.
+    ///
+    /// # Errors
+    ///
+    /// Why the list could not be changed alone.
+    pub(super) fn apply(&self, layout: Layout, text: &str, key: &str) -> Result<String, String> {
+        let (mark, text) = match text.strip_prefix('\u{feff}') {
+            Some(rest) => ("\u{feff}", rest),
+            None => ("", text),
+        };
+        let changed = match layout {
+            Layout::Toml => self.toml(text, key)?,
+            Layout::Yaml => self.yaml(text, key)?,
+            Layout::Json | Layout::JsonWithProjects | Layout::Directory => self.json(text, key)?,
+        };
+        let meant = self.meant(plain(layout, text)?, key);
+        if plain(layout, &changed)? != meant {
+            return Err("the change would change more than the servers that it is about".to_owned());
+        }
+        Ok(format!("{mark}{changed}"))
+    }
+
+    /// The values that the file must have after the change.
+    fn meant(&self, mut root: Value, key: &str) -> Value {
+        if let Some(root) = root.as_object_mut() {
+            let list = root.entry(key).or_insert_with(|| Value::Object(Map::new()));
+            if let Some(list) = list.as_object_mut() {
+                self.remove.iter().for_each(|name| {
+                    list.shift_remove(name);
+                });
+                list.extend(self.set.iter().map(|(name, entry)| (name.clone(), numbers_as_text(entry))));
+            }
+        }
+        root
+    }
+
+    fn json(&self, text: &str, key: &str) -> Result<String, String> {
+        if text.trim().is_empty() {
+            let list: Map<String, Value> = self.set.iter().cloned().collect();
+            let root = Value::Object(Map::from_iter([(key.to_owned(), Value::Object(list))]));
+            return Ok(format!("{root:#}\n"));
+        }
+        let root = CstRootNode::parse(text, &JSON).map_err(|error| error.to_string())?;
+        let object = root.object_value().ok_or("it is not an object")?;
+        let list =
+            object.object_value_or_create(key).ok_or_else(|| format!("`{key}` in it is not an object"))?;
+        for name in &self.remove {
+            list.get(name).ok_or_else(|| format!("`{name}` is not in it any more"))?.remove();
+        }
+        for (name, entry) in &self.set {
+            match list.get(name) {
+                Some(known) => known.set_value(json_input(entry)),
+                None => {
+                    list.ensure_multiline();
+                    list.append(name, json_input(entry));
+                }
+            }
+        }
+        Ok(root.to_string())
+    }
+
+    fn toml(&self, text: &str, key: &str) -> Result<String, String> {
+        let mut document =
+            text.parse::<toml_edit::DocumentMut>().map_err(|error| error.message().to_owned())?;
+        let list = document.entry(key).or_insert_with(|| {
+            let mut table = toml_edit::Table::new();
+            // Its header would be a line of its own without a meaning.
+            table.set_implicit(true);
+            toml_edit::Item::Table(table)
+        });
+        let is_inline = list.is_inline_table();
+        let list = list.as_table_like_mut().ok_or_else(|| format!("`{key}` in it is not a table"))?;
+        for name in &self.remove {
+            list.remove(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
+        }
+        for (name, entry) in &self.set {
+            let value = toml_value(entry).ok_or("its entry cannot be written in TOML")?;
+            let item = match value {
+                toml_edit::Value::InlineTable(table) if !is_inline => {
+                    toml_edit::Item::Table(table.into_table())
+                }
+                value => toml_edit::Item::Value(value),
+            };
+            list.insert(name, item);
+        }
+        Ok(document.to_string())
+    }
+
+    fn yaml(&self, text: &str, key: &str) -> Result<String, String> {
+        let text = if text.trim().is_empty() { format!("{key}:\n") } else { text.to_owned() };
+        let document = text.parse::<yaml_edit::Document>().map_err(|error| error.to_string())?;
+        let root = document.as_mapping().ok_or("it is not a mapping")?;
+        if root.get_mapping(key).is_none() {
+            if root.get(key).is_some_and(|node| !node.as_scalar().is_some_and(|scalar| scalar.is_null())) {
+                return Err(format!("`{key}` in it is not a mapping"));
+            }
+            let mut entries = String::new();
+            for (name, entry) in &self.set {
+                entries.push_str(&format!("{}:\n{}", Value::from(name.as_str()), yaml_lines(entry, 2)?));
+            }
+            root.set(key, &yaml_mapping(&entries)?);
+            return Ok(document.to_string());
+        }
+        let list = root.get_mapping(key).ok_or("it has no list of servers")?;
+        for name in &self.remove {
+            list.remove(name.as_str()).ok_or_else(|| format!("`{name}` is not in it any more"))?;
+        }
+        for (name, entry) in &self.set {
+            list.set(name.as_str(), &yaml_mapping(&yaml_lines(entry, 0)?)?);
+        }
+        Ok(document.to_string())
+    }
+}
+
+fn yaml_mapping(text: &str) -> Result<yaml_edit::Mapping, String> {
+    let document = text.parse::<yaml_edit::Document>().map_err(|error| error.to_string())?;
+    document.as_mapping().ok_or_else(|| "its entry cannot be written in YAML".to_owned())
+}
+
+/// The members of an entry as lines. Values are JSON, which is YAML too.
+fn yaml_lines(entry: &Value, indent: usize) -> Result<String, String> {
+    let members = entry.as_object().ok_or("its entry cannot be written in YAML")?;
+    Ok(members.iter().map(|(name, value)| format!("{:indent$}{name}: {value}\n", "")).collect())
+}
+
+fn json_input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(json_input).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            members.iter().map(|(name, value)| (name.clone(), json_input(value))).collect(),
+        ),
+    }
+}
+
+fn toml_value(value: &Value) -> Option<toml_edit::Value> {
+    Some(match value {
+        // TOML has no null.
+        Value::Null => return None,
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => {
+            let items = items.iter().map(toml_value).collect::<Option<toml_edit::Array>>()?;
+            toml_edit::Value::Array(items)
+        }
+        Value::Object(members) => {
+            let mut table = toml_edit::InlineTable::new();
+            for (name, value) in members {
+                table.insert(name, toml_value(value)?);
+            }
+            toml_edit::Value::InlineTable(table)
+        }
+    })
+}
+
+/// The values of a text, without comments and formatting. Numbers are texts, as they are written.
+fn plain(layout: Layout, text: &str) -> Result<Value, String> {
+    let parsed = match layout {
+        _ if text.trim().is_empty() => return Ok(Value::Object(Map::new())),
+        Layout::Toml => parse_toml(text),
+        Layout::Yaml => parse_yaml(text),
+        Layout::Json | Layout::JsonWithProjects | Layout::Directory => parse_json(text),
+    };
+    parsed.map(values).map_err(|findings| reason(&findings))
+}
+
+fn reason(findings: &[Finding]) -> String {
+    let kind: Option<&FindingKind> = findings.first().map(|finding| &finding.kind);
+    kind.map(ToString::to_string).unwrap_or_default()
+}
+
+fn values(node: Node) -> Value {
+    match node.content {
+        Content::Null => Value::Null,
+        Content::Bool(value) => Value::Bool(value),
+        Content::Number(written) => Value::String(format!("number {written}")),
+        Content::String(text) => Value::String(text),
+        Content::Array(items) => items.into_iter().map(values).collect(),
+        Content::Object(members) => {
+            Value::Object(members.into_iter().map(|member| (member.name, values(member.value))).collect())
+        }
+    }
+}
+
+fn numbers_as_text(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => Value::String(format!("number {number}")),
+        Value::Array(items) => items.iter().map(numbers_as_text).collect(),
+        Value::Object(members) => Value::Object(
+            members.iter().map(|(name, value)| (name.clone(), numbers_as_text(value))).collect(),
+        ),
+        value => value.clone(),
+    }
+}

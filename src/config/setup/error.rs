@@ -1,0 +1,81 @@
+//! Why `cx setup` does not change files.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::config::error::ConfigError;
+
+/// Why the files were not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// There is no directory for the configuration or for the copies.
+    #[error("there are no directories for configuration and data: set HOME")]
+    NoDirectories,
+    /// A file of cx's own cannot be read. Nothing is changed then.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// A file could not be changed as planned without changing more than that.
+    #[error("{path}: {reason}; the file is left as it is", path = path.display())]
+    Edit {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The file is not what the plan was made for.
+    #[error("{path} was changed by another program meanwhile: nothing was written; run `cx setup` again", path = path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process does the same: `cx setup`, which changes files, or `cx sync`.
+    #[error("another `cx {command}` is running{}: wait for it, or end it", holder(*pid, *since))]
+    Running {
+        /// The command, without `cx`.
+        command: &'static str,
+        /// Its process, if it has said so.
+        pid: Option<u32>,
+        /// When it began.
+        since: Option<SystemTime>,
+    },
+    /// There is nothing that could be undone.
+    #[error("there is no change of `cx setup` that could be undone")]
+    NothingToUndo,
+    /// Files have other content than the change to undo has left.
+    #[error(
+        "changed since, and so not put back: {}; nothing was undone. --force puts the old content back all the same",
+        paths(files)
+    )]
+    ChangedSince {
+        /// The files.
+        files: Vec<PathBuf>,
+    },
+    /// A file or directory cannot be read or written.
+    #[error("{path}: {error}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+}
+
+fn holder(pid: Option<u32>, since: Option<SystemTime>) -> String {
+    let since = since.map(|since| humantime::format_rfc3339_seconds(since).to_string());
+    match (pid, since) {
+        (Some(pid), Some(since)) => format!(" (process {pid}, since {since})"),
+        (Some(pid), None) => format!(" (process {pid})"),
+        _ => String::new(),
+    }
+}
+
+fn paths(files: &[PathBuf]) -> String {
+    files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Says which file an error of the system is about.
+pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> SetupError {
+    let path = path.to_owned();
+    move |error| SetupError::Io { path, error }
+}

@@ -1,0 +1,223 @@
+//! Makes the planned changes, and undoes them.
+//!
+//! Each change of setup has a directory of its own in the state directory: a copy of every file, and
+//! a journal of what the files were and became. It is written before the first file is changed, so
+//! that a process that dies meanwhile can be undone too.
+
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{SetupError, io};
+use super::lock::lock;
+use super::plan::{FileChange, Plan, is_unchanged};
+use crate::config::environment::Directories;
+use crate::storage::files::{Store, sha256};
+use crate::storage::private::PrivateDirectory;
+
+/// The document in the directory of one change, and its format.
+const JOURNAL: &str = "journal";
+const VERSION: u32 = 1;
+
+/// What holds the lock.
+const SETUP: &str = "setup";
+
+/// How many changes are kept. Their copies have secrets, as the files had.
+const MAX_KEPT: usize = 20;
+
+/// What was done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Applied {
+    /// The directory with the copies of the files as they were.
+    pub copies: PathBuf,
+}
+
+/// What was undone.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Undone {
+    /// The files that are as they were before. A file that did not exist is gone.
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Journal {
+    files: Vec<JournalEntry>,
+    is_undone: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct JournalEntry {
+    path: PathBuf,
+    /// SHA-256 of the content before; `None` if there was no file. The copy has the file's place in the
+    /// list as its name.
+    before: Option<String>,
+    after: String,
+}
+
+impl Plan {
+    /// Writes the files. Each is replaced as a whole, and keeps its permissions; what a symbolic link
+    /// leads to is replaced. If one cannot be written, those that were are put back.
+    ///
+    /// # Errors
+    ///
+    /// If another setup is running, a file was changed since the plan was made, or one cannot be written.
+    /// No file is changed then.
+    pub fn apply(&self, directories: &Directories) -> Result<Applied, SetupError> {
+        let root = directories.state.join("setup");
+        let _lock = lock(&root, SETUP)?;
+        for change in &self.changes {
+            if !is_unchanged(&change.path, change.before.as_deref()).map_err(io(&change.path))? {
+                return Err(SetupError::Changed { path: change.path.clone() });
+            }
+        }
+        let copies = keep_copies(&root, &self.changes)?;
+        for (position, change) in self.changes.iter().enumerate() {
+            if let Err(error) = write(&change.path, &change.after) {
+                for done in self.changes.iter().take(position) {
+                    let _ = put_back(&done.path, done.before.as_deref());
+                }
+                mark_undone(&copies)?;
+                return Err(SetupError::Io { path: change.path.clone(), error });
+            }
+        }
+        prune(&root);
+        Ok(Applied { copies })
+    }
+}
+
+/// Undoes the last change that was not undone yet. A file that was changed since stays as it is, and so do
+/// the others then; with `force` the old content is put back all the same.
+///
+/// # Errors
+///
+/// If there is nothing to undo, another setup is running, a file was changed since, or one cannot be written.
+pub fn undo(directories: &Directories, force: bool) -> Result<Undone, SetupError> {
+    let root = directories.state.join("setup");
+    let _lock = lock(&root, SETUP)?;
+    let mut last = None;
+    for number in numbers(&root).into_iter().rev() {
+        let directory = root.join(number.to_string());
+        let journal: Option<Journal> =
+            Store::new(&directory).read(JOURNAL, VERSION).map_err(io(&directory))?;
+        if let Some(journal) = journal.filter(|journal| !journal.is_undone) {
+            last = Some((directory, journal));
+            break;
+        }
+    }
+    let (directory, journal) = last.ok_or(SetupError::NothingToUndo)?;
+    let mut to_restore = Vec::new();
+    let mut changed = Vec::new();
+    for (position, entry) in journal.files.iter().enumerate() {
+        let copy = directory.join(position.to_string());
+        let before = entry.before.is_some().then(|| fs::read(&copy)).transpose().map_err(io(&copy))?;
+        let now = read(&entry.path).map_err(io(&entry.path))?;
+        if now == before {
+            continue;
+        }
+        if now.map(|bytes| sha256(&bytes)).as_deref() != Some(&*entry.after) {
+            changed.push(entry.path.clone());
+        }
+        to_restore.push((entry.path.clone(), before));
+    }
+    if !changed.is_empty() && !force {
+        return Err(SetupError::ChangedSince { files: changed });
+    }
+    for (path, before) in &to_restore {
+        put_back(path, before.as_deref()).map_err(io(path))?;
+    }
+    mark_undone(&directory)?;
+    Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect() })
+}
+
+/// Copies the files, and writes the journal of what they become.
+fn keep_copies(root: &Path, changes: &[FileChange]) -> Result<PathBuf, SetupError> {
+    let number = numbers(root).last().map_or(1, |last| last + 1);
+    let path = root.join(number.to_string());
+    let directory = PrivateDirectory::create(&path).map_err(io(&path))?;
+    let mut files = Vec::new();
+    for (position, change) in changes.iter().enumerate() {
+        if let Some(before) = &change.before {
+            directory
+                .replace(&position.to_string(), ".new", |file| file.write_all(before))
+                .map_err(io(&path))?;
+        }
+        files.push(JournalEntry {
+            path: change.path.clone(),
+            before: change.before.as_deref().map(sha256),
+            after: sha256(&change.after),
+        });
+    }
+    let journal = Journal { files, is_undone: false };
+    Store::new(&path).update(JOURNAL, VERSION, |_: Option<Journal>| (journal, ())).map_err(io(&path))?;
+    Ok(path)
+}
+
+fn mark_undone(directory: &Path) -> Result<(), SetupError> {
+    let mark = |journal: Option<Journal>| {
+        let files = journal.map(|journal| journal.files).unwrap_or_default();
+        (Journal { files, is_undone: true }, ())
+    };
+    Store::new(directory).update(JOURNAL, VERSION, mark).map_err(io(directory))
+}
+
+/// The numbers of the changes, in order.
+fn numbers(root: &Path) -> Vec<u64> {
+    let entries = fs::read_dir(root).into_iter().flatten();
+    let mut numbers: Vec<u64> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Removes the oldest changes.
+fn prune(root: &Path) {
+    let numbers = numbers(root);
+    let old = numbers.len().saturating_sub(MAX_KEPT);
+    for number in numbers.into_iter().take(old) {
+        let _ = fs::remove_dir_all(root.join(number.to_string()));
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a file the content that it had, or removes it if there was none.
+fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
+    match before {
+        Some(bytes) => write(path, bytes),
+        None => match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Replaces a file as a whole. A new one is the user's alone, because it may get secrets; its directory is
+/// made.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Users link such files to where they keep them.
+    let path = path.canonicalize().unwrap_or_else(|_missing| path.to_owned());
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let permissions = match fs::metadata(&path) {
+        Ok(metadata) => metadata.permissions(),
+        Err(_missing) => Permissions::from_mode(0o600),
+    };
+    let mut file = tempfile::Builder::new().prefix(".cx-new-").tempfile_in(directory)?;
+    file.as_file().set_permissions(permissions)?;
+    file.write_all(bytes)?;
+    // Some file systems report a full disk only here.
+    file.as_file().sync_data()?;
+    file.persist(&path)?;
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Locks that say who holds them: of `cx setup`, and of `cx sync`.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::error::{SetupError, io};
+use crate::config::environment::Directories;
+use crate::storage::private::{self, PrivateDirectory};
+
+/// Nobody waits for another process: a person looks at it, or it does the same work.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The lock of `cx sync` among all processes of a user, until it is dropped.
+#[derive(Debug)]
+pub struct SyncLock {
+    _file: File,
+}
+
+impl SyncLock {
+    /// Takes the lock. A lock whose holder has died is free.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Running`] if another process holds it, and [`SetupError::Io`] if its file cannot be
+    /// used.
+    pub fn take(directories: &Directories) -> Result<Self, SetupError> {
+        Ok(Self { _file: lock(&directories.state.join("sync"), "sync")? })
+    }
+}
+
+/// Locks `command` for all processes of the user. The file in `directory` says who holds it; the kernel
+/// releases it when its holder dies, so what a dead process has written there holds nobody up.
+pub(super) fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
+    let private = PrivateDirectory::create(directory).map_err(io(directory))?;
+    let path = directory.join("lock");
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CREATE;
+    let mut file = private.open("lock", flags).map_err(io(&path))?;
+    let duplicate = file.try_clone().map_err(io(&path))?;
+    match private::acquire(duplicate, Duration::ZERO, PAUSE, || ()) {
+        Ok(_same) => {}
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            let mut text = String::new();
+            // It has two numbers; a longer one is not ours.
+            let _ = file.take(100).read_to_string(&mut text);
+            let mut words = text.split_whitespace();
+            let pid = words.next().and_then(|word| word.parse().ok());
+            let since = words.next().and_then(|word| word.parse().ok());
+            return Err(SetupError::Running {
+                command,
+                pid,
+                since: since.and_then(|since| UNIX_EPOCH.checked_add(Duration::from_secs(since))),
+            });
+        }
+        Err(error) => return Err(SetupError::Io { path, error }),
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let told = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{} {since}", std::process::id()));
+    told.map_err(io(&path))?;
+    Ok(file)
+}

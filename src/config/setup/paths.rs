@@ -1,0 +1,41 @@
+//! Paths as people write them.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::environment::Environment;
+
+/// The path of a program as it is found on the `PATH`, which stays right when the program is replaced by
+/// a newer one. `program` itself if it is not found there.
+pub fn on_path(program: &Path) -> PathBuf {
+    let environment = Environment::of_process();
+    let (Some(name), Ok(this)) = (program.file_name(), program.canonicalize()) else {
+        return program.to_owned();
+    };
+    let directories = std::env::split_paths(environment.get("PATH").unwrap_or_default());
+    let candidates = directories.filter(|directory| directory.is_absolute());
+    let mut candidates = candidates.map(|directory| directory.join(name));
+    candidates
+        .find(|path| path.canonicalize().is_ok_and(|path| path == this))
+        .unwrap_or_else(|| program.to_owned())
+}
+
+/// A path below the home directory with `~` in its place; any other as it is.
+pub fn below_home(path: &Path) -> PathBuf {
+    let home = Environment::of_process().home();
+    let below = home.and_then(|home| path.strip_prefix(home).ok().map(|below| Path::new("~").join(below)));
+    below.unwrap_or_else(|| path.to_owned())
+}
+
+/// The user's home directory.
+pub fn home_directory() -> Option<PathBuf> {
+    Environment::of_process().home()
+}
+
+/// The variables that a timer of the system does not have by itself, and that decide where programs and
+/// cx's own files are.
+pub fn timer_environment() -> Vec<(String, String)> {
+    let environment = Environment::of_process();
+    let names = ["PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+    let value = |name: &str| Some((name.to_owned(), environment.get(name)?.to_owned()));
+    names.into_iter().filter_map(value).collect()
+}

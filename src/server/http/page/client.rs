@@ -1,0 +1,116 @@
+//! Asks a server of this machine for its metrics and its approvals, as the user's other commands do.
+//!
+//! One connection for each request, to an address and not to a name, without TLS, proxies or redirects: a
+//! token goes to that server and nowhere else.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::{Method, Request, StatusCode};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::PAGE;
+
+/// How long a request may take. The server is on this machine.
+const MAX_TIME: Duration = Duration::from_secs(2);
+
+/// Maximum bytes of an answer. Sixty-four approvals with the longest arguments that are shown have 5 MB.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// A client of a [`Page`](super::Page).
+#[derive(Clone)]
+pub struct PageClient {
+    address: SocketAddr,
+    token: Option<String>,
+}
+
+impl std::fmt::Debug for PageClient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PageClient").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl PageClient {
+    /// A client of the server at `address`, with the operator's token of its page.
+    pub fn new(address: SocketAddr, token: Option<String>) -> Self {
+        Self { address, token }
+    }
+
+    /// The metrics in Prometheus' text format.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer within two seconds, or answers something else.
+    pub async fn metrics(&self) -> io::Result<String> {
+        self.send(Method::GET, &format!("{PAGE}/metrics"), String::new()).await
+    }
+
+    /// The approvals that wait at the server, as its page's handler renders them.
+    ///
+    /// # Errors
+    ///
+    /// As [`metrics`](Self::metrics).
+    pub async fn approvals(&self) -> io::Result<String> {
+        self.send(Method::GET, &format!("{PAGE}/approvals"), String::new()).await
+    }
+
+    /// Answers an approval.
+    ///
+    /// # Errors
+    ///
+    /// As [`metrics`](Self::metrics); also if the approval does not wait any more.
+    pub async fn answer(&self, id: &str, approve: bool, reason: Option<&str>) -> io::Result<()> {
+        if !super::is_name(id) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no id of an approval"));
+        }
+        let body = json!({ "approve": approve, "reason": reason }).to_string();
+        self.send(Method::POST, &format!("{PAGE}/approvals/{id}"), body).await.map(drop)
+    }
+
+    async fn send(&self, method: Method, path: &str, body: String) -> io::Result<String> {
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the server does not answer");
+        timeout(MAX_TIME, self.exchange(method, path, body)).await.map_err(late)?
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: String) -> io::Result<String> {
+        let stream = TcpStream::connect(self.address).await?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        let mut request = Request::builder().method(method).uri(path).header(HOST, self.address.to_string());
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(Body::from(body)).map_err(io::Error::other)?;
+        let exchange = async {
+            let response = sender.send_request(request).await.map_err(io::Error::other)?;
+            let status = response.status();
+            let bytes = axum::body::to_bytes(Body::new(response.into_body()), MAX_ANSWER)
+                .await
+                .map_err(io::Error::other)?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if status == StatusCode::OK {
+                return Ok(text);
+            }
+            let why = crate::text::preview(text.trim(), 200);
+            Err(io::Error::other(format!("the server answered {}: {why}", status.as_u16())))
+        };
+        // The connection is driven beside the exchange, and dropped with it.
+        tokio::pin!(exchange);
+        tokio::pin!(connection);
+        tokio::select! {
+            answered = &mut exchange => answered,
+            ended = &mut connection => {
+                ended.map_err(io::Error::other)?;
+                // What was received before the end is still read.
+                exchange.await
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! `cx setup`: what it makes of clients' files, and how it is undone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// A home directory of somebody who uses seven clients.
+struct Home {
+    directory: tempfile::TempDir,
+}
+
+/// The example server.
+fn library_server() -> PathBuf {
+    let test_binary = std::env::current_exe().unwrap();
+    let server = test_binary.parent().unwrap().parent().unwrap().join("examples/library-server");
+    assert!(server.exists(), "cargo builds the examples with the tests: {}", server.display());
+    server
+}
+
+/// A file below the home directory, and its content.
+type Written = (&'static str, &'static str);
+
+const CLAUDE: Written = (
+    ".claude.json",
+    r#"{
+  // what I have
+  "numStartups": 12,
+  "mcpServers": {
+    "library": { "type": "stdio", "command": "LIBRARY" },
+    "github": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-github"] },
+    "nothing": {}, // to do
+  },
+}
+"#,
+);
+const DESKTOP: Written = (".config/Claude/claude_desktop_config.json", "{broken");
+const CURSOR: Written = (
+    ".cursor/mcp.json",
+    r#"{"mcpServers":{"library":{"command":"LIBRARY"},"github":{"command":"other"},"code-executor":{"command":"npx","args":["-y","code-executor-mcp"]}}}"#,
+);
+const CODEX: Written = (
+    ".codex/config.toml",
+    "# mine\nmodel = \"x\"\n\n[mcp_servers.files] # keep\ncommand = \"files\"\nenv_vars = [\"NOT_SET_ANYWHERE\"]\n",
+);
+const ZED: Written = (".config/zed/settings.json", "{\n  \"theme\": \"One\", // nice\n}\n");
+const GOOSE: Written = (
+    ".config/goose/config.yaml",
+    "# mine\nGOOSE_MODEL: x\nextensions:\n  developer:\n    enabled: true\n    type: builtin\n  memory:\n    type: \
+     stdio\n    cmd: memory\n    enabled: true\n",
+);
+const OPENCODE: Written = (
+    ".config/opencode/opencode.json",
+    "{ \"mcp\": { \"notes\": { \"type\": \"local\", \"command\": [\"notes\", \"--all\"], \"enabled\": false } } }\n",
+);
+
+impl Home {
+    fn with(files: &[Written]) -> Self {
+        let home = Self { directory: tempfile::tempdir().unwrap() };
+        let library = library_server().display().to_string();
+        for (path, content) in files {
+            let path = home.path(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content.replace("LIBRARY", &library)).unwrap();
+        }
+        home
+    }
+
+    fn everything() -> Self {
+        Self::with(&[CLAUDE, DESKTOP, CURSOR, CODEX, ZED, GOOSE, OPENCODE])
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.read(path)).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command.args(["setup"]).args(arguments).current_dir(self.directory.path()).env_clear();
+        command.env("HOME", self.directory.path()).env("PATH", std::env::var_os("PATH").unwrap());
+        command
+    }
+
+    fn setup(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn report(&self, arguments: &[&str]) -> Value {
+        let output = self.setup(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// All files but those of cx.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let mut directories = vec![self.directory.path().to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                if path.ends_with("cx") || path.ends_with(".cache") {
+                } else if path.is_dir() {
+                    directories.push(path);
+                } else {
+                    files.insert(path.clone(), fs::read(&path).unwrap());
+                }
+            }
+        }
+        files
+    }
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+const OWN: &str = ".config/cx/config.json";
+
+#[test]
+fn a_plan_changes_nothing_and_says_what_it_would() {
+    let home = Home::everything();
+    let before = home.files();
+    let output = home.setup(&["--dry-run", "--take-out"]);
+    assert!(output.status.success());
+    let shown = text(&output.stdout);
+    for said in [
+        "Claude Code  ~/.claude.json",
+        "nothing  left where it is",
+        "left as it is",
+        "is not valid JSON",
+        "code-executor  an executor like cx: never behind it",
+        "files  left where it is: it needs the variable NOT_SET_ANYWHERE, which is not set here",
+        "notes  switched off: notes --all",
+        "+ server `library`",
+        "- server `library`, now behind cx",
+        "+ server `github-cursor`",
+    ] {
+        assert!(shown.contains(said), "{said}:\n{shown}");
+    }
+    assert_eq!(shown.matches("+ server `library`").count(), 1, "{shown}");
+    assert!(!home.path(OWN).exists());
+    assert_eq!(home.files(), before);
+}
+
+#[test]
+fn servers_move_behind_cx_and_back() {
+    let home = Home::everything();
+    let before = home.files();
+    fs::set_permissions(home.path(CLAUDE.0), fs::Permissions::from_mode(0o640)).unwrap();
+    let output = home.setup(&["--yes", "--take-out", "--no-connect"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+
+    // cx reads what was written, and has the servers.
+    let library = library_server().display().to_string();
+    assert_eq!(
+        home.json(OWN),
+        json!({ "mcpServers": {
+            "library": { "command": library },
+            "github": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-github"] },
+            "github-cursor": { "command": "other" },
+            "memory": { "command": "memory" },
+        } })
+    );
+    assert_eq!(fs::metadata(home.path(OWN)).unwrap().permissions().mode() & 0o777, 0o600);
+    // The clients start cx, with everything else as it was.
+    let claude = home.read(CLAUDE.0);
+    assert!(claude.starts_with("{\n  // what I have\n  \"numStartups\": 12,\n"), "{claude}");
+    assert!(claude.contains("\"nothing\": {}, // to do"), "{claude}");
+    assert!(claude.contains("\"args\": [\"serve\"]") && !claude.contains("library"), "{claude}");
+    assert_eq!(fs::metadata(home.path(CLAUDE.0)).unwrap().permissions().mode() & 0o777, 0o640);
+    let codex = home.read(CODEX.0);
+    assert!(codex.starts_with(CODEX.1), "{codex}");
+    assert!(codex.contains("\n[mcp_servers.cx]\ncommand = "), "{codex}");
+    let zed = home.read(ZED.0);
+    assert!(zed.contains("\"theme\": \"One\", // nice\n  \"context_servers\": {"), "{zed}");
+    let goose = home.read(GOOSE.0);
+    assert!(
+        goose.starts_with("# mine\nGOOSE_MODEL: x\n") && goose.contains("    type: builtin\n  cx:\n"),
+        "{goose}"
+    );
+    assert!(!goose.contains("memory"), "{goose}");
+    let opencode = home.json(OPENCODE.0);
+    assert_eq!(opencode["mcp"]["cx"]["command"][1], "serve");
+    assert_eq!(opencode["mcp"]["notes"]["enabled"], false);
+    assert_eq!(home.read(DESKTOP.0), DESKTOP.1);
+    let cursor: Value = home.json(CURSOR.0);
+    let names: Vec<&String> = cursor["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["code-executor", "cx"]);
+
+    // Again: nothing to do, and nothing to undo comes of it.
+    let after = home.files();
+    let output = home.setup(&["--yes", "--take-out", "--no-connect"]);
+    assert!(text(&output.stdout).contains("nothing to do"), "{}", text(&output.stdout));
+    assert_eq!(home.files(), after);
+
+    let output = home.setup(&["--undo"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(home.files(), before);
+    assert!(!home.path(OWN).exists());
+    assert_eq!(home.setup(&["--undo"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_file_that_was_changed_since_is_not_put_back() {
+    let home = Home::with(&[CLAUDE, CURSOR]);
+    assert!(home.setup(&["--yes", "--no-connect"]).status.success());
+    let changed = home.read(CLAUDE.0).replace("12", "13");
+    fs::write(home.path(CLAUDE.0), &changed).unwrap();
+    let cursor = home.read(CURSOR.0);
+    let output = home.setup(&["--undo"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains(".claude.json"), "{}", text(&output.stderr));
+    assert_eq!((home.read(CLAUDE.0), home.read(CURSOR.0)), (changed, cursor));
+    assert!(home.setup(&["--undo", "--force"]).status.success());
+    assert!(!home.read(CLAUDE.0).contains("\"serve\""));
+}
+
+#[test]
+fn a_configuration_that_exists_is_merged_replaced_or_kept() {
+    let own = (
+        OWN,
+        "{\n  // rules\n  \"deny\": [\"github.delete_repository\"],\n  \"mcpServers\": { \"github\": { \"command\": \
+         \"mine\" }, \"old\": { \"command\": \"old\" } }\n}\n",
+    );
+    let names = |home: &Home| {
+        let shown = Command::new(env!("CARGO_BIN_EXE_cx"))
+            .args(["config", "show", "--json"])
+            .current_dir(home.directory.path())
+            .env("HOME", home.directory.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .output()
+            .unwrap();
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown["deny"], json!(["github.delete_repository"]));
+        let servers = shown["mcpServers"].as_object().unwrap();
+        servers
+            .iter()
+            .map(|(name, server)| (name.clone(), server["command"].clone()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let home = Home::with(&[CLAUDE, own]);
+    let output = home.setup(&["--yes", "--no-connect", "--take-out"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(home.read(OWN).contains("// rules"));
+    let merged = names(&home);
+    assert_eq!(merged.keys().collect::<Vec<_>>(), ["github", "github-claude-code", "library", "old"]);
+    assert_eq!(merged["github"], "mine");
+
+    let home = Home::with(&[CLAUDE, own]);
+    assert!(home.setup(&["--yes", "--no-connect", "--existing", "reset"]).status.success());
+    let reset = names(&home);
+    assert_eq!(reset.keys().collect::<Vec<_>>(), ["github", "library"]);
+    assert_eq!(reset["github"], "npx");
+
+    let home = Home::with(&[CLAUDE, own]);
+    let output = home.setup(&["--yes", "--no-connect", "--existing", "keep", "--take-out"]);
+    assert!(text(&output.stdout).contains("is not in cx's configuration, which is kept"));
+    assert_eq!(home.read(OWN), own.1);
+    // What has no place in cx stays in the client.
+    assert!(home.read(CLAUDE.0).contains("library"));
+}
+
+#[test]
+fn the_saving_is_counted() {
+    let home = Home::with(&[CLAUDE]);
+    let report = home.report(&["--yes", "--take-out", "--server", "library"]);
+    let server = &report["servers"][0];
+    assert_eq!(server["name"], "library");
+    assert!(server["tools"].as_u64().unwrap() > 3, "{server}");
+    assert_eq!(report["tokensBefore"], server["tokens"]);
+    let after = report["tokensAfter"].as_u64().unwrap();
+    assert!((200..1_000).contains(&after), "{after}");
+}
+
+#[test]
+fn variables_of_the_shell_are_named() {
+    let home = Home::with(&[CLAUDE]);
+    let mut command = home.command(&["--dry-run"]);
+    let output = command.env("GITHUB_TOKEN", "ghp_secret").env("OTHER_TOKEN", "x").output().unwrap();
+    let shown = text(&output.stdout);
+    assert!(shown.contains(r#""env": { "GITHUB_TOKEN": "${GITHUB_TOKEN}" }"#), "{shown}");
+    assert!(!shown.contains("OTHER_TOKEN") && !shown.contains("ghp_secret"), "{shown}");
+}
+
+#[test]
+fn only_one_setup_changes_files_at_a_time() {
+    let home = Home::with(&[CLAUDE]);
+    let directory = home.path(".local/state/cx/setup");
+    fs::create_dir_all(&directory).unwrap();
+    for directory in [".local/state/cx/setup", ".local/state/cx"] {
+        fs::set_permissions(home.path(directory), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let lock = fs::File::create(directory.join("lock")).unwrap();
+    lock.lock().unwrap();
+    fs::write(directory.join("lock"), "4711 1700000000\n").unwrap();
+    let before = home.files();
+    let output = home.setup(&["--yes", "--no-connect"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("process 4711, since 2023-11-14T22:13:20Z"), "{said}");
+    assert_eq!(home.files(), before);
+    // What a process that is gone has left there holds nobody up.
+    drop(lock);
+    assert!(home.setup(&["--yes", "--no-connect"]).status.success());
+}
+
+#[test]
+fn without_a_terminal_nothing_is_guessed() {
+    let home = Home::with(&[CLAUDE]);
+    let before = home.files();
+    let output = home.setup(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--yes"), "{}", text(&output.stderr));
+    assert_eq!(home.files(), before);
+    let output = home.setup(&["--yes", "--client", "zed"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("installed: claude-code"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_linked_file_stays_a_link() {
+    let home = Home::with(&[("dotfiles/claude.json", CLAUDE.1)]);
+    std::os::unix::fs::symlink(home.path("dotfiles/claude.json"), home.path(".claude.json")).unwrap();
+    assert!(home.setup(&["--yes", "--no-connect"]).status.success());
+    assert!(home.path(".claude.json").is_symlink());
+    assert!(home.read("dotfiles/claude.json").contains("serve"));
+    assert!(Path::new(&home.path(OWN)).exists());
+}

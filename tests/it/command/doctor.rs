@@ -1,0 +1,424 @@
+//! `cx doctor`: each kind of problem is there once, with its mend, and a machine that is well has none.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Output, Stdio};
+
+use cx::ProviderKind;
+use serde_json::{Value, json};
+
+use super::home::Home;
+use crate::support::chaos::entry;
+use crate::support::provider::{FakeProvider, KEY, Reply};
+use crate::support::python_cache;
+
+impl Home {
+    fn doctor(&self, arguments: &[&str]) -> Examined {
+        Examined::of(command(self, &[&["doctor", "--json"], arguments].concat()).output().unwrap())
+    }
+}
+
+fn with_config(config: &Value) -> Home {
+    let home = Home::new();
+    home.configure(config);
+    home
+}
+
+/// The command, with a cache in which Python is unpacked once for all tests.
+fn command(home: &Home, arguments: &[&str]) -> Command {
+    let mut command = home.command(arguments);
+    command.env("XDG_CACHE_HOME", python_cache());
+    command
+}
+
+/// A report, with the exit status.
+struct Examined {
+    report: Value,
+    status: i32,
+}
+
+impl Examined {
+    fn of(output: Output) -> Self {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let report = serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+        let status = output.status.code().unwrap();
+        let examined = Self { report, status };
+        assert_eq!(examined.report["ok"], status == 0, "{}", examined.report);
+        assert_eq!(examined.report["problems"], examined.all("problem").len(), "{}", examined.report);
+        assert_eq!(examined.report["warnings"], examined.all("warning").len(), "{}", examined.report);
+        for check in examined.all("problem").iter().chain(&examined.all("warning")) {
+            let mend = check["mend"].as_str().unwrap();
+            assert!(!mend.is_empty() && !mend.contains('\n'), "{check}");
+        }
+        examined
+    }
+
+    fn all(&self, status: &str) -> Vec<&Value> {
+        self.report["checks"].as_array().unwrap().iter().filter(|check| check["status"] == status).collect()
+    }
+
+    /// The checks of a section.
+    fn section(&self, section: &str) -> Vec<&Value> {
+        let checks = self.report["checks"].as_array().unwrap().iter();
+        checks.filter(|check| check["section"] == section).collect()
+    }
+
+    /// Asserts that there is a check with this status, whose message and mend have these texts.
+    fn has(&self, status: &str, section: &str, message: &str, mend: &str) -> &Value {
+        let is_it = |check: &&&Value| {
+            check["status"] == status
+                && check["message"].as_str().unwrap().contains(message)
+                && check["mend"].as_str().unwrap_or_default().contains(mend)
+        };
+        let found = self.section(section).into_iter().find(|check| is_it(&check));
+        found.unwrap_or_else(|| panic!("no {status} in {section} with `{message}`: {:#}", self.report))
+    }
+}
+
+#[test]
+fn a_machine_that_is_well_has_no_problems() {
+    let home = with_config(&json!({ "mcpServers": { "well": entry(&["well"]) } }));
+    let cx = env!("CARGO_BIN_EXE_cx");
+    home.write(
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": { "cx": { "command": cx, "args": ["serve"] } } }).to_string(),
+    );
+    let well = home.doctor(&[]);
+    assert_eq!((well.status, &well.report["problems"], &well.report["warnings"]), (0, &json!(0), &json!(0)));
+    let engines = well.section("engines");
+    assert!(engines.iter().all(|engine| engine["details"]["firstScriptMs"].as_f64().unwrap() > 0.0));
+    assert_eq!(engines[0]["details"]["v8"], cx::Versions::of_this_build().v8.unwrap());
+    // What the interpreter says of itself.
+    assert_eq!(engines[1]["details"]["cpython"], cx::Versions::of_this_build().python.unwrap());
+    let server = well.has("ok", "servers", "8 tools, MCP ", "");
+    for time in ["startMs", "handshakeMs", "listMs"] {
+        assert!(server["details"][time].as_f64().unwrap() > 0.0, "{server}");
+    }
+    well.has("ok", "clients", "starts cx", "");
+    let memory = well.has("ok", "machine", "all scripts together have", "");
+    assert!(memory["details"]["totalBytes"].as_u64().unwrap() > 0 && memory["details"]["source"].is_string());
+    assert!(well.section("machine")[1]["details"]["processors"].as_u64().unwrap() > 0);
+    assert_eq!(well.section("sandbox features of the kernel").len(), 5);
+    well.has("ok", "audit trail", "off", "");
+    well.has("ok", "language model", "none is configured", "");
+    // Nothing is kept of what a server has answered, and nothing was pinned.
+    let state = fs::read_dir(home.path(".local/state/cx")).unwrap().flatten();
+    let names: Vec<String> = state.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("pins-")), "{names:?}");
+}
+
+#[test]
+fn worker_processes_have_less_for_python() {
+    let granting = |isolation: &str| {
+        let config = json!({ "isolation": { "mode": isolation }, "grants": { "read": ["/srv"] } });
+        with_config(&config).doctor(&["--offline"])
+    };
+    granting("process").has(
+        "warning",
+        "sandbox features of the kernel",
+        "no granted directories",
+        "in TypeScript",
+    );
+    granting("in-process").has("ok", "sandbox features of the kernel", "not configured; everything", "");
+}
+
+#[test]
+fn the_report_is_for_people_and_has_colors_where_they_are_wanted() {
+    let home = with_config(&json!({ "mcpServers": { "gone": { "command": "no-such-program" } } }));
+    let output = command(&home, &["doctor"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(!text.contains('\u{1b}') && output.stderr.is_empty(), "{text:?}");
+    assert!(
+        text.contains("\nservers\n  problem  gone: ")
+            && text.contains("\n           -> install `no-such-program`")
+    );
+    assert!(text.ends_with("1 problem\n"), "{text}");
+    let output = command(&home, &["doctor", "--offline"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\u{1b}[32mok"));
+    let output = command(&home, &["doctor", "--offline"])
+        .env("CLICOLOR_FORCE", "1")
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    assert!(!String::from_utf8_lossy(&output.stdout).contains('\u{1b}'));
+}
+
+#[test]
+fn each_server_that_fails_says_why_and_what_to_do() {
+    let home = with_config(&json!({ "mcpServers": {
+        "gone": { "command": "no-such-program" },
+        "dies": { "command": "sh", "args": ["-c", "echo Traceback: no such database >&2; exit 1"] },
+        "silent": { "command": "sleep", "args": ["60"], "connectTimeoutMs": 300 },
+        "far": { "url": "http://127.0.0.1:1/mcp" },
+        "well": entry(&["well"]),
+    } }));
+    let ill = home.doctor(&[]);
+    assert_eq!(ill.status, 1);
+    ill.has(
+        "problem",
+        "servers",
+        "cannot be started",
+        "install `no-such-program`, or correct `command` of `gone`",
+    );
+    ill.has("problem", "servers", "Traceback: no such database", "start it by hand");
+    let silent = ill.has("problem", "servers", "did not answer", "set `connectTimeoutMs` of `silent`");
+    assert!(silent["details"]["failedAfterMs"].as_f64().unwrap() >= 290.0, "{silent}");
+    assert!(silent["mend"].as_str().unwrap().contains("config.json"), "{silent}");
+    ill.has("problem", "servers", "", "check `url` and `headers` of `far`");
+    ill.has("ok", "servers", "8 tools", "");
+    // Offline none is started.
+    let offline = home.doctor(&["--offline"]);
+    assert_eq!(offline.status, 0);
+    assert!(offline.section("servers").iter().all(|server| server["status"] == "skipped"));
+    let nobody = Home::new().doctor(&[]);
+    nobody.has("warning", "servers", "no server is configured", "cx setup");
+}
+
+#[test]
+fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let _ = stream
+                .write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let home = with_config(&json!({ "mcpServers": { "issues": { "url": url } } }));
+    let ill = home.doctor(&[]);
+    ill.has("problem", "servers", "requires signing in", "cx auth login issues");
+    assert!(ill.section("sign-ins").is_empty(), "{:#}", ill.report);
+    // A file of tokens that is damaged: its name is found by what signing in would write.
+    let server = cx::McpServer::http("issues", url.parse().unwrap());
+    let tokens = home.path(".local/state/cx/tokens");
+    fs::create_dir_all(&tokens).unwrap();
+    for path in [".local", ".local/state", ".local/state/cx", ".local/state/cx/tokens"] {
+        fs::set_permissions(home.path(path), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let file = tokens.join(format!("{}.json", server.identity()));
+    fs::write(&file, "{").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let ill = home.doctor(&["--offline"]);
+    assert_eq!(ill.status, 1);
+    ill.has("problem", "sign-ins", "what is stored is damaged", "cx auth login issues");
+    let status = command(&home, &["auth", "status", "issues"]).output().unwrap();
+    assert_eq!(status.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&status.stdout).contains("cannot be used; sign in again"));
+}
+
+#[test]
+fn configuration_that_is_wrong_ignored_or_not_trusted() {
+    let home = Home::new();
+    home.write(".config/cx/config.json", "{ \"mcpServers\": ");
+    let ill = home.doctor(&["--offline"]);
+    assert_eq!(ill.status, 1);
+    ill.has("problem", "configuration", "config.json", "");
+    // The rest is looked at all the same.
+    assert_eq!(ill.section("engines").len(), 2);
+
+    home.write(".config/cx/config.json", &json!({
+        "mcpServers": { "well": entry(&["well"]), "odd": { "command": "x", "env": { "LD_PRELOAD": "x.so" } } },
+        "deny": ["nobody.delete_*"],
+        "limits": { "timeoutMs": 1000 },
+    }).to_string());
+    home.write(".mcp.json", &json!({ "mcpServers": { "of_the_workspace": { "command": "x" } } }).to_string());
+    let ill = home.doctor(&["--offline"]);
+    assert_eq!(ill.status, 0, "{:#}", ill.report);
+    ill.has("warning", "configuration", "", "cx trust");
+    ill.has("warning", "configuration", "`nobody.delete_*` of `deny` matches nothing", "correct the pattern");
+    ill.has("warning", "configuration", "LD_PRELOAD", "");
+    ill.has("ok", "configuration", "used (user)", "");
+
+    home.write(
+        ".config/cx/config.json",
+        &json!({
+            "mcpServers": { "needs": { "command": "x", "env": { "TOKEN": "${NOT_SET_ANYWHERE}" } } },
+        })
+        .to_string(),
+    );
+    let ill = home.doctor(&["--offline"]);
+    assert!(ill.report["problems"].as_u64().unwrap() + ill.report["warnings"].as_u64().unwrap() > 0);
+    assert!(ill.report.to_string().contains("NOT_SET_ANYWHERE"), "{:#}", ill.report);
+
+    home.write(".config/cx/config.json", "{}");
+    home.write(".local/state/cx/trust.json", "{}");
+    fs::set_permissions(home.path(".local/state/cx/trust.json"), fs::Permissions::from_mode(0o666)).unwrap();
+    home.doctor(&["--offline"]).has(
+        "problem",
+        "configuration",
+        "the list cannot be read",
+        "remove `trust.json`",
+    );
+}
+
+#[test]
+fn directories_that_cannot_be_used() {
+    let home = Home::new();
+    home.write("file", "");
+    let doctor = |name: &str, value: &str| {
+        let mut command = command(&home, &["doctor", "--json", "--offline"]);
+        Examined::of(command.env(name, home.path(value)).output().unwrap())
+    };
+    let ill = doctor("XDG_CACHE_HOME", "file/below");
+    ill.has("problem", "caches", "cannot be written", "set `cache.directory`");
+    doctor("XDG_STATE_HOME", "file/below").has("problem", "state", "cannot be written", "set XDG_STATE_HOME");
+    // Others could have written what is there.
+    for (name, section) in [("XDG_CACHE_HOME", "caches"), ("XDG_STATE_HOME", "state")] {
+        let directory = home.path("open/cx");
+        fs::create_dir_all(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        doctor(name, "open").has("problem", section, "other users can write to it", "for you alone");
+    }
+    let mut without_home = command(&home, &["doctor", "--json", "--offline"]);
+    without_home.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+    let ill = Examined::of(without_home.output().unwrap());
+    ill.has("problem", "caches", "HOME is not set", "set HOME");
+    ill.has("problem", "state", "HOME is not set", "set HOME");
+    let off = with_config(&json!({ "cache": { "enabled": false } }));
+    off.doctor(&["--offline"]).has("warning", "caches", "switched off", "remove `cache.enabled`");
+}
+
+#[test]
+fn damaged_files_that_were_set_aside() {
+    let home = with_config(&json!({ "mcpServers": { "well": entry(&["well"]) } }));
+    let run = |arguments: &[&str]| {
+        let output = command(&home, arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&["run", "-e", "await state.set('a', 1)"]);
+    run(&["tools", "list", "--refresh"]);
+    home.doctor(&["--offline"]).has("ok", "state", "1 key, of 1 workspace or session", "");
+    let state = home.path(".local/state/cx");
+    fs::write(state.join("scripts.sqlite3"), "not a database at all, and long enough to be one".repeat(100))
+        .unwrap();
+    run(&["run", "-e", "await state.set('a', 1)"]);
+    for entry in fs::read_dir(&state).unwrap().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("pins-") {
+            fs::write(entry.path(), "{").unwrap();
+        }
+    }
+    let ill = home.doctor(&["--offline"]);
+    ill.has("problem", "state", "was damaged and set aside as", "rm ");
+    ill.has("problem", "servers", "those of `well` were damaged", "cx tools accept well");
+}
+
+#[test]
+fn limits_of_the_process_that_are_too_small() {
+    let home = Home::new();
+    let limited = |limit: &str| {
+        let script = format!("ulimit {limit} && exec \"$0\" doctor --json --offline");
+        let mut command = command(&home, &[]);
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_cx")]).current_dir(home.0.path()).env_clear();
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let _ = command.stdin(Stdio::null());
+        Examined::of(shell.output().unwrap())
+    };
+    // Enough for Python, and not for V8.
+    let ill = limited("-d 500000");
+    ill.has("problem", "engines", "`ulimit -d`", "docs/limits.md");
+    assert_eq!(ill.has("ok", "engines", "CPython", "")["name"], "Python");
+    let ill = limited("-n 20");
+    ill.has("problem", "machine", "`ulimit -n`", "docs/limits.md");
+    let ill = limited("-n 60");
+    ill.has("warning", "machine", "enough for one script", "--max-runs");
+    let little = with_config(&json!({ "totalMemoryBytes": 134_217_728 }));
+    little.doctor(&["--offline"]).has(
+        "warning",
+        "machine",
+        "one script of 128 MiB at a time",
+        "totalMemoryBytes",
+    );
+}
+
+#[test]
+fn an_audit_trail_that_was_changed_or_cannot_be_written() {
+    let home = with_config(&json!({ "audit": {} }));
+    home.doctor(&["--offline"]).has("ok", "audit trail", "no lines yet", "");
+    for _ in 0..3 {
+        assert!(command(&home, &["run", "-e", "return 1"]).status().unwrap().success());
+    }
+    let well = home.doctor(&["--offline"]);
+    well.has("ok", "audit trail", "are as they were written", "");
+    // Looking leaves no lines.
+    let lines = || {
+        let trail = fs::read_dir(home.path(".local/state/cx/audit")).unwrap().flatten();
+        let files =
+            trail.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        files.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).max().unwrap()
+    };
+    let (file, before) = lines();
+    home.doctor(&[]);
+    assert_eq!(lines().1, before);
+    fs::write(&file, before.replacen("run.started", "run.Started", 1)).unwrap();
+    let ill = home.doctor(&["--offline"]);
+    ill.has("problem", "audit trail", "is not what was written", "cx audit verify");
+    let home = with_config(&json!({ "audit": { "directory": "/proc/none", "required": true } }));
+    home.doctor(&["--offline"]).has(
+        "problem",
+        "audit trail",
+        "every call is refused",
+        "set `audit.directory`",
+    );
+}
+
+#[test]
+fn clients_that_do_not_start_cx_or_start_another_one() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", &json!({ "mcpServers": { "files": { "command": "files" } } }).to_string());
+    home.doctor(&["--offline"]).has("warning", "clients", "does not start cx", "cx setup");
+    let gone = json!({ "mcpServers": { "cx": { "command": "/nowhere/cx", "args": ["serve"] } } });
+    home.write(".cursor/mcp.json", &gone.to_string());
+    home.doctor(&["--offline"]).has(
+        "problem",
+        "clients",
+        "/nowhere/cx as cx, which is no program",
+        "correct the `command`",
+    );
+    home.write(".cursor/mcp.json", "{broken");
+    home.doctor(&["--offline"]).has("problem", "clients", "cannot be read", "correct ~/.cursor/mcp.json");
+}
+
+#[test]
+fn the_language_model_is_asked_only_when_told_to() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_asked| Reply::Text("ok".to_owned()));
+    let llm = json!({ "provider": "openai", "model": "m", "url": provider.url(), "apiKey": KEY });
+    let home = with_config(&json!({ "llm": llm }));
+    let well = home.doctor(&["--offline"]);
+    well.has("ok", "language model", "openai, model m", "");
+    assert!(provider.asked().is_empty());
+    let well = home.doctor(&["--offline", "--ask-model"]);
+    well.has("ok", "language model", "it answered after", "");
+    assert_eq!(provider.asked().len(), 1);
+    assert!(!well.report.to_string().contains(KEY));
+    let llm = json!({ "provider": "openai", "model": "m", "url": provider.url(), "apiKey": "wrong" });
+    let ill = with_config(&json!({ "llm": llm })).doctor(&["--offline", "--ask-model"]);
+    ill.has("problem", "language model", "MODEL_", "docs/llm.md");
+    let ill = with_config(&json!({ "llm": { "provider": "openai", "model": "m" } })).doctor(&["--offline"]);
+    ill.has("problem", "language model", "has no key", "set OPENAI_API_KEY");
+}
+
+#[test]
+fn the_version_is_one_line_with_those_of_the_engines() {
+    let home = Home::new();
+    let output = command(&home, &["--version"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let versions = cx::Versions::of_this_build();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with(&format!("cx {} (V8 ", env!("CARGO_PKG_VERSION"))), "{text}");
+    for version in [versions.v8, versions.python, versions.wasmtime] {
+        assert!(text.contains(version.unwrap()), "{text}");
+    }
+    assert!(text.contains("MCP 2026-07-28 2025-11-25"), "{text}");
+    assert_eq!(command(&home, &["-V"]).output().unwrap().stdout, format!("cx {}\n", versions.cx).as_bytes());
+    // wasmtime does not export its version: the lock file has it.
+    let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock")).unwrap();
+    let wasmtime = format!("name = \"wasmtime\"\nversion = \"{}\"\n", versions.wasmtime.unwrap());
+    assert!(lock.contains(&wasmtime), "{wasmtime}");
+}

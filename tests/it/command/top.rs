@@ -1,0 +1,154 @@
+//! `cx top`: one frame as text, and at a terminal.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::serve::{Client, Start};
+use crate::support::serve_http::wait_for;
+use crate::support::ui::cx;
+
+fn once(directory: &Path) -> String {
+    let output = cx(directory, &["top", "--once"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn listening() -> Client {
+    let start = Start::new().server("well", &["well"]).server("other", &["well"]);
+    start.arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken()
+}
+
+/// A server's file, held by this process, with the address of somebody who answers anything.
+fn registered(directory: &Path, address: Value) -> File {
+    let running = directory.join("cx/running");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&running).unwrap();
+    let path = running.join("99-1790000000.json");
+    let server = json!({
+        "process": 99, "started": 1_790_000_000_u64, "version": "0", "transport": "http", "workspace": "/w\u{1b}[31m",
+        "address": address, "token": "secret",
+    });
+    fs::write(&path, server.to_string()).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let file = File::open(&path).unwrap();
+    file.try_lock().unwrap();
+    file
+}
+
+#[test]
+fn one_frame_of_the_running_servers() {
+    let directory = tempfile::tempdir().unwrap();
+    let nobody = once(directory.path());
+    assert!(nobody.contains("0 servers") && nobody.contains("no `cx serve` of yours is running"), "{nobody}");
+    let mut client = listening();
+    client.run("for (let i = 0; i < 5; i++) await tools.well.echo({ text: 'x'.repeat(4000) }); return 1");
+    client.run("throw new Error('no')");
+    let silent = Start::new().beside(&client).spawn().shaken();
+    let frame = wait_for(|| Some(once(client.directory())).filter(|frame| frame.contains("2 servers")));
+    let row = |name: &str| -> Vec<String> {
+        let line = frame.lines().find(|line| line.split_whitespace().next() == Some(name));
+        line.unwrap_or_else(|| panic!("{name}: {frame}")).split_whitespace().map(str::to_owned).collect()
+    };
+    // Process, transport, age, runs and their maximum, queued, ended, failed.
+    let server = row(&client.process().to_string());
+    assert_eq!(
+        (&*server[1], &*server[3], &*server[4], &*server[5], &*server[6]),
+        ("stdio", "0/100", "0", "2", "1")
+    );
+    let upstream = row("well");
+    assert_eq!(upstream[1..7], [&*client.process().to_string(), "closed", "0", "0", "5", "0"], "{frame}");
+    assert!(frame.contains("does not listen: start it with --metrics"), "{frame}");
+    assert!(frame.contains("tokens kept out of contexts") && !frame.contains('\u{1b}'), "{frame}");
+    assert!(frame.lines().all(|line| line.chars().count() <= 100), "{frame}");
+    silent.end();
+    client.end();
+}
+
+#[test]
+fn what_a_server_answers_is_text_within_bounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _file = registered(directory.path(), json!(listener.local_addr().unwrap().to_string()));
+    let pages = [
+        // Labels that are escaped, values that are none, and a name that would move the cursor.
+        "# HELP x y\ncx_runs_active 3\ncx_runs_limit 7 1790000000000\nbroken\nbroken{a=\"b\nbroken{a=\"b\"}\n\
+         circuit_breaker_state{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 1\ncx_runs_queued NaN nonsense\n\
+         pool_queue_depth{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 12\n".to_owned(),
+        "x".repeat(1 << 20),
+    ];
+    let answering = std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        for page in pages {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::from("-");
+            while !line.trim().is_empty() {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+                seen.push(line.trim().to_owned());
+            }
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
+            let mut stream = stream;
+            let _gone = stream.write_all(format!("{head}{page}").as_bytes());
+        }
+        seen
+    });
+    let frame = once(directory.path());
+    assert!(frame.contains("3/7") && frame.contains("open") && frame.contains("12"), "{frame}");
+    assert!(frame.contains("a\"},{b\\") && !frame.contains('\u{1b}'), "{frame}");
+    assert!(frame.contains("1 circuit breakers not closed"), "{frame}");
+    let frame = once(directory.path());
+    assert!(frame.contains("0/-"), "{frame}");
+    let seen = answering.join().unwrap();
+    assert!(seen.contains(&"authorization: Bearer secret".to_owned()), "{seen:?}");
+    // Nobody is there any more.
+    let frame = once(directory.path());
+    assert!(frame.contains("its metrics cannot be read"), "{frame}");
+}
+
+#[test]
+fn at_a_terminal_until_q_or_a_signal() {
+    let client = listening();
+    let screen = |answer: &str, line: &str| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
+        let cx = env!("CARGO_BIN_EXE_cx");
+        let line = format!(
+            "stty rows 24 cols 80; {}; echo \"status $?\"; stty -a",
+            line.replace("cx top", &format!("{cx} top"))
+        );
+        let output = Command::new("python3")
+            .arg(script)
+            .args([answer, "sh", "-c", &line])
+            .env("XDG_STATE_HOME", client.directory())
+            .env("HOME", client.directory())
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).replace('\r', "")
+    };
+    for (answer, line) in [("q", "cx top"), ("", "timeout --foreground -s TERM 3 cx top")] {
+        let screen = screen(answer, line);
+        // The other screen, a frame, and the terminal as it was.
+        assert!(screen.contains("\x1b[?1049h") && screen.contains("\x1b[?1049l"), "{screen:?}");
+        assert!(screen.contains("RUNS") && screen.contains("q quit"), "{screen:?}");
+        assert!(screen.contains(" icanon") && screen.contains(" echo "), "{screen:?}");
+        if answer == "q" {
+            assert!(screen.contains("status 0"), "{screen:?}");
+        }
+    }
+    let plain = screen("q", "NO_COLOR=1 cx top");
+    assert!(!plain.contains("\x1b[31m") && !plain.contains("\x1b[38;5;1m"), "{plain:?}");
+    // Without a terminal it says what to do.
+    let output = cx(client.directory(), &["top"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cx top --once"), "{output:?}");
+    client.end();
+}

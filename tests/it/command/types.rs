@@ -1,0 +1,79 @@
+//! `cx types`, with servers that were never asked and some that cannot be.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::tools::Place;
+use crate::support::chaos::entry;
+
+/// Waits for something that another process does.
+fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("it never happened");
+}
+
+#[test]
+fn servers_that_were_never_asked_are_asked_and_failures_are_said() {
+    let well = entry(&["well"]);
+    let broken = json!({ "command": "/nonexistent/server" });
+    let place = Place::new(&json!({ "faulty": well, "broken": broken }));
+    let path = place.0.path().join("types/cx.d.ts");
+    let (_, said, status) = place.prints(&["types", "--out", "types"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("`broken`: UPSTREAM_UNAVAILABLE"), "{said}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("  echo(args?: ") && text.contains("  readonly broken: any;"), "{text}");
+    // What is known is written again as it is; the broken server is asked again.
+    let (report, said, status) = place.prints(&["types", "--out", "types", "--check"]);
+    assert_eq!((report.as_str(), status), ("", 1), "{said}");
+    place.configure(&json!({ "faulty": well }));
+    let (report, said, status) = place.prints(&["types", "--out", "types", "--check"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(report.starts_with("types/cx.d.ts: 0 lines are new, 5 are gone\n"), "{report}");
+    assert!(report.contains("  - readonly broken: any;\n"), "{report}");
+    assert_eq!(place.prints(&["types", "--out", "types"]).2, 0);
+    assert_eq!(place.prints(&["types", "--out", "types", "--check"]).2, 0);
+    // In Python the same, and without starting anything.
+    let (_, said, status) = place.prints(&["types", "--lang", "py", "--out", "typings", "--offline"]);
+    assert_eq!(status, 0, "{said}");
+    let stub = fs::read_to_string(place.0.path().join("typings/cx_tools.pyi")).unwrap();
+    assert!(stub.contains("    async def echo(self, "), "{stub}");
+    let globals = fs::read_to_string(place.0.path().join("typings/__builtins__.pyi")).unwrap();
+    assert!(globals.contains("\nfaulty: _cx.FaultyTools\n"), "{globals}");
+    assert!(place.0.path().join("typings/mcp_tools.pyi").is_file());
+    // If nothing is known of any server, the old file stays.
+    let before = fs::read_to_string(&path).unwrap();
+    place.configure(&json!({ "broken": broken }));
+    let (_, said, status) = place.prints(&["types", "--out", "types"]);
+    assert_eq!(status, 1);
+    assert!(said.contains("the old declarations are kept"), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn types_are_written_again_when_the_configuration_changes() {
+    let well = entry(&["well"]);
+    let place = Place::new(&json!({ "first": well }));
+    let path = place.0.path().join("cx.d.ts");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    for name in ["CACHE", "CONFIG", "STATE"] {
+        command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
+    }
+    command.args(["types", "--watch", "--out", "cx.d.ts", "--mcp-config", "mcp.json"]);
+    let mut child = command.current_dir(place.0.path()).spawn().unwrap();
+    let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
+    wait_until(|| has("readonly first: McpServer1;"));
+    place.configure(&json!({ "first": well, "second": well }));
+    wait_until(|| has("readonly second: McpServer2;"));
+    let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,59 @@
+"""Types inputs at the prompt of a command that runs at a terminal of its own.
+
+`prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again. What is
+on the screen goes to stdout, without what moves the cursor.
+"""
+
+import json
+import os
+import pty
+import re
+import select
+import sys
+import time
+
+LONGEST = 90.0
+
+# The editor asks where the cursor is before it draws the prompt.
+WHERE = b"\x1b[6n"
+
+PROMPT = re.compile(rb"(ts|py)\S*> ")
+
+
+def main(inputs, command):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execvp(command[0], command)
+    screen = b""
+    typed_at = 0
+    deadline = time.monotonic() + LONGEST
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 0.3)
+        if ready:
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            for _ in range(piece.count(WHERE)):
+                os.write(terminal, b"\x1b[1;1R")
+            screen += piece
+        # Nothing more is drawn, and the prompt is there since the last input.
+        elif inputs and PROMPT.search(plain(screen[typed_at:])):
+            typed_at = len(screen)
+            os.write(terminal, inputs.pop(0).encode())
+    else:
+        os.kill(pid, 9)
+    sys.stdout.buffer.write(plain(screen))
+    sys.stdout.flush()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def plain(screen):
+    """Without escape sequences."""
+    return re.sub(rb"\x1b(\[[0-9;?>]*[A-Za-z]|\][^\x07]*\x07|[=>78])", b"", screen)
+
+
+sys.exit(main(json.loads(sys.argv[1]), sys.argv[2:]))
