@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs"
 
-WIDTH, HEIGHT = 720, 400
+WIDTH, HEIGHT = 720, 450
 LEFT, TOP, RIGHT, BOTTOM = 78, 64, 696, 336
 
 # One panel with a background of its own: it can be read even where the page's theme is not the system's.
@@ -57,10 +57,12 @@ class Chart:
         path = " L".join(f"{x:.1f} {y:.1f}" for x, y in (self.at(*point) for point in points))
         self.parts.append(f'  <path d="M{path}" class="line {kind}"/>')
 
-    def legend(self, names, x, y):
+    def legend(self, names):
+        """Below the axis, in two columns, so that no line crosses it."""
         for place, (kind, name) in enumerate(names.items()):
-            self.parts.append(f'  <path d="M{x} {y + 20 * place} h26" class="line {kind}"/>')
-            self.parts.append(text(x + 34, y + 5 + 20 * place, name, "small"))
+            x, y = LEFT + place % 2 * 310, BOTTOM + 72 + place // 2 * 22
+            self.parts.append(f'  <path d="M{x} {y} h26" class="line {kind}"/>')
+            self.parts.append(text(x + 34, y + 5, name, "small"))
 
     def write(self, name, description):
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
@@ -90,8 +92,9 @@ def break_even(entries, summary):
         f'  <rect x="{LEFT}" y="{TOP}" width="{right - LEFT:.1f}" height="{BOTTOM - TOP}" class="losing"/>'
     )
     chart.parts.append(text(LEFT + 8, TOP + 20, "cx can cost more here", "small"))
-    chart.line([(tools, calls + tools * size) for tools in range(41)], "direct")
-    chart.legend(shown | {"direct": "all tools shown directly"}, LEFT + 300, BOTTOM - 84)
+    last = min(40, (4_000 - calls) / size)
+    chart.line([(0, calls), (last, calls + last * size)], "direct")
+    chart.legend(shown | {"direct": "all tools shown directly"})
     description = f"Below {worst:.0f} tools shown directly cx can cost more tokens, above it costs less."
     chart.write("agents-break-even.svg", description)
 
@@ -108,7 +111,7 @@ def distribution(entries):
             entry[f"typescript, {way}"] / (entry["definitions"]["involved"] + entry["direct"]) * 100 for entry in entries
         )
         chart.line(list(enumerate(shares)), way)
-    chart.legend(WAYS, LEFT + 300, BOTTOM - 64)
+    chart.legend(WAYS)
     chart.write("agents-entries.svg", "The cost of each entry through cx, as a share of its cost without cx.")
 
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+use crate::json::numbers;
 use crate::text::{is_hidden, one_line};
 
 /// A request to approve one call. An approval covers exactly this call: these arguments are sent,
@@ -22,8 +23,11 @@ pub struct ApprovalRequest {
     pub description: Option<String>,
     /// The server's hints (`readOnlyHint` and the like). Untrusted.
     pub annotations: Option<Value>,
-    /// The arguments as they will be sent. Untrusted, because a script made them.
+    /// The arguments as they will be sent. Untrusted, because a script made them. Integers beyond
+    /// 64 bits are the nearest `f64` here; [`arguments_text`](Self::arguments_text) has their digits.
     pub arguments: Map<String, Value>,
+    /// The numbers of the arguments that a tree holds with fewer digits, in their order.
+    pub(crate) exact_numbers: Vec<Box<str>>,
     /// Why approval is needed.
     pub reason: AskReason,
     /// The script's name, as in stack traces.
@@ -44,6 +48,7 @@ impl ApprovalRequest {
     pub fn arguments_text(&self) -> String {
         // A map of JSON values can always be serialized.
         let text = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
+        let text = numbers::with_exact_numbers(text, &self.exact_numbers);
         let mut shown = String::with_capacity(text.len());
         for character in text.chars() {
             // Line breaks of the indentation; those inside strings are already escaped.
@@ -57,6 +62,18 @@ impl ApprovalRequest {
             }
         }
         shown
+    }
+}
+
+impl ApprovalRequest {
+    /// The code that a call saves, line by line, with every hidden character written out: arguments show
+    /// a text of many lines as one. `None` for calls that save none.
+    pub fn code_lines(&self) -> Option<Vec<String>> {
+        if self.reason != AskReason::ScriptChange {
+            return None;
+        }
+        let code = self.arguments.get("code")?.as_str()?;
+        Some(code.lines().map(one_line).collect())
     }
 }
 
@@ -107,6 +124,9 @@ pub enum AskReason {
     Pattern(String),
     /// `ask` contains a keyword for an annotation that applies to the tool.
     Annotation(AskAnnotation),
+    /// The call changes the saved scripts ([`ToolKind::ScriptChange`](crate::ToolKind::ScriptChange)),
+    /// whose code is shown.
+    ScriptChange,
 }
 
 impl fmt::Display for AskReason {
@@ -116,6 +136,7 @@ impl fmt::Display for AskReason {
             Self::Annotation(annotation) => {
                 write!(formatter, "{}, and `ask` has `{annotation}`", annotation.effect())
             }
+            Self::ScriptChange => formatter.write_str("it saves code that later scripts and agents can run"),
         }
     }
 }
@@ -211,6 +232,9 @@ impl Effects {
             reaches_out: self.reaches_out || other.reaches_out,
         }
     }
+
+    /// A call that has no effect but those of the calls that it leads to.
+    pub(crate) const NONE: Self = Self { writes: false, destroys: false, reaches_out: false };
 
     /// The same effects for a tool that the user has declared read-only.
     pub(crate) fn read_only(self) -> Self {

@@ -15,6 +15,7 @@
 
 mod bounds;
 mod explain;
+pub(crate) mod partial;
 mod render;
 mod unchecked;
 mod values;
@@ -104,6 +105,13 @@ impl ArgumentCheck {
             Value::Object(arguments) => Ok(arguments),
             _ => Ok(Map::new()),
         }
+    }
+
+    /// Why a value of any kind does not match the schema; `None` if it does, or if a recursive schema
+    /// could take too long.
+    pub(crate) fn problem(&self, value: &Value) -> Option<String> {
+        let is_valid = !self.bounds.allow(value) || self.validator.is_valid(value);
+        if is_valid { None } else { self.explain(value) }
     }
 
     /// Leaves out the optional fields that are null and may not be. Returns whether the arguments are

@@ -10,14 +10,15 @@ mod search;
 mod server;
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::join_all;
 
 use self::list::{IndexedList, preview_name};
-use self::search::RankedSearch;
-use self::server::{CatalogServer, REFRESH_TIME};
+use self::search::{Found, RankedSearch};
+use self::server::{CatalogServer, DISCOVERY_TIME, REFRESH_TIME};
 use super::cache::ListCache;
 use super::declarations::{self, ToolTypes};
 use super::dispatch::ToolDispatcher;
@@ -25,10 +26,13 @@ use super::error::{ToolError, ToolErrorCode};
 use super::names::{python_name, suggestion, typescript_name};
 use super::pins::{DamagedPins, Pins, ToolChange};
 use super::shape::Shape;
+use super::skill_pins::{SkillChange, SkillPin};
+use super::stored_script::{SCRIPTS_SERVER, ToolKind};
 use super::unmatched::NamedServer;
 
 pub(crate) use self::failures::{ListFailure, describe_failures};
 pub(crate) use self::options::CatalogOptions;
+pub(crate) use self::resolve::LookUp;
 pub(crate) use self::resolved::ResolvedTool;
 
 /// All servers of an executor. Lives as long as the executor; lists are fetched when first needed.
@@ -161,7 +165,9 @@ impl Catalog {
                 format!("server `{server}` was removed from the configuration while this script was running");
             return ToolError::new(ToolErrorCode::ToolNotFound, message);
         }
-        let suggestion = suggestion(name, "servers", self.server_names().map(AsRef::as_ref));
+        // Saved scripts are no server that anybody has configured.
+        let names = self.server_names().map(|name| &**name).filter(|name| *name != SCRIPTS_SERVER);
+        let suggestion = suggestion(name, "servers", names);
         let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
         let message = format!("no server `{}`{suggestion}{}", preview_name(name), hint.unwrap_or_default());
         ToolError::new(ToolErrorCode::ToolNotFound, message)
@@ -170,6 +176,12 @@ impl Catalog {
     /// The canonical name of the server that `name` refers to.
     pub(crate) fn server_name(&self, name: &str) -> Result<&Arc<str>, ToolError> {
         self.server(name).map(|server| &server.name)
+    }
+
+    /// Whether a server has saved scripts instead of tools of somebody.
+    pub(crate) fn has_saved_scripts(&self, name: &str) -> bool {
+        let found = self.server(name).ok();
+        found.is_some_and(|server| server.dispatcher.kind(&server.name, "") != ToolKind::Ordinary)
     }
 
     /// The canonical name of the server that `name` refers to, and its dispatcher.
@@ -197,15 +209,17 @@ impl Catalog {
     }
 
     /// The tools that match `query`, best first, and the errors of servers that could not list
-    /// theirs. All tools in order if the query has no words. At most `limit` tools.
+    /// theirs. All tools in order if the query has no words. At most `limit` tools. If none matches,
+    /// with `or_nearest` the nearest ones.
     pub(crate) async fn search(
         &self,
         query: &str,
         limit: usize,
+        or_nearest: bool,
         wanted: impl Fn(&str) -> bool,
         permitted: impl Fn(&str, &str) -> bool,
         deadline: Instant,
-    ) -> (Vec<ResolvedTool>, Vec<ListFailure>) {
+    ) -> (Found, Vec<ListFailure>) {
         let servers: Vec<&Arc<CatalogServer>> =
             self.servers.iter().filter(|server| wanted(&server.name)).collect();
         let discovered = join_all(servers.iter().map(|server| server.discovered(deadline))).await;
@@ -222,7 +236,8 @@ impl Catalog {
             failures.extend(found.failure.map(failure));
             lists.extend(found.tools.map(|tools| (server, tools)));
         }
-        (self.search.search(&lists, query, limit, permitted), failures)
+        let tool_use = &self.options.tool_use;
+        (self.search.search(&lists, tool_use, query, limit, or_nearest, permitted), failures)
     }
 
     /// As `search`, among the tools that are known without asking any server.
@@ -234,7 +249,8 @@ impl Catalog {
     ) -> Vec<ResolvedTool> {
         let lists: Vec<_> =
             self.servers.iter().filter_map(|server| Some((server, server.load()?.tools))).collect();
-        self.search.search(&lists, query, limit, permitted)
+        let tool_use = &self.options.tool_use;
+        self.search.search(&lists, tool_use, query, limit, false, permitted).tools
     }
 
     /// Fetches the tool lists of all servers concurrently.
@@ -246,23 +262,64 @@ impl Catalog {
         join_all(refreshed).await
     }
 
+    /// Fetches a server's list, unless the known one came from the server and nothing has changed since.
+    pub(crate) async fn renew(&self, server: &str, deadline: Instant) {
+        let Ok(server) = self.server(server) else { return };
+        // Twice, because a server that is started for its list counts as changed by its start.
+        for _ in 0..2 {
+            // Why it failed is said by the call that needs the list.
+            let is_needed = server.verified().is_none() && server.may_refresh();
+            if !is_needed || server.refreshed(deadline).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Fetches the lists of the servers of which none is known, concurrently.
+    pub(crate) async fn fetch_missing(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let deadline = Instant::now() + REFRESH_TIME;
+        let missing = self.servers.iter().filter(|server| server.load().is_none());
+        let fetched = missing
+            .map(|server| async move { (server.name.to_string(), server.tools(deadline).await.map(drop)) });
+        join_all(fetched).await
+    }
+
     /// TypeScript declarations of the permitted tools that are known without asking any server.
     pub(crate) fn declarations(&self, permitted: impl Fn(&str, &str) -> bool) -> String {
+        self.with_types(permitted, |servers| declarations::typescript(servers.into_iter()))
+    }
+
+    /// The same as Python stubs: names of files, and texts.
+    pub(crate) fn python_stubs(&self, permitted: impl Fn(&str, &str) -> bool) -> Vec<(&'static str, String)> {
+        self.with_types(permitted, |servers| declarations::python::stubs(servers.into_iter()))
+    }
+
+    fn with_types<T>(
+        &self,
+        permitted: impl Fn(&str, &str) -> bool,
+        write: impl FnOnce(Vec<declarations::ServerTools<'_>>) -> T,
+    ) -> T {
         let mut known = self.known();
         for (_, tools) in &mut known {
             tools.iter_mut().for_each(|tools| tools.retain(|tool| permitted(&tool.server, &tool.tool)));
         }
-        let tools: Vec<(&Arc<str>, Vec<&ResolvedTool>)> =
-            known.iter().map(|(server, tools)| (server, tools.iter().flatten().collect())).collect();
-        let shapes: Vec<Vec<Option<Shape>>> =
-            tools.iter().map(|(_, tools)| tools.iter().map(|tool| tool.inferred()).collect()).collect();
-        declarations::typescript(tools.iter().zip(&shapes).map(|((name, tools), shapes)| {
-            let types = tools
-                .iter()
-                .zip(shapes)
-                .map(|(tool, shape)| ToolTypes { definition: tool.definition(), inferred: shape.as_ref() });
-            declarations::ServerTools { name, tools: types.collect() }
-        }))
+        let shapes: Vec<Vec<Option<Shape>>> = known
+            .iter()
+            .map(|(_, tools)| tools.iter().flatten().map(ResolvedTool::inferred).collect())
+            .collect();
+        let servers = known.iter().zip(&shapes).map(|((name, tools), shapes)| {
+            let tools = tools.as_ref().map(|tools| {
+                let types = tools.iter().zip(shapes);
+                types
+                    .map(|(tool, shape)| ToolTypes {
+                        definition: tool.definition(),
+                        inferred: shape.as_ref(),
+                    })
+                    .collect()
+            });
+            declarations::ServerTools { name, tools }
+        });
+        write(servers.collect())
     }
 
     /// The differences from the pinned definitions. Damaged pins are set aside first.
@@ -284,20 +341,42 @@ impl Catalog {
         self.options.pins.as_ref().map_or_else(Vec::new, Pins::damaged)
     }
 
-    /// Pins the current definition of one of a server's tools, or of all its tools.
+    /// The skills of servers that differ from the pinned ones.
+    pub(crate) fn skill_changes(&self) -> std::io::Result<Vec<SkillChange>> {
+        let Some(skills) = &self.options.skills else { return Ok(Vec::new()) };
+        skills.changes(self.servers.iter().map(|server| &*server.name))
+    }
+
+    /// Pins the current definition of one of a server's tools, or of all its tools and skills.
     pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
-        self.options.pins.as_ref().map_or(Ok(0), |pins| pins.accept(server, tool))
+        let accepted = self.options.pins.as_ref().map_or(Ok(0), |pins| pins.accept(server, tool))?;
+        // Skills are accepted with all tools of their server: their addresses are no tool's name.
+        let skills = match (&self.options.skills, tool) {
+            (Some(skills), None) => skills.accept(server)?,
+            _ => 0,
+        };
+        Ok(accepted + skills)
     }
 
     /// Writes unsaved data to disk. Blocks.
     pub(crate) fn save(&self) {
         self.options.inferred.save();
+        self.options.tool_use.save();
     }
 
-    /// Deletes the cached lists and the inferred output schemas.
+    /// Records that a run called these tools, each given as server and tool, for search to learn from.
+    pub(crate) fn record_run<'a>(&self, called: impl Iterator<Item = (&'a str, &'a str)>) {
+        let tool_use = &self.options.tool_use;
+        if tool_use.record(called) {
+            tool_use.save_soon(self.options.runtime.as_ref());
+        }
+    }
+
+    /// Deletes the cached lists, the inferred output schemas and the record of which tools are used.
     pub(crate) fn clear_cache(&self) -> std::io::Result<usize> {
         let lists = self.options.cache.as_ref().map_or(Ok(0), ListCache::clear)?;
-        Ok(lists + self.options.inferred.clear()?)
+        let tool_use = self.options.tool_use.clear()?;
+        Ok(lists + tool_use + self.options.inferred.clear()?)
     }
 
     /// The names of all servers, each with the names of its tools as last listed.
@@ -307,6 +386,58 @@ impl Catalog {
             tools: server.load().map(|known| known.tools.names.clone()),
         };
         self.servers.iter().map(names).collect()
+    }
+
+    /// Asks servers for their lists, unless they are known and recent. Waits as a search does. `is_wanted`
+    /// gets the name of each server, and whether it is running or needs no start.
+    pub(crate) async fn discover(&self, is_wanted: impl Fn(&str, bool) -> bool) {
+        let is_running = |server: &Arc<CatalogServer>| {
+            server.identity.is_none() || server.dispatcher.generation(&server.name) > 0
+        };
+        let deadline = Instant::now() + DISCOVERY_TIME;
+        let wanted = self.servers.iter().filter(|server| is_wanted(&server.name, is_running(server)));
+        let asking = wanted.map(|server| async move {
+            if let Some(error) = server.discovered(deadline).await.failure {
+                tracing::debug!(server = %server.name, %error, "the tools of a server are not known yet");
+            }
+        });
+        join_all(asking).await;
+    }
+
+    /// Differs when the known list of a server does, or when a server has announced another one.
+    pub(crate) fn lists_stamp(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for server in &self.servers {
+            let list = server.load().map(|known| Arc::as_ptr(&known.tools).addr());
+            (&*server.name, list, server.dispatcher.generation(&server.name)).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Compares the skill that a server has sent with the pinned one. Blocks. A server of this process,
+    /// and a catalog without pins, have none.
+    ///
+    /// # Errors
+    ///
+    /// `ToolDenied` in strict mode if it differs, or the pins cannot be used.
+    pub(crate) fn check_skill(&self, server: &str, uri: &str, contents: &str) -> Result<SkillPin, ToolError> {
+        let Some(skills) = &self.options.skills else { return Ok(SkillPin::Same) };
+        let denied = |problem: String| Err(ToolError::new(ToolErrorCode::ToolDenied, problem));
+        match skills.check(server, uri, contents) {
+            Ok(SkillPin::Different) if self.options.strict => denied(format!(
+                "the skill `{}` of server `{server}` is not the one that was pinned; after a look at it, the user can \
+                 accept it with `cx tools accept {server}`",
+                preview_name(uri)
+            )),
+            Ok(pin) => Ok(pin),
+            Err(error) if self.options.strict => {
+                denied(format!("the pinned skills of server `{server}` cannot be read: {error}"))
+            }
+            Err(error) => {
+                tracing::warn!(server, %error, "pinned skills cannot be read or written");
+                Ok(SkillPin::Different)
+            }
+        }
     }
 
     /// What was left out of a server's known list, and why.

@@ -1,23 +1,52 @@
-//! TypeScript declarations of tools, from their declared and inferred schemas.
+//! Declarations of tools in TypeScript and Python, from their declared and inferred schemas.
 //!
 //! Schemas are untrusted text that is shown to authors and models, so no part of them is inserted
 //! verbatim. Names and constants are written as JSON strings, descriptions as comments that they
 //! cannot terminate, and invisible characters are escaped. The output has declarations and no code.
 //! It is bounded: types that are too deep or too long to be readable become `unknown`.
 
+mod model;
+pub(crate) mod python;
 mod types;
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use self::types::{Layout, Types, comment};
+use self::types::{Aliases, Layout, arguments_of, comment, type_of};
 pub(crate) use self::types::{property, string};
 use super::dispatch::ToolDefinition;
-use super::names::{forms, is_identifier, is_reserved, typescript_name};
+use super::names::{forms, is_identifier, is_reserved, typescript_binding, typescript_name};
 use super::schema::Schema;
 use super::schema::view::SchemaView;
 use super::shape::Shape;
+
+/// The globals of scripts besides tools.
+const GLOBALS: &str = include_str!("declarations/globals.d.ts");
+
+/// Variables of cx, of the language and of browsers, which a server's name does not declare again.
+#[rustfmt::skip]
+const GLOBAL_NAMES: &[&str] = &[
+    "addEventListener", "alert", "atob", "blur", "btoa", "caches", "callMCPTool",
+    "cancelAnimationFrame", "cancelIdleCallback", "captureEvents", "clearInterval", "clearTimeout",
+    "clientInformation", "close", "closed", "confirm", "console", "cookieStore",
+    "createImageBitmap", "crossOriginIsolated", "crypto", "customElements", "decodeURI",
+    "decodeURIComponent", "devicePixelRatio", "discoverMCPTools", "dispatchEvent", "document",
+    "emit", "encodeURI", "encodeURIComponent", "escape", "eval", "event", "exports", "external",
+    "fetch", "focus", "frameElement", "frames", "getComputedStyle", "getSelection", "getToolSchema",
+    "global", "globalThis", "help", "history", "indexedDB", "innerHeight", "innerWidth", "input",
+    "inputs", "isFinite", "isNaN", "isSecureContext", "length", "llm", "localStorage", "location",
+    "locationbar", "matchMedia", "mcp", "menubar", "module", "moveBy", "moveTo", "name",
+    "navigation", "navigator", "open", "opener", "orientation", "origin", "originAgentCluster",
+    "outerHeight", "outerWidth", "pageXOffset", "pageYOffset", "parent", "parseFloat", "parseInt",
+    "performance", "personalbar", "postMessage", "print", "process", "progress", "prompt",
+    "queueMicrotask", "releaseEvents", "removeEventListener", "reportError",
+    "requestAnimationFrame", "requestIdleCallback", "require", "resizeBy", "resizeTo", "scheduler", "screen", "screenLeft",
+    "screenTop", "screenX", "screenY", "scroll", "scrollBy", "scrollTo", "scrollX", "scrollY",
+    "scrollbars", "searchTools", "self", "sessionStorage", "setInterval", "setTimeout",
+    "speechSynthesis", "state", "status", "statusbar", "stop", "structuredClone", "toString",
+    "toolbar", "tools", "top", "undefined", "unescape", "visualViewport", "webkitURL", "window",
+];
 
 /// Maximum bytes of one tool's declaration.
 const MAX_TOOL_BYTES: usize = 64 << 10;
@@ -30,8 +59,8 @@ const MAX_BYTES: usize = 16 << 20;
 pub(crate) struct ServerTools<'a> {
     /// The server's name as configured.
     pub(crate) name: &'a str,
-    /// Its tools.
-    pub(crate) tools: Vec<ToolTypes<'a>>,
+    /// Its tools; `None` if they were never listed. Then it has no types, and everything is allowed.
+    pub(crate) tools: Option<Vec<ToolTypes<'a>>>,
 }
 
 /// What is known about a tool's types.
@@ -47,38 +76,54 @@ pub(crate) struct ToolTypes<'a> {
 /// `mcp:<server>` per server.
 pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> String {
     let servers: Vec<ServerTools<'_>> = servers.collect();
-    let mut text = "// The tools that scripts can call. Written by `cx types`.\n".to_owned();
+    let mut text = format!("// The tools that scripts can call. Written by `cx types`.\n{GLOBALS}");
+    let mut variables = String::new();
     let server_forms = forms(servers.iter().map(|server| server.name), typescript_name);
     let mut members = String::new();
     for (position, (server, form)) in servers.iter().zip(&server_forms).enumerate() {
         // A generated name, because two servers' names can have the same identifier.
         let interface = format!("McpServer{}", position + 1);
-        let _ = writeln!(members, "  readonly {}: {interface};", property(server.name));
-        if let Some(form) = form {
-            let _ = writeln!(members, "  readonly {}: {interface};", property(form));
+        let variable = typescript_binding(server.name);
+        let typed = if server.tools.is_some() { &*interface } else { "any" };
+        if form_is_free(&servers, position, &variable) {
+            let _ = writeln!(variables, "declare const {variable}: {typed};");
         }
-        let tool_forms = forms(server.tools.iter().map(|tool| &*tool.definition.name), typescript_name);
-        let _ = write!(text, "\ninterface {interface} {{\n");
+        let _ = writeln!(members, "  readonly {}: {typed};", property(server.name));
+        if let Some(form) = form {
+            let _ = writeln!(members, "  readonly {}: {typed};", property(form));
+        }
+        let Some(tools) = &server.tools else {
+            let module = string(&format!("mcp:{}", server.name));
+            let _ = write!(text, "\n// Its tools are not known yet.\ndeclare module {module};\n");
+            continue;
+        };
+        let tool_forms = forms(tools.iter().map(|tool| &*tool.definition.name), typescript_name);
+        let mut aliases = Aliases::new(format!("{interface}Type"));
+        let mut body = format!("\ninterface {interface} {{\n");
         let mut exports = Exports::default();
-        for (tool, form) in server.tools.iter().zip(&tool_forms) {
+        for (tool, form) in tools.iter().zip(&tool_forms) {
             let name = &*tool.definition.name;
             if exports.seen.contains(name) {
                 // If two tools have the same name, only the first can be called.
                 continue;
             }
-            if text.len() > MAX_BYTES {
-                text.push_str("  // More tools are left out: these are too many to declare.\n");
+            if text.len() + body.len() > MAX_BYTES {
+                body.push_str("  // More tools are left out: these are too many to declare.\n");
                 break;
             }
             let shown = form.as_deref().unwrap_or(name);
-            text.push_str(&member(*tool, shown));
+            body.push_str(&member(*tool, shown, &mut aliases));
             exports.add(shown, &interface);
             if shown != name {
-                let _ = writeln!(text, "  {}: {interface}[{}];", property(name), string(shown));
+                let _ = writeln!(body, "  {}: {interface}[{}];", property(name), string(shown));
                 exports.add(name, &interface);
             }
             exports.seen.insert(name.to_owned());
         }
+        if !aliases.text.is_empty() {
+            let _ = write!(text, "\n{}", aliases.text);
+        }
+        text.push_str(&body);
         text.push_str("}\n");
         let _ = write!(
             text,
@@ -87,8 +132,28 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
             exports.text
         );
     }
-    let _ = write!(text, "\ndeclare const tools: {{\n{members}}};\n");
+    let _ = write!(text, "\ndeclare const tools: {{\n{members}}};\n{variables}");
     text
+}
+
+/// Whether `variable`, the form of a server's name, is that of no other server and no global of a
+/// browser, whose types an editor may know.
+fn form_is_free(servers: &[ServerTools<'_>], position: usize, variable: &str) -> bool {
+    variable.starts_with(|first: char| first.is_ascii_lowercase())
+        && variable.is_ascii()
+        && !GLOBAL_NAMES.contains(&variable)
+        && !servers
+            .iter()
+            .enumerate()
+            .any(|(at, server)| at != position && typescript_binding(server.name) == variable)
+}
+
+/// One tool: an interface with its declaration, and the recursive types that it refers to.
+pub(crate) fn typescript_tool(tool: ToolTypes<'_>) -> String {
+    let mut aliases = Aliases::new("Type".to_owned());
+    let form = typescript_name(&tool.definition.name);
+    let member = member(tool, &form, &mut aliases);
+    format!("{}interface Tools {{\n{member}}}\n", aliases.text)
 }
 
 /// One tool on one line: `readFile(args: { path: string; limit?: number }): Promise<string>`.
@@ -96,7 +161,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
 pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     let form = typescript_name(&tool.definition.name);
     let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
-    let line = format!("{name}{}", parameters_and_result(tool, Layout::Line));
+    let line = format!("{name}{}", parameters_and_result(tool, Layout::Line, None));
     if line.len() > MAX_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
 }
 
@@ -133,16 +198,13 @@ impl Exports {
 }
 
 /// The tool as a member of its server's interface, with its description.
-fn member(tool: ToolTypes<'_>, shown: &str) -> String {
-    let mut remarks = tool.definition.description.clone().unwrap_or_default();
-    if let Some(shape) = tool.used_shape() {
-        let calls = shape.calls();
-        let _ = write!(remarks, "\n@returns inferred in {calls} call{}", if calls == 1 { "" } else { "s" });
-    }
-    let head = comment(&remarks, 2);
-    let body = parameters_and_result(tool, Layout::Block { indent: 2 });
+fn member(tool: ToolTypes<'_>, shown: &str, aliases: &mut Aliases) -> String {
+    let head = comment(&tool.remarks(), 2);
+    let aliases_before = aliases.text.len();
+    let body = parameters_and_result(tool, Layout::Block { indent: 2 }, Some(&mut *aliases));
     let name = property(shown);
-    if head.len() + body.len() > MAX_TOOL_BYTES {
+    if head.len() + body.len() + aliases.text.len() - aliases_before > MAX_TOOL_BYTES {
+        aliases.text.truncate(aliases_before);
         return format!("{head}  {name}(args?: any): Promise<any>;\n");
     }
     format!("{head}  {name}{body};\n")
@@ -152,6 +214,17 @@ impl<'a> ToolTypes<'a> {
     /// The inferred output schema, if it is the one that counts.
     fn used_shape(self) -> Option<&'a Shape> {
         self.inferred.filter(|shape| self.definition.output_schema.is_none() && shape.calls() > 0)
+    }
+
+    /// The tool's description, and where the type of its result comes from.
+    fn remarks(self) -> String {
+        let mut remarks = self.definition.description.clone().unwrap_or_default();
+        if let Some(shape) = self.used_shape() {
+            let calls = shape.calls();
+            let _ =
+                write!(remarks, "\n@returns inferred in {calls} call{}", if calls == 1 { "" } else { "s" });
+        }
+        remarks
     }
 
     /// The schema of what scripts receive: by the declared output schema, or the inferred one. `None`
@@ -164,13 +237,13 @@ impl<'a> ToolTypes<'a> {
     }
 }
 
-fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout) -> String {
+fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout, mut aliases: Option<&mut Aliases>) -> String {
     let input = parsed(&tool.definition.input_schema);
     let is_required = SchemaView::root(&input).required().next().is_some();
     let parameter = if is_required { "args" } else { "args?" };
-    let arguments = Types::new(&input, layout).arguments();
+    let arguments = arguments_of(&input, layout, aliases.as_deref_mut());
     let result = match tool.output_schema() {
-        Some(schema) => Types::new(&schema, layout).result(),
+        Some(schema) => type_of(&schema, layout, aliases),
         // Not `unknown`: authors who have seen a result should not need type assertions.
         None => "any".to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -15,7 +15,14 @@ use super::elicitation::ElicitationHandler;
 use super::error::{ToolError, ToolErrorCode};
 use super::result::ToolResult;
 use super::schema::Schema;
-use crate::json::Json;
+use super::stored_script::{ScriptCaller, ToolKind};
+use crate::json::{Json, numbers};
+
+/// The extension with which servers give tools a user interface (MCP Apps, SEP-1865).
+pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
+
+/// The type of such an interface, which a client has to know.
+pub(crate) const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +42,10 @@ pub struct ToolDefinition {
     /// The server's hints (`readOnlyHint` and the like). They never grant anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
+    /// The server's `_meta` of the tool, an object of at most 64 KiB. Untrusted, and passed on to
+    /// clients that see the tool itself. It is no part of what is pinned.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
 }
 
 impl ToolDefinition {
@@ -46,7 +57,24 @@ impl ToolDefinition {
             input_schema: Schema::any_object(),
             output_schema: None,
             annotations: None,
+            meta: None,
         }
+    }
+
+    /// The address of the tool's user interface (MCP Apps), if it has one.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        let meta = self.meta.as_ref()?;
+        let named = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
+        // The key of the extension's first drafts, which servers still write.
+        let address = named.or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
+        address.starts_with("ui://").then_some(address)
+    }
+
+    /// Whether the definition says anything about user interfaces: the tool has one, or is called
+    /// by one.
+    pub(crate) fn is_of_interface(&self) -> bool {
+        let belongs = |meta: &Value| meta.get("ui").is_some_and(Value::is_object);
+        self.interface().is_some() || self.meta.as_ref().is_some_and(belongs)
     }
 }
 
@@ -78,6 +106,38 @@ pub struct ServerDetails {
     /// The working directory that was configured for the server's process. Scripts can read it:
     /// they need it to write paths that the server understands.
     pub directory: Option<PathBuf>,
+    /// Where it is; `None` for tools of this process.
+    pub remote: Option<RemoteServer>,
+}
+
+/// How a server is reached, in the terms of OpenTelemetry's conventions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RemoteServer {
+    /// `pipe` or `tcp`.
+    pub transport: &'static str,
+    /// The host, if it is reached over a network.
+    pub address: Option<String>,
+    /// Its port.
+    pub port: Option<u16>,
+}
+
+impl RemoteServer {
+    /// A server at this host and port.
+    #[cfg(feature = "fetch")]
+    pub(crate) fn tcp(host: &str, port: u16) -> Self {
+        Self { transport: "tcp", address: Some(host.to_owned()), port: Some(port) }
+    }
+}
+
+/// What is known of a request once it is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SentRequest {
+    /// The request's id in the protocol.
+    pub request_id: String,
+    /// The protocol's revision.
+    pub protocol_version: Option<String>,
 }
 
 /// Receives the progress notifications of a call.
@@ -110,8 +170,11 @@ pub struct ToolRequest {
     pub server: Arc<str>,
     /// The tool's name as the server lists it.
     pub tool: Arc<str>,
-    /// The arguments.
+    /// The arguments. Integers beyond 64 bits are the nearest `f64` here;
+    /// [`arguments_json`](Self::arguments_json) has their digits.
     pub arguments: Map<String, Value>,
+    /// The numbers of the arguments that a tree holds with fewer digits, in their order.
+    pub(crate) exact_numbers: Vec<Box<str>>,
     /// Half a second after the latest time at which the run ends, including all time that it may
     /// spend on approval prompts. The call must have ended by then, or earlier if `cancel` is
     /// cancelled, as it is when the run ends.
@@ -123,6 +186,14 @@ pub struct ToolRequest {
     /// Answers what the server asks the user during the call; `None` if nobody can be asked. While it
     /// waits, the time limits of the call stand still.
     pub on_elicitation: Option<ElicitationHandler>,
+    /// What to send as the request's `_meta`, such as a trace context. Fields of the protocol's own are
+    /// set by the dispatcher.
+    pub meta: Map<String, Value>,
+    /// Where the dispatcher says what it has sent, if anybody wants to know.
+    pub sent: Option<Arc<OnceLock<SentRequest>>>,
+    /// The run that makes the call, for a tool of the kind [`ToolKind::Script`] or
+    /// [`ToolKind::ScriptChange`]; `None` for others, and where no stored script can be run.
+    pub caller: Option<ScriptCaller>,
 }
 
 impl ToolRequest {
@@ -138,12 +209,30 @@ impl ToolRequest {
             server: server.into(),
             tool: tool.into(),
             arguments,
+            exact_numbers: Vec::new(),
             deadline,
             cancel: CancellationToken::new(),
             on_progress: None,
             on_elicitation: None,
+            meta: Map::new(),
+            sent: None,
+            caller: None,
         }
     }
+
+    /// The arguments as JSON text, with all digits of their integers.
+    pub fn arguments_json(&self) -> Json {
+        exact_json(&self.arguments, &self.exact_numbers)
+    }
+}
+
+/// The text of arguments, with the digits that the tree has lost.
+pub(crate) fn exact_json(arguments: &Map<String, Value>, exact: &[Box<str>]) -> Json {
+    let json = Json::of(arguments).unwrap_or_else(|_| Value::Null.into());
+    if exact.is_empty() {
+        return json;
+    }
+    Json::parse(&numbers::with_exact_numbers(json.text().to_owned(), exact)).unwrap_or(json)
 }
 
 impl fmt::Debug for ToolRequest {
@@ -261,10 +350,24 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>>;
 
+    /// The tools of `server` if they are known without asking anybody, as for what is on this machine;
+    /// else `None`. Returns the same `Arc` as long as the list is the same, and blocks for as long as a
+    /// few small files take to read.
+    fn known(&self, _server: &str) -> Option<Arc<ToolList>> {
+        None
+    }
+
     /// A string that identifies `server` as long as it offers the same tools: the key of its list
     /// in the cache on disk. `None` if the list should not be cached.
     fn identity(&self, _server: &str) -> Option<String> {
         None
+    }
+
+    /// A string that identifies `server` as long as its tools return results of the same types: the key
+    /// of its inferred output schemas on disk. `None` if they should not be stored. Nothing else may
+    /// depend on it: it can be the same for servers that differ in what they may access.
+    fn results_identity(&self, server: &str) -> Option<String> {
+        self.identity(server)
     }
 
     /// Incremented whenever the tools of `server` may differ from those last listed: the server has
@@ -273,9 +376,26 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         0
     }
 
+    /// Whether calls may change the tools of `server` while a script runs, as far as is known. Where they
+    /// cannot, a script that calls a tool which is not in the list fails for certain, and is refused
+    /// before it runs. Must not block.
+    fn may_change_tools(&self, _server: &str) -> bool {
+        true
+    }
+
+    /// The tools of `server`, if they are known without waiting. Must not block.
+    fn tools_now(&self, _server: &str) -> Option<Arc<ToolList>> {
+        None
+    }
+
     /// What is known of `server` besides its tools. Must not block, and starts nothing.
     fn details(&self, _server: &str) -> ServerDetails {
         ServerDetails::default()
+    }
+
+    /// What a call of a tool does. Must not block.
+    fn kind(&self, _server: &str, _tool: &str) -> ToolKind {
+        ToolKind::Ordinary
     }
 
     /// Calls a tool once. Never retries, because a call may have had effects.

@@ -42,6 +42,25 @@ pub enum ToolErrorCode {
     StateFull,
     /// The state that scripts keep between runs cannot be used, or state is not enabled.
     StateUnavailable,
+    /// There is no language model for this run, or it cannot be reached.
+    ModelUnavailable,
+    /// The model or the system prompt is not on the operator's list, whoever decides about the call
+    /// refused it, or the content filter refused the answer.
+    ModelDenied,
+    /// The run has used up its calls of language models, or their tokens.
+    ModelBudgetExceeded,
+    /// The provider of a language model failed.
+    ModelError,
+    /// A language model did not answer within its time limit.
+    ModelTimeout,
+    /// A language model's answer does not fit the schema, twice.
+    ModelAnswerInvalid,
+    /// Nobody has granted the run the host or the address of a request.
+    NetDenied,
+    /// A host cannot be reached, or its response cannot be read.
+    NetFailed,
+    /// A host did not respond within its time limit.
+    NetTimeout,
     /// The run has ended.
     Cancelled,
 }
@@ -64,6 +83,15 @@ impl ToolErrorCode {
         Self::RunNotFound,
         Self::StateFull,
         Self::StateUnavailable,
+        Self::ModelUnavailable,
+        Self::ModelDenied,
+        Self::ModelBudgetExceeded,
+        Self::ModelError,
+        Self::ModelTimeout,
+        Self::ModelAnswerInvalid,
+        Self::NetDenied,
+        Self::NetFailed,
+        Self::NetTimeout,
         Self::Cancelled,
     ];
 
@@ -91,6 +119,15 @@ impl ToolErrorCode {
             Self::RunNotFound => "RUN_NOT_FOUND",
             Self::StateFull => "STATE_FULL",
             Self::StateUnavailable => "STATE_UNAVAILABLE",
+            Self::ModelUnavailable => "MODEL_UNAVAILABLE",
+            Self::ModelDenied => "MODEL_DENIED",
+            Self::ModelBudgetExceeded => "MODEL_BUDGET_EXCEEDED",
+            Self::ModelError => "MODEL_ERROR",
+            Self::ModelTimeout => "MODEL_TIMEOUT",
+            Self::ModelAnswerInvalid => "MODEL_ANSWER_INVALID",
+            Self::NetDenied => "NET_DENIED",
+            Self::NetFailed => "NET_FAILED",
+            Self::NetTimeout => "NET_TIMEOUT",
             Self::Cancelled => "CANCELLED",
         }
     }

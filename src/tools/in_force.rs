@@ -60,6 +60,16 @@ impl RunTools {
         Self { started, script, current, in_force: Mutex::new(Arc::new(in_force)) }
     }
 
+    /// The same for a run that this run has called: it starts with what this one has started with.
+    pub(crate) fn for_nested(&self) -> Self {
+        Self {
+            started: self.started.clone(),
+            script: Arc::clone(&self.script),
+            current: self.current.clone(),
+            in_force: Mutex::new(Arc::clone(&self.in_force.lock())),
+        }
+    }
+
     /// No tools, for tests of engines.
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
@@ -113,6 +123,22 @@ impl ToolsInForce {
 
     pub(crate) fn denies(&self, server: &str, tool: &str) -> bool {
         self.policies().any(|policy| policy.denies(server, tool))
+    }
+
+    /// The rule by which a tool is permitted, for records: `default` if no list restricts it.
+    pub(crate) fn permitting_rule(&self, server: &str, tool: &str) -> String {
+        let mut patterns: Vec<&str> =
+            self.policies().flat_map(|policy| policy.allowing(server, tool)).collect();
+        patterns.dedup();
+        if patterns.is_empty() { "default".to_owned() } else { format!("allow: {}", patterns.join(", ")) }
+    }
+
+    /// The rule by which a tool is not permitted, for records. `None` if it is permitted.
+    pub(crate) fn refusing_rule(&self, server: &str, tool: &str) -> Option<String> {
+        if let Some(pattern) = self.policies().find_map(|policy| policy.denying(server, tool)) {
+            return Some(format!("deny: {pattern}"));
+        }
+        (!self.permits(server, tool)).then(|| "allow: no pattern matches".to_owned())
     }
 
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {

@@ -9,6 +9,7 @@ mod error;
 mod form;
 mod result;
 mod schema;
+mod stored_script;
 mod tool;
 
 pub(crate) mod approval;
@@ -16,6 +17,7 @@ pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod catalog;
 pub(crate) mod declarations;
+pub(crate) mod direct;
 pub(crate) mod in_force;
 pub(crate) mod inferred;
 pub(crate) mod names;
@@ -26,13 +28,18 @@ pub(crate) mod rules;
 pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod shape;
+pub(crate) mod skill_pins;
+pub(crate) mod tool_use;
+pub(crate) mod trace_context;
 pub(crate) mod unmatched;
 pub(crate) mod usage;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
+pub use direct::{DirectTools, ToolMode};
+pub(crate) use dispatch::{INTERFACE_TYPE, INTERFACES, exact_json};
 pub use dispatch::{
-    Progress, ProgressListener, ServerDetails, ServerRequest, ToolDefinition, ToolDispatcher, ToolList,
-    ToolRequest,
+    Progress, ProgressListener, RemoteServer, SentRequest, ServerDetails, ServerRequest, ToolDefinition,
+    ToolDispatcher, ToolList, ToolRequest,
 };
 pub(crate) use elicitation::Elicitor;
 pub use elicitation::{
@@ -44,7 +51,11 @@ pub use pins::{DamagedPins, ToolChange};
 pub use result::ToolResult;
 pub use rules::ToolRules;
 pub use schema::Schema;
+pub use skill_pins::SkillChange;
+pub(crate) use stored_script::SCRIPTS_SERVER;
+pub use stored_script::{Language, SavedScript, ScriptCaller, StoredScript, ToolKind};
 pub use tool::{KnownServer, Tool};
+pub use trace_context::TraceContext;
 pub use unmatched::UnmatchedPattern;
 
 #[cfg(any(test, fuzzing))]

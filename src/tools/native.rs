@@ -101,6 +101,15 @@ impl ToolDispatcher for NativeTools {
         futures::future::ready(list.ok_or_else(|| unknown(server, ""))).boxed()
     }
 
+    fn may_change_tools(&self, _server: &str) -> bool {
+        // Tools that are added are for later runs.
+        false
+    }
+
+    fn tools_now(&self, server: &str) -> Option<Arc<ToolList>> {
+        self.servers.get(server).map(|server| Arc::clone(&server.list))
+    }
+
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         let function =
             self.servers.get(&request.server).and_then(|server| server.functions.get(&request.tool));
@@ -159,5 +168,6 @@ pub(crate) fn definition(input_schema: Value) -> ToolDefinition {
         },
         output_schema: None,
         annotations: None,
+        meta: None,
     }
 }

@@ -9,6 +9,7 @@
 //! difference until the user accepts it: a damaged file must not be a second first use.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,21 @@ pub(crate) struct Pins {
     store: Store,
     /// The damaged pins that were found so far and are not accepted yet, by server.
     damaged: Arc<Mutex<BTreeMap<String, PathBuf>>>,
+    on_change: ChangeListener,
+}
+
+/// Called with a server and those of its tools whose definitions differ from the pinned ones since its last
+/// list. Each difference is reported once, by the process that records it.
+#[derive(Clone, Default)]
+pub(crate) struct ChangeListener(pub(crate) Option<Arc<OnChange>>);
+
+/// A listener of changes: the server and the tools.
+pub(crate) type OnChange = dyn Fn(&str, &[String]) + Send + Sync;
+
+impl fmt::Debug for ChangeListener {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("ChangeListener").field(&self.0.is_some()).finish()
+    }
 }
 
 /// Pinned definitions of a server that could not be read.
@@ -64,7 +80,7 @@ struct Pin {
 enum Seen {
     #[serde(rename = "AsAccepted")]
     AsPinned,
-    Different(ToolDefinition),
+    Different(Box<ToolDefinition>),
     Gone,
 }
 
@@ -102,7 +118,12 @@ impl ToolChange {
 
 impl Pins {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store: store.binding(), damaged: Arc::default() }
+        Self { store: store.binding(), damaged: Arc::default(), on_change: ChangeListener::default() }
+    }
+
+    /// The same pins, whose new differences `listener` hears.
+    pub(crate) fn on_change(self, listener: ChangeListener) -> Self {
+        Self { on_change: listener, ..self }
     }
 
     /// Reads the pins of a server. Damaged ones are set aside first.
@@ -155,10 +176,17 @@ impl Pins {
         } else {
             // Compared again under the lock with what is on disk, because another process may have
             // written.
-            self.store.update(&name, VERSION, |known| {
-                let pins = compare(known, server, list);
-                (pins.clone(), pins)
-            })?
+            let (pins, new) = self.store.update(&name, VERSION, |known: Option<ServerPins>| {
+                let pins = compare(known.clone(), server, list);
+                let new = known.map_or_else(Vec::new, |known| new_differences(&known, &pins));
+                (pins.clone(), (pins, new))
+            })?;
+            if !new.is_empty()
+                && let Some(listener) = &self.on_change.0
+            {
+                listener(server, &new);
+            }
+            pins
         };
         Ok(different(pins))
     }
@@ -182,7 +210,7 @@ impl Pins {
             changes.extend(tools.into_iter().filter_map(|(tool, pin)| {
                 let current = match pin.seen {
                     Seen::AsPinned => return None,
-                    Seen::Different(definition) => Some(definition),
+                    Seen::Different(definition) => Some(*definition),
                     Seen::Gone => None,
                 };
                 Some(ToolChange { server: server.clone(), tool, pinned: pin.pinned, current })
@@ -212,7 +240,7 @@ impl Pins {
                 }
                 match std::mem::replace(&mut pin.seen, Seen::AsPinned) {
                     Seen::AsPinned => return true,
-                    Seen::Different(definition) => pin.pinned = Some(definition),
+                    Seen::Different(definition) => pin.pinned = Some(*definition),
                     Seen::Gone => pin.pinned = None,
                 }
                 accepted += 1;
@@ -230,6 +258,13 @@ impl Pins {
 
 fn different(pins: ServerPins) -> HashSet<String> {
     pins.tools.into_iter().filter(|(_, pin)| pin.seen != Seen::AsPinned).map(|(tool, _)| tool).collect()
+}
+
+/// The tools that differ in `pins` and did not differ so in `known`.
+fn new_differences(known: &ServerPins, pins: &ServerPins) -> Vec<String> {
+    let is_new =
+        |(name, pin): &(&String, &Pin)| pin.seen != Seen::AsPinned && known.tools.get(*name) != Some(*pin);
+    pins.tools.iter().filter(is_new).map(|(name, _)| name.clone()).collect()
 }
 
 /// The pins after `list` was seen.
@@ -252,14 +287,16 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
     for tool in &list.tools {
         let pin = pins.tools.entry(tool.name.clone()).or_insert(Pin { pinned: None, seen: Seen::AsPinned });
         let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));
-        pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(tool.clone()) };
+        pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(Box::new(tool.clone())) };
     }
     pins
 }
 
-/// SHA-256 of the whole definition with sorted keys, so that the order in which a server writes
-/// them does not matter.
+/// SHA-256 of the definition with sorted keys, so that the order in which a server writes them does
+/// not matter. Without `_meta`: neither a model nor a decision reads it, and pins that were written
+/// before it was kept would all differ.
 fn fingerprint(definition: &ToolDefinition) -> String {
+    let definition = ToolDefinition { meta: None, ..definition.clone() };
     let value = serde_json::to_value(definition).unwrap_or_default();
     files::sha256(canonical(&value).as_bytes())
 }

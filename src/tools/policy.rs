@@ -55,6 +55,19 @@ impl Policy {
         self.layers(server).any(|rules| rules.denies(server, tool))
     }
 
+    /// The patterns of allow lists by which the tool is permitted, one of each list. None if no list
+    /// restricts it.
+    pub(crate) fn allowing<'a>(&'a self, server: &'a str, tool: &'a str) -> impl Iterator<Item = &'a str> {
+        let lists = self.layers(server).flat_map(|rules| &rules.allow);
+        lists.filter_map(move |list| first_match(list, server, tool)).map(|pattern| &*pattern.text)
+    }
+
+    /// The pattern of a deny list that matches the tool.
+    pub(crate) fn denying(&self, server: &str, tool: &str) -> Option<&str> {
+        let mut patterns = self.layers(server).filter_map(|rules| first_match(&rules.deny, server, tool));
+        patterns.next().map(|pattern| &*pattern.text)
+    }
+
     /// Whether any tool may need approval.
     pub(crate) fn may_ask(&self) -> bool {
         self.rules.may_ask() || self.servers.values().any(RuleSet::may_ask)
@@ -226,7 +239,7 @@ fn first_match<'a>(patterns: &'a [Pattern], server: &str, tool: &str) -> Option<
 /// alone and `mcp__*` match every tool. Names may themselves contain dots and `__`: a pattern matches every
 /// server and tool whose joined names match its text.
 #[derive(Clone, Debug)]
-struct Pattern {
+pub(super) struct Pattern {
     text: String,
     readings: Vec<Reading>,
 }
@@ -264,7 +277,7 @@ impl ServerPattern {
 }
 
 impl Pattern {
-    fn parse(list: RuleList, text: &str) -> Result<Self, Error> {
+    pub(super) fn parse(list: RuleList, text: &str) -> Result<Self, Error> {
         let readings = readings(text);
         if readings.is_empty() {
             // `fs*` could mean only the server `fs`, or also `fsx`. It is refused because the
@@ -310,11 +323,11 @@ impl Pattern {
         report
     }
 
-    fn matches(&self, server: &str, tool: &str) -> bool {
+    pub(super) fn matches(&self, server: &str, tool: &str) -> bool {
         self.readings.iter().any(|reading| reading.server.matches(server) && reading.tool.matches(tool))
     }
 
-    fn matches_server(&self, server: &str) -> bool {
+    pub(super) fn matches_server(&self, server: &str) -> bool {
         self.readings.iter().any(|reading| reading.server.matches(server))
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::{ToolError, ToolErrorCode};
 use super::schema::Schema;
-use crate::json::{self, Json};
+use crate::json::{self, Json, numbers};
 
 /// A tool's result, independent of the protocol.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct ToolResult {
     pub structured: Option<Json>,
     /// Whether the tool reports a failure.
     pub is_error: bool,
+    /// The server's `_meta` of the result, an object. Scripts do not see it.
+    pub meta: Option<Json>,
 }
 
 impl ToolResult {
@@ -75,6 +77,27 @@ impl ToolResult {
         structured.is_some_and(|structured| json::lone_field(structured.text(), "result").is_some())
     }
 
+    /// Bytes of JSON of all parts.
+    pub(crate) fn bytes(&self) -> usize {
+        let parts = [&self.content, &self.structured, &self.meta];
+        parts.into_iter().flatten().map(|part| part.text().len()).sum()
+    }
+
+    /// A result with this value, for a client that expects a result of `before`'s form: with
+    /// structured content if that had some.
+    pub(crate) fn with_value(before: Option<&Self>, output_schema: Option<&Schema>, value: &Json) -> Self {
+        let text = value.as_string().unwrap_or_else(|| value.text().to_owned());
+        let has_structure =
+            output_schema.is_some() || before.is_some_and(|before| before.structured.is_some());
+        let structured = has_structure.then(|| {
+            let is_wrapped = output_schema.is_some_and(Schema::wraps_result);
+            let wrapped = is_wrapped.then(|| Json::parse(&format!(r#"{{"result":{}}}"#, value.text())).ok());
+            wrapped.flatten().unwrap_or_else(|| value.clone())
+        });
+        let content = vec![serde_json::json!({ "type": "text", "text": text })];
+        Self { structured, ..Self::content(content) }
+    }
+
     /// The joined texts of the content if it has only text blocks; `None` if it has other blocks or
     /// none at all.
     fn joined_text(&self) -> Option<String> {
@@ -111,15 +134,21 @@ fn parse_container(text: &str) -> Option<Json> {
     let trimmed = text.trim();
     let looks_like_a_container = (trimmed.starts_with('{') && trimmed.ends_with('}'))
         || (trimmed.starts_with('[') && trimmed.ends_with(']'));
-    looks_like_a_container.then(|| Json::parse(trimmed).ok()).flatten()
+    if !looks_like_a_container {
+        return None;
+    }
+    // What Python's `json` writes may have `NaN`.
+    let marked = || numbers::marked_text(trimmed).and_then(|text| Json::parse_marked(&text).ok());
+    Json::parse(trimmed).ok().or_else(marked)
 }
 
 /// Extracts `x` from `{"result": x}` if the output schema is such a wrapper.
 fn unwrap_result(structured: Json, output_schema: Option<&Schema>) -> Json {
     // The result is looked at first: schemas can be long.
-    let lone = json::lone_field(structured.text(), "result");
-    let result = lone.filter(|_| output_schema.is_some_and(Schema::wraps_result));
-    result.and_then(|result| Json::parse(result.get()).ok()).unwrap_or(structured)
+    let is_wrapped = json::lone_field(structured.text(), "result").is_some()
+        && output_schema.is_some_and(Schema::wraps_result);
+    let result = if is_wrapped { structured.field("result") } else { None };
+    result.unwrap_or(structured)
 }
 
 #[cfg(test)]

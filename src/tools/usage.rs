@@ -4,6 +4,8 @@
 //! `{…}`; the schema has the rest. All names and texts are a server's, so they are written as
 //! strings where they are no identifiers, without line breaks and hidden characters.
 
+mod tokens;
+
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -12,7 +14,9 @@ use super::declarations::{ToolTypes, parsed, property, string};
 use super::dispatch::ToolDefinition;
 use super::names::{is_identifier, is_python_identifier};
 use super::schema::view::SchemaView;
-use crate::text::{preview, visible};
+use crate::text::visible;
+
+pub(crate) use self::tokens::estimate;
 
 /// The language whose names of types are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +36,33 @@ const MAX_ALTERNATIVES: usize = 6;
 /// multiply them.
 const MAX_SCHEMAS: usize = 200;
 
-/// Maximum characters of the parameters, and of the result.
-const MAX_PARAMETERS: usize = 240;
-const MAX_RESULT: usize = 120;
+/// How much of a tool a line says, in characters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Detail {
+    parameters: usize,
+    result: usize,
+    pub(crate) summary: usize,
+}
+
+/// From the most to the least: first the summary is shortened, then types, then names are left out. A
+/// tool with a short name needs no more than the first.
+pub(crate) const DETAILS: [Detail; 10] = {
+    const fn detail(parameters: usize, result: usize, summary: usize) -> Detail {
+        Detail { parameters, result, summary }
+    }
+    [
+        detail(240, 120, 80),
+        detail(240, 80, 60),
+        detail(120, 60, 48),
+        detail(120, 24, 36),
+        detail(80, 24, 28),
+        detail(60, 8, 24),
+        detail(48, 8, 0),
+        detail(32, 8, 0),
+        detail(24, 0, 0),
+        detail(0, 0, 0),
+    ]
+};
 
 /// A server and the names of its tools, if they are known.
 pub(crate) struct IndexedServer {
@@ -48,12 +76,31 @@ pub(crate) struct ToolNames {
     pub(crate) parameters: Vec<String>,
 }
 
+/// The line that `write` makes with the most detail with which it takes at most `max` tokens, as far
+/// as they can be estimated; with the least detail if none does.
+pub(crate) fn fitting_line(
+    tool: ToolTypes<'_>,
+    notation: Notation,
+    max: usize,
+    write: impl Fn(&str, Detail) -> String,
+) -> String {
+    let input = parsed(&tool.definition.input_schema);
+    let output = tool.output_schema();
+    let mut line = String::new();
+    for detail in DETAILS {
+        line = write(&signature(&input, output.as_ref(), notation, detail), detail);
+        if estimate(&line) <= max {
+            break;
+        }
+    }
+    line
+}
+
 /// Parameters and result: `({path: string, head?: number}): {content: string}`, in Python
 /// `(path: str, head?: int) -> {content: str}`. A result of which nothing is known is left out.
-pub(crate) fn signature(tool: ToolTypes<'_>, notation: Notation) -> String {
-    let input = parsed(&tool.definition.input_schema);
-    let mut fields = fitting(&input, notation, MAX_PARAMETERS, Line::fields);
-    if fields.is_empty() && takes_anything(SchemaView::root(&input)) {
+fn signature(input: &Value, output: Option<&Value>, notation: Notation, detail: Detail) -> String {
+    let mut fields = parameters(input, notation, detail.parameters);
+    if fields.is_empty() && takes_anything(SchemaView::root(input)) {
         fields.push('…');
     }
     let parameters = match notation {
@@ -65,9 +112,31 @@ pub(crate) fn signature(tool: ToolTypes<'_>, notation: Notation) -> String {
         Notation::TypeScript => ": ",
         Notation::Python => " -> ",
     };
-    let result = tool.output_schema().map(|schema| fitting(&schema, notation, MAX_RESULT, Line::result));
+    let result = output.and_then(|schema| fitting(schema, notation, detail.result, Line::result));
     let result = result.filter(|result| *result != words(notation).unknown);
     format!("({parameters}){}", result.map(|result| format!("{arrow}{result}")).unwrap_or_default())
+}
+
+/// The parameters with their types, or without if that is too long, or only the first of them.
+fn parameters(input: &Value, notation: Notation, max: usize) -> String {
+    if let Some(fields) = fitting(input, notation, max, Line::fields) {
+        return fields;
+    }
+    let all = fields(SchemaView::root(input));
+    let count = all.len();
+    let mut text = String::new();
+    for (place, (name, _, is_required)) in all.into_iter().enumerate() {
+        let name = format!("{}{}", property(name), if is_required { "" } else { "?" });
+        // The last one needs no room for what says that there are more.
+        let more = if place + 1 == count { 0 } else { ", …".len() };
+        if text.len() + name.len() + more > max {
+            text.push('…');
+            break;
+        }
+        text.push_str(&name);
+        text.push_str(if place + 1 == count { "" } else { ", " });
+    }
+    text
 }
 
 /// Whether a schema that names no fields allows some all the same. One with empty `properties` is
@@ -200,22 +269,18 @@ fn words(notation: Notation) -> &'static Words {
     }
 }
 
-/// The text that `write` makes with the most levels with which it fits.
+/// The text that `write` makes with the most levels with which it has at most `max` characters.
 fn fitting(
     root: &Value,
     notation: Notation,
     max: usize,
     write: impl Fn(&mut Line, SchemaView<'_>) -> String,
-) -> String {
-    let mut text = String::new();
-    for levels in (0..=MAX_LEVELS).rev() {
+) -> Option<String> {
+    (0..=MAX_LEVELS).rev().find_map(|levels| {
         let mut line = Line { notation, levels, left: MAX_SCHEMAS, following: HashSet::new() };
-        text = write(&mut line, SchemaView::root(root));
-        if text.chars().count() <= max {
-            return text;
-        }
-    }
-    preview(&text, max)
+        let text = write(&mut line, SchemaView::root(root));
+        (text.chars().count() <= max).then_some(text)
+    })
 }
 
 /// Writes the types of one line.

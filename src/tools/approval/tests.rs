@@ -50,6 +50,7 @@ fn what_is_shown_hides_nothing_and_is_the_same_json() {
         description: None,
         annotations: None,
         arguments: arguments.as_object().unwrap().clone(),
+        exact_numbers: Vec::new(),
         reason: AskReason::Pattern("s.*".to_owned()),
         script: "script.ts".to_owned(),
         time: Duration::ZERO,

@@ -10,6 +10,7 @@ fn list(name: &str, ttl: Option<Duration>) -> ToolList {
         input_schema: Schema::from(json!({ "type": "object", "properties": { "a": { "type": "number" } } })),
         output_schema: Some(Schema::from(json!({ "type": "object" }))),
         annotations: Some(json!({ "readOnlyHint": true })),
+        meta: None,
     };
     ToolList { tools: vec![tool], ttl, problem: None }
 }

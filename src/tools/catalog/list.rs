@@ -53,6 +53,11 @@ impl IndexedList {
         Self { list, names, exact, identifiers, changed, shared_beginning: OnceLock::new() }
     }
 
+    /// The position of the tool with this exact name.
+    pub(crate) fn exact_position(&self, name: &str) -> Option<usize> {
+        self.exact.get(name).copied()
+    }
+
     /// Length in bytes of what a description begins with in common with the others.
     pub(crate) fn shared_part(&self, description: &str) -> usize {
         let shared = self.shared_beginning.get_or_init(|| {

@@ -8,6 +8,8 @@ use super::checks::ArgumentChecks;
 use crate::tools::cache::ListCache;
 use crate::tools::inferred::InferredSchemas;
 use crate::tools::pins::Pins;
+use crate::tools::skill_pins::SkillPins;
+use crate::tools::tool_use::ToolUse;
 
 /// The stores and options of a catalog.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +18,12 @@ pub(crate) struct CatalogOptions {
     pub(crate) cache: Option<ListCache>,
     /// The pinned definitions. Without them, changed definitions are not detected.
     pub(crate) pins: Option<Pins>,
+    /// The pinned skills of servers. Without them, changed skills are not detected.
+    pub(crate) skills: Option<SkillPins>,
     /// The inferred output schemas.
     pub(crate) inferred: Arc<InferredSchemas>,
+    /// Which tools runs called, for search to learn from.
+    pub(crate) tool_use: Arc<ToolUse>,
     /// The compiled argument schemas.
     pub(crate) checks: Arc<ArgumentChecks>,
     /// Strict mode: tools whose definition differs from the pinned one are refused.

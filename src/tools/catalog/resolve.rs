@@ -9,7 +9,62 @@ use super::resolved::ResolvedTool;
 use crate::tools::error::{ToolError, ToolErrorCode};
 use crate::tools::names::split_full_name;
 
+/// What is known of a tool's name without asking its server.
+pub(crate) enum LookUp {
+    /// There is no such server.
+    NoServer(ToolError),
+    /// The server's tools are not known, or the name cannot be told apart from another one.
+    Unlisted(Option<Arc<str>>),
+    /// The list has no such tool.
+    NoTool {
+        server: Arc<str>,
+        error: ToolError,
+        /// Whether the server would say so too.
+        is_current: bool,
+    },
+    /// The list has it.
+    Found {
+        tool: ResolvedTool,
+        /// Whether the server would say so too.
+        is_current: bool,
+    },
+}
+
 impl Catalog {
+    /// Looks up a server's and a tool's name as [`resolve`](Self::resolve) does, and asks nobody. May read
+    /// a file.
+    pub(crate) fn look_up(&self, server: &str, tool: &str) -> LookUp {
+        let server = match self.server(server) {
+            Ok(server) => server,
+            Err(error) => return LookUp::NoServer(error.for_tool(server, tool)),
+        };
+        let name = || Arc::clone(&server.name);
+        let Some((tools, is_current)) = server.at_hand() else { return LookUp::Unlisted(Some(name())) };
+        match tools.position(&server.name, tool) {
+            Ok(position) if server.is_usable(&tools, position) => {
+                LookUp::Found { tool: ResolvedTool::new(server, &tools, position), is_current }
+            }
+            Ok(_refused) => LookUp::Unlisted(None),
+            Err(error) => LookUp::NoTool { server: name(), error, is_current },
+        }
+    }
+
+    /// As [`look_up`](Self::look_up) for `mcp__server__tool`. A name that several servers could have is
+    /// unlisted.
+    pub(crate) fn look_up_full_name(&self, name: &str) -> LookUp {
+        let mut known = split_full_name(name).filter(|(server, _)| self.by_name.contains_key(*server));
+        match (known.next(), known.next()) {
+            (Some((server, tool)), None) => self.look_up(server, tool),
+            (None, _) => LookUp::NoServer(self.unknown_full_name(name)),
+            (Some(_), Some(_)) => LookUp::Unlisted(None),
+        }
+    }
+
+    /// Whether calls may change the tools of a server while a script runs.
+    pub(crate) fn may_change_tools(&self, server: &str) -> bool {
+        self.server(server).map_or(true, |server| server.dispatcher.may_change_tools(&server.name))
+    }
+
     /// Resolves a server's and a tool's name: as exact names, else as identifiers in either
     /// language. If the name is not in a cached list, the list is fetched again.
     ///

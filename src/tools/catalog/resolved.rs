@@ -19,10 +19,13 @@ use crate::tools::result::ToolResult;
 use crate::tools::sample;
 use crate::tools::schema::Schema;
 use crate::tools::shape::Shape;
-use crate::tools::usage::{self, Notation, ToolNames};
+use crate::tools::stored_script::ToolKind;
+use crate::tools::usage::{self, Detail, Notation, ToolNames};
 
-/// Maximum characters of what a line says that a tool does.
-const MAX_SUMMARY: usize = 80;
+/// Maximum tokens of the line about a tool that was found, and of its signature in `help`. Four less
+/// than promised, because they are estimated.
+const MAX_USAGE_TOKENS: usize = 26;
+const MAX_SIGNATURE_TOKENS: usize = 32;
 
 /// A tool that a name was resolved to.
 #[derive(Clone)]
@@ -65,7 +68,7 @@ impl ResolvedTool {
         let shape = || {
             self.listed_by.options.inferred.shape(
                 &self.server,
-                self.listed_by.identity.as_deref(),
+                self.listed_by.results_identity.as_deref(),
                 &self.tool,
             )
         };
@@ -79,7 +82,7 @@ impl ResolvedTool {
             return None;
         }
         let inferred = &self.listed_by.options.inferred;
-        let identity = self.listed_by.identity.as_deref();
+        let identity = self.listed_by.results_identity.as_deref();
         if !inferred.wants(&self.server, identity, &self.tool) {
             return None;
         }
@@ -99,9 +102,12 @@ impl ResolvedTool {
 
     /// How the tool is called in a language and what it does, on one line: see [`usage`].
     pub(crate) fn usage(&self, notation: Notation) -> String {
-        let summary = self.summary_line(MAX_SUMMARY);
-        let dash = if summary.is_empty() { "" } else { " - " };
-        format!("{}{}{dash}{summary}", self.expression(notation), self.line(notation))
+        let expression = self.expression(notation);
+        self.fitting_line(notation, MAX_USAGE_TOKENS, |signature, detail| {
+            let summary = if detail.summary == 0 { String::new() } else { self.summary_line(detail.summary) };
+            let dash = if summary.is_empty() { "" } else { " - " };
+            format!("{expression}{signature}{dash}{summary}")
+        })
     }
 
     /// The expression that names the tool in a script: `tools.files.read_file`. It has the exact
@@ -110,11 +116,16 @@ impl ResolvedTool {
         format!("tools{}{}", usage::access(&self.server, notation), usage::access(&self.tool, notation))
     }
 
-    /// Parameters and result on one line: see [`usage::signature`].
-    pub(crate) fn line(&self, notation: Notation) -> String {
+    /// How the tool is called in a language, with the types of parameters and result.
+    pub(crate) fn call(&self, notation: Notation) -> String {
+        let expression = self.expression(notation);
+        self.fitting_line(notation, MAX_SIGNATURE_TOKENS, |signature, _| format!("{expression}{signature}"))
+    }
+
+    fn fitting_line(&self, notation: Notation, max: usize, write: impl Fn(&str, Detail) -> String) -> String {
         let inferred = self.inferred();
         let types = ToolTypes { definition: self.definition(), inferred: inferred.as_ref() };
-        usage::signature(types, notation)
+        usage::fitting_line(types, notation, max, write)
     }
 
     /// The tool's name and those of its parameters: `read_file(path, head?)`.
@@ -151,6 +162,11 @@ impl ResolvedTool {
     /// The compiled check of the tool's arguments; `None` if its schema cannot be used for one.
     pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
         self.listed_by.options.checks.get(&self.tools, self.position, &self.server)
+    }
+
+    /// What a call of the tool does.
+    pub(crate) fn kind(&self) -> ToolKind {
+        self.dispatcher().kind(&self.server, &self.tool)
     }
 
     /// The effects of a call by the tool's annotations. If the tool's definition differs from the
@@ -207,6 +223,20 @@ impl ResolvedTool {
         };
         // Strings, and schemas that are JSON, can always be serialized.
         Json::of(&schema).unwrap_or_else(|_| Value::Null.into())
+    }
+
+    /// [`schema`](Self::schema) with the tool's declaration in a language, as `typescript` or `python`.
+    pub(crate) fn schema_with_declaration(&self, notation: Notation) -> Json {
+        let inferred = self.inferred();
+        let types = ToolTypes { definition: self.definition(), inferred: inferred.as_ref() };
+        let (name, text) = match notation {
+            Notation::TypeScript => ("typescript", declarations::typescript_tool(types)),
+            Notation::Python => ("python", declarations::python::tool_stub(types)),
+        };
+        let schema = self.schema(None).into_text();
+        let Some(fields) = schema.strip_suffix('}') else { return Value::Null.into() };
+        let text = Value::from(text);
+        Json::parse(&format!("{fields},\"{name}\":{text}}}")).unwrap_or_else(|_| Value::Null.into())
     }
 
     /// Name, server and description only.

@@ -7,7 +7,11 @@ use parking_lot::Mutex;
 use super::list::IndexedList;
 use super::resolved::ResolvedTool;
 use super::server::CatalogServer;
-use crate::tools::search::{self, SearchIndex};
+use crate::tools::search::{self, IndexedTool, Learned, SearchIndex, nearest};
+use crate::tools::tool_use::ToolUse;
+
+/// How many tools answer a query that nothing matches.
+const MAX_NEAREST: usize = 5;
 
 /// Ranks tools, and keeps the index of the lists that were searched last.
 #[derive(Default)]
@@ -20,59 +24,142 @@ pub(crate) struct RankedSearch {
 struct Indexed {
     lists: Vec<Arc<IndexedList>>,
     index: Arc<SearchIndex>,
+    /// What earlier runs say about these lists, and the number of changes of that.
+    learned: Arc<Learned>,
+    changes: u64,
+}
+
+/// The tools that were found.
+pub(crate) struct Found {
+    pub(crate) tools: Vec<ResolvedTool>,
+    /// Whether none matches the query and these are only the nearest.
+    pub(crate) are_nearest: bool,
 }
 
 impl RankedSearch {
     /// At most `limit` usable and permitted tools of `lists` that match `query`, best first. All
-    /// of them in order if the query is blank.
+    /// of them in order if the query is blank. If none matches: with `or_nearest` those whose names
+    /// resemble it, or else those that runs use most, or else the first of each server.
     pub(crate) fn search(
         &self,
         lists: &[(&Arc<CatalogServer>, Arc<IndexedList>)],
+        tool_use: &ToolUse,
         query: &str,
         limit: usize,
+        or_nearest: bool,
         permitted: impl Fn(&str, &str) -> bool,
-    ) -> Vec<ResolvedTool> {
-        // The start of each list in the concatenation of all tools.
-        let mut starts = Vec::with_capacity(lists.len());
-        let mut total = 0;
-        for (_, tools) in lists {
-            starts.push(total);
-            total += tools.names.len();
-        }
-        let locate = |position: usize| {
-            let list = starts.partition_point(|start| *start <= position) - 1;
-            let (server, tools) = &lists[list];
-            (*server, tools, position - starts[list])
-        };
+    ) -> Found {
+        let lists = Lists::new(lists);
         let accept = |position: usize| {
-            let (server, tools, position) = locate(position);
+            let (server, tools, position) = lists.locate(position);
             server.is_usable(tools, position) && permitted(&server.name, &tools.names[position])
         };
-        let resolve = |position: usize| {
-            let (server, tools, position) = locate(position);
-            ResolvedTool::new(server, tools, position)
+        let resolved = |positions: Vec<usize>, are_nearest: bool| {
+            let resolve = |position: usize| {
+                let (server, tools, position) = lists.locate(position);
+                ResolvedTool::new(server, tools, position)
+            };
+            Found { tools: positions.into_iter().map(resolve).collect(), are_nearest }
         };
         if query.trim().is_empty() {
-            return (0..total).filter(|&position| accept(position)).take(limit).map(resolve).collect();
+            let all = (0..lists.total).filter(|&position| accept(position)).take(limit).collect();
+            return resolved(all, false);
         }
-        self.index(lists).search(query, accept).into_iter().take(limit).map(resolve).collect()
+        let Indexed { index, learned, .. } = self.indexed(&lists, tool_use);
+        let found = index.search(query, limit, &learned, accept);
+        if !found.is_empty() || !or_nearest {
+            return resolved(found, false);
+        }
+        let limit = limit.min(MAX_NEAREST);
+        let mut found = nearest(lists.names(), query, limit, accept);
+        if found.is_empty() {
+            let used = learned.popularity.iter().map(|(document, _)| *document as usize);
+            found = used.filter(|&position| accept(position)).take(limit).collect();
+        }
+        if found.is_empty() {
+            let first =
+                |start: usize, count: usize| (start..start + count).find(|&position| accept(position));
+            let servers = lists.starts.iter().zip(lists.all);
+            found = servers
+                .filter_map(|(&start, (_, tools))| first(start, tools.names.len()))
+                .take(limit)
+                .collect();
+        }
+        resolved(found, true)
     }
 
     /// The index of these lists. The previous index is reused if it was built from the same lists.
-    fn index(&self, lists: &[(&Arc<CatalogServer>, Arc<IndexedList>)]) -> Arc<SearchIndex> {
+    fn indexed(&self, lists: &Lists<'_>, tool_use: &ToolUse) -> Indexed {
+        let changes = tool_use.changes();
         let is_same = |indexed: &&Indexed| {
-            indexed.lists.len() == lists.len()
-                && indexed.lists.iter().zip(lists).all(|(indexed, (_, tools))| Arc::ptr_eq(indexed, tools))
+            indexed.lists.len() == lists.all.len()
+                && indexed
+                    .lists
+                    .iter()
+                    .zip(lists.all)
+                    .all(|(indexed, (_, tools))| Arc::ptr_eq(indexed, tools))
         };
-        if let Some(indexed) = self.last.lock().as_ref().filter(is_same) {
-            return Arc::clone(&indexed.index);
+        let last = self.last.lock().as_ref().filter(is_same).cloned();
+        let indexed = match last {
+            Some(indexed) if indexed.changes == changes => return indexed,
+            Some(indexed) => Indexed { learned: lists.learned(tool_use), changes, ..indexed },
+            None => {
+                let definitions = lists.all.iter().flat_map(|(server, tools)| {
+                    tools.list.tools.iter().map(|definition| IndexedTool {
+                        server: &server.name,
+                        definition,
+                        shared: tools.shared_part(definition.description.as_deref().unwrap_or_default()),
+                    })
+                });
+                Indexed {
+                    index: Arc::new(search::build_index(definitions)),
+                    lists: lists.all.iter().map(|(_, tools)| Arc::clone(tools)).collect(),
+                    learned: lists.learned(tool_use),
+                    changes,
+                }
+            }
+        };
+        *self.last.lock() = Some(indexed.clone());
+        indexed
+    }
+}
+
+/// The concatenation of several servers' lists.
+struct Lists<'a> {
+    all: &'a [(&'a Arc<CatalogServer>, Arc<IndexedList>)],
+    /// The position of each list's first tool.
+    starts: Vec<usize>,
+    total: usize,
+}
+
+impl<'a> Lists<'a> {
+    fn new(all: &'a [(&'a Arc<CatalogServer>, Arc<IndexedList>)]) -> Self {
+        let mut starts = Vec::with_capacity(all.len());
+        let mut total = 0;
+        for (_, tools) in all {
+            starts.push(total);
+            total += tools.names.len();
         }
-        let definitions = lists.iter().flat_map(|(server, tools)| {
-            tools.list.tools.iter().map(|definition| (&*server.name, definition))
-        });
-        let index = Arc::new(search::build_index(definitions));
-        let lists = lists.iter().map(|(_, tools)| Arc::clone(tools)).collect();
-        *self.last.lock() = Some(Indexed { lists, index: Arc::clone(&index) });
-        index
+        Self { all, starts, total }
+    }
+
+    /// The server, list and place there of the tool at a position.
+    fn locate(&self, position: usize) -> (&'a Arc<CatalogServer>, &'a Arc<IndexedList>, usize) {
+        let list = self.starts.partition_point(|start| *start <= position) - 1;
+        let (server, tools) = &self.all[list];
+        (*server, tools, position - self.starts[list])
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.all.iter().flat_map(|(_, tools)| tools.names.iter().map(AsRef::as_ref))
+    }
+
+    fn position(&self, server: &str, tool: &str) -> Option<usize> {
+        let list = self.all.iter().position(|(known, _)| *known.name == *server)?;
+        Some(self.starts[list] + self.all[list].1.exact_position(tool)?)
+    }
+
+    fn learned(&self, tool_use: &ToolUse) -> Arc<Learned> {
+        Arc::new(tool_use.learned(|server, tool| self.position(server, tool)))
     }
 }

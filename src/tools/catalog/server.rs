@@ -39,6 +39,8 @@ pub(crate) struct CatalogServer {
     pub(crate) dispatcher: Arc<dyn ToolDispatcher>,
     /// The key of the list on disk; `None` if the list is not stored.
     pub(crate) identity: Option<String>,
+    /// As [`ToolDispatcher::results_identity`].
+    pub(crate) results_identity: Option<String>,
     pub(crate) options: CatalogOptions,
     state: Mutex<ServerState>,
 }
@@ -101,6 +103,7 @@ impl CatalogServer {
     ) -> Self {
         Self {
             identity: dispatcher.identity(&name),
+            results_identity: dispatcher.results_identity(&name),
             dispatcher: Arc::clone(dispatcher),
             options: options.clone(),
             state: Mutex::default(),
@@ -111,7 +114,12 @@ impl CatalogServer {
     /// The tools: the known list if it is recent enough, else a list from the server.
     pub(crate) async fn tools(self: &Arc<Self>, deadline: Instant) -> Result<Arc<IndexedList>, ToolError> {
         let generation = self.dispatcher.generation(&self.name);
-        match self.load() {
+        let known = self.load();
+        let is_hit = known.as_ref().is_some_and(|known| self.is_enough(known, generation));
+        let result = if is_hit { "hit" } else { "miss" };
+        metrics::counter!("cx_cache_requests_total", "cache" => "tool_lists", "result" => result)
+            .increment(1);
+        match known {
             Some(KnownList { tools, source: ListSource::Server { generation: known } })
                 if known == generation =>
             {
@@ -139,6 +147,14 @@ impl CatalogServer {
                 result => result,
             },
             None => self.refreshed(deadline).await,
+        }
+    }
+
+    /// Whether the list can be used without asking its server.
+    fn is_enough(&self, known: &KnownList, generation: u64) -> bool {
+        match known.source {
+            ListSource::Server { generation: known } => known == generation,
+            ListSource::Disk { .. } => !self.options.strict,
         }
     }
 
@@ -175,7 +191,19 @@ impl CatalogServer {
 
     /// The known list. The first call looks it up on disk.
     pub(crate) fn load(&self) -> Option<KnownList> {
+        let generation = self.dispatcher.generation(&self.name);
+        let own = self.dispatcher.known(&self.name);
         let mut state = self.state.lock();
+        if let Some(list) = own {
+            let is_same = |known: &KnownList| Arc::ptr_eq(&known.tools.list, &list);
+            let tools = match state.known.take().filter(is_same) {
+                Some(known) => known.tools,
+                // Nothing is pinned of them.
+                None => Arc::new(IndexedList::new(list, Some(HashSet::new()))),
+            };
+            state.known = Some(KnownList { tools, source: ListSource::Server { generation } });
+            return state.known.clone();
+        }
         if !state.was_loaded {
             state.was_loaded = true;
             if let (Some(cache), Some(identity)) = (&self.options.cache, &self.identity)
@@ -188,6 +216,25 @@ impl CatalogServer {
             }
         }
         state.known.clone()
+    }
+
+    /// The known list, or the one that the dispatcher has at hand, and whether it is what the server would
+    /// answer now.
+    pub(crate) fn at_hand(&self) -> Option<(Arc<IndexedList>, bool)> {
+        let generation = self.dispatcher.generation(&self.name);
+        let mut known = self.load();
+        if known.is_none()
+            && self.identity.is_none()
+            && let Some(list) = self.dispatcher.tools_now(&self.name)
+        {
+            // No pins are kept for such a server.
+            let tools = Arc::new(IndexedList::new(list, Some(HashSet::new())));
+            let source = ListSource::Server { generation };
+            known = Some(self.state.lock().known.get_or_insert(KnownList { tools, source }).clone());
+        }
+        let KnownList { tools, source } = known?;
+        let is_current = matches!(source, ListSource::Server { generation: listed } if listed == generation);
+        Some((tools, is_current))
     }
 
     /// Whether a tool of the list may be used: its definition equals the pinned one, or strict mode

@@ -110,6 +110,7 @@ impl Fake {
             input_schema: Schema::any_object(),
             output_schema: None,
             annotations: None,
+            meta: None,
         };
         *self.list.lock() =
             Some(Arc::new(ToolList { tools: names.iter().map(tool).collect(), ttl, problem: None }));
@@ -431,5 +432,8 @@ fn v_393_forty_servers_that_are_down_are_one_line() {
 }
 
 async fn everything(catalog: &Catalog, deadline: Instant) -> (Vec<ResolvedTool>, Vec<ListFailure>) {
-    catalog.search("", usize::MAX, |_| true, |_, _| true, deadline).await
+    {
+        let (found, failures) = catalog.search("", usize::MAX, false, |_| true, |_, _| true, deadline).await;
+        (found.tools, failures)
+    }
 }

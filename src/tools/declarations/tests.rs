@@ -12,6 +12,7 @@ fn tool(name: &str, input: Value) -> ToolDefinition {
         input_schema: input.into(),
         output_schema: None,
         annotations: None,
+        meta: None,
     }
 }
 
@@ -20,7 +21,7 @@ fn types(definition: &ToolDefinition) -> ToolTypes<'_> {
 }
 
 fn declared(server: &str, tools: &[ToolDefinition]) -> String {
-    let tools = tools.iter().map(types).collect();
+    let tools = Some(tools.iter().map(types).collect());
     let text = typescript([ServerTools { name: server, tools }].into_iter());
     assert_only_declarations(&text);
     text
@@ -51,14 +52,28 @@ fn assert_only_declarations(text: &str) {
 
 fn assert_declaration(declaration: &Decl, outermost: bool, text: &str) {
     match declaration {
-        Decl::TsInterface(_) => {}
+        Decl::TsInterface(_) | Decl::TsTypeAlias(_) => {}
+        Decl::Fn(function) => assert!(function.declare && function.function.body.is_none(), "{text}"),
+        Decl::Class(class) => {
+            assert!(class.declare, "{text}");
+            for member in &class.class.body {
+                let is_plain = match member {
+                    swc_ecma_ast::ClassMember::Constructor(constructor) => constructor.body.is_none(),
+                    swc_ecma_ast::ClassMember::ClassProp(property) => property.value.is_none(),
+                    _ => false,
+                };
+                assert!(is_plain, "{text}");
+            }
+        }
         Decl::Var(variable) => {
             assert!(variable.declare || !outermost, "{text}");
             assert!(variable.decls.iter().all(|one| one.init.is_none()), "{text}");
         }
         Decl::TsModule(module) if outermost => {
             assert!(module.declare);
-            let Some(TsNamespaceBody::TsModuleBlock(block)) = &module.body else { panic!("{text}") };
+            // `declare module "mcp:x";`: nothing is known of it.
+            let Some(body) = &module.body else { return };
+            let TsNamespaceBody::TsModuleBlock(block) = body else { panic!("{text}") };
             for item in &block.body {
                 match item {
                     ModuleItem::Stmt(Stmt::Decl(inner)) => assert_declaration(inner, false, text),
@@ -154,10 +169,13 @@ fn a_whole_server_as_scripts_see_it() {
         tool("2fa", json!({"type": "object"})),
         tool("then", json!({})),
     ];
+    let text = declared("my-fs", &tools);
+    assert!(
+        text.starts_with(&format!("// The tools that scripts can call. Written by `cx types`.\n{GLOBALS}"))
+    );
     assert_eq!(
-        declared("my-fs", &tools),
-        r#"// The tools that scripts can call. Written by `cx types`.
-
+        text.split_once(GLOBALS).unwrap().1,
+        r#"
 interface McpServer1 {
   /**
    * Reads a file.
@@ -193,6 +211,7 @@ declare const tools: {
   readonly "my-fs": McpServer1;
   readonly myFs: McpServer1;
 };
+declare const myFs: McpServer1;
 "#
     );
 }
@@ -207,7 +226,7 @@ fn what_was_observed_is_the_result_where_the_server_says_nothing() {
         signature(inferred),
         "list(args?: { [key: string]: unknown }): Promise<{ id: number; title?: string }[]>"
     );
-    let text = typescript([ServerTools { name: "s", tools: vec![inferred] }].into_iter());
+    let text = typescript([ServerTools { name: "s", tools: Some(vec![inferred]) }].into_iter());
     assert_only_declarations(&text);
     assert!(text.contains("inferred in 2 calls"), "{text}");
     assert!(!text.contains("secret"));
@@ -238,6 +257,23 @@ fn references_are_followed_and_cycles_end() {
     check(json!({"$ref": "file:///etc/passwd"}), "unknown");
     check(json!({"$ref": "https://example.com/schema.json"}), "unknown");
     check(json!({"$ref": "#/$defs/none"}), "unknown");
+    let text = typescript_tool(types(&definition));
+    assert!(text.contains("type Type1 = {\n  next?: Type1;\n  name?: string;\n};\n"), "{text}");
+    assert!(text.contains("node?: Type1;") && text.contains("other?: Type1;"), "{text}");
+    let text = python::tool_stub(types(&definition));
+    assert!(text.contains("    next: NotRequired[TArgumentsType]\n"), "{text}");
+    // A type that is itself without an object between is no type.
+    let within = json!({"$defs": {"A": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/B"}]},
+        "B": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "array", "items": {"$ref": "#/$defs/A"}}]}},
+        "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/B"}}});
+    declared("s", &[tool("within", within)]);
+    // A pointer with escapes, and through something that is no definition.
+    check(json!({"$ref": "#/properties/y~1z", "$defs": {}}), "unknown");
+    let pointer = tool(
+        "t",
+        json!({"properties": {"a/b": {"items": {"type": "null"}}, "x": {"$ref": "#/properties/a~1b/items"}}}),
+    );
+    assert!(signature(types(&pointer)).contains("x?: null"), "{}", signature(types(&pointer)));
     let root = tool("t", json!({"$ref": "#"}));
     assert_eq!(signature(types(&root)), "t(args?: { [key: string]: unknown }): Promise<any>");
     declared("s", &[root, definition]);
@@ -348,8 +384,10 @@ fn declarations_are_bounded() {
     tools[0].output_schema = Some(tools[0].input_schema.clone());
     for definition in &tools {
         assert!(signature(types(definition)).len() <= MAX_TOOL_BYTES);
-        let text = member(types(definition), &typescript_name(&definition.name));
-        assert!(text.len() <= MAX_TOOL_BYTES, "{} has {}", definition.name, text.len());
+        let mut aliases = Aliases::new("T".to_owned());
+        let text = member(types(definition), &typescript_name(&definition.name), &mut aliases);
+        assert!(text.len() + aliases.text.len() <= MAX_TOOL_BYTES, "{}", definition.name);
+        assert!(python::tool_stub(types(definition)).len() <= MAX_TOOL_BYTES + 1_000, "{}", definition.name);
     }
     declared("s", &tools);
 }
@@ -357,8 +395,60 @@ fn declarations_are_bounded() {
 #[test]
 fn two_tools_with_one_form_have_their_exact_names_only() {
     let any = || json!({"type": "object"});
-    let text = declared("s", &[tool("read_file", any()), tool("read-file", any()), tool("read_file", any())]);
-    assert!(text.contains("  read_file(") && text.contains("  \"read-file\"("), "{text}");
-    assert!(!text.contains("readFile"), "{text}");
-    assert_eq!(text.matches("  read_file(").count(), 1);
+    let text = declared("s", &[tool("get_page", any()), tool("get-page", any()), tool("get_page", any())]);
+    assert!(text.contains("  get_page(") && text.contains("  \"get-page\"("), "{text}");
+    assert!(!text.contains("getPage"), "{text}");
+    assert_eq!(text.matches("  get_page(").count(), 1);
+}
+
+#[test]
+fn a_server_that_was_never_listed_allows_everything() {
+    let servers = || [ServerTools { name: "late", tools: None }].into_iter();
+    let text = typescript(servers());
+    assert_only_declarations(&text);
+    assert!(
+        text.contains("  readonly late: any;") && text.contains("declare module \"mcp:late\";"),
+        "{text}"
+    );
+    let stubs = python::stubs(servers());
+    assert!(stubs[0].1.contains("\nlate: _t.Any\n"), "{}", stubs[0].1);
+    assert!(stubs[1].1.contains("\n    late: _t.Any\n"), "{}", stubs[1].1);
+}
+
+#[test]
+fn python_has_keywords_and_a_dict() {
+    let mut read = tool(
+        "read-file",
+        json!({"type": "object", "properties": {
+            "path": {"type": "string", "description": "Where."}, "limit": {"type": "integer"},
+            "from": {"enum": ["a", "b", null]}, "pair": {"prefixItems": [{"type": "number"}], "items": false}
+        }, "required": ["path"]}),
+    );
+    read.description = Some("Reads \"\"\" \\ a lib_b.so file.".to_owned());
+    read.output_schema = Some(
+        json!({"type": "object", "properties": {"text": {"type": "string"}},
+        "required": ["text"]})
+        .into(),
+    );
+    assert_eq!(
+        python::tool_stub(types(&read)),
+        r#"class ReadFileResult(TypedDict):
+    text: str
+
+ReadFileArguments = TypedDict("ReadFileArguments", {
+    "path": Required[str],
+    "limit": NotRequired[int],
+    "from": NotRequired[Literal["a"] | Literal["b"] | None],
+    "pair": NotRequired[tuple[float] | list[float]],
+})
+
+class Tools:
+    @overload
+    async def read_file(self, *, path: str, limit: int | None = ..., pair: tuple[float] | list[float] | None = ...) -> ReadFileResult:
+        """Reads \"\"\" \\ a lib_b.so file."""
+    @overload
+    async def read_file(self, arguments: ReadFileArguments, /) -> ReadFileResult: ...
+    def __getitem__(self, name: str, /) -> Callable[..., Coroutine[Any, Any, Any]]: ...
+"#
+    );
 }

@@ -9,6 +9,7 @@ fn tool(name: &str, description: &str, schema: Value) -> ToolDefinition {
         input_schema: Schema::from(schema),
         output_schema: None,
         annotations: None,
+        meta: None,
     }
 }
 

@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::index::{Posting, SearchIndex};
+use super::document::{Document, MAX_TEXT_WORDS};
+use super::index::{Posting, Postings, SearchIndex};
+use super::related::Related;
 use super::terms::Terms;
 use super::words::{for_each_word, stem};
 
 /// Maximum number of words of a name; enough for any real one.
 pub(crate) const MAX_NAME_WORDS: usize = 32;
-
-/// Maximum number of words of a description, and of the descriptions of a tool's parameters
-/// together. Enough for any real one; it bounds the cost of a very long one.
-pub(crate) const MAX_TEXT_WORDS: usize = 256;
 
 /// Beyond this many postings (8 MB), which only hostile texts reach, only the names and a few words
 /// of the remaining tools are indexed. Five thousand real tools have some 300,000 postings.
@@ -35,18 +33,11 @@ const SERVER: Field = Field { weight: 1.5, usual_length: 1.0, discount: 0.0 };
 const DESCRIPTION: Field = Field { weight: 1.0, usual_length: 24.0, discount: 0.5 };
 const PARAMETER: Field = Field { weight: 0.5, usual_length: 5.0, discount: 0.5 };
 const PARAMETER_DESCRIPTION: Field = Field { weight: 0.25, usual_length: 40.0, discount: 0.5 };
-
-/// The texts of one tool.
-pub(crate) struct Document<'a> {
-    /// The server's name.
-    pub(crate) server: &'a str,
-    /// The tool's name.
-    pub(crate) tool: &'a str,
-    /// The server's description of the tool.
-    pub(crate) description: &'a str,
-    /// The names and descriptions of its parameters.
-    pub(crate) parameters: &'a [(String, String)],
-}
+/// A question often asks for what a tool returns.
+const RESULT: Field = PARAMETER;
+const RESULT_DESCRIPTION: Field = PARAMETER_DESCRIPTION;
+/// What a server says of all its tools says nothing about one.
+const SHARED: Field = Field { weight: 0.3, usual_length: 24.0, discount: 0.5 };
 
 /// Which adjacent words are also indexed as one word.
 #[derive(Clone, Copy, PartialEq)]
@@ -65,6 +56,9 @@ pub(crate) struct Builder {
     /// Terms and their postings, by document.
     postings: Vec<(u32, Posting)>,
     documents: u32,
+    /// The server of each document, as a number in the order of their first documents.
+    servers: Vec<u32>,
+    server_numbers: HashMap<String, u32>,
     /// The words of the current field.
     field: Vec<u32>,
 }
@@ -80,16 +74,10 @@ impl Builder {
         self.weigh(&SERVER);
         self.read(document.description, most_words, Pairs::WithoutSeparator);
         self.weigh(&DESCRIPTION);
-        let mut left = most_words;
-        for (name, _) in document.parameters.iter().take(most_words) {
-            left = left.saturating_sub(self.read(name, left, Pairs::WithoutSeparator));
-        }
-        self.weigh(&PARAMETER);
-        let mut left = most_words;
-        for (_, description) in document.parameters.iter().take(most_words) {
-            left = left.saturating_sub(self.read(description, left, Pairs::WithoutSeparator));
-        }
-        self.weigh(&PARAMETER_DESCRIPTION);
+        self.read_members(document.parameters, most_words, &PARAMETER, &PARAMETER_DESCRIPTION);
+        self.read_members(document.results, most_words, &RESULT, &RESULT_DESCRIPTION);
+        self.read(document.shared, most_words, Pairs::WithoutSeparator);
+        self.weigh(&SHARED);
         // One posting for each term: the fields' weights are summed.
         self.postings[start..].sort_unstable_by_key(|(term, _)| *term);
         let mut end = start;
@@ -104,6 +92,32 @@ impl Builder {
         }
         self.postings.truncate(end);
         self.documents += 1;
+        let count = self.server_numbers.len() as u32;
+        let server = match self.server_numbers.get(document.server) {
+            Some(&server) => server,
+            None => *self.server_numbers.entry(document.server.to_owned()).or_insert(count),
+        };
+        self.servers.push(server);
+    }
+
+    /// Adds the names and descriptions of an object's properties, each as a field of its own.
+    fn read_members(
+        &mut self,
+        members: &[(String, String)],
+        most_words: usize,
+        names: &Field,
+        descriptions: &Field,
+    ) {
+        let mut left = most_words;
+        for (name, _) in members.iter().take(most_words) {
+            left = left.saturating_sub(self.read(name, left, Pairs::WithoutSeparator));
+        }
+        self.weigh(names);
+        let mut left = most_words;
+        for (_, description) in members.iter().take(most_words) {
+            left = left.saturating_sub(self.read(description, left, Pairs::WithoutSeparator));
+        }
+        self.weigh(descriptions);
     }
 
     /// Adds a text to the current field and returns its number of words.
@@ -144,8 +158,8 @@ impl Builder {
         term
     }
 
-    /// Builds the index of the documents added so far.
-    pub(crate) fn finish(self) -> SearchIndex {
+    /// Builds the index of the documents added so far, and of what is known about their use together.
+    pub(crate) fn finish(self, related: Related) -> SearchIndex {
         let mut sorted: Vec<(String, u32)> = self.terms.into_iter().collect();
         sorted.sort_unstable();
         let mut positions = vec![0_usize; sorted.len()];
@@ -168,6 +182,7 @@ impl Builder {
             *next += 1;
         }
         let terms = Terms::new(sorted.iter().map(|(text, _)| text.as_str()));
-        SearchIndex::new(terms, postings, posting_starts, self.documents as usize)
+        let postings = Postings { terms, postings: postings.into(), starts: posting_starts.into() };
+        SearchIndex::new(postings, self.servers, related)
     }
 }

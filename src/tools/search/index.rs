@@ -1,22 +1,57 @@
 //! An inverted index of tools' texts, built once and queried many times.
 
-use super::query::meanings;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::learned::Learned;
+use super::query::{Meaning, wanted};
+use super::related::Related;
 use super::terms::Terms;
 
 /// The saturation parameter of Okapi BM25: how soon repetition stops counting.
 const SATURATION: f32 = 1.2;
 
+/// How much a task's words for the other tools of a server count for one of its tools: with the best
+/// server, a tool's score doubles.
+const SERVER_VALUE: f32 = 1.0;
+
+/// How many tools of a server its part in a task is judged by.
+const JUDGED_TOOLS: usize = 3;
+
+/// How many of the best tools of a task lead to the tools that they are used with.
+const LEADING_TOOLS: usize = 5;
+
+/// What the relation to a leading tool is worth, as a part of that tool's score. It replaces a lower
+/// score of the related tool's own: what is named needs no relation.
+const RELATED_VALUE: f32 = 0.6;
+
+/// The same of earlier runs that called both. It is added, because it is about what is done, not about
+/// what texts say.
+const TOGETHER_VALUE: f32 = 0.7;
+
+/// By how much the most used tool is preferred.
+const POPULARITY_VALUE: f32 = 0.3;
+
 /// The words of a list of documents and where they occur. Immutable.
 ///
 /// Ranks by BM25F: the occurrences in all fields are weighted and summed before saturation, so that
-/// a word in both name and description counts once, with a higher weight.
+/// a word in both name and description counts once, with a higher weight. For a query that describes
+/// a task, see [`SearchIndex::consider_task`].
 pub(crate) struct SearchIndex {
-    terms: Terms,
+    words: Postings,
+    /// The number of each document's server.
+    servers: Box<[u32]>,
+    server_count: usize,
+    related: Related,
+}
+
+/// Where each term occurs.
+pub(crate) struct Postings {
+    pub(crate) terms: Terms,
     /// The postings of all terms, sorted by term and then by document.
-    postings: Box<[Posting]>,
+    pub(crate) postings: Box<[Posting]>,
     /// The start of each term's postings, and the end of the last one's.
-    posting_starts: Box<[u32]>,
-    documents: usize,
+    pub(crate) starts: Box<[u32]>,
 }
 
 /// An occurrence of a term.
@@ -27,36 +62,129 @@ pub(crate) struct Posting {
     pub(crate) weight: f32,
 }
 
+/// A document with its score. The greatest has the highest score and is the first of those.
+#[derive(Clone, Copy, PartialEq)]
+struct Scored {
+    score: f32,
+    document: usize,
+}
+
+impl Eq for Scored {}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then(other.document.cmp(&self.document))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl SearchIndex {
-    /// Of the postings of each term, in the order of the terms and then of the documents.
-    /// `posting_starts` has the start of each term's postings, and the end of the last one's.
-    pub(crate) fn new(
-        terms: Terms,
-        postings: Vec<Posting>,
-        posting_starts: Vec<u32>,
-        documents: usize,
-    ) -> Self {
-        Self { terms, postings: postings.into(), posting_starts: posting_starts.into(), documents }
+    /// `servers` has the number of each document's server.
+    pub(crate) fn new(words: Postings, servers: Vec<u32>, related: Related) -> Self {
+        let server_count = servers.iter().max().map_or(0, |most| *most as usize + 1);
+        Self { words, servers: servers.into(), server_count, related }
     }
 
-    /// The positions of the documents that match at least one word of `query` and for which
-    /// `accept` returns true, best first. Ties keep their order. For a query without words: all
+    /// The positions of at most `limit` documents that match at least one word of `query` and for
+    /// which `accept` returns true, best first. Ties keep their order. For a query without words: the
     /// accepted documents in order.
-    pub(crate) fn search(&self, query: &str, accept: impl Fn(usize) -> bool) -> Vec<usize> {
-        let Some(wanted) = meanings(&self.terms, query) else {
-            return (0..self.documents).filter(|&position| accept(position)).collect();
+    pub(crate) fn search(
+        &self,
+        query: &str,
+        limit: usize,
+        learned: &Learned,
+        accept: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
+        let Some(wanted) = wanted(&self.words.terms, query) else {
+            return (0..self.servers.len()).filter(|&position| accept(position)).take(limit).collect();
         };
-        let mut scores = vec![0.0_f32; self.documents];
-        let mut best = vec![0.0_f32; self.documents];
+        let mut scores = self.words.scores(&wanted.meanings, self.servers.len());
+        if wanted.is_task {
+            self.consider_task(&mut scores, learned, &accept);
+        }
+        for &(document, popularity) in &learned.popularity {
+            scores[document as usize] *= 1.0 + POPULARITY_VALUE * popularity;
+        }
+        best(&scores, limit, accept)
+    }
+
+    /// What a task needs besides the tools that its words name: it mostly stays with few servers, and
+    /// some tools are used with others, as catalogue and earlier runs show.
+    fn consider_task(&self, scores: &mut [f32], learned: &Learned, accept: impl Fn(usize) -> bool) {
+        self.prefer_servers(scores);
+        let leading = best(scores, LEADING_TOOLS, accept);
+        let mut related = vec![0.0_f32; scores.len()];
+        let mut together = vec![0.0_f32; scores.len()];
+        for position in leading {
+            for &(document, weight) in self.related.of(position) {
+                let value = &mut related[document as usize];
+                *value = value.max(RELATED_VALUE * weight * scores[position]);
+            }
+            for &(document, share) in learned.together.get(&position).into_iter().flatten() {
+                let value = &mut together[document as usize];
+                *value = value.max(TOGETHER_VALUE * share * scores[position]);
+            }
+        }
+        for ((score, related), together) in scores.iter_mut().zip(related).zip(together) {
+            *score = score.max(related) + together;
+        }
+    }
+
+    /// Raises the scores of servers whose best tools match well.
+    fn prefer_servers(&self, scores: &mut [f32]) {
+        let mut highest = vec![[0.0_f32; JUDGED_TOOLS]; self.server_count];
+        for (&server, &score) in self.servers.iter().zip(&*scores) {
+            let highest = &mut highest[server as usize];
+            if score > highest[JUDGED_TOOLS - 1] {
+                highest[JUDGED_TOOLS - 1] = score;
+                highest.sort_unstable_by(|a, b| b.total_cmp(a));
+            }
+        }
+        let parts: Vec<f32> = highest.iter().map(|scores| scores.iter().sum()).collect();
+        let most = parts.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
+        for (&server, score) in self.servers.iter().zip(scores) {
+            *score *= 1.0 + SERVER_VALUE * parts[server as usize] / most;
+        }
+    }
+
+    /// Size of the index in bytes.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        let words = &self.words;
+        let postings = size_of_val(&*words.postings) + size_of_val(&*words.starts);
+        words.terms.bytes() + postings + size_of_val(&*self.servers) + self.related.bytes()
+    }
+}
+
+/// The positions of at most `limit` accepted documents with the highest scores above zero, best first.
+fn best(scores: &[f32], limit: usize, accept: impl Fn(usize) -> bool) -> Vec<usize> {
+    let scored = scores.iter().enumerate().filter(|(_, score)| **score > 0.0);
+    // A heap and no sorted list: of thousands that match a word, few are wanted, and only they are
+    // checked.
+    let mut heap: BinaryHeap<Scored> = scored.map(|(document, &score)| Scored { score, document }).collect();
+    let ordered = std::iter::from_fn(|| heap.pop());
+    ordered.map(|scored| scored.document).filter(|&document| accept(document)).take(limit).collect()
+}
+
+impl Postings {
+    /// The score of each document for words with these meanings.
+    fn scores(&self, wanted: &[Vec<Meaning>], documents: usize) -> Vec<f32> {
+        let mut scores = vec![0.0_f32; documents];
+        let mut best = vec![0.0_f32; documents];
         let mut touched: Vec<u32> = Vec::new();
         for meanings in wanted {
             // The first meaning is the word itself, if it is known. A word that only resembles it
             // must not count as rarer.
             let most_rarity = meanings.first().filter(|meaning| meaning.value >= 1.0);
-            let most_rarity = most_rarity.map_or(f32::MAX, |meaning| self.rarity(meaning.term));
-            for meaning in &meanings {
-                let factor = meaning.value * self.rarity(meaning.term).min(most_rarity);
-                for posting in self.postings(meaning.term) {
+            let most_rarity = most_rarity.map_or(f32::MAX, |meaning| self.rarity(meaning.term, documents));
+            for meaning in meanings {
+                let factor = meaning.value * self.rarity(meaning.term, documents).min(most_rarity);
+                for posting in self.of(meaning.term) {
                     let score = factor * posting.weight / (posting.weight + SATURATION);
                     let best = &mut best[posting.document as usize];
                     if *best == 0.0 {
@@ -69,30 +197,18 @@ impl SearchIndex {
                 scores[document as usize] += std::mem::take(&mut best[document as usize]);
             }
         }
-        let mut ranked: Vec<(f32, usize)> = scores
-            .into_iter()
-            .enumerate()
-            .filter_map(|(position, score)| (score > 0.0 && accept(position)).then_some((score, position)))
-            .collect();
-        ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        ranked.into_iter().map(|(_, position)| position).collect()
+        scores
     }
 
-    fn postings(&self, term: usize) -> &[Posting] {
-        &self.postings[self.posting_starts[term] as usize..self.posting_starts[term + 1] as usize]
+    fn of(&self, term: usize) -> &[Posting] {
+        &self.postings[self.starts[term] as usize..self.starts[term + 1] as usize]
     }
 
     /// The inverse document frequency: a word in few documents has a higher weight than a word in
     /// many.
-    fn rarity(&self, term: usize) -> f32 {
-        let matching = self.postings(term).len() as f32;
-        ((self.documents as f32 - matching + 0.5) / (matching + 0.5)).ln_1p()
-    }
-
-    /// Size of the index in bytes.
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> usize {
-        self.terms.bytes() + size_of_val(&*self.postings) + size_of_val(&*self.posting_starts)
+    fn rarity(&self, term: usize, documents: usize) -> f32 {
+        let matching = self.of(term).len() as f32;
+        ((documents as f32 - matching + 0.5) / (matching + 0.5)).ln_1p()
     }
 }
 

@@ -1,13 +1,26 @@
 //! What the words of a query may mean among the terms of an index.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::terms::Terms;
-use super::words::{for_each_word, is_stop_word, one_edit_apart, stem};
+use super::words::{for_each_word, is_filler_word, is_stop_word, one_edit_apart, stem};
 
-/// Maximum number of words of a query. More words add no information; the bound limits the work for
-/// hostile queries.
-const MAX_QUERY_WORDS: usize = 32;
+/// Maximum number of words of a query without stop words and filler words: more than five sentences
+/// have. The bound limits the work for hostile queries.
+const MAX_QUERY_WORDS: usize = 96;
+
+/// Beyond this many words a query is a sentence, in which filler words are no search terms.
+const MAX_KEYWORDS: usize = 8;
+
+/// Beyond this many words that count, a query describes a task rather than a tool.
+const MAX_TOOL_WORDS: usize = 3;
+
+/// A query of fewer words than this outside quotation marks is read with those inside.
+const MIN_UNQUOTED_WORDS: usize = 3;
+
+/// Maximum bytes of a quotation. What looks like the beginning of a longer one is read as it is.
+const MAX_QUOTED: usize = 500;
 
 /// Maximum bytes of a query that are read: far more than that many words take, and quick to scan.
 const MAX_QUERY_BYTES: usize = 16 * 1024;
@@ -35,26 +48,61 @@ const PHRASE_VALUE: f32 = 0.5;
 /// Words that authors of tools use for the same thing. They are general on purpose: a list with
 /// product names would help only for the servers that it was made with. Each word is a stem.
 pub(crate) const SYNONYMS: &[&[&str]] = &[
-    &["add", "creat", "insert", "make", "new"],
-    &["delet", "drop", "remov"],
-    &["fetch", "get", "read", "retriev", "show", "view"],
-    &["find", "lookup", "queri", "search"],
+    &["add", "craft", "creat", "generat", "insert", "make", "new"],
+    &["delet", "discard", "drop", "eras", "remov"],
+    &[
+        "check", "displai", "fetch", "get", "obtain", "output", "print", "read", "retriev", "see", "show",
+        "view",
+    ],
+    &["discover", "find", "identifi", "locat", "lookup", "queri", "search"],
     &["get", "list"],
-    &["chang", "edit", "modifi", "set", "updat"],
-    &["post", "send"],
-    &["execut", "run", "start"],
-    &["clos", "complet", "finish", "resolv"],
+    &["adjust", "alter", "amend", "chang", "edit", "modifi", "revis", "set", "updat"],
+    &["dispatch", "forward", "post", "publish", "send", "shar", "submit"],
+    &["activat", "begin", "execut", "ignit", "initiat", "launch", "run", "start"],
+    &["clos", "complet", "end", "finish", "resolv"],
     &["attach", "upload"],
-    &["move", "renam"],
-    &["copi", "duplicat"],
+    &["move", "relocat", "renam", "transfer"],
+    &["backup", "clon", "copi", "duplicat", "replicat"],
     &["dir", "directori", "folder"],
-    &["page", "site", "url", "web", "webpage", "websit"],
+    &["page", "site", "url", "web", "webpag", "websit"],
     &["imag", "photo", "pictur", "screenshot"],
     &["bug", "issu", "ticket"],
     &["task", "todo"],
     &["member", "peopl", "person", "user"],
     &["databas", "db"],
     &["mergerequest", "pr", "pullrequest"],
+    &["automobil", "car", "vehicl"],
+    &["acquir", "buy", "order", "procur", "purchas"],
+    &["equiti", "invest", "shar", "stock"],
+    &["abort", "annul", "cancel", "rescind", "revers", "revok", "terminat", "undo"],
+    &["compar", "comparison", "diff", "differenc"],
+    &["averag", "mean"],
+    &["closest", "near", "nearbi", "nearest"],
+    &["jot", "note", "populat", "record", "save", "stor", "writ"],
+    &["dm", "inform", "messag", "note", "text"],
+    &["doc", "document", "file"],
+    &["convers", "convert", "exchang", "transform", "translat"],
+    &["auth", "authenticat", "credential", "login", "signin"],
+    &["count", "number", "talli", "total"],
+    &["detail", "info", "informat", "overview", "summari"],
+    &["balanc", "budget", "cash", "fund", "monei"],
+    &["deposit", "fund"],
+    &["histori", "log", "past", "previous"],
+    &["journei", "rout", "travel", "trip"],
+    &["airlin", "flight"],
+    &["cost", "fare", "pric", "quot", "rate"],
+    &["calculat", "comput", "determin", "estimat"],
+    &["lock", "secur"],
+    &["condit", "stat", "status"],
+    &["check", "confirm", "validat", "verifi"],
+    &["contact", "reach"],
+    &["monitor", "track", "watch"],
+    &["content", "insid", "text"],
+    &["distanc", "far", "mile"],
+    &["assistanc", "help", "support"],
+    &["fuel", "ga", "gasolin", "petrol"],
+    &["fill", "refill", "refuel", "replenish"],
+    &["destinat", "direct", "navigat"],
 ];
 
 /// A term that a query word may mean, with the weight of the match.
@@ -64,23 +112,88 @@ pub(crate) struct Meaning {
     pub(crate) value: f32,
 }
 
-/// The possible meanings of each word of the query; `None` for a query without words.
+/// What a query asks for.
+pub(crate) struct Wanted {
+    /// The possible meanings of each word.
+    pub(crate) meanings: Vec<Vec<Meaning>>,
+    /// Whether the query describes a task, as a user's sentences do, rather than a tool.
+    pub(crate) is_task: bool,
+}
+
+/// What `query` asks for; `None` for a query without words.
 ///
 /// A word means all its inflected forms, the words that it is a prefix of, and synonyms. An unknown
 /// word means the words that it is composed of, or that it may be a misspelling of. Stop words such
-/// as `the` count only if the query has no other words.
-pub(crate) fn meanings(terms: &Terms, query: &str) -> Option<Vec<Vec<Meaning>>> {
+/// as `the` count only if the query has no other words. Of a sentence, neither filler words count nor
+/// what stands in quotation marks, because that is a value: a name, a title, a text to send.
+pub(crate) fn wanted(terms: &Terms, query: &str) -> Option<Wanted> {
+    let words = words(query)?;
+    Some(Wanted { is_task: words.len() > MAX_TOOL_WORDS, meanings: meanings(terms, &words) })
+}
+
+/// The words of a query that count; `None` for a query without words.
+fn words(query: &str) -> Option<Vec<String>> {
     let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
     let mut words: Vec<String> = Vec::new();
-    // Twice as many, because stop words do not count as words.
-    for_each_word(query, 2 * MAX_QUERY_WORDS, |word| words.push(word.text.to_owned()));
+    // Three times as many, because stop words and filler words do not count.
+    for_each_word(&unquoted(query), 3 * MAX_QUERY_WORDS, |word| words.push(word.text.to_owned()));
     if words.is_empty() {
         return None;
     }
-    if !words.iter().all(|word| is_stop_word(word)) {
-        words.retain(|word| !is_stop_word(word));
+    let is_sentence = words.len() > MAX_KEYWORDS;
+    let is_ignored = |word: &String| is_stop_word(word) || (is_sentence && is_filler_word(word));
+    if !words.iter().all(is_ignored) {
+        words.retain(|word| !is_ignored(word));
     }
     words.truncate(MAX_QUERY_WORDS);
+    Some(words)
+}
+
+/// The query without what stands in quotation marks, if enough words are left.
+fn unquoted(query: &str) -> Cow<'_, str> {
+    let mut outside = String::new();
+    let mut rest = query;
+    while let Some((start, end)) = quoted(rest) {
+        outside.push_str(&rest[..start]);
+        outside.push(' ');
+        rest = &rest[end..];
+    }
+    if rest.len() == query.len() {
+        return Cow::Borrowed(query);
+    }
+    outside.push_str(rest);
+    let mut left = 0;
+    for_each_word(&outside, MIN_UNQUOTED_WORDS, |_| left += 1);
+    if left < MIN_UNQUOTED_WORDS { Cow::Borrowed(query) } else { Cow::Owned(outside) }
+}
+
+/// Where the first quotation begins and ends. An apostrophe within a word is none.
+fn quoted(text: &str) -> Option<(usize, usize)> {
+    let mut before: Option<char> = None;
+    for (start, mark) in text.char_indices() {
+        let closing = match mark {
+            '\'' | '"' | '`' => Some(mark),
+            '“' => Some('”'),
+            _ => None,
+        };
+        let begins = !before.is_some_and(char::is_alphanumeric);
+        before = Some(mark);
+        let Some(closing) = closing.filter(|_| begins) else { continue };
+        let inside = start + mark.len_utf8();
+        let ends = |&end: &usize| {
+            !text[end + closing.len_utf8()..].chars().next().is_some_and(char::is_alphanumeric)
+        };
+        // Only the next line break or as much as a sentence is looked through: an apostrophe has no end.
+        let line = text[inside..].lines().next().unwrap_or_default();
+        let line = &line[..line.floor_char_boundary(MAX_QUOTED)];
+        if let Some(end) = line.match_indices(closing).map(|(at, _)| inside + at).find(ends) {
+            return Some((start, end + closing.len_utf8()));
+        }
+    }
+    None
+}
+
+fn meanings(terms: &Terms, words: &[String]) -> Vec<Vec<Meaning>> {
     let mut wanted = Vec::new();
     for pair in words.windows(2) {
         let phrase = terms.find(&stem(&format!("{}{}", pair[0], pair[1])));
@@ -104,7 +217,7 @@ pub(crate) fn meanings(terms: &Terms, query: &str) -> Option<Vec<Vec<Meaning>>> 
             wanted.push(meanings);
         }
     }
-    Some(wanted)
+    wanted
 }
 
 /// The terms that a known word or a prefix may mean. All words here are stems.

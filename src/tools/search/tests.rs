@@ -17,8 +17,13 @@ fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
     if query.trim_ascii().is_empty() {
         return tools.to_vec();
     }
-    let index = build_index(tools.iter().map(|tool| (&*tool.server, tool.definition())));
-    index.search(query, |_| true).into_iter().map(|position| tools[position].clone()).collect()
+    let index = build_index(tools.iter().map(|tool| IndexedTool {
+        server: &tool.server,
+        definition: tool.definition(),
+        shared: 0,
+    }));
+    let found = index.search(query, usize::MAX, &Learned::default(), |_| true);
+    found.into_iter().map(|position| tools[position].clone()).collect()
 }
 
 fn tools() -> Vec<ResolvedTool> {
@@ -35,7 +40,9 @@ fn tools() -> Vec<ResolvedTool> {
     }
     let catalog = Catalog::new(&[Arc::new(tools)], &crate::tools::catalog::CatalogOptions::default());
     let deadline = Instant::now() + Duration::from_secs(5);
-    futures::executor::block_on(catalog.search("", usize::MAX, |_| true, |_, _| true, deadline)).0
+    futures::executor::block_on(catalog.search("", usize::MAX, false, |_| true, |_, _| true, deadline))
+        .0
+        .tools
 }
 
 #[test]
@@ -66,9 +73,9 @@ fn a_query_without_words_finds_all_and_an_unknown_word_nothing() {
 }
 
 #[test]
-fn parameters_are_read_from_any_schema() {
+fn properties_are_read_from_any_schema() {
     let check = |schema: Value, expected: &[(&str, &str)]| {
-        let found = parameters(&schema.to_string());
+        let found = properties(&schema.to_string());
         let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(found, expected, "{schema}");
     };
@@ -84,5 +91,5 @@ fn parameters_are_read_from_any_schema() {
         check(none, &[]);
     }
     let many: serde_json::Map<_, _> = (0..1_000).map(|number| (format!("p{number}"), json!({}))).collect();
-    assert_eq!(parameters(&json!({ "properties": many }).to_string()).len(), MAX_PARAMETERS);
+    assert_eq!(properties(&json!({ "properties": many }).to_string()).len(), MAX_PROPERTIES);
 }

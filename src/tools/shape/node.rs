@@ -32,10 +32,11 @@ pub(crate) struct Node {
     /// The elements of the arrays that were seen. An empty node if all arrays were empty.
     #[serde(default, rename = "e", skip_serializing_if = "Option::is_none")]
     pub(crate) elements: Option<Box<Self>>,
-    /// The fields of the objects that were seen. Never set together with `values`.
+    /// The fields of the objects that were seen. `None` beside `values` if the objects are maps, whose
+    /// keys are data.
     #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
     pub(crate) fields: Option<BTreeMap<String, Field>>,
-    /// The values of the objects that were seen and that are maps.
+    /// The values of maps; beside `fields` the values of the keys that are no field names.
     #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
     pub(crate) values: Option<Box<Self>>,
 }
@@ -124,11 +125,11 @@ impl Node {
     }
 
     fn observe_object(&mut self, object: &Map<String, Value>, visit: &mut Visit) {
-        let known =
-            |node: &Self, key: &String| node.fields.as_ref().is_some_and(|fields| fields.contains_key(key));
-        let is_map = self.values.is_some()
-            || object.len() > MAX_FIELDS
-            || object.keys().any(|key| !known(self, key) && looks_like_data(key));
+        let is_odd = |node: &Self, key: &String| {
+            !node.fields.as_ref().is_some_and(|fields| fields.contains_key(key)) && looks_like_data(key)
+        };
+        let odd = object.keys().filter(|key| is_odd(self, key)).count();
+        let is_map = self.is_map() || object.len() > MAX_FIELDS || (odd > 0 && !is_record(object, odd));
         if is_map {
             self.become_map();
             let values = self.values.get_or_insert_default();
@@ -158,6 +159,8 @@ impl Node {
             }
             if let Some(field) = fields.get_mut(key) {
                 field.node.observe(value, visit);
+            } else if odd > 0 && looks_like_data(key) {
+                self.values.get_or_insert_default().observe(value, visit);
             } else {
                 let mut field = Field { node: Self::default(), optional: !first };
                 field.node.observe(value, visit);
@@ -178,14 +181,23 @@ impl Node {
         if let Some(elements) = other.elements {
             self.elements.get_or_insert_default().join(*elements);
         }
-        if let Some(values) = other.values {
+        if other.values.is_some() && other.fields.is_none() {
             self.become_map();
+        }
+        if let Some(values) = other.values {
+            let is_first = self.values.is_none() && self.fields.is_none();
             self.values.get_or_insert_default().join(*values);
+            // Not a map: the fields that follow are kept.
+            if is_first && other.fields.is_some() {
+                self.fields = other.fields;
+                return;
+            }
         }
         let Some(others) = other.fields else {
             return;
         };
-        if let Some(values) = &mut self.values {
+        if self.is_map() {
+            let values = self.values.get_or_insert_default();
             for field in others.into_values() {
                 values.join(field.node);
             }
@@ -207,6 +219,11 @@ impl Node {
         if fields.len() > MAX_FIELDS {
             self.become_map();
         }
+    }
+
+    /// Whether the objects that were seen are maps.
+    fn is_map(&self) -> bool {
+        self.values.is_some() && self.fields.is_none()
     }
 
     /// Drops the names of the fields, if there are any.
@@ -256,4 +273,21 @@ impl Node {
             child.cut(depth - 1);
         }
     }
+}
+
+/// Whether an object with `odd` keys that look like data is a record all the same: most of its keys
+/// are field names, and their values are of more than one kind, which those of a map are not.
+fn is_record(object: &Map<String, Value>, odd: usize) -> bool {
+    let kinds = object.values().fold(0_u8, |kinds, value| {
+        kinds
+            | match value {
+                Value::Null => 0,
+                Value::Bool(_) => 1,
+                Value::Number(_) => 2,
+                Value::String(_) => 4,
+                Value::Array(_) => 8,
+                Value::Object(_) => 16,
+            }
+    });
+    kinds.count_ones() > 1 && object.len() > 2 * odd
 }

@@ -24,14 +24,17 @@ fn rendered(node: &Node, depth: usize) -> String {
     }
     let mut kinds: Vec<String> = Vec::new();
     if let Some(fields) = &node.fields {
-        let fields: Vec<String> = match depth.checked_sub(1) {
+        let mut fields: Vec<String> = match depth.checked_sub(1) {
             Some(depth) => fields.iter().map(|(name, value)| field(name, value, depth)).collect(),
             None if fields.is_empty() => Vec::new(),
             None => vec!["…".to_owned()],
         };
+        if let (Some(values), Some(depth)) = (&node.values, depth.checked_sub(1)) {
+            fields.push(format!("[key]: {}", rendered(values, depth)));
+        }
         kinds.push(format!("{{{}}}", fields.join(", ")));
     }
-    if let Some(values) = &node.values {
+    if let (Some(values), None) = (&node.values, &node.fields) {
         let values = depth.checked_sub(1).map_or_else(|| "…".to_owned(), |depth| rendered(values, depth));
         kinds.push(format!("{{[key]: {values}}}"));
     }
@@ -45,7 +48,8 @@ fn rendered(node: &Node, depth: usize) -> String {
 }
 
 fn array_of(elements: &Node, depth: usize) -> String {
-    let containers = [elements.fields.is_some(), elements.values.is_some(), elements.elements.is_some()];
+    let has_object = elements.fields.is_some() || elements.values.is_some();
+    let containers = [has_object, elements.elements.is_some()];
     let kinds = containers.into_iter().filter(|&is_there| is_there).count() + scalars(elements).count();
     let element = rendered(elements, depth);
     if kinds > 1 { format!("({element})[]") } else { format!("{element}[]") }

@@ -32,9 +32,12 @@ pub(crate) fn to_schema(node: &Node) -> Map<String, Value> {
         if !required.is_empty() {
             schema.insert("required".to_owned(), json!(required));
         }
+        if let Some(values) = &node.values {
+            schema.insert("additionalProperties".to_owned(), to_schema(values).into());
+        }
         alternatives.push(schema);
     }
-    if let Some(values) = &node.values {
+    if let (Some(values), None) = (&node.values, &node.fields) {
         let mut schema = typed("object");
         schema.insert("additionalProperties".to_owned(), to_schema(values).into());
         alternatives.push(schema);

@@ -115,6 +115,42 @@ fn keys_that_are_data_are_not_kept() {
     }
 }
 
+/// A record keeps its fields beside keys that are data, and a map of records stays a map.
+#[test]
+fn a_record_with_odd_keys_keeps_its_fields() {
+    let record = json!({"id": 1, "name": "a", "ok": true, "weight (kg)": 3.5});
+    let expected = json!({"type": "object", "properties": {
+        "id": {"type": "integer"}, "name": {"type": "string"}, "ok": {"type": "boolean"},
+    }, "required": ["id", "name", "ok"], "additionalProperties": {"type": "number"}});
+    check(std::slice::from_ref(&record), expected.clone());
+    assert_eq!(
+        shape(std::slice::from_ref(&record)).render(200),
+        "{id: number, name: string, ok: boolean, [key]: number}"
+    );
+    // In every order of merging, and in one array.
+    let plain = json!({"id": 1, "name": "a", "ok": true});
+    check(&[record.clone(), plain.clone()], expected.clone());
+    check(&[plain.clone(), record.clone()], expected.clone());
+    let mut expected = expected;
+    expected["additionalProperties"] = json!({"type": "number"});
+    let both = shape(&[json!([plain, record])]).to_schema();
+    assert_eq!(both["items"], expected);
+    // Once a map, always a map.
+    let map = json!({"2024-01-01": {"v": 1}, "2024-01-02": {"v": 2}});
+    check(
+        std::slice::from_ref(&map),
+        json!({"type": "object", "additionalProperties":
+            {"type": "object", "properties": {"v": {"type": "integer"}}, "required": ["v"]}}),
+    );
+    let one = shape(&[map.clone(), record.clone()]);
+    assert!(one.is_same_as(&shape(&[record, map])));
+    assert!(one.to_schema().get("properties").is_none());
+    // Half of the keys are data, or all values are alike: a map.
+    for map in [json!({"a": 1, "b@c": "x"}), json!({"total": 1, "sum": 2, "rest": 3, "2024-01-01": 4})] {
+        assert!(shape(&[map]).to_schema().get("properties").is_none());
+    }
+}
+
 #[test]
 fn an_object_that_is_a_map_once_is_a_map_for_ever() {
     let map = json!({"type": "object", "additionalProperties": {"type": "integer"}});

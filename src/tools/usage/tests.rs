@@ -13,7 +13,10 @@ fn definition(input: Value, output: Option<Value>) -> ToolDefinition {
 fn both(input: Value, output: Option<Value>) -> [String; 2] {
     let definition = definition(input, output);
     let tool = ToolTypes { definition: &definition, inferred: None };
-    [Notation::TypeScript, Notation::Python].map(|notation| signature(tool, notation))
+    let input = parsed(&definition.input_schema);
+    let output = tool.output_schema();
+    [Notation::TypeScript, Notation::Python]
+        .map(|notation| signature(&input, output.as_ref(), notation, DETAILS[0]))
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn long_types_are_shortened() {
         (0..100).map(|number| (format!("field_{number}"), json!({ "type": "string" }))).collect();
     let text = &both(json!({ "properties": wide }), None)[0];
     assert!(text.ends_with(", …})"), "{text}");
-    assert!(text.chars().count() < MAX_PARAMETERS + 8, "{text}");
+    assert!(text.chars().count() < DETAILS[0].parameters + 8, "{text}");
 }
 
 /// What a server writes can neither take long nor end the line.
@@ -122,4 +125,34 @@ fn names_that_are_no_identifiers_are_in_brackets() {
     let access = |notation| names.map(|name| access(name, notation)).join(" ");
     assert_eq!(access(Notation::TypeScript), ".read_file .class [\"read-file\"] .a$b [\"1\"]");
     assert_eq!(access(Notation::Python), ".read_file [\"class\"] [\"read-file\"] [\"a$b\"] [\"1\"]");
+}
+
+#[test]
+fn a_line_says_as_much_as_fits() {
+    let fields: serde_json::Map<String, Value> = ["path", "encoding", "first_line", "last_line"]
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({ "type": "string" })))
+        .collect();
+    let output = json!({ "properties": { "content": { "type": "string" } }, "required": ["content"] });
+    let input = json!({ "properties": fields, "required": ["path"] });
+    let definition = definition(input, Some(output));
+    let tool = ToolTypes { definition: &definition, inferred: None };
+    let check = |max: usize, expected: &str| {
+        let line = fitting_line(tool, Notation::TypeScript, max, |signature, detail| {
+            let summary = "Reads a text file from disk, or some of its lines, in any encoding that is known";
+            format!("read{signature}{}", self::summary(summary, 0, detail.summary.max(1)))
+        });
+        assert_eq!(line, expected);
+        assert!(max < 8 || estimate(&line) <= max, "{} tokens: {line}", estimate(&line));
+    };
+    let full =
+        "({path: string, encoding?: string, first_line?: string, last_line?: string}): {content: string}";
+    check(
+        100,
+        &format!(
+            "read{full}Reads a text file from disk, or some of its lines, in any encoding that is known"
+        ),
+    );
+    check(8, "read({…})…");
+    check(0, "read({…})…");
 }

@@ -2,11 +2,17 @@
 
 /// Approval of calls, and dry runs.
 mod approval;
+/// One call of a tool without a script.
+mod call;
+/// The check of scripts before they run.
+mod check;
 /// The guide that agents read.
 mod guide;
 /// What a failed run says of its tools.
 mod hints;
 /// Another configuration while scripts run.
 mod reconfigure;
+/// Saved scripts: called, found and saved by scripts.
+mod saved_scripts;
 /// Judged queries over the tools of real servers: see `tests/search`.
 mod search;

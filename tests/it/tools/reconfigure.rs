@@ -204,6 +204,77 @@ async fn what_the_embedder_has_set_stays() {
     assert!(bench.executor.reconfigure(Config::default()).unwrap().is_empty());
 }
 
+/// A bound that shrinks lets runs in flight end, and admits no others until enough of them have.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bounds_of_all_runs_count_at_once() {
+    let config = |max_runs, total_memory_bytes| {
+        let mut config = Config::default();
+        config.limits =
+            Limits { memory_bytes: 64 << 20, wall_time: Duration::from_secs(100), ..Limits::default() };
+        config.max_runs = Some(max_runs);
+        config.total_memory_bytes = Some(total_memory_bytes);
+        config
+    };
+    let bench = Bench::new(Executor::builder().config(config(3, 1 << 30)));
+    let executor = &bench.executor;
+    let begin = || executor.start("await tools.native.wait({})");
+    // Runs that have a place, and runs that wait for one.
+    let counts = async |running, queued| {
+        let is_so = || (executor.run_stats().running, executor.run_stats().queued) == (running, queued);
+        for _ in 0..6_000 {
+            if is_so() {
+                // It stays so.
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                assert!(is_so(), "{:?}", executor.run_stats());
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?}", executor.run_stats());
+    };
+    let mut runs: Vec<_> = (0..4).map(|_| begin()).collect();
+    counts(3, 1).await;
+    assert!(executor.reconfigure(config(1, 1 << 30)).unwrap().settings);
+    assert_eq!(executor.run_stats().max_running, 1);
+    counts(3, 1).await;
+    for left in [(2, 1), (1, 1), (1, 0)] {
+        bench.go_on.notify_one();
+        counts(left.0, left.1).await;
+    }
+    runs.extend((0..3).map(|_| begin()));
+    counts(1, 3).await;
+    executor.reconfigure(config(4, 1 << 30)).unwrap();
+    counts(4, 0).await;
+    // Four have 256 MB.
+    executor.reconfigure(config(4, 128 << 20)).unwrap();
+    assert_eq!(executor.run_stats().max_memory_bytes, 128 << 20);
+    runs.push(begin());
+    for left in [(3, 1), (2, 1), (2, 0)] {
+        bench.go_on.notify_one();
+        counts(left.0, left.1).await;
+    }
+    runs.push(begin());
+    counts(2, 1).await;
+    executor.reconfigure(config(4, 192 << 20)).unwrap();
+    counts(3, 0).await;
+    // A wrong value changes nothing, and the embedder's own value counts where none is configured.
+    assert!(executor.reconfigure(config(0, 192 << 20)).is_err());
+    assert!(executor.reconfigure(config(4, 32 << 20)).is_err());
+    assert_eq!((executor.run_stats().max_running, executor.run_stats().max_memory_bytes), (4, 192 << 20));
+    executor.reconfigure(Config::default()).unwrap();
+    assert_eq!(executor.run_stats().max_running, 100);
+    assert!(executor.config_status().unwrap().needs_restart.is_empty());
+    for _ in 0..3 {
+        bench.go_on.notify_one();
+    }
+    counts(0, 0).await;
+    drop(runs);
+    let own = Executor::builder().max_concurrent_runs(7).config(config(3, 1 << 30)).build().unwrap();
+    assert_eq!(own.run_stats().max_running, 3);
+    own.reconfigure(Config::default()).unwrap();
+    assert_eq!(own.run_stats().max_running, 7);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_that_cannot_be_used_changes_nothing() {
     let bench = Bench::new(Executor::builder().config(config(ToolRules::new().deny(["native.step"]))));

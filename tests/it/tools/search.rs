@@ -2,29 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Instant;
 
-use cx::{Executor, Schema, Script, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList};
-use cx::{ToolRequest, ToolResult};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use cx::{Executor, HistoryLimits, Limits, Output, Schema, Script};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Servers that list what was recorded and call nothing.
-struct Recorded(BTreeMap<String, Arc<ToolList>>);
+#[path = "../../search/recorded.rs"]
+mod recorded;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RecordedTool {
-    server: String,
-    name: String,
-    description: Option<String>,
-    input_schema: Schema,
-    output_schema: Option<Schema>,
-}
+use recorded::{Recorded, RecordedTool};
 
 #[derive(Deserialize)]
 struct Judged {
@@ -33,37 +20,8 @@ struct Judged {
     tools: Vec<String>,
 }
 
-impl Recorded {
-    fn read() -> Self {
-        let mut lists: BTreeMap<String, ToolList> = BTreeMap::new();
-        for tool in read::<Vec<RecordedTool>>("tools.json") {
-            let mut definition = ToolDefinition::new(tool.name);
-            definition.description = tool.description;
-            definition.input_schema = tool.input_schema;
-            definition.output_schema = tool.output_schema;
-            lists.entry(tool.server).or_default().tools.push(definition);
-        }
-        Self(lists.into_iter().map(|(server, list)| (server, Arc::new(list))).collect())
-    }
-}
-
-impl ToolDispatcher for Recorded {
-    fn servers(&self) -> Vec<Arc<str>> {
-        self.0.keys().map(|server| server.as_str().into()).collect()
-    }
-
-    fn tools<'a>(
-        &'a self,
-        server: &'a str,
-        _deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
-        futures::future::ready(Ok(Arc::clone(&self.0[server]))).boxed()
-    }
-
-    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
-        let error = ToolError::new(ToolErrorCode::UpstreamUnavailable, "a recording".to_owned());
-        futures::future::ready(Err(error)).boxed()
-    }
+fn recorded_tools() -> Recorded {
+    Recorded::new(&read::<Vec<RecordedTool>>("tools.json"), true)
 }
 
 fn read<T: DeserializeOwned>(name: &str) -> T {
@@ -78,7 +36,7 @@ async fn value(executor: &Executor, source: &str, input: Value) -> Value {
 
 #[tokio::test]
 async fn judged_queries_find_their_tools() {
-    let executor = Executor::builder().dispatcher(Recorded::read()).build().unwrap();
+    let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();
     let judged: Vec<Judged> = read("queries.json");
     let mut sums: BTreeMap<&str, (f64, f64, f64)> = BTreeMap::new();
     // As many at a time as one run has time for.
@@ -114,14 +72,14 @@ async fn judged_queries_find_their_tools() {
     for half in ["tune", "held-out"] {
         let (count, recall, reciprocal) = sums[half];
         assert!(count >= 50.0, "{figures:?}");
-        assert!(recall / count >= 0.86 && reciprocal / count >= 0.80, "{figures:?}");
+        assert!(recall / count >= 0.885 && reciprocal / count >= 0.82, "{figures:?}");
     }
 }
 
 /// PROMISES S0 14.
 #[tokio::test]
 async fn discovery_finds_tools_with_any_of_the_words() {
-    let executor = Executor::builder().dispatcher(Recorded::read()).build().unwrap();
+    let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();
     let source =
         "const names = async (search) => (await discoverMCPTools({search})).map((tool) => tool.name);
         return [await names(['lighthouse', 'emoji']), await names(['LIGHTHOUSE']), await names(['emoji']),
@@ -138,4 +96,142 @@ async fn discovery_finds_tools_with_any_of_the_words() {
     }
     assert!(names(3).is_empty(), "{found}");
     assert_eq!((&found[4], &found[5]), (&json!(629), &json!(629)));
+}
+
+#[tokio::test]
+async fn a_search_is_never_empty_and_says_what_it_found() {
+    let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();
+    let nearest = "return (await searchTools(input, 3)).map((tool) => tool.name)";
+    let result = executor.run(Script::typescript(nearest).input(json!("screnshooting"))).await.unwrap();
+    let found = result.value().unwrap().to_string();
+    assert!(found.contains("screenshot"), "{found}");
+    let warned = |result: &cx::ExecuteResult| {
+        let is_warning =
+            |output: &&Output| matches!(output, Output::Log { text, .. } if text.contains("nearest"));
+        result.logs.iter().filter(is_warning).count()
+    };
+    assert_eq!(warned(&result), 1, "{}", result.to_json());
+    // Nothing resembles this: the first tools of servers.
+    let all = "return [(await searchTools(input)).length, (await search_tools(input, 'names')).length]";
+    let result = executor.run(Script::typescript(all).input(json!("qqqq"))).await.unwrap();
+    assert_eq!(result.value(), Some(&json!([5, 5])), "{}", result.to_json());
+    assert_eq!(warned(&result), 2, "{}", result.to_json());
+    let result = executor.run(Script::typescript(all).input(json!("file"))).await.unwrap();
+    assert_eq!(warned(&result), 0, "{}", result.to_json());
+}
+
+/// The names of two tools that nothing but use connects, and a task that names the first.
+const TOGETHER: [&str; 2] = ["start_engine", "press_pedal"];
+const TASK: &str = "The car is ready for the long journey, so please start its engine now";
+
+fn cars() -> Recorded {
+    let tool = |name: &str| RecordedTool {
+        server: "shed".to_owned(),
+        name: name.to_owned(),
+        description: None,
+        input_schema: Schema::any_object(),
+        output_schema: None,
+    };
+    Recorded::new(&TOGETHER.map(tool), true)
+}
+
+async fn found(executor: &Executor) -> Vec<String> {
+    executor.refresh_tools().await;
+    executor.search_known_tools(TASK, 10).iter().map(|tool| tool.definition.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn search_learns_which_tools_runs_call_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let learning = || {
+        let limits = HistoryLimits::default();
+        Executor::builder().dispatcher(cars()).cache_directory(directory.path()).keep_runs(limits)
+    };
+    let calls = "await tools.shed.press_pedal({}); await tools.shed.start_engine({secret: 'a value'})";
+    let first = learning().build().unwrap();
+    assert_eq!(found(&first).await, TOGETHER[..1]);
+    // What a dry run would call is not called.
+    for _ in 0..3 {
+        first.run(Script::typescript(calls).dry_run()).await.unwrap();
+    }
+    assert_eq!(found(&first).await, TOGETHER[..1]);
+    for _ in 0..2 {
+        let result = first.run(calls).await.unwrap();
+        assert!(result.error().is_none(), "{}", result.to_json());
+    }
+    assert_eq!(found(&first).await, TOGETHER);
+    first.close().await;
+
+    // A later process knows it too, unless it keeps no history.
+    let later = learning().build().unwrap();
+    assert_eq!(found(&later).await, TOGETHER);
+    let without = Executor::builder().dispatcher(cars()).cache_directory(directory.path()).build().unwrap();
+    assert_eq!(found(&without).await, TOGETHER[..1]);
+
+    // Names and counts are stored, and no values.
+    let stored = std::fs::read_to_string(directory.path().join("tool-use.json")).unwrap();
+    assert!(stored.contains("start_engine") && !stored.contains("a value"), "{stored}");
+    later.clear_cache().unwrap();
+    assert_eq!(found(&later).await, TOGETHER[..1]);
+}
+
+/// What a model reads of 629 tools of 38 real servers, in o200k tokens.
+#[tokio::test]
+async fn what_discovery_shows_is_short() {
+    let executor = Executor::builder()
+        .dispatcher(recorded_tools())
+        .limits(Limits { output_bytes: 10 << 20, ..Limits::default() })
+        .build()
+        .unwrap();
+    let tokenizer = tiktoken_rs::o200k_base().unwrap();
+    let tokens = |text: &str| tokenizer.encode_with_special_tokens(text).len();
+    for (script, source) in [
+        (
+            Script::typescript as fn(&'static str) -> Script,
+            "const found = await discoverMCPTools();
+            const servers = [...new Set(found.map((tool) => tool.server))];
+            return {
+                hits: found.map((tool) => tool.usage),
+                servers: servers.map((server) => help(server)),
+                tools: found.map((tool) => help(tool.name)),
+            }",
+        ),
+        (
+            Script::python,
+            "import contextlib, io
+def shown(topic):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        help(topic)
+    return text.getvalue()
+found = await discover_mcp_tools()
+servers = sorted({tool['server'] for tool in found})
+{'hits': [tool['usage'] for tool in found], 'servers': [shown(server) for server in servers],
+    'tools': [shown(tool['name']) for tool in found]}",
+        ),
+    ] {
+        let result = executor.run(script(source)).await.unwrap();
+        let shown: BTreeMap<String, Vec<String>> =
+            serde_json::from_value(result.value().unwrap_or_else(|| panic!("{}", result.to_json())).clone())
+                .unwrap();
+        // The median and the most.
+        let counted = |texts: Vec<&str>| -> (usize, usize, String) {
+            let mut counted: Vec<(usize, &str)> =
+                texts.into_iter().map(|text| (tokens(text), text)).collect();
+            counted.sort_unstable();
+            let worst = counted[counted.len() - 1];
+            (counted[counted.len() / 2].0, worst.0, worst.1.chars().take(400).collect())
+        };
+        let hits = counted(shown["hits"].iter().map(String::as_str).collect());
+        // The first line is about the server.
+        let lines = shown["servers"].iter().flat_map(|text| text.lines().skip(1));
+        let servers = counted(lines.filter(|line| !line.starts_with("and ")).collect());
+        let tools = counted(shown["tools"].iter().map(|text| text.trim_end()).collect());
+        #[expect(clippy::print_stdout, reason = "the figures are what this test is read for")]
+        {
+            println!("hit {hits:?}\nserver, a tool {servers:?}\ntool {tools:?}");
+        }
+        assert!(hits.0 <= 30 && hits.1 <= 30, "{hits:?}");
+        assert!(servers.0 <= 12 && servers.1 <= 15, "{servers:?}");
+        assert!(tools.0 <= 60 && tools.1 <= 60, "{tools:?}");
+    }
 }

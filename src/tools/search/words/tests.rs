@@ -85,3 +85,10 @@ fn stop_words_are_found() {
     assert!(STOP_WORDS.is_sorted());
     assert!(is_stop_word("the") && is_stop_word("tools") && !is_stop_word("file"));
 }
+
+#[test]
+fn filler_words_are_found_and_no_search_terms() {
+    assert!(FILLER_WORDS.is_sorted());
+    assert!(is_filler_word("kindly") && !is_filler_word("file"));
+    assert!(FILLER_WORDS.iter().all(|word| !is_stop_word(word)));
+}

@@ -1,0 +1,511 @@
+//! Python stubs of tools: a class for each server, with an `async` method for each tool.
+//!
+//! Everything that a server chose is a string literal in which nothing can end it, or a name of ASCII
+//! letters, digits and `_` that is neither a keyword nor taken. Names that Python cannot write are
+//! reached by `["name"]`, which is not typed.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::model::{Field, Model, Object, Type};
+use super::types::MAX_NAME;
+use super::{MAX_BYTES, MAX_TOOL_BYTES, ServerTools, ToolTypes, parsed};
+use crate::text::{is_hidden, visible};
+use crate::tools::names::{forms, is_python_identifier, python_name};
+
+/// The globals of scripts, which stand above the servers' names.
+const GLOBALS: &str = include_str!("globals.pyi");
+
+/// Maximum characters of a tool's or a field's description.
+const MAX_DESCRIPTION: usize = 2_000;
+
+/// Names that a server does not take as a global: those of cx, and of Python.
+#[rustfmt::skip]
+const TAKEN: &[&str] = &[
+    "abs", "aiter", "all", "anext", "any", "ascii", "asyncio", "bin", "bool", "breakpoint",
+    "builtins", "bytearray", "bytes", "call_mcp_tool", "call_mcp_tool_sync", "call_tool",
+    "call_tools", "callable", "chr", "classmethod", "compile", "complex", "copyright", "credits",
+    "delattr", "dict", "dir", "discover_mcp_tools", "discover_mcp_tools_sync", "divmod", "ellipsis",
+    "emit", "enumerate", "eval", "exec", "exit", "fetch", "fetch_sync", "filter", "float", "format", "frozenset",
+    "function", "get_tool_schema", "get_tool_schema_sync", "getattr", "globals", "hasattr", "hash",
+    "help", "hex", "id", "input", "inputs", "int", "isinstance", "issubclass", "iter", "len",
+    "license", "list", "llm", "locals", "map", "max", "mcp", "mcp_servers", "memoryview", "min", "next",
+    "object", "oct", "open", "ord", "pow", "print", "progress", "property", "quit", "range", "repr",
+    "reveal_locals", "reveal_type", "reversed", "round", "search_tools", "search_tools_sync", "set",
+    "setattr", "slice", "sorted", "state", "staticmethod", "str", "sum", "super", "tools", "tuple",
+    "type", "vars", "zip",
+];
+
+/// The files of the stubs: names below their directory, and texts.
+pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(&'static str, String)> {
+    let servers: Vec<ServerTools<'_>> = servers.collect();
+    let mut writer = Writer::new(servers.iter().filter_map(|server| server.tools.as_ref()).flatten());
+    writer.names.extend(servers.iter().flat_map(|server| [server.name.to_owned(), python_name(server.name)]));
+    let all = writer.name("Tools");
+    let mut classes = Vec::new();
+    for server in &servers {
+        let tools = server.tools.as_ref();
+        classes.push(tools.map(|tools| writer.server(server.name, tools)));
+    }
+    let mut globals = GLOBALS.replace("_cx.Tools", &format!("_cx.{all}"));
+    let mut modules = String::new();
+    let mut members = String::new();
+    let server_forms = forms(servers.iter().map(|server| server.name), python_name);
+    for ((server, form), class) in servers.iter().zip(&server_forms).zip(&classes) {
+        let names = [Some(server.name), form.as_deref()];
+        // Nothing is known of a server that was never listed.
+        let (local, global) = match class {
+            Some(class) => (class.clone(), format!("_cx.{class}")),
+            None => ("_t.Any".to_owned(), "_t.Any".to_owned()),
+        };
+        for name in names.into_iter().flatten().filter(|name| is_name(name)) {
+            let _ = writeln!(members, "    {name}: {local}");
+            let _ = writeln!(modules, "{name}: {global}");
+            if !TAKEN.contains(&name) {
+                let _ = writeln!(globals, "{name}: {global}");
+            }
+        }
+    }
+    // Type checkers complain about an import that is not used.
+    let imports = [("_t.", "import typing as _t\n"), ("_cx.", "import cx_tools as _cx\n")];
+    let imports = imports.iter().filter(|(used, _)| modules.contains(used));
+    let imports: String = imports.map(|(_, import)| *import).collect();
+    let modules = format!(
+        "# The servers as `from mcp_tools import server`. Written by `cx types`.\n{imports}\n{modules}"
+    );
+    let text = format!(
+        "# The tools that scripts can call. Written by `cx types`.\nimport builtins as _b\nimport typing as _t\n{}\n\
+         class {all}:\n{members}    def __getitem__(self, name: _b.str, /) -> _t.Any: ...\n\ntools: {all}\n",
+        writer.text
+    );
+    vec![("__builtins__.pyi", globals), ("cx_tools.pyi", text), ("mcp_tools.pyi", modules)]
+}
+
+/// The stub of one tool: its types, and a class with its method.
+pub(crate) fn tool_stub(tool: ToolTypes<'_>) -> String {
+    let tools = [tool];
+    let mut writer = Writer::new(tools.iter());
+    writer.server("", &tools);
+    without_modules(writer.text.trim_start())
+}
+
+/// The text with `str` and `Any` in place of `_b.str` and `_t.Any`, for readers.
+fn without_modules(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("_b.").into_iter().chain(rest.find("_t.")).min() {
+        let before = &rest[..at];
+        // `lib_b.so` in a description is no module.
+        let is_name = before.ends_with(|last: char| last.is_alphanumeric() || "_./".contains(last));
+        shown.push_str(before);
+        if is_name {
+            shown.push_str(&rest[at..at + 3]);
+        }
+        rest = &rest[at + 3..];
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// Whether a name can be an attribute and a global: other letters may be the same name to Python.
+fn is_name(name: &str) -> bool {
+    let is_plain = name.is_ascii() && is_python_identifier(name) && !name.starts_with('_');
+    is_plain && !["None", "True", "False"].contains(&name) && name.len() <= MAX_NAME
+}
+
+/// Which way values go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Arguments,
+    Result,
+}
+
+struct Writer {
+    text: String,
+    /// The names of classes, and those that no class may have.
+    names: HashSet<String>,
+}
+
+impl Writer {
+    fn new<'a>(tools: impl Iterator<Item = &'a ToolTypes<'a>>) -> Self {
+        let mut names: HashSet<String> = ["None", "True", "False"].map(str::to_owned).into();
+        for tool in tools {
+            names.extend([tool.definition.name.clone(), python_name(&tool.definition.name)]);
+        }
+        Self { text: String::new(), names }
+    }
+
+    /// A free name of a class that begins with `hint`.
+    fn name(&mut self, hint: &str) -> String {
+        let hint: String = hint.chars().take(120).collect();
+        let hint = if hint.is_empty() { "Type".to_owned() } else { hint };
+        let mut name = hint.clone();
+        let mut at = 2_usize;
+        while !self.names.insert(name.clone()) {
+            name = format!("{hint}{at}");
+            at += 1;
+        }
+        name
+    }
+
+    /// Writes the class of a server, and returns its name.
+    fn server(&mut self, name: &str, tools: &[ToolTypes<'_>]) -> String {
+        let prefix = pascal(name);
+        let class = self.name(&format!("{prefix}Tools"));
+        let tool_forms = forms(tools.iter().map(|tool| &*tool.definition.name), python_name);
+        let mut methods = String::new();
+        let mut seen = HashSet::new();
+        for (tool, form) in tools.iter().zip(&tool_forms) {
+            let name = &*tool.definition.name;
+            if !seen.insert(name) {
+                // If two tools have the same name, only the first can be called.
+                continue;
+            }
+            if self.text.len() + methods.len() > MAX_BYTES {
+                methods.push_str("    # More tools are left out: these are too many to declare.\n");
+                break;
+            }
+            let shown = form.as_deref().unwrap_or(name);
+            if is_name(shown) {
+                methods.push_str(&self.method(*tool, shown, &prefix));
+                if shown != name && is_name(name) {
+                    let _ = writeln!(methods, "    {name} = {shown}");
+                }
+            }
+        }
+        let _ = write!(
+            self.text,
+            "\nclass {class}:\n{methods}    def __getitem__(self, name: _b.str, /) -> \
+             _t.Callable[..., _t.Coroutine[_t.Any, _t.Any, _t.Any]]: ...\n"
+        );
+        class
+    }
+
+    /// A tool's method. Its types are written before.
+    fn method(&mut self, tool: ToolTypes<'_>, shown: &str, prefix: &str) -> String {
+        let before = (self.text.len(), self.names.clone());
+        let remarks = documentation(&tool.remarks(), 8);
+        let hint = format!("{prefix}{}", pascal(shown));
+        let body = self.signatures(tool, shown, &hint, &remarks);
+        if self.text.len() - before.0 + body.len() > MAX_TOOL_BYTES {
+            self.text.truncate(before.0);
+            self.names = before.1;
+            return format!(
+                "    async def {shown}(self, arguments: _t.Mapping[_b.str, _t.Any] = ..., /, **named: _t.Any) -> _t.Any:\
+                 {}\n",
+                if remarks.is_empty() { " ..." } else { &remarks }
+            );
+        }
+        body
+    }
+
+    fn signatures(&mut self, tool: ToolTypes<'_>, shown: &str, hint: &str, remarks: &str) -> String {
+        let result = match tool.output_schema() {
+            Some(schema) => {
+                let model = Model::new(&schema, true);
+                self.types(&model, &format!("{hint}Result"), Direction::Result).root(self, &model)
+            }
+            None => "_t.Any".to_owned(),
+        };
+        let body = if remarks.is_empty() { " ..." } else { remarks };
+        let model = Model::new(&parsed(&tool.definition.input_schema), true);
+        let class = format!("{hint}Arguments");
+        let types = self.types(&model, &class, Direction::Arguments);
+        let Some(object) = model.object(&model.root).filter(|object| !object.fields.is_empty()) else {
+            // Nothing is known of the names: a mapping, keywords, or nothing.
+            let arguments = match types.root(self, &model) {
+                any if any == "_t.Any" => "_t.Mapping[_b.str, _t.Any]".to_owned(),
+                arguments => arguments,
+            };
+            return format!(
+                "    async def {shown}(self, arguments: {arguments} = ..., /, **named: _t.Any) -> {result}:{body}\n"
+            );
+        };
+        let class = self.name(&class);
+        let values = types.class(self, &model, &object, &class);
+        let named = types.keywords(self, &model, &object, &values);
+        let is_optional = object.fields.iter().all(|field| field.is_optional);
+        let arguments = if is_open(&object) { format!("{class} | _b.dict[_b.str, _t.Any]") } else { class };
+        let Some(named) = named else {
+            let default = if is_optional { " = ..." } else { "" };
+            return format!(
+                "    async def {shown}(self, arguments: {arguments}{default}, /) -> {result}:{body}\n"
+            );
+        };
+        format!(
+            "    @_t.overload\n    async def {shown}(self{named}) -> {result}:{body}\n    @_t.overload\n    \
+             async def {shown}(self, arguments: {arguments}, /) -> {result}: ...\n"
+        )
+    }
+
+    /// Names and writes the recursive types of a model.
+    fn types(&mut self, model: &Model, hint: &str, direction: Direction) -> Types {
+        let names: Vec<String> = model.named.iter().map(|_| self.name(&format!("{hint}Type"))).collect();
+        let types = Types { names, direction, hint: hint.to_owned() };
+        for (name, body) in types.names.iter().zip(&model.named) {
+            if let Type::Object(object) = body
+                && !object.fields.is_empty()
+            {
+                let _written = types.class(self, model, object, name);
+            } else {
+                let body = types.text(self, model, body, name);
+                let _ = write!(self.text, "\ntype {name} = {body}\n");
+            }
+        }
+        types
+    }
+}
+
+/// How the types of one schema are written.
+struct Types {
+    names: Vec<String>,
+    direction: Direction,
+    hint: String,
+}
+
+impl Types {
+    fn root(&self, writer: &mut Writer, model: &Model) -> String {
+        self.text(writer, model, &model.root, &self.hint)
+    }
+
+    /// A type as an annotation. `hint` begins the names of the classes that it needs.
+    fn text(&self, writer: &mut Writer, model: &Model, of: &Type, hint: &str) -> String {
+        match of {
+            Type::Unknown => "_t.Any".to_owned(),
+            Type::Never => "_t.Never".to_owned(),
+            Type::String => "_b.str".to_owned(),
+            Type::Integer => "_b.int".to_owned(),
+            Type::Number => "_b.float".to_owned(),
+            Type::Boolean => "_b.bool".to_owned(),
+            Type::Null => "None".to_owned(),
+            Type::Constant(value) => constant(value),
+            Type::Array(element) => {
+                let element = self.text(writer, model, element, &format!("{hint}Item"));
+                self.array(&element)
+            }
+            Type::Tuple(first, rest) => self.tuple(writer, model, first, rest.as_deref(), hint),
+            Type::Object(object) => self.object(writer, model, object, hint),
+            Type::Union(branches) => {
+                let texts: Vec<String> =
+                    branches.iter().map(|branch| self.text(writer, model, branch, hint)).collect();
+                alternatives(texts)
+            }
+            Type::Intersection(parts) => match (model.object(of), parts.first()) {
+                (Some(object), _) => self.object(writer, model, &object, hint),
+                // Python has no intersections: the first part is true of the value.
+                (None, Some(first)) => self.text(writer, model, first, hint),
+                (None, None) => "_t.Any".to_owned(),
+            },
+            Type::Named(at) => self.names.get(*at).map_or_else(|| "_t.Any".to_owned(), Clone::clone),
+        }
+    }
+
+    /// An array. A `list` takes no list of a narrower type, so arguments are sequences; but a text is a
+    /// sequence of texts.
+    fn array(&self, element: &str) -> String {
+        let may_be_text = ["_b.str", "_t.Any", "Type"].iter().any(|text| element.contains(text));
+        if self.direction == Direction::Arguments && !may_be_text {
+            format!("_t.Sequence[{element}]")
+        } else {
+            format!("_b.list[{element}]")
+        }
+    }
+
+    fn tuple(
+        &self,
+        writer: &mut Writer,
+        model: &Model,
+        first: &[Type],
+        rest: Option<&Type>,
+        hint: &str,
+    ) -> String {
+        let item = format!("{hint}Item");
+        let mut elements: Vec<String> =
+            first.iter().map(|element| self.text(writer, model, element, &item)).collect();
+        let rest = rest.map(|rest| self.text(writer, model, rest, &item));
+        let all = alternatives(elements.iter().cloned().chain(rest.clone()).collect());
+        // JSON has lists only.
+        let list = format!("_b.list[{all}]");
+        if self.direction == Direction::Result {
+            return list;
+        }
+        if elements.is_empty() && rest.is_none() {
+            return "_b.tuple[()]".to_owned();
+        }
+        elements.extend(rest.map(|rest| format!("*_b.tuple[{rest}, ...]")));
+        format!("_b.tuple[{}] | {list}", elements.join(", "))
+    }
+
+    fn object(&self, writer: &mut Writer, model: &Model, object: &Object, hint: &str) -> String {
+        if object.fields.is_empty() {
+            let value = match &object.others {
+                Some(others) => self.text(writer, model, others, &format!("{hint}Value")),
+                None => "_t.Never".to_owned(),
+            };
+            return match self.direction {
+                Direction::Arguments => format!("_t.Mapping[_b.str, {value}]"),
+                Direction::Result => format!("_b.dict[_b.str, {value}]"),
+            };
+        }
+        let name = writer.name(hint);
+        let _written = self.class(writer, model, object, &name);
+        // A `TypedDict` has no other fields.
+        if is_open(object) { format!("{name} | _b.dict[_b.str, _t.Any]") } else { name }
+    }
+
+    /// Writes a `TypedDict`: as a class if its fields can be written in one. Returns their types.
+    fn class(&self, writer: &mut Writer, model: &Model, object: &Object, name: &str) -> Vec<String> {
+        let mut values = Vec::new();
+        for field in &object.fields {
+            // The empty name is none to Python.
+            if field.name.is_empty() {
+                values.push("_t.Any".to_owned());
+                continue;
+            }
+            values.push(self.text(writer, model, &field.value, &format!("{name}{}", pascal(&field.name))));
+        }
+        // A field hides a type of its name in the rest of its class.
+        let is_plain = object.fields.iter().all(|field| {
+            let may_be_class = field.name.starts_with(|first: char| first.is_ascii_uppercase());
+            is_name(&field.name) && !(may_be_class && writer.names.contains(&field.name))
+        });
+        let kind = |field: &Field| if field.is_optional { "_t.NotRequired" } else { "_t.Required" };
+        if is_plain {
+            let _ = write!(writer.text, "\nclass {name}(_t.TypedDict):\n");
+            for (field, value) in object.fields.iter().zip(&values) {
+                let remark = documentation(&field.description, 4);
+                let _ = if field.is_optional {
+                    writeln!(writer.text, "    {}: {}[{value}]{remark}", field.name, kind(field))
+                } else {
+                    writeln!(writer.text, "    {}: {value}{remark}", field.name)
+                };
+            }
+            return values;
+        }
+        let _ = write!(writer.text, "\n{name} = _t.TypedDict({}, {{\n", string(name));
+        for (field, value) in object.fields.iter().zip(&values) {
+            if !field.name.is_empty() {
+                let _ = writeln!(writer.text, "    {}: {}[{value}],", string(&field.name), kind(field));
+            }
+        }
+        writer.text.push_str("})\n");
+        values
+    }
+
+    /// The fields, whose types are `values`, as keyword parameters; `None` if a required one cannot be
+    /// one.
+    fn keywords(
+        &self,
+        writer: &mut Writer,
+        model: &Model,
+        object: &Object,
+        values: &[String],
+    ) -> Option<String> {
+        let mut text = String::new();
+        for (field, value) in object.fields.iter().zip(values) {
+            let name = &field.name;
+            let _ = match (is_name(name) && name != "self", field.is_optional) {
+                (false, true) => continue,
+                (false, false) => return None,
+                (true, false) => write!(text, ", {name}: {value}"),
+                (true, true) if value == "_t.Any" || value.split(" | ").any(|part| part == "None") => {
+                    write!(text, ", {name}: {value} = ...")
+                }
+                // An optional argument that is None is left out.
+                (true, true) => write!(text, ", {name}: {value} | None = ..."),
+            };
+        }
+        if !text.is_empty() {
+            text.insert_str(0, ", *");
+        }
+        if let Some(others) = &object.others {
+            let value = self.text(writer, model, others, &format!("{}Value", self.hint));
+            let is_free = |name: &&str| object.fields.iter().all(|field| field.name != *name);
+            let name = ["others", "more", "further", "named"].into_iter().find(is_free)?;
+            let _ = write!(text, ", **{name}: {value}");
+        }
+        Some(text)
+    }
+}
+
+/// Whether an object may have fields that a `TypedDict` cannot name.
+fn is_open(object: &Object) -> bool {
+    object.others.is_some() || object.fields.iter().any(|field| field.name.is_empty())
+}
+
+/// `A | B` without duplicates.
+fn alternatives(texts: Vec<String>) -> String {
+    let mut seen = HashSet::new();
+    let texts: Vec<String> = texts.into_iter().filter(|text| seen.insert(text.clone())).collect();
+    if texts.is_empty() || seen.contains("_t.Any") { "_t.Any".to_owned() } else { texts.join(" | ") }
+}
+
+fn constant(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("_t.Literal[{}]", string(text)),
+        Value::Bool(true) => "_t.Literal[True]".to_owned(),
+        Value::Bool(false) => "_t.Literal[False]".to_owned(),
+        Value::Number(number) if number.is_f64() => "_b.float".to_owned(),
+        Value::Number(number) => format!("_t.Literal[{number}]"),
+        _ => "_t.Any".to_owned(),
+    }
+}
+
+/// The name without what is no ASCII letter or digit, each part with a capital.
+fn pascal(name: &str) -> String {
+    let mut text = String::new();
+    let mut begins = true;
+    for character in name.chars().take(MAX_NAME) {
+        if !character.is_ascii_alphanumeric() {
+            begins = true;
+        } else if text.is_empty() && character.is_ascii_digit() {
+            text.push('N');
+            text.push(character);
+            begins = false;
+        } else if begins {
+            text.push(character.to_ascii_uppercase());
+            begins = false;
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+/// `text` as a string literal of Python, on one line.
+fn string(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len() + 2);
+    literal.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => literal.push_str("\\\""),
+            '\\' => literal.push_str("\\\\"),
+            character if character.is_control() || is_hidden(character) => {
+                let _ = write!(literal, "\\U{:08x}", u32::from(character));
+            }
+            character => literal.push(character),
+        }
+    }
+    literal.push('"');
+    literal
+}
+
+/// A description as the docstring of what stands before it, on lines of their own; empty if there is
+/// none. Nothing in it is an escape or the end.
+fn documentation(text: &str, indent: usize) -> String {
+    let mut start: String = text.chars().take(MAX_DESCRIPTION).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    let shown = visible(&start.replace("\r\n", "\n").replace('\r', "\n"));
+    let shown = shown.trim().replace('\\', "\\\\").replace('"', "\\\"");
+    if shown.is_empty() {
+        return String::new();
+    }
+    let margin = " ".repeat(indent);
+    let lines: Vec<String> = shown.lines().map(|line| format!("{margin}{}", line.trim_end())).collect();
+    let lines = lines.join("\n");
+    format!("\n{margin}\"\"\"{}\"\"\"", lines.trim_start())
+}

@@ -1,0 +1,22 @@
+//! What is indexed of a tool.
+
+/// Maximum number of words of a description, and of the descriptions of a tool's parameters
+/// together. Enough for any real one; it bounds the cost of a very long one.
+pub(crate) const MAX_TEXT_WORDS: usize = 256;
+
+/// The texts of one tool.
+#[derive(Clone, Copy)]
+pub(crate) struct Document<'a> {
+    /// The server's name.
+    pub(crate) server: &'a str,
+    /// The tool's name.
+    pub(crate) tool: &'a str,
+    /// What descriptions of this server begin with in common, if this one does; otherwise empty.
+    pub(crate) shared: &'a str,
+    /// The rest of the server's description of the tool.
+    pub(crate) description: &'a str,
+    /// The names and descriptions of its parameters.
+    pub(crate) parameters: &'a [(String, String)],
+    /// The names and descriptions of its result's fields.
+    pub(crate) results: &'a [(String, String)],
+}

@@ -1,0 +1,221 @@
+//! Which tools are used with which, as far as a catalogue shows: a description that names another
+//! tool, and a parameter for what another tool returns.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::document::{Document, MAX_TEXT_WORDS};
+use super::words::{for_each_word, is_stop_word, stem};
+
+/// What it is worth that a tool's texts name the other one, and that it takes what the other one
+/// returns.
+const NAMED: f32 = 1.0;
+const PRODUCED: f32 = 0.7;
+
+/// A field that more tools return says nothing about one of them.
+const MAX_PRODUCERS: usize = 2;
+
+/// A word that more of a server's tools have in their parameters is its subject, not a step before
+/// one of them.
+const MAX_CONSUMERS: usize = 4;
+
+/// Maximum number of words of a field's name.
+const MAX_FIELD_WORDS: usize = 8;
+
+/// Maximum number of fields that end in one word. Bounds the work for hostile lists.
+const MAX_FIELDS: usize = 8;
+
+/// Maximum number of related tools of a tool.
+const MAX_RELATED: usize = 8;
+
+/// Minimum length of a name that is looked for in texts, with a mark of a name: `_`, `-` or a capital
+/// within. Others are words.
+const MIN_NAME: usize = 5;
+
+/// The tools that each tool is used with. Immutable.
+#[derive(Debug, Default)]
+pub(crate) struct Related {
+    /// The related tools of all, with weights, by tool.
+    entries: Box<[(u32, f32)]>,
+    /// The start of each tool's entries, and the end of the last one's.
+    starts: Box<[u32]>,
+}
+
+impl Related {
+    /// What the documents of each server say about one another. `documents` is in the order of their
+    /// positions.
+    pub(crate) fn new(documents: &[Document<'_>]) -> Self {
+        let mut by_server: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (position, document) in documents.iter().enumerate() {
+            by_server.entry(document.server).or_default().push(position as u32);
+        }
+        let mut related: Vec<Vec<(u32, f32)>> = vec![Vec::new(); documents.len()];
+        for positions in by_server.values() {
+            add_named(documents, positions, &mut related);
+            add_produced(documents, positions, &mut related);
+        }
+        let (mut entries, mut starts) = (Vec::new(), vec![0]);
+        for mut related in related {
+            // The strongest relation to each, and of all the strongest.
+            related.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            related.dedup_by_key(|entry| entry.0);
+            related.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            related.truncate(MAX_RELATED);
+            entries.extend(related);
+            starts.push(entries.len() as u32);
+        }
+        Self { entries: entries.into(), starts: starts.into() }
+    }
+
+    /// The tools that the one at `position` is used with, and how surely: more than 0 and at most 1.
+    pub(crate) fn of(&self, position: usize) -> &[(u32, f32)] {
+        let (Some(&start), Some(&end)) = (self.starts.get(position), self.starts.get(position + 1)) else {
+            return &[];
+        };
+        &self.entries[start as usize..end as usize]
+    }
+
+    /// Size in bytes.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.entries) + size_of_val(&*self.starts)
+    }
+}
+
+/// Whether a text like this can be a name and is no word of a sentence.
+fn is_name(text: &str) -> bool {
+    let is_mark = |character: char| matches!(character, '_' | '-') || character.is_uppercase();
+    text.len() >= MIN_NAME && text.chars().skip(1).any(is_mark)
+}
+
+/// Adds the tools whose names are in the texts of others.
+fn add_named(documents: &[Document<'_>], positions: &[u32], related: &mut [Vec<(u32, f32)>]) {
+    let names: HashMap<&str, u32> = positions
+        .iter()
+        .map(|&position| (documents[position as usize].tool, position))
+        .filter(|(name, _)| is_name(name))
+        .collect();
+    let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
+    for &position in positions {
+        let document = &documents[position as usize];
+        let descriptions = document.parameters.iter().map(|(_, description)| description.as_str());
+        for text in descriptions.chain([document.description]) {
+            let words = text.split(|character| !is_part(character)).take(4 * MAX_TEXT_WORDS);
+            let named = words.filter(|word| is_name(word)).filter_map(|word| names.get(word));
+            let others = named.filter(|&&other| other != position);
+            related[position as usize].extend(others.map(|&other| (other, NAMED)).take(MAX_RELATED));
+        }
+    }
+}
+
+/// The words of a field's name, and the tools that return it.
+type Field<'a> = (&'a [u32], &'a [u32]);
+
+/// Adds the tools that return what others take: a field all of whose words are in one parameter's
+/// name and description (`zipcode`: `city`, "The zipcode of the city").
+fn add_produced(documents: &[Document<'_>], positions: &[u32], related: &mut [Vec<(u32, f32)>]) {
+    let mut words = FieldWords::default();
+    let mut producers: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
+    for &position in positions {
+        let document = &documents[position as usize];
+        for (field, _) in document.results {
+            // What a tool is given and gives back is not from it.
+            let is_echo = document.parameters.iter().any(|(name, _)| name == field);
+            let field = if is_echo { Vec::new() } else { words.add(field) };
+            if !field.is_empty() {
+                let producers = producers.entry(field).or_default();
+                // One more says that there are too many.
+                if producers.len() <= MAX_PRODUCERS && producers.last() != Some(&position) {
+                    producers.push(position);
+                }
+            }
+        }
+    }
+    producers.retain(|_, producers| producers.len() <= MAX_PRODUCERS);
+    // Fields by their last word.
+    let mut fields: HashMap<u32, Vec<Field<'_>>> = HashMap::new();
+    for (field, producers) in &producers {
+        let fields = field.last().map(|last| fields.entry(*last).or_default());
+        if let Some(fields) = fields.filter(|fields| fields.len() < MAX_FIELDS) {
+            fields.push((field, producers));
+        }
+    }
+    if fields.is_empty() {
+        return;
+    }
+    // The words of each parameter that are in the name of a field.
+    let mut taken: Vec<(u32, Vec<u32>)> = Vec::new();
+    let mut consumers: HashMap<u32, usize> = HashMap::new();
+    for &position in positions {
+        let mut all: HashSet<u32> = HashSet::new();
+        let mut left = MAX_TEXT_WORDS;
+        for (name, description) in documents[position as usize].parameters {
+            let mut found = Vec::new();
+            left = left.saturating_sub(words.find(name, left, &mut found));
+            left = left.saturating_sub(words.find(description, left, &mut found));
+            if !found.is_empty() {
+                found.sort_unstable();
+                all.extend(&found);
+                taken.push((position, found));
+            }
+        }
+        for word in all {
+            *consumers.entry(word).or_default() += 1;
+        }
+    }
+    for (position, words) in &taken {
+        let rare =
+            words.iter().filter(|word| consumers.get(word).is_some_and(|&tools| tools <= MAX_CONSUMERS));
+        for (field, producers) in rare.filter_map(|word| fields.get(word)).flatten() {
+            if field.iter().all(|word| words.binary_search(word).is_ok()) {
+                let others = producers.iter().filter(|producer| *producer != position);
+                let weight = PRODUCED / producers.len() as f32;
+                related[*position as usize].extend(others.map(|&producer| (producer, weight)));
+            }
+        }
+    }
+}
+
+/// The words of the names of fields, as numbers of their stems.
+#[derive(Default)]
+struct FieldWords {
+    stems: HashMap<String, u32>,
+    /// The stem of each word as written, if it is one of these. Most words occur many times, so each is
+    /// stemmed only once.
+    forms: HashMap<String, Option<u32>>,
+}
+
+impl FieldWords {
+    /// Adds a field's name and returns its words. All are added before any is looked for.
+    fn add(&mut self, field: &str) -> Vec<u32> {
+        let mut words = Vec::new();
+        for_each_word(field, MAX_FIELD_WORDS, |word| {
+            if !is_stop_word(word.text) {
+                let count = self.stems.len() as u32;
+                words.push(*self.stems.entry(stem(word.text)).or_insert(count));
+            }
+        });
+        words
+    }
+
+    /// Adds the words of a text that are in names of fields to `found`, each once. Returns how many
+    /// words the text has, at most `most`.
+    fn find(&mut self, text: &str, most: usize, found: &mut Vec<u32>) -> usize {
+        let mut count = 0;
+        for_each_word(text, most, |word| {
+            count += 1;
+            let known = match self.forms.get(word.text) {
+                Some(&known) => known,
+                None => {
+                    let known = self.stems.get(&stem(word.text)).copied();
+                    self.forms.insert(word.text.to_owned(), known);
+                    known
+                }
+            };
+            found.extend(known.filter(|known| !found.contains(known)));
+        });
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::*;
+
+type Members<'a> = &'a [(&'a str, &'a str)];
+
+/// Server, name, description, parameters and results.
+type Tool<'a> = (&'a str, &'a str, &'a str, Members<'a>, Members<'a>);
+
+fn owned(members: Members<'_>) -> Vec<(String, String)> {
+    members.iter().map(|(name, description)| ((*name).to_owned(), (*description).to_owned())).collect()
+}
+
+/// The related tools of each.
+fn related(tools: &[Tool<'_>]) -> Vec<Vec<u32>> {
+    let members: Vec<_> = tools.iter().map(|tool| (owned(tool.3), owned(tool.4))).collect();
+    let documents: Vec<Document<'_>> = tools
+        .iter()
+        .zip(&members)
+        .map(|(&(server, tool, description, ..), (parameters, results))| Document {
+            server,
+            tool,
+            shared: "",
+            description,
+            parameters,
+            results,
+        })
+        .collect();
+    let related = Related::new(&documents);
+    (0..tools.len()).map(|position| related.of(position).iter().map(|(other, _)| *other).collect()).collect()
+}
+
+#[test]
+fn a_tool_is_used_with_those_that_its_texts_name() {
+    let found = related(&[
+        ("docs", "query-docs", "Call resolve-library-id first.", &[], &[]),
+        ("docs", "resolve-library-id", "Finds a library", &[], &[]),
+        ("docs", "read", "Not a name but a word: query", &[("id", "As list_issues returns it")], &[]),
+        ("docs", "query", "Resolve the library", &[], &[]),
+        ("other", "list_issues", "Like query-docs", &[], &[]),
+    ]);
+    assert_eq!(found, [vec![1], vec![], vec![], vec![], vec![]]);
+}
+
+#[test]
+fn a_tool_is_used_with_those_that_return_what_it_takes() {
+    let found = related(&[
+        ("cars", "distance", "", &[("cityA", "The zipcode of the first city.")], &[("distance", "")]),
+        ("cars", "zipcode_of", "", &[("city", "Name of the city")], &[("zipcode", "")]),
+        ("cars", "can_drive", "", &[("distance", "Miles")], &[]),
+        ("cars", "echo", "", &[("zipcode", "")], &[("zipcode", "")]),
+        ("other", "weather", "", &[("zipcode", "")], &[]),
+    ]);
+    assert_eq!(found, [vec![1], vec![], vec![0], vec![1], vec![]]);
+}
+
+#[test]
+fn what_many_return_or_take_relates_nothing() {
+    let returning: Vec<String> = (0..3).map(|number| format!("returning{number}")).collect();
+    let mut tools: Vec<Tool<'_>> =
+        returning.iter().map(|name| ("s", &**name, "", &[][..], &[("status", "")][..])).collect();
+    tools.push(("s", "taking", "", &[("status", "")], &[]));
+    assert_eq!(related(&tools), vec![Vec::<u32>::new(); 4]);
+
+    let taking: Vec<String> = (0..5).map(|number| format!("taking{number}")).collect();
+    let mut tools: Vec<Tool<'_>> =
+        taking.iter().map(|name| ("s", &**name, "", &[("path", "")][..], &[][..])).collect();
+    tools.push(("s", "returning", "", &[], &[("path", "")]));
+    assert_eq!(related(&tools), vec![Vec::<u32>::new(); 6]);
+}
+
+/// Quadratic time would take minutes.
+#[test]
+fn hostile_lists_are_bounded() {
+    let names: Vec<String> = (0..5_000).map(|number| format!("tool_{number}")).collect();
+    let text = names.join(" ");
+    let fields: Vec<(String, String)> =
+        (0..64).map(|number| (format!("word{number} id"), names[number..].join(" "))).collect();
+    let documents: Vec<Document<'_>> = names
+        .iter()
+        .map(|tool| Document {
+            server: "s",
+            tool,
+            shared: "",
+            description: &text,
+            parameters: &fields[..4],
+            results: &fields,
+        })
+        .collect();
+    let began = std::time::Instant::now();
+    let related = Related::new(&documents);
+    assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(related.bytes() < 1_000_000, "{} bytes", related.bytes());
+}

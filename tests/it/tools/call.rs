@@ -1,0 +1,165 @@
+//! One call of a tool without a script: `Executor::call`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cx::{
+    Approval, BoxFuture, CallHook, CancellationToken, Error, ErrorCode, Executor, ExecutorBuilder,
+    HookedCall, Json, Limits, RuleList, ToolCall, ToolError, ToolErrorCode, ToolResult,
+};
+use serde_json::{Value, json};
+
+use crate::support::mock::Mock;
+
+fn builder(mock: &Mock) -> ExecutorBuilder {
+    Executor::builder().dispatcher(mock.clone())
+}
+
+fn call(tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new("mock", tool).arguments(arguments)
+}
+
+async fn result(executor: &Executor, call: ToolCall) -> Result<ToolResult, ToolError> {
+    executor.call(call).await.unwrap().result
+}
+
+fn code(result: Result<ToolResult, ToolError>) -> ToolErrorCode {
+    result.unwrap_err().code
+}
+
+#[tokio::test]
+async fn the_result_is_the_tools_own() {
+    let executor = builder(&Mock::default()).build().unwrap();
+    let image = result(&executor, call("image", json!({}))).await.unwrap();
+    let expected = ToolResult::content(vec![
+        json!({ "type": "text", "text": "a picture" }),
+        json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }),
+    ]);
+    assert_eq!(image, expected);
+    // Not unwrapped, and with both parts.
+    let wrapped = result(&executor, call("wrapped", json!({ "value": [1] }))).await.unwrap();
+    assert_eq!(wrapped.structured.unwrap().text(), r#"{"result":[1]}"#);
+    let both = result(&executor, call("structured", json!({ "value": { "a": 1 } }))).await.unwrap();
+    assert!(both.content.is_some() && both.structured.is_some());
+    // The tool's own failure is a result.
+    let answer = executor.call(call("fail", json!({ "message": "no" }))).await.unwrap();
+    assert!(answer.result.unwrap().is_error);
+    assert_eq!(answer.run.tool_calls.len(), 1);
+    assert_eq!(answer.run.tool_calls[0].status.as_str(), "TOOL_ERROR");
+    let failed = executor.call(call("unavailable", json!({}))).await.unwrap();
+    assert_eq!(failed.run.error().unwrap().tool_code, Some(ToolErrorCode::UpstreamUnavailable));
+    assert_eq!(code(result(&executor, call("missing", json!({}))).await), ToolErrorCode::ToolNotFound);
+}
+
+#[tokio::test]
+async fn what_a_script_may_not_do_it_may_not_do() {
+    let mock = Mock::default();
+    let executor = builder(&mock).deny(["mock.count"]).ask(["mock.echo"]).build().unwrap();
+    assert_eq!(code(result(&executor, call("count", json!({}))).await), ToolErrorCode::ToolDenied);
+    assert_eq!(code(result(&executor, call("echo", json!({}))).await), ToolErrorCode::ToolDenied);
+    let own = call("text", json!({})).options(|run| run.deny(["mock.t*"]));
+    assert_eq!(code(result(&executor, own).await), ToolErrorCode::ToolDenied);
+    let text = call("text", json!([1]));
+    assert_eq!(code(result(&executor, text).await), ToolErrorCode::InvalidArguments);
+    assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
+    // With an approval it is made, and the prompt says that no script asks.
+    let asked = Arc::new(parking_lot::Mutex::new(String::new()));
+    let heard = Arc::clone(&asked);
+    let approved = call("echo", json!({ "a": 1 })).options(move |run| {
+        run.approver(move |request| {
+            *heard.lock() = request.script.clone();
+            async { Approval::Approve }
+        })
+    });
+    assert!(result(&executor, approved).await.is_ok());
+    assert_eq!(&*asked.lock(), "tools/call");
+    // A dry run makes no call.
+    let dry = executor.call(call("text", json!({ "text": "x" })).options(cx::Script::dry_run)).await.unwrap();
+    assert!(dry.result.is_ok());
+    assert_eq!(dry.run.planned_calls.unwrap().len(), 1);
+    assert_eq!(mock.calls.load(Ordering::SeqCst), 1);
+    let wrong = executor.call(call("text", json!({})).options(|run| run.allow(["nothing"]))).await;
+    assert!(matches!(wrong, Err(Error::InvalidPattern { list: RuleList::Allow, .. })), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn limits_and_ends() {
+    let mock = Mock::default();
+    let executor = builder(&mock).build().unwrap();
+    let limits = Limits { result_bytes: 1_000, wall_time: Duration::from_millis(300), ..Limits::default() };
+    let limited = |tool: &str, arguments: Value| call(tool, arguments).options(|run| run.limits(limits));
+    let big = limited("big", json!({ "bytes": 2_000 }));
+    assert_eq!(code(result(&executor, big).await), ToolErrorCode::ResultTooLarge);
+    let late = executor.call(limited("hang", json!({}))).await.unwrap();
+    assert_eq!(late.result.unwrap_err().code, ToolErrorCode::ToolTimeout);
+    assert_eq!(mock.cancelled.load(Ordering::SeqCst), 1);
+    let cancel = CancellationToken::new();
+    let token = cancel.clone();
+    let hanging = call("hang", json!({})).options(move |run| run.cancel_with(token));
+    let (answer, ()) = tokio::join!(executor.call(hanging), async {
+        while mock.calls.load(Ordering::SeqCst) < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    });
+    let answer = answer.unwrap();
+    assert_eq!(answer.result.unwrap_err().code, ToolErrorCode::Cancelled);
+    assert_eq!(answer.run.error().unwrap().code, ErrorCode::Cancelled);
+    assert_eq!(mock.cancelled.load(Ordering::SeqCst), 2);
+    // It counts among the runs.
+    let one = builder(&mock).max_concurrent_runs(1).max_queued_runs(0).build().unwrap();
+    let first = tokio::spawn({
+        let one = one.clone();
+        async move { one.call(call("hang", json!({}))).await }
+    });
+    while one.run_stats().running == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(code(result(&one, call("echo", json!({}))).await), ToolErrorCode::QueueFull);
+    first.abort();
+    let _aborted = first.await;
+    assert!(result(&one, call("echo", json!({}))).await.is_ok());
+    one.close().await;
+    assert!(matches!(one.call(call("echo", json!({}))).await, Err(Error::Closed)));
+}
+
+/// Counts what it sees, and replaces the word `secret`.
+struct Redact(Arc<AtomicUsize>);
+
+impl CallHook for Redact {
+    fn before<'a>(&'a self, call: &'a mut HookedCall) -> BoxFuture<'a, Result<(), ToolError>> {
+        assert_eq!(call.script, "tools/call");
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn after<'a>(
+        &'a self,
+        _call: &'a HookedCall,
+        result: &'a mut Result<Json, ToolError>,
+    ) -> BoxFuture<'a, ()> {
+        if let Ok(value) = result {
+            *value = Json::parse(&value.text().replace("secret", "…")).unwrap();
+        }
+        Box::pin(async {})
+    }
+}
+
+#[tokio::test]
+async fn hooks_see_and_change_it() {
+    let seen = Arc::<AtomicUsize>::default();
+    let executor = builder(&Mock::default()).hook(Redact(Arc::clone(&seen))).build().unwrap();
+    // Unchanged, it stays the tool's own.
+    let image = result(&executor, call("image", json!({}))).await.unwrap();
+    assert!(image.content.unwrap().text().contains("image/png"));
+    let structured = call("structured", json!({ "value": { "key": "secret" } }));
+    let changed = result(&executor, structured).await.unwrap();
+    assert_eq!(changed.structured.unwrap().text(), r#"{"key":"…"}"#);
+    assert!(!changed.content.unwrap().text().contains("not this"));
+    let wrapped = result(&executor, call("wrapped", json!({ "value": "secret" }))).await.unwrap();
+    assert_eq!(wrapped.structured.unwrap().text(), r#"{"result":"…"}"#);
+    let text = result(&executor, call("text", json!({ "text": "a secret" }))).await.unwrap();
+    assert_eq!(text, ToolResult::content(vec![json!({ "type": "text", "text": "a …" })]));
+    assert_eq!(seen.load(Ordering::SeqCst), 4);
+}
