@@ -2,7 +2,7 @@
 
 use cx::{Error, Executor, Script};
 
-/// Returns the line and the code of each script's error, or `None` for a script that can be run.
+/// Returns the line and the code of the first mistake in each script, or `None` for a script without one.
 pub(crate) async fn example() -> Result<Vec<Option<(u32, &'static str)>>, Error> {
     let executor = Executor::builder().build()?;
     let scripts = [
@@ -12,8 +12,8 @@ pub(crate) async fn example() -> Result<Vec<Option<(u32, &'static str)>>, Error>
     ];
     let mut found = Vec::new();
     for script in scripts {
-        let error = executor.check(script).await?;
-        found.push(error.map(|error| (error.line.unwrap_or_default(), error.code.as_str())));
+        let findings = executor.check(script).await?.findings;
+        found.push(findings.first().map(|error| (error.line.unwrap_or_default(), error.code.as_str())));
     }
     Ok(found)
 }

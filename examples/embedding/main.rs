@@ -3,6 +3,7 @@
 //! `cargo run --example embedding -- hooks` runs one of them; without a name all run in turn. The tests run them too.
 #![expect(clippy::print_stdout, reason = "a program for people to look at")]
 
+mod backend;
 mod blocking;
 mod check;
 mod follow;
@@ -24,6 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if is_wanted("hooks") {
         println!("hooks: {:?}", runtime.block_on(hooks::example())?);
+    }
+    if is_wanted("backend") {
+        println!("backend: {:?}", runtime.block_on(backend::example())?);
     }
     if is_wanted("blocking") {
         println!("blocking: {:?}", blocking::example(runtime.handle())?);
