@@ -6,6 +6,7 @@ const {
   DateNow,
   MathFloor,
   MathMax,
+  MathRound,
   TypedArrayPrototypeGetBuffer,
   TypedArrayPrototypeSet,
   Uint32Array,
@@ -23,9 +24,31 @@ export function setResolution(nanoseconds) {
   resolution = nanoseconds;
 }
 
+// Whether the run is recorded or replayed: then the host's tape has the clocks (70_tape.js).
+let hasTape = false;
+
+export function useTape() {
+  hasTape = true;
+}
+
+// Milliseconds since 1970, as `Date.now` returns them.
+export function wallClock() {
+  return hasTape ? MathRound(core.ops.op_cx_clock(true) / 1e6) : DateNow();
+}
+
+function readMonotonic() {
+  if (hasTape) {
+    const nanoseconds = core.ops.op_cx_clock(false);
+    time[0] = MathFloor(nanoseconds / 1e9);
+    time[1] = nanoseconds % 1e9;
+  } else {
+    core.ops.op_now(timeBytes);
+  }
+}
+
 // Writes the time since the isolate's start as 32 bits of seconds and 32 bits of nanoseconds, as deno_web's op does.
 export function readClock(bytes) {
-  core.ops.op_now(timeBytes);
+  readMonotonic();
   time[1] -= time[1] % resolution;
   TypedArrayPrototypeSet(bytes, timeBytes);
 }
@@ -33,8 +56,8 @@ export function readClock(bytes) {
 // Writes the time of the isolate's start since 1970 in the same form. deno_web's op panics if the clock of the machine
 // is before 1970; here such a time counts as 1970, as in Python.
 export function readTimeOrigin(bytes) {
-  core.ops.op_now(timeBytes);
-  const origin = MathMax(DateNow() - time[0] * 1_000 - MathFloor(time[1] / 1e6), 0);
+  readMonotonic();
+  const origin = MathMax(wallClock() - time[0] * 1_000 - MathFloor(time[1] / 1e6), 0);
   time[0] = MathFloor(origin / 1_000);
   time[1] = (origin % 1_000) * 1e6;
   TypedArrayPrototypeSet(bytes, timeBytes);

@@ -1,5 +1,5 @@
-// The web API that scripts get, from deno_web. Absent on purpose: fetch, streams, files, workers, message ports and
-// storage.
+// The web API that scripts get, from deno_web. Absent on purpose: files, workers, message ports and storage. Streams are
+// loaded when a script that may fetch uses one (network/fetch.js).
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -13,6 +13,7 @@ import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
+  Error,
   MathMax,
   MathMin,
   MathTrunc,
@@ -45,6 +46,29 @@ export function setReportError(report) {
   reportError = report;
 }
 
+// deno_web's code for streams. It is large, so it is in no snapshot: the host compiles it at its first use. It gets what
+// it needs of the other files, and none of their ops.
+const STREAMS = "ext:deno_web/06_streams.js";
+let loaded;
+
+// Runs a file that is not in the snapshot, by the host's number for it, and returns what it makes of `parts`.
+export function late(file, parts) {
+  const holder = { __proto__: null, made: undefined };
+  core.ops.op_cx_late(file)(parts, holder);
+  return holder.made;
+}
+
+export function loadedStreams() {
+  return loaded;
+}
+
+export function streams() {
+  if (loaded === undefined) {
+    loaded = late(0, streamsBootstrap);
+  }
+  return loaded;
+}
+
 // deno_web's files receive this `core` when they are loaded; three of its functions and the clocks are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
@@ -54,6 +78,7 @@ core.ops.op_set_captured_bootstrap({
     __proto__: core,
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
+    loadExtScript: (name) => name === STREAMS ? streams() : core.loadExtScript(name),
     ops: { __proto__: core.ops, op_now: readClock, op_time_origin: readTimeOrigin },
     reportUnhandledException: (error) => reportError(error),
   },
@@ -68,6 +93,46 @@ const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
 const performance = core.loadExtScript("ext:deno_web/15_performance.js");
 export const { setTimeOrigin } = performance;
+export { abort };
+export const textStreams = {
+  __proto__: null,
+  TextDecoderStream: encoding.TextDecoderStream,
+  TextEncoderStream: encoding.TextEncoderStream,
+};
+const streamsBootstrap = {
+  __proto__: null,
+  primordials,
+  internals: { __proto__: null },
+  core: {
+    __proto__: core,
+    ops: { __proto__: null },
+    loadExtScript(name) {
+      switch (name) {
+        case "ext:deno_web/03_abort_signal.js":
+          return abort;
+        case "ext:deno_web/01_console.js":
+          return { createFilteredInspectProxy: ({ object }) => object };
+        case "ext:deno_web/00_infra.js":
+          return { assert, AssertionError };
+        case "ext:deno_web/02_structured_clone.js":
+          return { structuredClone };
+        case "ext:deno_web/13_message_port.js":
+          return { markNotSerializable() {} };
+        default:
+          return core.loadExtScript(name);
+      }
+    },
+  },
+};
+
+class AssertionError extends Error {}
+
+function assert(condition, message = "an assertion failed") {
+  if (!condition) {
+    throw new AssertionError(message);
+  }
+}
+
 event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 
 boundTextEncoder(encoding.TextEncoder);
@@ -78,6 +143,19 @@ const MAX_TIMERS = 10_000;
 const MAX_DELAY = 2 ** 31 - 1;
 
 const liveTimers = new SafeSet();
+
+// What fires timers: deno_core's event loop, or the host's tape (70_tape.js).
+let clockwork = {
+  __proto__: null,
+  setTimeout: timers.setTimeout,
+  setInterval: timers.setInterval,
+  clearTimeout: timers.clearTimeout,
+  createSystemTimer: core.createSystemTimer,
+};
+
+export function setClockwork(other) {
+  clockwork = other;
+}
 
 function checkTimer(name, callback) {
   if (typeof callback !== "function") {
@@ -96,17 +174,17 @@ function milliseconds(delay) {
 // `AbortSignal.timeout` makes its timers here. They cannot be cleared.
 function createSystemTimer(callback, delay, isRefed) {
   checkTimer("AbortSignal.timeout", callback);
-  const id = core.createSystemTimer(() => {
+  const id = ReflectApply(clockwork.createSystemTimer, core, [() => {
     SetPrototypeDelete(liveTimers, id);
     callback();
-  }, milliseconds(delay), isRefed);
+  }, milliseconds(delay), isRefed]);
   SetPrototypeAdd(liveTimers, id);
   return id;
 }
 
 function setTimeout(callback, delay = 0, ...args) {
   checkTimer("setTimeout", callback);
-  const id = ReflectApply(timers.setTimeout, undefined, [() => {
+  const id = ReflectApply(clockwork.setTimeout, undefined, [() => {
     SetPrototypeDelete(liveTimers, id);
     ReflectApply(callback, undefined, args);
   }, milliseconds(delay)]);
@@ -116,7 +194,7 @@ function setTimeout(callback, delay = 0, ...args) {
 
 function setInterval(callback, delay = 0, ...args) {
   checkTimer("setInterval", callback);
-  const id = ReflectApply(timers.setInterval, undefined, [
+  const id = ReflectApply(clockwork.setInterval, undefined, [
     () => ReflectApply(callback, undefined, args),
     milliseconds(delay),
   ]);
@@ -126,7 +204,7 @@ function setInterval(callback, delay = 0, ...args) {
 
 function clearTimeout(id) {
   SetPrototypeDelete(liveTimers, id);
-  ReflectApply(timers.clearTimeout, undefined, [id]);
+  ReflectApply(clockwork.clearTimeout, undefined, [id]);
 }
 
 function clearInterval(id) {

@@ -2,6 +2,7 @@
 // 20_guards.js.
 
 import { core, primordials } from "ext:core/mod.js";
+import { inTimeZone, withTimeZone } from "ext:cx/13_time_zone.js";
 import {
   isGuestProxy,
   isObject,
@@ -730,15 +731,18 @@ function checkLocale(name) {
 
 const LocalePrototype = Intl.Locale.prototype;
 
-function guardLocales(holder, name, position) {
-  replace(holder, name, (original) => ({
-    method(...args) {
-      if (args.length > position) {
-        args[position] = localeList(args[position]);
-      }
-      return ReflectApply(original, this, args);
-    },
-  }).method);
+function guardLocales(holder, name, position, change = (original) => original) {
+  replace(holder, name, (original) => {
+    const changed = change(original);
+    return {
+      method(...args) {
+        if (args.length > position) {
+          args[position] = localeList(args[position]);
+        }
+        return ReflectApply(changed, this, args);
+      },
+    }.method;
+  });
 }
 
 guardLocales(Intl, "getCanonicalLocales", 0);
@@ -754,7 +758,7 @@ for (let index = 0; index < intlNames.length; index++) {
     if (args.length > 0) {
       args[0] = localeList(args[0]);
     }
-    return args;
+    return name === "DateTimeFormat" ? withTimeZone(args) : args;
   });
   setGlobal(Intl, name, guarded);
   setGlobal(original.prototype, "constructor", guarded);
@@ -764,13 +768,16 @@ const TAKE_LOCALES = [
   [StringPrototype, "toLocaleUpperCase", 0],
   [Number.prototype, "toLocaleString", 0],
   [BigInt.prototype, "toLocaleString", 0],
-  [Date.prototype, "toLocaleString", 0],
-  [Date.prototype, "toLocaleDateString", 0],
-  [Date.prototype, "toLocaleTimeString", 0],
 ];
 for (let index = 0; index < TAKE_LOCALES.length; index++) {
   guardLocales(TAKE_LOCALES[index][0], TAKE_LOCALES[index][1], TAKE_LOCALES[index][2]);
 }
+const DATE = { __proto__: null, year: "numeric", month: "numeric", day: "numeric" };
+const TIME = { __proto__: null, hour: "numeric", minute: "numeric", second: "numeric" };
+const DATES = Date.prototype;
+guardLocales(DATES, "toLocaleString", 0, (original) => inTimeZone(original, { __proto__: null, ...DATE, ...TIME }));
+guardLocales(DATES, "toLocaleDateString", 0, (original) => inTimeZone(original, DATE));
+guardLocales(DATES, "toLocaleTimeString", 0, (original) => inTimeZone(original, TIME));
 
 // --- keys ---------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import { primordials } from "ext:core/mod.js";
 
 const {
   ArrayIsArray,
+  BigIntPrototypeToString,
   JSONParse,
   JSONStringify,
   ObjectKeys,
@@ -17,6 +18,9 @@ const {
   SetPrototypeHas,
   TypeError,
 } = primordials;
+
+// Not among the primordials. Kept before a script can replace it.
+const rawJson = globalThis.JSON.rawJSON;
 
 // Bounds of the search for the value that JSON refused. Beyond them the error has no path.
 const MAX_LEVELS = 64;
@@ -60,9 +64,14 @@ function checked(_key, value) {
   return value;
 }
 
+// The same for arguments of tools, in which a BigInt is a number with all its digits.
+function checkedExact(_key, value) {
+  return typeof value === "bigint" ? rawJson(BigIntPrototypeToString(value)) : checked(_key, value);
+}
+
 // The path of the first value that JSON refuses and why, as the start of a sentence; undefined if it is not found.
 function findRefused(value, path, level, seen) {
-  const reason = refusal(value);
+  const reason = typeof value === "bigint" && seen.takesBigInt ? undefined : refusal(value);
   if (reason !== undefined) {
     return `${path} ${reason}`;
   }
@@ -91,12 +100,12 @@ function findRefused(value, path, level, seen) {
 
 // `value` as JSON text, or undefined if it is undefined, a function or a symbol. `what` names the value in errors: a
 // TypeError if something inside of it is a function, a symbol, a BigInt or a promise, or if it is circular.
-export function toJson(what, value, maxCharacters = MAX_CHARACTERS) {
+export function toJson(what, value, maxCharacters = MAX_CHARACTERS, replacer = checked) {
   let text;
   try {
     // Of these two the caller says what is wrong, if something is.
     const isAbsent = typeof value === "function" || typeof value === "symbol";
-    text = isAbsent ? JSONStringify(value) : JSONStringify(value, checked);
+    text = isAbsent ? JSONStringify(value) : JSONStringify(value, replacer);
   } catch (error) {
     if (error !== REFUSED) {
       if (ObjectPrototypeIsPrototypeOf(RangeErrorPrototype, error) && error.message === STACK_OVERFLOW) {
@@ -104,11 +113,16 @@ export function toJson(what, value, maxCharacters = MAX_CHARACTERS) {
       }
       throw error;
     }
-    const seen = { __proto__: null, values: new SafeSet(), count: 0 };
+    const seen = { __proto__: null, values: new SafeSet(), count: 0, takesBigInt: replacer === checkedExact };
     const found = findRefused(value, what, 0, seen);
     throw new TypeError(found ?? `${what} has a function, a symbol, a BigInt or a promise, which JSON does not have`);
   }
   return bounded(what, text, maxCharacters);
+}
+
+// Arguments of a tool as JSON text, as `toJson`. A BigInt is a number.
+export function toArguments(value) {
+  return toJson("arguments", value, MAX_CHARACTERS, checkedExact);
 }
 
 // The text that the guest's own `JSON.stringify` gives: functions and symbols are left out.

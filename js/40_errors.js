@@ -60,6 +60,12 @@ export function toolError(answer) {
   return error;
 }
 
+// The same code for an error of another class.
+export function coded(error, code) {
+  WeakMapPrototypeSet(hostCodes, error, code);
+  return error;
+}
+
 function shortened(text) {
   return text.length > MAX_CHARACTERS ? StringPrototypeSlice(text, 0, MAX_CHARACTERS) + "\u2026" : text;
 }

@@ -1,7 +1,7 @@
 // The functions with which a script finds and calls tools.
 
 import { core, primordials } from "ext:core/mod.js";
-import { fromJson, toJson } from "ext:cx/30_json.js";
+import { fromJson, toArguments } from "ext:cx/30_json.js";
 import { McpToolError, toolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
 
@@ -61,7 +61,7 @@ function encodeArguments(args) {
   if (args === undefined || args === null) {
     return "";
   }
-  return toJson("arguments", args) ?? `"a ${typeof args}"`;
+  return toArguments(args) ?? `"a ${typeof args}"`;
 }
 
 // The result of `make` for an argument. If JSON cannot represent it, the call of `server` and `tool` fails with that
@@ -225,8 +225,8 @@ export function setServers(list) {
     servers[camel] ??= servers[exact];
     for (let which = 0; which < 3; which++) {
       const global = list[index][which];
-      // The name must be free: a server named `URL` does not replace the class.
-      if (!(global in globalThis)) {
+      // The name must be free: a server named `URL` does not replace the class. Files can be imported as well.
+      if (!(global in globalThis) || global === "fs") {
         ObjectDefineProperty(globalThis, global, {
           __proto__: null,
           value: which === 2 ? servers[camel] : servers[global],
@@ -338,6 +338,7 @@ function call_tool(server, tool, args) {
 // --- discovery --------------------------------------------------------------------------------
 
 export async function query(request) {
+  // Of what has parts, such as a state call, the host bounds the whole.
   return decode(await ops.op_cx_query(question(request)));
 }
 
@@ -396,17 +397,26 @@ function searchTools(words, limit = 10) {
   });
 }
 
+// All tools that match: more than any catalogue has.
+const UNLIMITED = 2 ** 32;
+
 function search_tools(words, detail = "usage") {
   return search({
     __proto__: null,
     kind: "search",
     query: words === undefined || words === null ? "" : String(words),
+    limit: UNLIMITED,
     detail: String(detail),
   });
 }
 
 async function getToolSchema(fullName) {
-  return nameAsInMcp(await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) }));
+  const tool = await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) });
+  if (tool !== null && ObjectHasOwn(tool, "typescript")) {
+    // The same types again: for who asks.
+    ObjectDefineProperty(tool, "typescript", { __proto__: null, enumerable: false });
+  }
+  return nameAsInMcp(tool);
 }
 
 // --- what servers have besides tools ------------------------------------------------------------

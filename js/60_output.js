@@ -1,15 +1,20 @@
-// `emit`: output that a script produces in addition to its value.
+// `emit` and `progress`: what a script says in addition to its value.
 
 import { core, primordials } from "ext:core/mod.js";
 import { toJson } from "ext:cx/30_json.js";
 import { toolError } from "ext:cx/40_errors.js";
+import { fileBlock } from "ext:cx/56_files.js";
 
 const {
   ArrayIsArray,
   ArrayBufferIsView,
+  JSONStringify,
+  NumberIsFinite,
   ObjectDefineProperty,
   ObjectHasOwn,
+  RangeError,
   StringPrototypeCharCodeAt,
+  StringPrototypeSlice,
   String,
   TypeError,
   Uint8Array,
@@ -58,16 +63,52 @@ function emit(value) {
     }
     return;
   }
-  const answer = core.ops.op_cx_emit(toJson("emit", block(value)));
+  const isFile = value !== null && typeof value === "object" && value.type === undefined && typeof value.file === "string";
+  let answer = isFile ? fileBlock(value) : toJson("emit", block(value));
+  if (StringPrototypeCharCodeAt(answer, 0) !== 33) {
+    answer = core.ops.op_cx_emit(answer);
+  }
   if (StringPrototypeCharCodeAt(answer, 0) === 33) {
     throw toolError(answer);
   }
 }
 
-ObjectDefineProperty(globalThis, "emit", {
-  __proto__: null,
-  value: emit,
-  writable: false,
-  enumerable: false,
-  configurable: false,
-});
+// Maximum characters of a message. The host keeps fewer.
+const MAX_MESSAGE = 2 ** 12;
+
+function amount(what, value) {
+  if (typeof value !== "number") {
+    throw new TypeError(`progress: ${what} must be a number: ${typeof value}`);
+  }
+  if (!NumberIsFinite(value) || value < 0) {
+    throw new RangeError(`progress: ${what} must be a number from 0 on: ${value}`);
+  }
+  return value;
+}
+
+function progress(done, total, message) {
+  const report = { __proto__: null, kind: "progress", done: amount("done", done) };
+  if (total !== undefined && total !== null) {
+    report.total = amount("total", total);
+  }
+  if (message !== undefined && message !== null) {
+    report.message = StringPrototypeSlice(String(message), 0, MAX_MESSAGE);
+  }
+  const answer = core.ops.op_cx_query_blocking(JSONStringify(report));
+  if (StringPrototypeCharCodeAt(answer, 0) === 33) {
+    throw toolError(answer);
+  }
+}
+
+function define(name, value) {
+  ObjectDefineProperty(globalThis, name, {
+    __proto__: null,
+    value,
+    writable: false,
+    enumerable: false,
+    configurable: false,
+  });
+}
+
+define("emit", emit);
+define("progress", progress);

@@ -1,19 +1,24 @@
-// The last file of the snapshot: passes three functions to the host. What a script must not have is removed by the host
+// The last file of the snapshot: passes four functions to the host. What a script must not have is removed by the host
 // after each restore (src/engine/typescript/isolate.rs), because V8 and deno_core add some of it again then.
 
 import { core, primordials } from "ext:core/mod.js";
 import { setResolution } from "ext:cx/06_clock.js";
 import { setReportError, setTimeOrigin } from "ext:cx/10_web.js";
 import "ext:cx/12_temporal.js";
+import { setTimeZone } from "ext:cx/13_time_zone.js";
 import { guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { describe } from "ext:cx/40_errors.js";
 import { clearServers, setServers } from "ext:cx/50_tools.js";
+import "ext:cx/52_llm.js";
+import { startNetwork } from "ext:cx/53_fetch.js";
 import "ext:cx/55_state.js";
+import "ext:cx/56_files.js";
 import "ext:cx/58_console.js";
 import "ext:cx/60_output.js";
+import { startTape } from "ext:cx/70_tape.js";
 
 const { ObjectDefineProperty, Promise, PromisePrototypeThen, TypeError } = primordials;
 
@@ -38,11 +43,18 @@ core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
   return true;
 });
 
-// Creates the run's own globals. `options` is {servers, clock, input} as JSON text; `clock` is the resolution of the
-// clock in nanoseconds.
+// Creates the run's own globals. `options` is {servers, clock, tape, network, input} as JSON text; `clock` is the
+// resolution of the clock in nanoseconds, `tape` says whether the run is recorded or replayed, `network` whether it may
+// reach any host.
 function start(options) {
-  const { servers, clock, input } = fromJson(options);
+  const { servers, clock, tape, network, input } = fromJson(options);
   setResolution(clock);
+  if (tape) {
+    startTape(failRun);
+  }
+  if (network) {
+    startNetwork();
+  }
   setTimeOrigin();
   const value = input ?? null;
   const names = ["input", "inputs"];
@@ -105,4 +117,4 @@ async function warmUp() {
 }
 
 // The host takes this and removes it before a script can see it; build.rs removes the warm-up.
-globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, start, run };
+globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, setTimeZone, start, run };

@@ -6,8 +6,9 @@ import sys
 HEAD = """# Modules of Python
 
 What a Python script can import, and what it is told when something cannot work. Python is CPython 3.14 on WASI: one
-thread, no files, no network, no processes. Made by `python-wasm/table_md.py` from what `python-wasm/table.py` finds in
-a real instance, and checked against it by a test. Modules that begin with an underscore are CPython's own.
+thread, [few files](files.md), no network, no processes. Made by `python-wasm/table_md.py` from what
+`python-wasm/table.py` finds in a real instance, and checked against it by a test. Modules that begin with an underscore
+are CPython's own.
 
 | module | |
 |---|---|

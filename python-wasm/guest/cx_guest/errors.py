@@ -71,9 +71,15 @@ def tool_error(answer: str, make: type[McpToolError] = McpToolError) -> McpToolE
     return error
 
 
+_NO_HOST = (
+    "no host is granted to this run; a person can, with `--allow-net HOST` or `grants.net` in the configuration, or call "
+    'a tool that fetches: `search_tools("fetch")` finds one'
+)
+
 # What to use instead of names that other hosts have.
 _HINTS = {
-    "fetch": 'scripts have no network; call a tool that fetches, `search_tools("fetch")` finds one',
+    "fetch": _NO_HOST,
+    "fetch_sync": _NO_HOST,
     "require": "use `import`; docs/python-modules.md lists the modules that there are",
     "console": "use print()",
     "process": "scripts have no process, environment or arguments; data comes in as `inputs`",

@@ -20,7 +20,7 @@ _monotonic = time.monotonic
 
 _NO_THREADS = "scripts have no threads: call the function directly, without `to_thread` or `run_in_executor`"
 _NO_PROCESSES = "scripts cannot start processes; call a tool that does the work"
-_NO_NETWORK = 'scripts have no network; call a tool that fetches, `search_tools("fetch")` finds one'
+_NO_NETWORK = "scripts have no sockets; `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`)"
 
 # Calls under way that a future waits for.
 calls: dict[int, asyncio.Future] = {}

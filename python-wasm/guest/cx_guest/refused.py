@@ -1,7 +1,7 @@
 """Says in one sentence what cannot work in a script, and what there is instead.
 
-None of this is a control: a script may undo it all, and then meets the host, which has no files, sockets, threads or
-processes to give.
+None of this is a control: a script may undo it all, and then meets the host, which has no sockets, threads or
+processes to give, and of files those that the run may use.
 """
 
 import errno
@@ -10,12 +10,18 @@ import sys
 import time
 from collections.abc import Callable
 
-NETWORK = 'scripts have no network: call a tool that fetches, search_tools("fetch") finds one'
+NETWORK = (
+    "scripts have no sockets: `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`), and "
+    'search_tools("fetch") finds tools that fetch'
+)
 PROCESS = (
     'scripts cannot start or signal processes: call a tool that runs commands, search_tools("run command") finds one'
 )
 THREADS = "scripts cannot start threads: run tool calls at once with `await asyncio.gather(...)` or call_tools([...])"
-FILES = 'scripts have no files: read and write through a tool, search_tools("file") finds one; or use io.StringIO'
+FILES = (
+    "scripts can use /tmp, which ends with the run, and directories that a person grants (--allow-read, --allow-write);"
+    ' else call a tool, search_tools("file") finds one'
+)
 NATIVE = "native code cannot be loaded into a script"
 TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
 STDIN = "a script has no stdin: read `inputs`"
@@ -39,7 +45,7 @@ MODULES: dict[str, str] = _table(
     ("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib", TERMINAL),
     ("mmap fcntl", MAPPING),
     ("grp pwd resource syslog", ACCOUNTS),
-    ("dbm.gnu dbm.ndbm _gdbm _dbm", 'dbm files cannot be had: use sqlite3.connect(":memory:") or a dict'),
+    ("dbm.gnu dbm.ndbm _gdbm _dbm", "this kind of dbm is not here: use sqlite3 or a dict"),
     ("msvcrt nt _winapi winreg winsound _overlapped _msi nturl2path", "it belongs to Windows; this is Python on WASI"),
     ("_scproxy", "it belongs to macOS; this is Python on WASI"),
     (
@@ -168,10 +174,9 @@ def install() -> None:
     threading._start_joinable_thread = _thread.start_joinable_thread
     os.__getattr__ = _absent("os", _OS, PROCESS)
     signal.__getattr__ = _absent("signal", _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")
-    builtins.open = io.open = _open(io.open)
-    os.open = _no_file(os.open)
-    for name in ("listdir", "scandir", "mkdir", "chdir"):
-        setattr(os, name, _no_file(getattr(os, name)))
+    builtins.open = io.open = _file(io.open)
+    for name in ("open", "listdir", "scandir", "mkdir", "chdir", "unlink", "remove", "rename", "replace", "rmdir"):
+        setattr(os, name, _file(getattr(os, name)))
     for name in ("input", "breakpoint"):
         setattr(builtins, name, _raises(name, EOFError, STDIN))
     time.sleep = sleep
@@ -238,17 +243,18 @@ def _absent(module: str, names: frozenset[str], sentence: str) -> Callable:
     return __getattr__
 
 
-def _no_file(function: Callable) -> Callable:
-    """The function, whose OSError says that there are no files. The class and `errno` stay those of the system."""
+def _file(function: Callable) -> Callable:
+    """The function, whose OSError says which files there are, where the script wants others. The class and `errno`
+    stay those of the system."""
 
     def wrapped(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except OSError as error:
-            if isinstance(error, BlockingIOError | BrokenPipeError) or error.errno is None:
+            if not _is_elsewhere(error):
                 raise
             text = f"{error.strerror}: {FILES}"
-            raise type(error)(error.errno, text, error.filename) from None
+            raise type(error)(error.errno, text, error.filename, None, error.filename2) from None
 
     wrapped.__name__ = function.__name__
     wrapped.__qualname__ = function.__qualname__
@@ -256,7 +262,17 @@ def _no_file(function: Callable) -> Callable:
     return wrapped
 
 
-_open = _no_file
+_REFUSED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTCAPABLE))
+
+
+def _is_elsewhere(error: OSError) -> bool:
+    """Whether the error is about a place that the script may not use: a refusal, or a directory that is not there."""
+    if error.errno in _REFUSED:
+        return True
+    if error.errno != errno.ENOENT or not isinstance(error.filename, str):
+        return False
+    parent = os.path.dirname(os.path.abspath(error.filename))
+    return parent == "/" or not (parent + "/").startswith("/tmp/") and not os.path.isdir(parent)
 
 
 def _socket(module) -> None:
@@ -290,27 +306,16 @@ def _http(module) -> None:
 def _sqlite(module) -> None:
     connect = module.connect
 
-    def refusing(database, *args, **kwargs):
-        try:
-            connection = connect(database, *args, **kwargs)
-        except module.OperationalError as error:
-            sentence = 'scripts have no files: use sqlite3.connect(":memory:")'
-            raise module.OperationalError(f"{error}: {sentence}") from None
-        # SQLite's own are seeded by the second of the clock: without files there is no source that it knows.
+    def connecting(database, *args, **kwargs):
+        connection = connect(database, *args, **kwargs)
+        # SQLite's own are seeded by the second of the clock: there is no source of random bytes that it knows.
         connection.create_function("random", 0, lambda: int.from_bytes(os.urandom(8), signed=True))
         connection.create_function("randomblob", 1, lambda size: os.urandom(max(1, int(size or 0))))
         return connection
 
-    refusing.__name__ = refusing.__qualname__ = "connect"
-    refusing.__doc__ = connect.__doc__
-    module.connect = refusing
-
-
-def _tempfile(module) -> None:
-    def _get_default_tempdir(*args, **kwargs):
-        raise FileNotFoundError(errno.ENOENT, f"no directory for temporary files: {FILES}")
-
-    module._get_default_tempdir = _get_default_tempdir
+    connecting.__name__ = connecting.__qualname__ = "connect"
+    connecting.__doc__ = connect.__doc__
+    module.connect = connecting
 
 
 def _soup(module) -> None:
@@ -350,6 +355,5 @@ _PATCHES = {
     "getpass": _getpass,
     "hashlib": _hashlib,
     "sqlite3": _sqlite,
-    "tempfile": _tempfile,
     "bs4": _soup,
 }

@@ -15,7 +15,7 @@ import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import errors, loop, output, runtime, source, state, tools, values
+from cx_guest import errors, fetch, llm, local_time, loop, output, runtime, source, state, tools, values
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -35,6 +35,7 @@ def install() -> None:
     output.install()
     tools.install()
     runtime.install()
+    local_time.install()
     _State.loop = loop.EventLoop()
     _State.exit_functions = atexit._ncallbacks()
     builtins.input = output.no_input
@@ -75,6 +76,7 @@ def prepare() -> None:
     namespace["__builtins__"] = builtins
     namespace.update(tools.script_globals())
     namespace["state"] = state.State()
+    namespace["llm"] = llm.Llm()
     sys.modules["__main__"] = main
     _State.main = main
     _State.namespace = namespace
@@ -96,8 +98,14 @@ def load(script) -> str | None:
     namespace = _State.namespace
     _State.inputs = namespace["inputs"] = values.from_json(script.input) if script.input else None
     namespace["__file__"] = name
+    # A relative path is one in the scratch directory.
+    os.chdir("/tmp")
     sys.argv = [name]
+    if script.time_zone is not None:
+        local_time.start(script.time_zone)
     servers = values.from_json(script.servers)
+    if script.network:
+        fetch.start(namespace)
     tools.start(namespace, servers, script.argument_bytes)
     runtime.start(namespace, servers)
     # Read when a traceback or `inspect.getsource` asks for it.

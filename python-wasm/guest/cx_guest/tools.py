@@ -11,6 +11,7 @@ import asyncio
 import base64
 import builtins
 import keyword
+import os
 import sys
 import types
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ def _arguments(server: str | None, tool: str, arguments) -> str:
     if arguments is None:
         return ""
     try:
-        text = to_json("arguments", arguments)
+        text = to_json("arguments", arguments, is_exact=True)
     except TypeError as error:
         raise McpToolError(str(error), server=server, tool=tool, code="INVALID_ARGUMENTS") from None
     if refusal := _too_long(text):
@@ -291,7 +292,7 @@ def _request(server, tool, arguments) -> tuple | dict:
     if not isinstance(server, str) or not isinstance(tool, str):
         return _refused("`server` and `tool` must be strings")
     try:
-        text = "" if arguments is None else to_json("arguments", arguments)
+        text = "" if arguments is None else to_json("arguments", arguments, is_exact=True)
     except TypeError as error:
         return _refused(str(error))
     if refusal := _too_long(text):
@@ -381,11 +382,18 @@ def _schema_question(name) -> dict:
 
 
 class _ToolSchema(dict):
-    """A tool's schema. `inputSchema`, as MCP names it, is `parameters`; what a script prints has it once."""
+    """A tool's schema. `inputSchema`, as MCP names it, is `parameters`; what a script prints has it once. So has it the
+    types, which are also there as a stub: `python`."""
+
+    def __init__(self, schema: dict):
+        self.__cx_stub = schema.pop("python", None)
+        super().__init__(schema)
 
     def __missing__(self, name):
         if name == "inputSchema":
             return self["parameters"]
+        if name == "python" and self.__cx_stub is not None:
+            return self.__cx_stub
         raise KeyError(name)
 
     def get(self, name, default=None):
@@ -560,15 +568,55 @@ def _block(value):
     return {"type": "text", "text": to_json("emit", value)}
 
 
+def _file_block(value: dict) -> str:
+    """The content block of a file, as JSON text. The host reads it."""
+    unknown = [key for key in value if key not in ("file", "mimeType", "mime_type")]
+    if unknown:
+        raise TypeError(f"emit: a file has `file` and `mimeType`, not `{unknown[0]}`")
+    file = {"path": printable(os.fspath(value["file"])), "mimeType": value.get("mimeType") or value.get("mime_type")}
+    answer = _block_on(_start_call(*query_request({"kind": "fileBlock", "file": file})))
+    if answer.startswith("!"):
+        raise tool_error(answer)
+    return answer
+
+
 def emit(value) -> None:
     """Shows a text, an image or a file to the person, apart from the script's value."""
     if isinstance(value, (list, tuple)) and value and _is_block(value[0]):
         for one in value:
             emit(one)
         return
-    answer = _block_on(_start_call(_EMIT, "", "", to_json("emit", _block(value))))
+    if type(value) is dict and isinstance(value.get("file"), (str, os.PathLike)) and "type" not in value:
+        text = _file_block(value)
+    else:
+        text = to_json("emit", _block(value))
+    answer = _block_on(_start_call(_EMIT, "", "", text))
     if answer.startswith("!"):
         raise tool_error(answer)
+
+
+# --- progress -------------------------------------------------------------------------------------------------------
+
+# Maximum characters of a message. The host keeps fewer.
+_MAX_MESSAGE = 2**12
+
+
+def _amount(what: str, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"progress: {what} must be a number: {type(value).__name__}")
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"progress: {what} must be a number from 0 on: {value}")
+    return float(value)
+
+
+def progress(done, total=None, message=None) -> None:
+    """Tells the client how far the script is: `done` of `total`, which may be unknown."""
+    report = {"kind": "progress", "done": _amount("done", done)}
+    if total is not None:
+        report["total"] = _amount("total", total)
+    if message is not None:
+        report["message"] = printable(str(message)[:_MAX_MESSAGE])
+    query_now(report)
 
 
 # --- what a script finds ----------------------------------------------------------------------------------------------
@@ -585,10 +633,11 @@ _globals: dict = {
     "call_tools": call_tools,
     "emit": emit,
     "help": help,
+    "progress": progress,
     "tools": tools,
     **{name: _questions[name] for name in DISCOVERY},
 }
-for _function in (call_mcp_tool, call_mcp_tool_sync, call_tool, call_tools, emit, help):
+for _function in (call_mcp_tool, call_mcp_tool_sync, call_tool, call_tools, emit, help, progress):
     _function.__module__ = "mcp"
 
 

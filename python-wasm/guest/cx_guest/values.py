@@ -3,7 +3,7 @@
 | Python | JSON |
 |---|---|
 | None, bool, str | as they are; a lone surrogate is U+FFFD |
-| int | a number; beyond 64 bits a string, which is exact |
+| int | a number; beyond 64 bits a string, which is exact; in arguments of tools always a number |
 | float | a number; NaN and infinities are null and -0.0 is 0, as in TypeScript |
 | list, tuple, named tuple, set, frozenset, deque, range, array, views of a dict | an array |
 | dict and every other Mapping, SimpleNamespace, dataclass | an object |
@@ -133,8 +133,8 @@ _MAX_INTEGER = 2**64 - 1
 _MIN_INTEGER = -(2**63)
 
 
-def to_json(what: str, value) -> str:
-    """Returns `value` as JSON text that UTF-8 can write. `what` names it in errors.
+def to_json(what: str, value, *, is_exact: bool = False) -> str:
+    """Returns `value` as JSON text that UTF-8 can write. `what` names it in errors; `is_exact` keeps all integers.
 
     Raises TypeError with the path of what JSON does not have, and whatever the value's own methods raise.
     """
@@ -148,7 +148,7 @@ def to_json(what: str, value) -> str:
         raise
     if text is None:
         # Not in the handler: what it raises stands for the first error, it does not follow from it.
-        text = _walked(what, value)
+        text = _walked(what, value, is_exact)
     if len(text) < 4:
         return text
     try:
@@ -156,9 +156,9 @@ def to_json(what: str, value) -> str:
     except UnicodeEncodeError:
         text = printable(text)
         data = text.encode()
-    if "-0.0" in text or (len(data) >= 19 and _LONG in data.translate(_DIGITS)):
+    if "-0.0" in text or (not is_exact and len(data) >= 19 and _LONG in data.translate(_DIGITS)):
         if _odd_number.search(text):
-            return printable(_walked(what, value))
+            return printable(_walked(what, value, is_exact))
     return text
 
 
@@ -166,11 +166,11 @@ def to_json(what: str, value) -> str:
 _odd_number = re.compile(r"-0\.0(?![0-9])|[0-9]{19}")
 
 
-def _walked(what: str, value) -> str:
-    return "".join(_encode(_walk(value, what, 0, set()), 0))
+def _walked(what: str, value, is_exact: bool) -> str:
+    return "".join(_encode(_walk(value, what, 0, set(), is_exact), 0))
 
 
-def _walk(value, path: str, level: int, above: set[int]):
+def _walk(value, path: str, level: int, above: set[int], is_exact: bool):
     """Returns `value` made of what `json` writes as it should be. Raises TypeError with the path of what cannot."""
     if value is None or isinstance(value, (str, bool)):
         return value
@@ -178,7 +178,8 @@ def _walk(value, path: str, level: int, above: set[int]):
         if _MIN_INTEGER <= value <= _MAX_INTEGER:
             return value
         try:
-            return str(int(value))
+            digits = str(int(value))
+            return int(value) if is_exact else digits
         except ValueError:
             raise TypeError(f"{path} is an integer of more than 4300 digits; use hex(), or numbers of less") from None
     if isinstance(value, float):
@@ -191,15 +192,15 @@ def _walk(value, path: str, level: int, above: set[int]):
     try:
         if isinstance(value, dict):
             return {
-                _key(key, path): _walk(inner, _member(path, key), level + 1, above) for key, inner in value.items()
+                _key(key, path): _walk(inner, _member(path, key), level + 1, above, is_exact) for key, inner in value.items()
             }
         if isinstance(value, (list, tuple)):
-            return [_walk(inner, f"{path}[{index}]", level + 1, above) for index, inner in enumerate(value)]
+            return [_walk(inner, f"{path}[{index}]", level + 1, above, is_exact) for index, inner in enumerate(value)]
         try:
             plain = _plain(value)
         except _Refused as refused:
             raise TypeError(f"{path} {refused}") from None
-        return _walk(plain, path, level + 1 if isinstance(value, enum.Enum) else level, above)
+        return _walk(plain, path, level + 1 if isinstance(value, enum.Enum) else level, above, is_exact)
     finally:
         above.discard(id(value))
 
