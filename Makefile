@@ -7,10 +7,14 @@ export CX_INTEROP_DIR ?= $(CACHE)/interop
 
 CX = $(CARGO_TARGET_DIR)/release/cx
 
-.PHONY: demo install check test models soak soak-attackers walk lint features package doc deny bench picture component
+# Where benches/agents installs its packages.
+AGENTS = $(CACHE)/agents
+
+.PHONY: isolation syscalls
+.PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
 .PHONY: v8 interop frameworks
-.PHONY: v8 interop conformance bench-agents
-.PHONY: fuzz growth differential
+.PHONY: v8 interop conformance bench-agents bench-search
+.PHONY: fuzz growth differential audit-kills
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
 ## is built, because it is only good as long as that is there.
@@ -50,6 +54,16 @@ test: v8 interop
 models: v8
 	CX_MODEL_ITERATIONS=$(or $(CX_MODEL_ITERATIONS),100000) cargo test --locked --lib models:: -- --nocapture
 
+## Worker processes: all scripts of the suite in them, and a thousand crashes of each kind. A short form is part of `test`.
+isolation: v8
+	CX_ALL_IN_PROCESSES=1 cargo test --locked --test it isolation:: -- --nocapture
+	CX_CRASHES=1000 cargo test --locked --lib engine::process -- --nocapture
+
+## Which system calls the suite makes in worker processes, against the list that they are allowed. Needs `strace`.
+syscalls: v8
+	cargo build --locked --bin cx
+	python3 tests/syscalls.py $(CARGO_TARGET_DIR)/debug/cx
+
 ## Ten thousand runs over stdio, good, failing and hostile: every answer right, and nothing that grows. A short form is
 ## part of `test`.
 soak: v8
@@ -59,6 +73,10 @@ soak: v8
 ## grows, and honest runs take at most five times as long. A short form is part of `test`.
 soak-attackers: v8
 	CX_SOAK_SECONDS=$(or $(CX_SOAK_SECONDS),1200) cargo test --release --locked --test it soak_attackers:: -- --nocapture --test-threads 1
+
+## Two processes that write one audit trail, killed 200 times at any moment. A short form is part of `test`.
+audit-kills: v8
+	CX_AUDIT_KILLS=$(or $(CX_AUDIT_KILLS),200) cargo test --locked --test it audit::kills -- --nocapture
 
 ## 200,000 calls of everything that a script can reach, with hostile receivers and arguments, in each language. A short form
 ## is part of `test`.
@@ -100,6 +118,13 @@ package:
 doc: v8
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps -p cx -p cx-python-component
 
+## Build docs/ as a book with mdBook (`cargo install --locked mdbook`), and check its links. It is for a browser:
+## `$(BOOK)/index.html`.
+BOOK = $(abspath $(CARGO_TARGET_DIR))/book
+
+book:
+	docs/book/build.sh '$(BOOK)'
+
 deny:
 	cargo deny --locked check licenses bans sources
 
@@ -117,6 +142,12 @@ bench: v8
 bench-agents: v8
 	cargo build --release --locked --bin cx
 	benches/agents/run.sh '$(abspath $(CX))'
+
+## How well search finds tools: recall on the turns of BFCL v4, in halves, and on the judged queries of tests/search.
+bench-search: v8
+	benches/agents/install.sh
+	'$(AGENTS)/python/bin/python' benches/agents/search.py '$(AGENTS)/judged.json'
+	cargo bench --locked --bench search -- '$(AGENTS)/judged.json'
 
 ## Draw the picture of the README from its figures. The script says how to measure them again.
 picture:
@@ -147,7 +178,7 @@ conformance: v8
 ## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments image restore
+FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments trace_context image restore
 
 fuzz: export CARGO_TARGET_DIR = $(CACHE)/fuzz-target
 fuzz:

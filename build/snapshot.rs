@@ -110,6 +110,10 @@ impl ops::HostInterface for WarmUp {
         String::new()
     }
 
+    fn clock(&self, _is_wall: bool) -> f64 {
+        0.0
+    }
+
     fn random(&self, bytes: &mut [u8]) {
         bytes.fill(0);
     }

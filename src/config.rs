@@ -19,19 +19,27 @@ mod expand;
 mod file;
 mod foreign;
 mod formats;
+mod goose;
+mod grants;
 mod limits;
+mod llm;
+mod llm_settings;
 mod load;
 mod mask;
 mod mcpproxy;
 mod mcpproxy_entry;
 mod merge;
+mod open_telemetry;
 mod own;
 mod parsed;
 mod reader;
 mod references;
 mod resolve;
 mod resolved;
+mod scripts;
 mod settings;
+#[cfg(feature = "cli")]
+pub mod setup;
 mod show;
 mod trust;
 mod watch;
@@ -41,11 +49,12 @@ pub(crate) use self::environment::depth_for_children;
 pub use self::error::ConfigError;
 pub(crate) use self::load::read_mcp_config;
 pub use self::resolved::{
-    Config, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning, ConfigWarningCode, Discovery,
-    LoadOptions, SkippedServer,
+    AuditSettings, Config, ConfigFile, ConfigFileStatus, ConfigOrigin, ConfigWarning, ConfigWarningCode,
+    Discovery, LoadOptions, SkippedServer,
 };
+pub use self::scripts::{SaveRequest, ScriptLibrary, ScriptProblem, ScriptsError};
 pub use self::trust::{TrustRequest, TrustStore, TrustedFile};
-pub use self::watch::ConfigFiles;
+pub use self::watch::{ConfigFiles, WatchedFiles};
 
 /// The JSON Schema of cx's own configuration file.
 pub const CONFIG_SCHEMA: &str = include_str!("../config.schema.json");

@@ -70,6 +70,8 @@ pub enum RuleList {
     Ask,
     /// [`ToolRules::read_only`](crate::ToolRules::read_only).
     ReadOnly,
+    /// [`DirectTools::tools`](crate::DirectTools::tools).
+    Direct,
 }
 
 impl RuleList {
@@ -80,6 +82,16 @@ impl RuleList {
             Self::Deny => "deny",
             Self::Ask => "ask",
             Self::ReadOnly => "read_only",
+            Self::Direct => "direct",
         }
     }
+}
+
+/// The text of the last of an error's sources: the message of the system or of a library below. A text of
+/// reqwest itself has the URL, which may contain a secret, and this one has not.
+#[cfg(any(feature = "mcp", feature = "llm", feature = "fetch"))]
+pub(crate) fn last_source(error: &dyn std::error::Error) -> Option<String> {
+    // A chain is short.
+    let sources = std::iter::successors(error.source(), |source| source.source());
+    sources.take(16).last().map(ToString::to_string)
 }

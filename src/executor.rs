@@ -2,18 +2,28 @@
 
 mod admission;
 mod builder;
+mod call;
 mod core;
+mod isolation;
+#[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+mod lending;
 mod metrics;
+mod nested;
 mod origin;
 #[cfg(feature = "mcp")]
 mod reconfigure;
+#[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
+mod remote_worker;
+mod replay;
 mod run;
 mod runtime;
 mod servers;
 mod settings;
+mod start;
 mod untrusted;
 #[cfg_attr(not(feature = "mcp"), path = "executor/no_upstream.rs")]
 mod upstream;
+mod versions;
 /// What of the public interface needs MCP servers.
 #[cfg(feature = "mcp")]
 mod with_upstream;
@@ -21,8 +31,11 @@ mod with_upstream;
 pub use self::admission::RunStats;
 pub use self::builder::ExecutorBuilder;
 pub use self::core::Executor;
+pub use self::isolation::worker_process;
 #[cfg(feature = "mcp")]
 pub use self::reconfigure::ConfigChanges;
+pub use self::replay::Replay;
 pub use self::run::{Run, RunEvent, RunEvents};
 #[cfg(feature = "mcp")]
 pub use self::settings::{ConfigFailure, ConfigStatus};
+pub use self::versions::Versions;

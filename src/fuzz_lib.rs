@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "the engines are what uses the rest")]
 
 mod config;
+mod conventions;
 mod engine {
     pub(crate) mod python {
         pub(crate) mod image;
@@ -20,12 +21,22 @@ mod error;
 mod fuzzing;
 mod json;
 mod lines;
+mod llm {
+    mod options;
+
+    pub use self::options::{ApiKey, FilterMode, LlmOptions, ModelProvider, ProviderKind};
+}
 mod machine;
 mod mcp;
+mod net;
 mod pauses;
 mod queue;
 mod rate;
 mod run {
+    pub(crate) mod check {
+        pub(crate) mod survey;
+    }
+    pub(crate) mod isolation;
     pub(crate) mod limits;
 }
 mod server {
@@ -37,6 +48,9 @@ mod storage {
     pub(crate) mod private;
 }
 mod sync;
+mod telemetry {
+    pub(crate) mod options;
+}
 mod text;
 mod tools;
 
@@ -62,6 +76,7 @@ pub mod targets {
         ("config", crate::config::fuzzing::config),
         ("schema", crate::tools::fuzzing::schema),
         ("arguments", crate::tools::fuzzing::arguments),
+        ("trace_context", crate::tools::fuzzing::trace_context),
         ("image", crate::engine::python::image::fuzzing::image),
         ("restore", crate::engine::python::memory::fuzzing::restore),
     ];

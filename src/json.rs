@@ -5,6 +5,8 @@
 //! ([`Json`]). Where a tree is needed, [`tree`] and [`check`] first compute its memory cost without
 //! allocating, and refuse text whose cost exceeds the budget.
 
+pub(crate) mod numbers;
+
 use std::fmt;
 use std::ops::Index;
 use std::sync::{Arc, OnceLock};
@@ -15,6 +17,8 @@ use serde::de::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use self::numbers::Numbers;
 
 /// Memory that the parts of a tree take, in bytes, rounded up. A `Value` is 72 bytes, vectors start
 /// with four elements and grow by doubling, and the smallest non-empty object is a table of four
@@ -45,6 +49,8 @@ pub struct Json(Arc<Document>);
 
 struct Document {
     text: Box<RawValue>,
+    /// The same with marks in place of the nulls that were no JSON numbers, if there are any.
+    marked: Option<Box<str>>,
     /// Memory cost of the tree in bytes.
     cost: usize,
     /// The tree, once it was requested; `None` if it would be too large.
@@ -66,7 +72,8 @@ pub(crate) enum TreeError {
 }
 
 impl Json {
-    /// Parses JSON text and stores it without whitespace.
+    /// Parses JSON text and stores it without whitespace. Integers beyond 64 bits keep their digits;
+    /// in the tree they are the nearest `f64`.
     ///
     /// # Errors
     ///
@@ -76,8 +83,33 @@ impl Json {
         let mut compact = Vec::with_capacity(text.len());
         let mut meter = Meter::new(usize::MAX);
         walk(text, &mut meter, Some(&mut compact))?;
+        if meter.has_big_numbers {
+            let (compact, cost) = exact_copy(text, false)?;
+            return Ok(Self::new(RawValue::from_string(compact)?, cost));
+        }
         let compact = String::from_utf8(compact).map_err(serde_json::Error::custom)?;
         Ok(Self::new(RawValue::from_string(compact)?, meter.cost))
+    }
+
+    /// The same for a text that [`numbers::marked`] has made: its marks are null, except for Python.
+    ///
+    /// # Errors
+    ///
+    /// As [`Json::parse`].
+    pub(crate) fn parse_marked(text: &str) -> Result<Self, serde_json::Error> {
+        if !numbers::may_have_marks(text) {
+            return Self::parse(text);
+        }
+        let (marked, _) = exact_copy(text, true)?;
+        let (compact, cost) = exact_copy(text, false)?;
+        // A string may look like a mark.
+        let marked = (marked != compact).then(|| marked.into_boxed_str());
+        Ok(Self(Arc::new(Document {
+            text: RawValue::from_string(compact)?,
+            marked,
+            cost,
+            tree: OnceLock::new(),
+        })))
     }
 
     /// Serializes a value to JSON.
@@ -98,7 +130,7 @@ impl Json {
     }
 
     fn new(text: Box<RawValue>, cost: usize) -> Self {
-        Self(Arc::new(Document { text, cost, tree: OnceLock::new() }))
+        Self(Arc::new(Document { text, marked: None, cost, tree: OnceLock::new() }))
     }
 
     /// The text.
@@ -112,6 +144,27 @@ impl Json {
             Ok(document) => Box::<str>::from(document.text).into_string(),
             Err(shared) => shared.text.get().to_owned(),
         }
+    }
+
+    /// The text as Python's `json` reads it: with `NaN` and the infinities that it had.
+    pub(crate) fn into_python_text(self) -> String {
+        match &self.0.marked {
+            Some(marked) => numbers::unmarked(marked),
+            None => self.into_text(),
+        }
+    }
+
+    /// The value of a field, if this is an object that has it.
+    pub(crate) fn field(&self, name: &str) -> Option<Self> {
+        let text = self.0.marked.as_deref().unwrap_or(self.text());
+        let mut found = None;
+        each_field(text, |key, value| {
+            if key == name {
+                found = Some(value);
+            }
+        })
+        .ok()?;
+        found.and_then(|value| Self::parse_marked(value.get()).ok())
     }
 
     /// The value as a tree, created by the first call. `None` if the tree would take more than 6 MB
@@ -350,11 +403,13 @@ struct Meter {
     cost: usize,
     values: usize,
     is_exceeded: bool,
+    /// Whether there was a number of 2^63 or more that is no 64-bit integer.
+    has_big_numbers: bool,
 }
 
 impl Meter {
     fn new(budget: usize) -> Self {
-        Self { budget, cost: 0, values: 0, is_exceeded: false }
+        Self { budget, cost: 0, values: 0, is_exceeded: false, has_big_numbers: false }
     }
 
     fn add<E: serde::de::Error>(&mut self, cost: usize) -> Result<(), E> {
@@ -371,19 +426,61 @@ impl Meter {
 /// is given.
 fn walk(text: &str, meter: &mut Meter, copy: Option<&mut Vec<u8>>) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Walk { meter, copy, is_key: false }.deserialize(&mut deserializer)?;
+    Walk { meter, copy, is_key: false, exact: None }.deserialize(&mut deserializer)?;
     deserializer.end()
 }
 
-struct Walk<'a> {
+/// A copy of the text without whitespace, and its cost. Integers are written as they are in the
+/// text, marks as null unless they are kept.
+fn exact_copy(text: &str, keeps_marks: bool) -> Result<(String, usize), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let mut copy = Vec::with_capacity(text.len());
+    let mut meter = Meter::new(usize::MAX);
+    let mut numbers = Numbers::new(text);
+    let exact = Some(Exact { numbers: &mut numbers, keeps_marks });
+    Walk { meter: &mut meter, copy: Some(&mut copy), is_key: false, exact }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok((String::from_utf8(copy).map_err(serde_json::Error::custom)?, meter.cost))
+}
+
+struct Walk<'a, 't> {
     meter: &'a mut Meter,
     copy: Option<&'a mut Vec<u8>>,
     is_key: bool,
+    exact: Option<Exact<'a, 't>>,
 }
 
-impl Walk<'_> {
-    fn part(&mut self, is_key: bool) -> Walk<'_> {
-        Walk { meter: &mut *self.meter, copy: self.copy.as_deref_mut(), is_key }
+/// The numbers of the text, which are visited in the same order.
+struct Exact<'a, 't> {
+    numbers: &'a mut Numbers<'t>,
+    keeps_marks: bool,
+}
+
+impl<'t> Walk<'_, 't> {
+    fn part(&mut self, is_key: bool) -> Walk<'_, 't> {
+        let exact = self.exact.as_mut().map(|exact| Exact { numbers: &mut *exact.numbers, ..*exact });
+        Walk { meter: &mut *self.meter, copy: self.copy.as_deref_mut(), is_key, exact }
+    }
+
+    /// Writes a number as it is in the text if `value` has lost some of it.
+    fn number<E: serde::de::Error>(mut self, value: impl Serialize, as_float: Option<f64>) -> Result<(), E> {
+        if as_float.is_some_and(numbers::is_big) {
+            self.meter.has_big_numbers = true;
+        }
+        let Some(exact) = &mut self.exact else { return self.scalar(value) };
+        let Some((_, token)) = exact.numbers.next() else { return Err(E::custom("a number is missing")) };
+        if as_float.is_none() {
+            return self.scalar(value);
+        }
+        if numbers::is_mark(token) && !exact.keeps_marks {
+            return self.scalar(());
+        }
+        if numbers::is_mark(token) || (as_float.is_some_and(numbers::is_big) && numbers::is_integer(token)) {
+            self.value(0)?;
+            self.write(token.as_bytes());
+            return Ok(());
+        }
+        self.scalar(value)
     }
 
     fn write(&mut self, text: &[u8]) {
@@ -406,7 +503,7 @@ impl Walk<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
+impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -414,7 +511,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for Walk<'_, '_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -430,15 +527,15 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        self.scalar(value)
+        self.number(value, None)
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        self.scalar(value)
+        self.number(value, None)
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
-        self.scalar(value)
+        self.number(value, Some(value))
     }
 
     fn visit_str<E: serde::de::Error>(mut self, value: &str) -> Result<(), E> {
@@ -499,7 +596,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// The current position in the copy: a comma is written before it is known whether another
     /// element follows.
     fn mark(&self) -> usize {

@@ -115,6 +115,13 @@
 //! [`ExecutorBuilder::keep_runs`] an executor's [`History`] holds the records of finished runs,
 //! each for its client ([`Script::client`]).
 //!
+//! # Language models
+//!
+//! With [`ExecutorBuilder::llm`] scripts can ask a language model, in `llm.ask`: a provider's, or
+//! whatever implements [`LanguageModel`] ([`ExecutorBuilder::language_model`],
+//! [`Script::client_model`]). Each run has a budget of calls and tokens ([`LlmOptions`],
+//! [`Script::sampling`]), and [`ExecuteResult::sampling`] reports it.
+//!
 //! # Cancellation
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, including those
@@ -123,8 +130,9 @@
 //!
 //! # What is absent
 //!
-//! Scripts have no files, network, environment, processes, packages, threads or WebAssembly: the
-//! functions do not exist. In-process isolation keeps a script away from the host's data and bounds
+//! Scripts have no environment, processes, packages, threads or WebAssembly: the functions do not
+//! exist. Of files they have a scratch directory in memory, and what a person grants
+//! ([`Grants`]). In-process isolation keeps a script away from the host's data and bounds
 //! its resources; it does not protect against a bug in V8 itself. SECURITY.md lists what else is
 //! not promised.
 //!
@@ -138,11 +146,16 @@
 //! * `compile`: a compiler for Python, for runs with a limit of fuel, and for machines that cannot use
 //!   that code: those whose processor lacks SSE4.2, those whose address space is limited, and those of
 //!   another architecture than the build's. Implies `python`.
+//! * `process`: runs in worker processes, [`Isolation::Process`], on Linux.
 //! * `mcp`: upstream MCP servers, and configuration files.
 //! * `oauth`: signing in to upstream servers over HTTP. Implies `mcp`.
 //! * `state`: what scripts keep between runs, in SQLite.
+//! * `audit`: the audit trail, [`audit`].
+//! * `llm`: language models that scripts can ask, with their providers and the content filter.
+//! * `fetch`: requests of scripts to hosts that a person has granted ([`Grants::net`]).
 //! * `server`: [`server::Server`], over pipes. It offers the languages whose features are on.
 //! * `http`: the same server over HTTP. Implies `server`.
+//! * `otel`: [`OpenTelemetry`], over OTLP. Implies `mcp`, whose HTTP client it uses.
 //! * `cli`: the `cx` command. Implies all others.
 //!
 //! A script in a language whose feature is off ends with [`Error::InvalidOptions`].
@@ -159,17 +172,21 @@
 
 #[cfg(feature = "mcp")]
 mod config;
+mod conventions;
 mod engine;
 mod error;
 mod executor;
+mod files;
 #[cfg(test)]
 #[path = "../fuzz/entries/mod.rs"]
 mod fuzzing;
 mod json;
 mod lines;
+mod llm;
 mod machine;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod net;
 mod pauses;
 mod queue;
 #[cfg(any(feature = "mcp", feature = "server"))]
@@ -179,25 +196,39 @@ mod run;
 pub mod server;
 mod storage;
 mod sync;
+mod telemetry;
 pub mod text;
 mod tools;
 
+/// What `cx setup` does to the files of MCP clients.
+#[cfg(feature = "cli")]
+pub use config::setup;
 #[cfg(feature = "mcp")]
 pub use config::{
-    CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigFiles, ConfigOrigin,
-    ConfigWarning, ConfigWarningCode, Directories, Discovery, LoadOptions, SkippedServer, TrustRequest,
-    TrustStore, TrustedFile,
+    AuditSettings, CONFIG_SCHEMA, Config, ConfigError, ConfigFile, ConfigFileStatus, ConfigFiles,
+    ConfigOrigin, ConfigWarning, ConfigWarningCode, Directories, Discovery, LoadOptions, SaveRequest,
+    ScriptLibrary, ScriptProblem, ScriptsError, SkippedServer, TrustRequest, TrustStore, TrustedFile,
+    WatchedFiles,
 };
+/// Upper bounds in seconds of the buckets of the histograms `mcp_…_duration_seconds`.
+pub use conventions::BUCKETS as MCP_DURATION_BUCKETS;
+pub use engine::backend::{Backend, BackendRun};
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
 pub use error::{Error, RuleList};
 #[cfg(feature = "mcp")]
 pub use executor::{ConfigChanges, ConfigFailure, ConfigStatus};
-pub use executor::{Executor, ExecutorBuilder, Run, RunEvent, RunEvents, RunStats};
+pub use executor::{
+    Executor, ExecutorBuilder, Replay, Run, RunEvent, RunEvents, RunStats, Versions, worker_process,
+};
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;
 pub use json::Json;
-pub use machine::{MemorySource, check_machine};
+pub use llm::{
+    ApiKey, FilterMode, LanguageModel, LlmOptions, ModelAnswer, ModelError, ModelErrorKind, ModelMessage,
+    ModelPiece, ModelProvider, ModelRequest, ModelRole, ModelStream, ModelUsage, ProviderKind,
+};
+pub use machine::{CgroupV2, Machine, MemorySource, SandboxFeatures, check_machine};
 /// OAuth sign-in to HTTP servers.
 #[cfg(feature = "oauth")]
 pub use mcp::oauth as auth;
@@ -207,22 +238,43 @@ pub use mcp::{
 };
 #[cfg(any(feature = "mcp", feature = "server"))]
 pub use rate::RateLimit;
+pub use run::check::finding::{Checked, Finding, FindingCode, Severity};
+pub use run::grants::{Grants, HostPattern, InvalidHostPattern, Permissions};
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
+pub use run::isolation::{Isolation, RemoteWorkers, WorkerProcesses};
 pub use run::limits::Limits;
+pub use run::models::{
+    ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingOptions, SamplingReport,
+};
+pub use run::recording::{Recording, RecordingError};
 pub use run::result::{
     ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError,
     ToolCallRecord, ToolCallStatus, Usage,
 };
 pub use run::script::{CallProgress, Language, Script};
+pub use run::tape::Difference;
+pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
+#[cfg(feature = "audit")]
+pub use telemetry::audit;
+pub use telemetry::options::OpenTelemetryOptions;
+#[cfg(feature = "otel")]
+pub use telemetry::otel::OpenTelemetry;
+pub use telemetry::run_trace::{RunTrace, TracedCall, TracedOutput};
 /// Cancels runs: see [`Script::cancel_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::{
-    Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, ElicitationAnswer, ElicitationHandler,
-    ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError, FormField,
-    FormOption, KnownServer, Progress, ProgressListener, Schema, ServerDetails, ServerRequest, Tool,
-    ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
-    ToolRules, UnmatchedPattern,
+    Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, DirectTools, ElicitationAnswer,
+    ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError,
+    FormField, FormOption, KnownServer, Progress, ProgressListener, RemoteServer, SavedScript, Schema,
+    ScriptCaller, SentRequest, ServerDetails, ServerRequest, SkillChange, StoredScript, Tool, ToolChange,
+    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
+    ToolResult, ToolRules, TraceContext, UnmatchedPattern,
 };
+
+/// The examples of a page of the book: they compile, as those of this documentation do.
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../docs/library.md")]
+mod library_page {}

@@ -1,6 +1,7 @@
 //! Text that users and models are shown: what may not be shown raw, how much is shown, and ids.
 
 pub(crate) mod ids;
+pub(crate) mod secrets;
 
 /// `text` on one line, with every hidden character and every line end written out as `\u{…}`. For prompts on which a user
 /// decides, so that nothing in them can move a cursor, reverse text, or stay unseen.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::clients::Client;
-use super::document::{Node, parse_json, parse_toml};
+use super::document::{Node, parse_json};
 use super::environment::Environment;
 use super::error::ConfigError;
 use super::expand::Scope;
@@ -15,8 +15,7 @@ pub(crate) fn config(data: &[u8]) {
     let Ok(text) = file::text(data) else { return };
     let choice = usize::from(*first) % (Client::ALL.len() + 1);
     let client = Client::ALL.get(choice);
-    let parsed = if client.is_some_and(Client::is_toml) { parse_toml(text) } else { parse_json(text) };
-    match parsed {
+    match client.map_or_else(|| parse_json(text), |client| client.parse(text)) {
         Ok(root) => entries(client, root),
         Err(findings) => {
             let shown = ConfigError::new("fuzzed", findings).to_string();

@@ -7,6 +7,7 @@ use super::arguments::ArgumentCheck;
 use super::declarations::{ServerTools, ToolTypes, signature, typescript};
 use super::sample::from_schema;
 use super::shape::Shape;
+use super::trace_context::TraceContext;
 use super::usage::Notation;
 use super::{Schema, ToolDefinition, ToolErrorCode};
 
@@ -34,16 +35,18 @@ pub(crate) fn schema(data: &[u8]) {
         input_schema: Schema::from(value.clone()),
         output_schema: Some(Schema::from(value)),
         annotations: None,
+        meta: None,
     };
     let tool = ToolTypes { definition: &definition, inferred: Some(&shape) };
     let line = signature(tool);
     assert!(!line.contains('\n'), "{line:?} is one line");
     for notation in [Notation::TypeScript, Notation::Python] {
-        let line = super::usage::signature(tool, notation);
+        let line =
+            super::usage::fitting_line(tool, notation, usize::MAX, |signature, _| signature.to_owned());
         assert!(!line.contains('\n') && line.chars().count() < 400, "{line}");
     }
-    let module = typescript(std::iter::once(ServerTools { name: "server", tools: vec![tool] }));
-    assert!(module.ends_with("};\n"), "{module}");
+    let module = typescript(std::iter::once(ServerTools { name: "server", tools: Some(vec![tool]) }));
+    assert!(module.ends_with("};\ndeclare const server: McpServer1;\n"), "{module}");
     assert!(
         !module.contains('\u{2028}') && !module.contains('\u{202e}'),
         "hidden characters are written out"
@@ -83,6 +86,25 @@ pub(crate) fn arguments(data: &[u8]) {
             assert!(!allowed, "{schema} allows {arguments:?}, the check says: {}", error.message);
         }
     }
+}
+
+/// Three lines: `traceparent`, `tracestate`, `baggage`. What is read is within bounds, and is read again as it is
+/// written.
+pub(crate) fn trace_context(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut lines = text.split('\n');
+    let (parent, state, baggage) = (lines.next().unwrap_or_default(), lines.next(), lines.next());
+    let Some(context) = TraceContext::parse(parent, state, baggage) else { return };
+    let meta = context.to_meta();
+    assert_eq!(TraceContext::from_meta(&meta).as_ref(), Some(&context), "it is written as it was read");
+    let bytes = |name: &str| meta.get(name).and_then(Value::as_str).map_or(0, str::len);
+    assert!(bytes("traceparent") == 55 && bytes("tracestate") <= 512 && bytes("baggage") <= 8_192);
+}
+
+#[cfg(test)]
+#[test]
+fn v_304_trace_context() {
+    crate::fuzzing::smoke("trace_context", 3_000, trace_context);
 }
 
 #[cfg(test)]

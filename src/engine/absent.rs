@@ -1,14 +1,21 @@
-//! Stands for the engine of a language whose feature is off. There is never one: it has no value.
+//! Stands for the engine of a language whose feature is off, and for worker processes where there are none. There is
+//! never one: it has no value.
 
 use std::io;
 use std::sync::Arc;
 
+use crate::engine::host::RunHost;
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::Stop;
-use crate::run::context::ExecutionContext;
+use crate::run::check::survey::Survey;
 use crate::run::result::{Outcome, ScriptError};
 
 pub(crate) enum Absent {}
+
+/// The program of worker processes.
+#[cfg(not(all(feature = "process", target_os = "linux")))]
+#[derive(Clone, Debug)]
+pub(crate) enum WorkerProgram {}
 
 impl Engine for Absent {
     const THREAD: &'static str = "";
@@ -23,7 +30,7 @@ impl Engine for Absent {
         match *self {}
     }
 
-    fn prepare(&self, _context: &ExecutionContext, _source: &str) -> Result<Self, Box<ScriptError>> {
+    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<Self, Box<ScriptError>> {
         match *self {}
     }
 }
@@ -37,11 +44,20 @@ impl Instance<Self> for Absent {
         match *self {}
     }
 
-    async fn check(&mut self, _context: &Arc<ExecutionContext>, _source: &str, _prepared: Self) -> Outcome {
+    async fn survey(
+        &mut self,
+        _host: &Arc<dyn RunHost>,
+        _source: &str,
+        _prepared: &mut Self,
+    ) -> Result<Survey, Outcome> {
         match *self {}
     }
 
-    async fn execute(&mut self, _context: &Arc<ExecutionContext>, _source: &str, _prepared: Self) -> Outcome {
+    async fn check(&mut self, _host: &Arc<dyn RunHost>, _source: &str, _prepared: Self) -> Outcome {
+        match *self {}
+    }
+
+    async fn execute(&mut self, _host: &Arc<dyn RunHost>, _source: &str, _prepared: Self) -> Outcome {
         match *self {}
     }
 

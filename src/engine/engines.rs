@@ -11,8 +11,13 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
+#[cfg(not(all(feature = "process", target_os = "linux")))]
+pub(crate) use crate::engine::absent::WorkerProgram;
+use crate::engine::backend::{Backend, BackendEngine};
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::pool::{Job, Pool, PoolStats};
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) use crate::engine::process::WorkerProgram;
 use crate::error::Error;
 use crate::machine::probe;
 use crate::run::script::Language;
@@ -24,6 +29,11 @@ pub(crate) const AVAILABLE: &[Language] = &[
     #[cfg(feature = "python")]
     Language::Python,
 ];
+
+/// The versions of the engines; `None` for those that this build does not have.
+pub(crate) const V8_VERSION: Option<&str> = typescript::V8_VERSION;
+pub(crate) const PYTHON_VERSION: Option<&str> = python::PYTHON_VERSION;
+pub(crate) const WASMTIME_VERSION: Option<&str> = python::WASMTIME_VERSION;
 
 /// Checks that this build has the language's engine.
 ///
@@ -59,6 +69,10 @@ pub(crate) struct EngineOptions {
     /// Cache directories for machine code, best first.
     pub(crate) caches: Vec<PathBuf>,
     pub(crate) on_compile: Option<CompileListener>,
+    /// The program of worker processes, if runs are executed in such.
+    pub(crate) workers: Option<WorkerProgram>,
+    /// The embedder's own, instead of all engines.
+    pub(crate) backend: Option<Arc<dyn Backend>>,
 }
 
 pub(crate) struct Engines {
@@ -68,6 +82,28 @@ pub(crate) struct Engines {
     python: Arc<OnceCell<Pool<python::Engine>>>,
     /// The same for runs with a limit of fuel, which few programs have.
     python_with_fuel: Arc<OnceCell<Pool<python::Engine>>>,
+    /// Worker processes of each [`Kind`], instead of all of these.
+    workers: [OnceCell<Pool<processes::Engine>>; 3],
+    /// The embedder's own, instead of everything else.
+    backend: OnceCell<Pool<BackendEngine>>,
+}
+
+/// What the worker processes of one pool execute.
+#[derive(Clone, Copy)]
+enum Kind {
+    TypeScript,
+    Python,
+    PythonWithFuel,
+}
+
+impl Kind {
+    fn of(language: Language, form: CodeForm) -> Self {
+        match (language, form) {
+            (Language::TypeScript, _) => Self::TypeScript,
+            (Language::Python, CodeForm::Plain) => Self::Python,
+            (Language::Python, CodeForm::CountsFuel) => Self::PythonWithFuel,
+        }
+    }
 }
 
 impl fmt::Debug for Engines {
@@ -87,7 +123,15 @@ impl Engines {
             typescript: OnceCell::new(),
             python: Arc::default(),
             python_with_fuel: Arc::default(),
+            workers: Default::default(),
+            backend: OnceCell::new(),
         }
+    }
+
+    /// Cache directories for machine code, best first.
+    #[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+    pub(crate) fn caches(&self) -> &[PathBuf] {
+        &self.options.caches
     }
 
     /// Starts an engine if it has not been started. Does not wait for warm instances.
@@ -102,6 +146,12 @@ impl Engines {
         form: CodeForm,
         runtime: &Handle,
     ) -> Result<(), Error> {
+        if let Some(backend) = &self.options.backend {
+            return self.start_backend(backend);
+        }
+        if let Some(program) = &self.options.workers {
+            return self.start_workers(program, Kind::of(language, form)).map(drop);
+        }
         match language {
             Language::TypeScript => self.start_typescript(),
             Language::Python if self.python(form).initialized() => Ok(()),
@@ -117,6 +167,15 @@ impl Engines {
     /// As [`start`](Self::start).
     pub(crate) async fn warm(&self, language: Language, runtime: &Handle) -> Result<(), Error> {
         self.start(language, self.options.form, runtime).await?;
+        if let Some(pool) = self.backend.get() {
+            pool.warm().await;
+            return Ok(());
+        }
+        if let Some(pool) = self.workers[Kind::of(language, self.options.form) as usize].get() {
+            pool.warm().await;
+            processes::warm(pool, runtime).await;
+            return Ok(());
+        }
         match language {
             Language::TypeScript => {
                 if let Some(pool) = self.typescript.get() {
@@ -141,6 +200,16 @@ impl Engines {
 
     /// Starts Python without waiting for it. A failure is reported by the first run.
     pub(crate) fn start_python_in_background(&self, runtime: &Handle) {
+        if self.options.backend.is_some() {
+            // It is started already, or by the first run.
+            return;
+        }
+        if let Some(program) = &self.options.workers {
+            if let Err(error) = self.start_workers(program, Kind::of(Language::Python, self.options.form)) {
+                tracing::warn!(%error, "no worker processes for Python");
+            }
+            return;
+        }
         drop(self.spawn_python(self.options.form, runtime));
     }
 
@@ -157,6 +226,12 @@ impl Engines {
 
     /// As [`start`](Self::start), for the engine that needs no waiting.
     pub(crate) fn start_typescript(&self) -> Result<(), Error> {
+        if let Some(backend) = &self.options.backend {
+            return self.start_backend(backend);
+        }
+        if let Some(program) = &self.options.workers {
+            return self.start_workers(program, Kind::TypeScript).map(drop);
+        }
         if self.typescript.initialized() {
             return Ok(());
         }
@@ -169,8 +244,49 @@ impl Engines {
         Ok(())
     }
 
+    fn start_backend(&self, backend: &Arc<dyn Backend>) -> Result<(), Error> {
+        if self.backend.initialized() {
+            return Ok(());
+        }
+        let engine = BackendEngine(Arc::clone(backend));
+        let pool = Pool::new(engine, self.options.warm, self.options.trim_after)
+            .map_err(|source| Error::Start { what: "the back end", source })?;
+        // Another caller may have been faster; then this pool's threads end.
+        let _quicker = self.backend.set(pool);
+        Ok(())
+    }
+
+    /// Starts the worker processes of a kind, if they have not been started.
+    fn start_workers(&self, program: &WorkerProgram, kind: Kind) -> Result<(), Error> {
+        let cell = &self.workers[kind as usize];
+        if cell.initialized() {
+            return Ok(());
+        }
+        require(match kind {
+            Kind::TypeScript => Language::TypeScript,
+            Kind::Python | Kind::PythonWithFuel => Language::Python,
+        })?;
+        let mut options = self.options.clone();
+        if matches!(kind, Kind::PythonWithFuel) {
+            options.warm = options.warm.min(1);
+        }
+        let pool = processes::engine(program, kind, &options)
+            .and_then(|engine| Pool::new(engine, options.warm, options.trim_after))
+            .map_err(|source| Error::Start { what: "worker processes", source })?;
+        // Another caller may have been faster; then this pool's threads and processes end.
+        let _quicker = cell.set(pool);
+        Ok(())
+    }
+
     /// Submits a run to its engine, which must have been started.
     pub(crate) fn submit(&self, job: Job) {
+        if let Some(pool) = self.backend.get() {
+            return pool.submit(job);
+        }
+        let kind = Kind::of(job.script.language, CodeForm::from(&job.environment.limits));
+        if let Some(pool) = self.workers[kind as usize].get() {
+            return pool.submit(job);
+        }
         let job = match job.script.language {
             Language::TypeScript => match self.typescript.get() {
                 Some(pool) => return pool.submit(job),
@@ -195,6 +311,23 @@ impl Engines {
 
     /// The state of the engine's pool now; all zero before it is started.
     pub(crate) fn stats(&self, language: Language) -> PoolStats {
+        if let Some(pool) = self.backend.get() {
+            return pool.stats();
+        }
+        if self.options.workers.is_some() {
+            let kinds = match language {
+                Language::TypeScript => &self.workers[..1],
+                Language::Python => &self.workers[1..],
+            };
+            return kinds.iter().filter_map(|pool| pool.get()).map(Pool::stats).fold(
+                PoolStats::default(),
+                |all, one| PoolStats {
+                    ready: all.ready + one.ready,
+                    hung: all.hung + one.hung,
+                    waiting: all.waiting + one.waiting,
+                },
+            );
+        }
         match language {
             Language::TypeScript => self.typescript.get().map(Pool::stats).unwrap_or_default(),
             Language::Python => {
@@ -221,12 +354,98 @@ async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Er
     pool.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
 }
 
+#[cfg(all(feature = "process", target_os = "linux"))]
+mod processes {
+    use std::io;
+
+    use tokio::runtime::Handle;
+
+    use super::{EngineOptions, Kind};
+    use crate::engine::pool::Pool;
+    use crate::engine::process::WorkerProgram;
+    pub(super) use crate::engine::process::processes::Processes as Engine;
+    use crate::engine::process::workers::{WorkerOptions, Workers};
+
+    pub(super) fn engine(program: &WorkerProgram, kind: Kind, options: &EngineOptions) -> io::Result<Engine> {
+        let workers = Workers::new(WorkerOptions {
+            program: program.clone(),
+            spare: options.warm,
+            is_python: !matches!(kind, Kind::TypeScript),
+            counts_fuel: matches!(kind, Kind::PythonWithFuel),
+            memory_bytes: options.memory_bytes,
+            caches: options.caches.clone(),
+        })?;
+        Ok(Engine::new(workers))
+    }
+
+    /// Completes when the processes are warm.
+    pub(super) async fn warm(pool: &Pool<Engine>, runtime: &Handle) {
+        let mut warm = std::pin::pin!(pool.engine().warm());
+        std::future::poll_fn(|task| {
+            // The caller may have no timers.
+            let _entered = runtime.enter();
+            warm.as_mut().poll(task)
+        })
+        .await;
+    }
+}
+
+#[cfg(not(all(feature = "process", target_os = "linux")))]
+mod processes {
+    use std::io;
+
+    use tokio::runtime::Handle;
+
+    use super::{EngineOptions, Kind};
+    pub(super) use crate::engine::absent::Absent as Engine;
+    use crate::engine::absent::WorkerProgram;
+    use crate::engine::pool::Pool;
+
+    pub(super) fn engine(
+        program: &WorkerProgram,
+        _kind: Kind,
+        _options: &EngineOptions,
+    ) -> io::Result<Engine> {
+        match *program {}
+    }
+
+    pub(super) async fn warm(_pool: &Pool<Engine>, _runtime: &Handle) {}
+}
+
+/// Makes this process a worker. `socket` is the connection to the executor.
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)) -> ! {
+    let newborn = crate::engine::process::worker::begin(socket, closed);
+    let options = EngineOptions {
+        warm: 1,
+        trim_after: Duration::MAX,
+        memory_bytes: newborn.memory_bytes(),
+        form: newborn.form(),
+        caches: newborn.caches().to_vec(),
+        on_compile: None,
+        workers: None,
+        backend: None,
+    };
+    if newborn.is_python() {
+        match python::engine(&options) {
+            Ok(engine) => newborn.serve(engine),
+            Err(error) => newborn.fail(&error.to_string()),
+        }
+    }
+    match typescript::engine(&options) {
+        Ok(engine) => newborn.serve(engine),
+        Err(error) => newborn.fail(&error.to_string()),
+    }
+}
+
 #[cfg(feature = "typescript")]
 mod typescript {
     use std::io;
 
     use super::EngineOptions;
     pub(super) use crate::engine::typescript::engine::V8Engine as Engine;
+
+    pub(super) const V8_VERSION: Option<&str> = Some(crate::engine::typescript::V8_VERSION);
 
     pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
         Ok(Engine { memory_bytes: options.memory_bytes })
@@ -239,6 +458,8 @@ mod typescript {
 
     use super::EngineOptions;
     pub(super) use crate::engine::absent::Absent as Engine;
+
+    pub(super) const V8_VERSION: Option<&str> = None;
 
     pub(super) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
         Err(io::ErrorKind::Unsupported.into())
@@ -253,6 +474,10 @@ mod python {
     use super::EngineOptions;
     pub(super) use crate::engine::python::compiled::clear as clear_cache;
     pub(super) use crate::engine::python::interpreter::Interpreters as Engine;
+
+    pub(super) const PYTHON_VERSION: Option<&str> = Some(crate::engine::python::interpreter::PYTHON_VERSION);
+    pub(super) const WASMTIME_VERSION: Option<&str> =
+        Some(crate::engine::python::interpreter::WASMTIME_VERSION);
 
     /// Loads the machine code, or makes it. Blocks.
     pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
@@ -273,6 +498,9 @@ mod python {
 
     use super::EngineOptions;
     pub(super) use crate::engine::absent::Absent as Engine;
+
+    pub(super) const PYTHON_VERSION: Option<&str> = None;
+    pub(super) const WASMTIME_VERSION: Option<&str> = None;
 
     pub(super) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
         Err(io::ErrorKind::Unsupported.into())

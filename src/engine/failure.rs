@@ -1,7 +1,7 @@
 //! Run errors whose messages are the same for every engine.
 
+use crate::engine::host::RunHost;
 use crate::engine::stop::StopReason;
-use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::run::script::Language;
 
@@ -9,14 +9,14 @@ use crate::run::script::Language;
 const SHOWN_LINE: usize = 400;
 
 /// The error of a run that was stopped.
-pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) -> ScriptError {
-    let limits = &context.limits;
+pub(crate) fn stopped(reason: Option<StopReason>, host: &dyn RunHost) -> ScriptError {
+    let limits = host.limits();
     match reason {
         Some(StopReason::Timeout) => ScriptError::new(
             ErrorCode::Timeout,
             format!("the script ran longer than {:?}", limits.wall_time),
         )
-        .with_hint(match context.script.language {
+        .with_hint(match host.language() {
             Language::TypeScript => {
                 "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout"
             }
@@ -41,8 +41,8 @@ pub(crate) fn stopped(reason: Option<StopReason>, context: &ExecutionContext) ->
 }
 
 /// The error of a run that used up its fuel.
-pub(crate) fn out_of_fuel(context: &ExecutionContext) -> ScriptError {
-    let fuel = context.limits.fuel.unwrap_or_default();
+pub(crate) fn out_of_fuel(host: &dyn RunHost) -> ScriptError {
+    let fuel = host.limits().fuel.unwrap_or_default();
     ScriptError::new(ErrorCode::FuelLimit, format!("the script used more than {fuel} units of fuel"))
         .with_hint("do less per run: a unit is one instruction of the interpreter")
 }
@@ -60,8 +60,8 @@ pub(crate) fn set_location(error: &mut ScriptError, source: &str, line: u32, col
 }
 
 /// The error for a returned value of `bytes` bytes, which is above the limit.
-pub(crate) fn too_large(bytes: usize, context: &ExecutionContext) -> ScriptError {
-    let most = context.limits.result_bytes;
+pub(crate) fn too_large(bytes: usize, host: &dyn RunHost) -> ScriptError {
+    let most = host.limits().result_bytes;
     let message =
         format!("the script's value is {bytes} bytes of JSON or more, at most {most} can be returned");
     ScriptError::new(ErrorCode::ResultTooLarge, message)

@@ -13,7 +13,7 @@ mod source;
 use self::source::{keeps_call, takes_field};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
-use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
+use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::text::{preview, visible};
 use crate::tools::names::{is_identifier, python_name};
@@ -83,8 +83,14 @@ const MAX_NAME: usize = 64;
 ///
 /// Call it before the instance is dropped: a call that is unfinished then is one that the script
 /// did not await.
-pub(crate) fn add(error: &mut ScriptError, context: &ExecutionContext) {
+pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
+    let Outcome::Failed(error) = outcome else { return };
     if error.hint.is_some() || error.code != ErrorCode::RuntimeError {
+        return;
+    }
+    if context.script.language == Language::Python && error.message.contains("[Errno 29]") {
+        // WASI's streams say only that they have failed.
+        error.hint = context.files().last_failure().map(|failure| format!("the write failed: {failure}"));
         return;
     }
     let facts = context.call_facts();
@@ -114,6 +120,7 @@ pub(crate) fn add(error: &mut ScriptError, context: &ExecutionContext) {
 /// Warns, in the output, of a value that is null because the script took an answer for an envelope:
 /// `return r.structuredContent` is no error. A script that prints has its result in the output.
 pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
+    let mut lines = Vec::new();
     if let Outcome::Returned(value) = outcome
         && value.is_null()
         && context.call_facts().has_returned
@@ -124,7 +131,14 @@ pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
         let warning = format!(
             "the script's value is null, and it looks for `{field}`: a tool's answer is its content already, parsed"
         );
-        context.log(LogLevel::Warn, warning);
+        lines.push((LogLevel::Warn, warning));
+    }
+    let lines = match context.tape() {
+        Some(tape) => tape.closing_lines(lines),
+        None => lines,
+    };
+    for (level, line) in lines {
+        context.log(level, line);
     }
 }
 

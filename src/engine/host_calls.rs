@@ -1,92 +1,168 @@
-//! The host functions of one run, shared by all engines: they take text, call [`ExecutionContext`],
-//! and return text.
-//!
-//! An answer is JSON text, or [`FAILURE`] followed by an error as a JSON object.
+//! The host interface of a run whose context is in this process: host calls take text, call
+//! [`ExecutionContext`], and return text.
 
 mod documentation;
+pub(crate) mod files;
 mod help;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use futures::executor::block_on;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, TryFutureExt as _};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json as json_value};
+use tokio_util::sync::CancellationToken;
 
-use crate::json::{self, Json};
+use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
+use crate::files::RunFiles;
+use crate::json::{self, Json, TreeError};
+use crate::llm::call::LlmCall;
+use crate::net::call::FetchCall;
 use crate::run::calls::ToolName;
-use crate::run::compute::Turn;
-use crate::run::context::ExecutionContext;
+use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::limits::Limits;
+use crate::run::recording::{GuestClock, Request};
 use crate::run::result::LogLevel;
 use crate::run::script::Language;
+use crate::run::tape::{Performed, Tape, Wait};
+use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateCall;
+use crate::tools::catalog::ResolvedTool;
 use crate::tools::usage::Notation;
-use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
+use crate::tools::{Progress, ServerRequest, ToolError, ToolErrorCode};
 
-/// Prefix that marks an answer as an error. No JSON text begins with it.
-const FAILURE: char = '!';
-
-pub(crate) struct HostCalls {
-    context: Arc<ExecutionContext>,
-}
-
-impl HostCalls {
-    pub(crate) fn new(context: Arc<ExecutionContext>) -> Self {
-        Self { context }
+impl RunHost for ExecutionContext {
+    fn language(&self) -> Language {
+        self.script.language
     }
 
-    /// The run's use of compute slots, for host calls that block the script's thread.
-    pub(crate) fn turn(&self) -> &Turn {
-        &self.context.turn
+    fn script_name(&self) -> &str {
+        &self.script.name
     }
 
-    /// Calls a tool. Checks that need no waiting are made before this returns.
-    pub(crate) fn call(
-        &self,
-        name: ToolName,
-        arguments: String,
-    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
-        self.context.call(name, arguments)
+    fn input(&self) -> Option<&Json> {
+        self.script.input.as_ref()
     }
 
-    /// Answers a query about servers and tools, or reads and changes the script's persistent state.
-    /// Engines poll the future once immediately, so that checks that need no waiting are made at
-    /// once.
-    pub(crate) fn query(
-        &self,
-        request: &str,
-    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
-        let context = Arc::clone(&self.context);
-        let request = json::check(request, json::budget(request.len()))
-            .and_then(|_cost| Ok(serde_json::from_str::<Query>(request)?));
-        let answer = async move {
-            let request = request
-                .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
-            tokio::select! {
-                biased;
-                answer = perform_query(&context, request) => answer,
-                () = context.cancel.cancelled() => {
-                    Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))
-                }
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn server_names(&self) -> Vec<Arc<str>> {
+        Self::server_names(self)
+    }
+
+    fn time_zone(&self) -> TimeZone {
+        Self::time_zone(self)
+    }
+
+    fn clock_resolution(&self) -> Duration {
+        Self::clock_resolution(self)
+    }
+
+    fn deadline(&self) -> Instant {
+        Self::deadline(self)
+    }
+
+    fn cancelled(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    fn files(&self) -> &Arc<RunFiles> {
+        Self::files(self)
+    }
+
+    fn has_network(&self) -> bool {
+        self.may_fetch()
+    }
+
+    fn is_check(&self) -> bool {
+        matches!(self.purpose(), Purpose::Check { .. })
+    }
+
+    fn tenant(&self) -> Option<String> {
+        // Clients that nobody can tell apart are strangers to one another: each run is a tenant of its own.
+        static STRANGERS: AtomicU64 = AtomicU64::new(0);
+        match &self.script.client {
+            Some(client) if self.script.client_is_many => {
+                Some(format!("{client} {}", STRANGERS.fetch_add(1, Ordering::Relaxed)))
             }
-        };
-        Arc::clone(&self.context).in_runtime(answer)
-    }
-
-    /// Logs text. One trailing newline is removed.
-    pub(crate) fn log(&self, level: LogLevel, mut text: String) {
-        if text.ends_with('\n') {
-            text.pop();
+            client => client.clone(),
         }
-        self.log_line(level, text);
     }
 
-    /// Logs text without a trailing newline added by the print function.
-    pub(crate) fn log_line(&self, level: LogLevel, text: String) {
-        self.context.log(level, text);
+    fn compute_elsewhere(&self, is_computing: bool) {
+        self.turn.compute_elsewhere(is_computing);
     }
 
-    /// Emits a content block. An empty answer means success.
-    pub(crate) fn emit(&self, block: &str) -> Result<String, ToolError> {
-        let most = self.context.limits.result_bytes;
+    fn tape(&self) -> Option<Arc<dyn RunTape>> {
+        Self::tape(self).map(|tape| Arc::clone(tape) as Arc<dyn RunTape>)
+    }
+
+    fn call(self: Arc<Self>, name: ToolName, arguments: String) -> BoxFuture<'static, Answer> {
+        let is_python = self.script.language == Language::Python;
+        let text = move |value: Json| if is_python { value.into_python_text() } else { value.into_text() };
+        let Some(tape) = Self::tape(&self) else {
+            return Self::call(&self, name, arguments).map_ok(text).boxed();
+        };
+        let request = match &name {
+            ToolName::Pair { server, tool } => {
+                Request::Tool { server: server.clone(), tool: tool.clone(), arguments: arguments.clone() }
+            }
+            ToolName::Full(name) => Request::FullName { name: name.clone(), arguments: arguments.clone() },
+        };
+        let performed = tape.perform(request, || Self::call(&self, name, arguments).map_ok(text).boxed());
+        delivered(self, performed).boxed()
+    }
+
+    fn query(self: Arc<Self>, request: &str) -> BoxFuture<'static, Answer> {
+        let text = request;
+        let request = json::check(text, json::budget(text.len()))
+            .and_then(|_cost| Ok(serde_json::from_str::<Query>(text)?));
+        let Some(tape) = Self::tape(&self) else {
+            return answer_query(self, request).boxed();
+        };
+        match &request {
+            Ok(Query::Timer { delay }) => self.timer(tape, *delay).boxed(),
+            // The script learns nothing by it.
+            Ok(Query::Progress { .. }) => answer_query(self, request).boxed(),
+            // The files of Python are the interpreter's, and a replay has the same.
+            Ok(Query::FileBlock { .. }) if self.script.language == Language::Python => {
+                answer_query(self, request).boxed()
+            }
+            _ => {
+                let recorded = Request::Query { text: text.to_owned() };
+                let performed = tape.perform(recorded, || answer_query(Arc::clone(&self), request).boxed());
+                delivered(self, performed).boxed()
+            }
+        }
+    }
+
+    fn tool_names(self: Arc<Self>, server: String) -> BoxFuture<'static, Result<Vec<String>, ToolError>> {
+        let listing = async move {
+            if Self::tape(&self).is_none() {
+                let asking = Arc::clone(&self);
+                let tools = self.in_runtime(async { asking.tools(&server).await }).await?;
+                return Ok(tools.iter().map(|tool| tool.tool.to_string()).collect());
+            }
+            let query = json_value!({ "kind": "names", "server": server }).to_string();
+            let names = RunHost::query(self, &query).await?;
+            serde_json::from_str(&names)
+                .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()))
+        };
+        listing.boxed()
+    }
+
+    fn log(&self, level: LogLevel, text: String) {
+        Self::log(self, level, text);
+    }
+
+    fn emit(&self, block: &str) -> Answer {
+        let most = self.limits.result_bytes;
         if block.len() > most {
             // Checked before the block is parsed.
             let message = format!("a script may emit {most} bytes in all");
@@ -94,13 +170,42 @@ impl HostCalls {
         }
         let block = Json::parse(block)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, format!("emit: {error}")))?;
-        self.context.emit(block)?;
+        Self::emit(self, block)?;
         Ok(String::new())
     }
 
-    /// Cancels the run.
-    pub(crate) fn cancel(&self) {
-        self.context.cancel.cancel();
+    fn block_on(&self, future: Pin<&mut dyn Future<Output = ()>>) {
+        block_on(self.turn.compute(future));
+    }
+}
+
+impl RunTape for Tape {
+    fn open_turn(&self) {
+        Self::open_turn(self);
+    }
+
+    fn open_wait(&self, timeout_ms: Option<f64>) -> Wait {
+        Self::open_wait(self, timeout_ms)
+    }
+
+    fn close_wait(&self, has_delivered: bool) {
+        Self::close_wait(self, has_delivered);
+    }
+
+    fn read_clock(&self, clock: GuestClock, real: u64) -> u64 {
+        Self::read_clock(self, clock, real)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Self::elapsed(self)
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        Self::fill_random(self, bytes);
+    }
+
+    fn set_blocking(&self, is_blocking: bool) {
+        Self::set_blocking(self, is_blocking);
     }
 }
 
@@ -158,10 +263,73 @@ enum Query {
     Run {
         id: String,
     },
+    /// Reports the script's progress.
+    Progress {
+        done: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
     /// Reads or changes the state that the script keeps between runs.
     State {
         call: StateCall,
     },
+    /// An operation on files.
+    File {
+        call: files::FileCall,
+    },
+    /// Returns a file as a content block.
+    FileBlock {
+        file: files::FileBlock,
+    },
+    /// Asks a language model.
+    Llm {
+        call: LlmCall,
+    },
+    /// Sends a request to a host that a person has granted.
+    Fetch {
+        call: FetchCall,
+    },
+    /// Waits for some milliseconds. Only with a tape: else guests have timers of their own.
+    Timer {
+        delay: f64,
+    },
+}
+
+/// Answers a query that was read.
+fn answer_query(
+    context: Arc<ExecutionContext>,
+    request: Result<Query, TreeError>,
+) -> impl Future<Output = Result<String, ToolError>> + Send {
+    let runtime = Arc::clone(&context);
+    runtime.in_runtime(async move {
+        let request =
+            request.map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+        tokio::select! {
+            biased;
+            answer = perform_query(&context, request) => answer,
+            () = context.cancel.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over")),
+        }
+    })
+}
+
+/// Waits for an answer of the tape, and prints the lines that belong to it.
+async fn delivered(context: Arc<ExecutionContext>, performed: Performed) -> Result<String, ToolError> {
+    let item = performed.item();
+    let answer = performed.await;
+    let lines = context.tape().map(|tape| tape.lines(item));
+    for (level, line) in lines.into_iter().flatten() {
+        context.log(level, line);
+    }
+    answer
+}
+
+/// A request to a server, on the heap as what is rare and large.
+fn request<'a>(
+    context: &'a Arc<ExecutionContext>,
+    server: &'a str,
+    request: ServerRequest,
+) -> BoxFuture<'a, Result<String, ToolError>> {
+    Box::pin(context.request(server, request))
 }
 
 async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<String, ToolError> {
@@ -169,21 +337,30 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         // These return JSON text.
         Query::Run { id } => return context.earlier_run(&id),
         Query::State { call } => return context.state(call).await,
+        Query::Llm { call } => return context.llm(call).await,
+        // On the heap: ten thousand calls of another kind may wait, and each would have the space of these.
+        Query::Fetch { call } => return Box::pin(context.fetch(call)).await,
+        Query::File { call } => return Box::pin(files::perform(context, call)).await,
+        Query::FileBlock { file } => {
+            return Box::pin(files::block(context.files(), context.limits.result_bytes, file)).await;
+        }
         Query::Describe { server } => return documentation::server(context, &server),
         Query::Documentation(wanted) => return documentation::tools(context, wanted).await,
         Query::ListResources { server } => {
-            return context.request(&server, ServerRequest::ListResources).await;
+            return request(context, &server, ServerRequest::ListResources).await;
         }
         Query::ReadResource { server, uri } => {
-            return context.request(&server, ServerRequest::ReadResource { uri }).await;
+            return request(context, &server, ServerRequest::ReadResource { uri }).await;
         }
-        Query::ListPrompts { server } => return context.request(&server, ServerRequest::ListPrompts).await,
+        Query::ListPrompts { server } => return request(context, &server, ServerRequest::ListPrompts).await,
         Query::GetPrompt { server, name, arguments } => {
-            return context.request(&server, ServerRequest::GetPrompt { name, arguments }).await;
+            return request(context, &server, ServerRequest::GetPrompt { name, arguments }).await;
         }
         Query::Schema { name } => {
             let tool = context.tool(tool_name(name)).await?;
-            return Ok(tool.map_or_else(|| "null".to_owned(), |tool| tool.schema(None).into_text()));
+            let notation = notation(context.script.language);
+            let schema = |tool: ResolvedTool| tool.schema_with_declaration(notation).into_text();
+            return Ok(tool.map_or_else(|| "null".to_owned(), schema));
         }
         Query::Help { topic } => help::text(context, topic.as_deref()).await.map(Value::from),
         Query::Names { server } => {
@@ -195,7 +372,10 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             Ok(Value::from(&*name))
         }
         Query::Search { query, server, limit, detail } => {
-            let tools = context.search(&query, server.as_deref(), documentation::saturated(limit)).await?;
+            // `discoverMCPTools` has no limit and wants the tools that match, and only those.
+            let or_nearest = limit.is_some() || detail != "usage";
+            let limit = documentation::saturated(limit);
+            let tools = context.search(&query, server.as_deref(), limit, or_nearest).await?;
             let tools = tools.iter();
             match detail.as_str() {
                 // Schemas are kept as text. Parsed trees would take about 12 times the memory.
@@ -213,7 +393,18 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
                 )),
             }
         }
-        Query::Servers => Ok(context.server_names().iter().map(|name| Value::from(&**name)).collect()),
+        Query::Progress { done, total, message } => {
+            let mut report = Progress::new(done);
+            (report.total, report.message) = (total, message);
+            context.report(report).map(|()| Value::Null)
+        }
+        Query::Timer { .. } => Err(ToolError::new(
+            ToolErrorCode::InvalidArguments,
+            "only a run that is recorded asks for timers",
+        )),
+        Query::Servers => {
+            Ok(context.configured_server_names().iter().map(|name| Value::from(&**name)).collect())
+        }
     };
     answer.map(|value| value.to_string())
 }
@@ -224,19 +415,4 @@ fn notation(language: Language) -> Notation {
         Language::TypeScript => Notation::TypeScript,
         Language::Python => Notation::Python,
     }
-}
-
-/// Parses `mcp__server__tool`, or `server.tool` as in allow and deny patterns.
-pub(crate) fn tool_name(name: String) -> ToolName {
-    match name.split_once('.') {
-        Some((server, tool)) if !name.starts_with("mcp__") => {
-            ToolName::Pair { server: server.to_owned(), tool: tool.to_owned() }
-        }
-        _ => ToolName::Full(name),
-    }
-}
-
-/// Encodes an answer for the guest.
-pub(crate) fn text(answer: Result<String, ToolError>) -> String {
-    answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_guest_json()))
 }

@@ -1,14 +1,19 @@
 //! The script engines and the parts that both share: the worker pool, the watchdog, compute slots,
 //! and the host functions that a script can call.
 
-#[cfg(not(all(feature = "typescript", feature = "python")))]
+#[cfg(not(all(feature = "typescript", feature = "python", feature = "process", target_os = "linux")))]
 mod absent;
+pub(crate) mod backend;
 pub(crate) mod compile;
 pub(crate) mod engines;
 pub(crate) mod failure;
+mod fence;
 pub(crate) mod hints;
+pub(crate) mod host;
 pub(crate) mod host_calls;
 pub(crate) mod pool;
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) mod process;
 #[cfg(feature = "python")]
 pub(crate) mod python;
 pub(crate) mod resident;

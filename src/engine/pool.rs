@@ -9,6 +9,7 @@
 //! after [`KEEP_WORKERS`].
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,12 +20,15 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
 
+use crate::engine::host::RunHost;
 use crate::engine::resident;
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::watchdog::{CpuMeter, Progress, Watchdog, Watched};
 use crate::engine::{failure, hints};
 use crate::error::Error;
 use crate::machine;
+use crate::run::check::finding::Checked;
+use crate::run::check::survey::Survey;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
@@ -82,7 +86,7 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// The run's error, for a source that cannot be run. The instance then serves another run.
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
 
     /// Called every 5 ms while there are runs.
     fn tick(&self) {}
@@ -99,10 +103,22 @@ pub(crate) trait Instance<E: Engine> {
     /// Sets the run's memory limit in bytes.
     fn set_memory_limit(&mut self, bytes: usize);
 
-    /// Runs a script until it finishes, or until soon after its context is cancelled.
+    /// What the script says that it calls. Runs no part of it, and is fast for any source.
+    ///
+    /// # Errors
+    ///
+    /// How the run ends, if that is found out only here.
+    fn survey(
+        &mut self,
+        host: &Arc<dyn RunHost>,
+        source: &str,
+        prepared: &mut E::Prepared,
+    ) -> impl Future<Output = Result<Survey, Outcome>>;
+
+    /// Runs a script until it finishes, or until soon after its run is cancelled.
     fn execute(
         &mut self,
-        context: &Arc<ExecutionContext>,
+        host: &Arc<dyn RunHost>,
         source: &str,
         prepared: E::Prepared,
     ) -> impl Future<Output = Outcome>;
@@ -110,7 +126,7 @@ pub(crate) trait Instance<E: Engine> {
     /// Compiles a script without running any of it. Returns `null`, or the error.
     fn check(
         &mut self,
-        context: &Arc<ExecutionContext>,
+        host: &Arc<dyn RunHost>,
         source: &str,
         prepared: E::Prepared,
     ) -> impl Future<Output = Outcome>;
@@ -305,6 +321,12 @@ impl<E: Engine> Pool<E> {
             }
         }
         receiver.map(drop)
+    }
+
+    /// The engine of its instances.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(crate) fn engine(&self) -> &E {
+        &self.shared.engine
     }
 
     /// The pool's state now.
@@ -676,39 +698,78 @@ impl<E: Engine> Shared<E> {
             stop,
             cpu,
             thread: rustix::thread::gettid(),
-            abandon: self.abandon(Arc::clone(&context), Arc::clone(&reply), cpu),
+            abandon: self.abandon(
+                Arc::clone(&context),
+                Arc::clone(&reply),
+                Arc::downgrade(instance.stop()),
+                cpu,
+            ),
             progress: Mutex::new(Progress::default()),
             has_low_priority: AtomicBool::new(false),
         });
         // The deadline applies from here on, before the source is processed.
         self.watchdog.watch(Arc::clone(&watched));
         let mut is_prepared = false;
+        let check_time = Cell::new(Duration::ZERO);
         let run = catch_unwind(AssertUnwindSafe(|| {
             // The client may have gone while the run was queued; then nothing of the run may
             // happen.
             if context.cancel.is_cancelled() {
-                return Outcome::Failed(failure::stopped(watched.stop.reason(), &context));
+                return Outcome::Failed(failure::stopped(watched.stop.reason(), &*context));
             }
-            match self.engine.prepare(&context, source) {
-                Ok(prepared) => {
+            match self.engine.prepare(&*context, source) {
+                Ok(mut prepared) => {
                     is_prepared = true;
+                    let host: Arc<dyn RunHost> = Arc::clone(&context) as Arc<dyn RunHost>;
                     runtime.block_on(context.turn.compute(async {
+                        let asking = Arc::clone(&context);
+                        let survey = match instance.survey(&host, source, &mut prepared).await {
+                            Ok(survey) => survey,
+                            Err(outcome) => return outcome,
+                        };
                         match context.purpose() {
-                            Purpose::Run => instance.execute(&context, source, prepared).await,
-                            Purpose::Check => instance.check(&context, source, prepared).await,
+                            Purpose::Run => {
+                                let began = Instant::now();
+                                let refusal = Arc::clone(&context)
+                                    .in_runtime(async { asking.preflight(&survey).await })
+                                    .await;
+                                check_time.set(survey.took + began.elapsed());
+                                match refusal {
+                                    Some(_) if context.cancel.is_cancelled() => {
+                                        Outcome::Failed(failure::stopped(watched.stop.reason(), &*context))
+                                    }
+                                    Some(error) => Outcome::Failed(error),
+                                    None => {
+                                        let mut outcome = instance.execute(&host, source, prepared).await;
+                                        hints::add(&mut outcome, &context);
+                                        outcome
+                                    }
+                                }
+                            }
+                            Purpose::Check { asks_servers, found } => {
+                                let outcome = instance.check(&host, source, prepared).await;
+                                let findings = Arc::clone(&context)
+                                    .in_runtime(async { asking.findings(&survey, *asks_servers).await })
+                                    .await;
+                                let all = 0..source.len();
+                                let program = if survey.program.is_empty() { all } else { survey.program };
+                                *found.lock() = Checked { findings, program };
+                                outcome
+                            }
                         }
                     }))
                 }
                 // An error in a source that was not processed to its end says nothing about the
                 // source.
                 Err(_) if watched.stop.reason().is_some() => {
-                    Outcome::Failed(failure::stopped(watched.stop.reason(), &context))
+                    Outcome::Failed(failure::stopped(watched.stop.reason(), &*context))
                 }
                 Err(error) => Outcome::Failed(*error),
             }
         }));
         let memory_bytes = instance.memory_bytes();
-        let measured = Measured { cpu_time: cpu.elapsed(), fuel: instance.fuel_used(), memory_bytes };
+        let (cpu_time, check_time) = (cpu.elapsed() + watched.stop.cpu_time(), check_time.get());
+        let measured = Measured { cpu_time, check_time, fuel: instance.fuel_used(), memory_bytes };
         let has_low_priority = watched.done();
         let touched_bytes = resident.faulted_bytes();
         drop(resident);
@@ -757,6 +818,7 @@ impl<E: Engine> Shared<E> {
         self: &Arc<Self>,
         context: Arc<ExecutionContext>,
         reply: SharedReply,
+        stop: Weak<Stop>,
         cpu: CpuMeter,
     ) -> Box<dyn Fn(StopReason) + Send + Sync> {
         let shared = Arc::clone(self);
@@ -766,8 +828,9 @@ impl<E: Engine> Shared<E> {
             };
             shared.state.lock().hung += 1;
             tracing::error!(?reason, "a script cannot be stopped; its worker is abandoned");
-            let outcome = Outcome::Failed(failure::stopped(Some(reason), &context));
-            let measured = Measured { cpu_time: cpu.elapsed(), ..Measured::default() };
+            let outcome = Outcome::Failed(failure::stopped(Some(reason), &*context));
+            let elsewhere = stop.upgrade().map_or(Duration::ZERO, |stop| stop.cpu_time());
+            let measured = Measured { cpu_time: cpu.elapsed() + elsewhere, ..Measured::default() };
             drop(permit);
             let _ = reply.send(Ok(context.finish(outcome, measured)));
         })

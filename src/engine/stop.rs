@@ -1,6 +1,7 @@
 //! The request that a run stops: who may make it, why, and how the engine hears of it.
 
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use crate::sync::Mutex;
 
@@ -20,6 +21,7 @@ pub(crate) struct Stop {
     reason: AtomicU8,
     interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
     measure: Mutex<Option<Box<dyn Fn() + Send>>>,
+    cpu_time: Mutex<Option<Box<dyn Fn() -> Duration + Send>>>,
 }
 
 impl Stop {
@@ -33,6 +35,21 @@ impl Stop {
     /// on their own thread.
     pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
         *self.measure.lock() = Some(Box::new(measure));
+    }
+
+    /// Sets the function that returns the CPU time which the run has used in another process.
+    pub(crate) fn attach_cpu_time(&self, cpu_time: impl Fn() -> Duration + Send + 'static) {
+        *self.cpu_time.lock() = Some(Box::new(cpu_time));
+    }
+
+    /// CPU time of the run that is not its thread's.
+    pub(super) fn cpu_time(&self) -> Duration {
+        self.cpu_time.lock().as_ref().map_or(Duration::ZERO, |cpu_time| cpu_time())
+    }
+
+    /// Removes the function that interrupts: what it would interrupt belongs to another run from now on.
+    pub(crate) fn detach(&self) {
+        *self.interrupt.lock() = None;
     }
 
     /// Makes the engine measure its memory as soon as it can.

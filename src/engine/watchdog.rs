@@ -96,7 +96,7 @@ impl Watched {
         };
         self.context.turn.reclaim(now);
         self.stop.measure();
-        let cpu_time = self.cpu.elapsed();
+        let cpu_time = self.cpu.elapsed() + self.stop.cpu_time();
         if cpu_time > SHORT_RUN && !self.has_low_priority.swap(true, Ordering::Relaxed) {
             self.lower_priority(LONG_RUN_NICENESS);
         }
@@ -229,6 +229,17 @@ impl CpuMeter {
         let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
         // It fails only where the system has no such clocks; then the CPU limit measures wall-clock
         // time.
+        let clock = if failed == 0 { clock } else { libc::CLOCK_MONOTONIC };
+        Self { clock, before: read_clock(clock) }
+    }
+
+    /// Starts to measure the CPU time of another process, which must not have been reaped.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    #[expect(unsafe_code, reason = "no safe crate reads another process's clock")]
+    pub(crate) fn of_process(process: rustix::process::Pid) -> Self {
+        let mut clock = 0;
+        // SAFETY: `clock` is valid for the write.
+        let failed = unsafe { libc::clock_getcpuclockid(process.as_raw_nonzero().get(), &raw mut clock) };
         let clock = if failed == 0 { clock } else { libc::CLOCK_MONOTONIC };
         Self { clock, before: read_clock(clock) }
     }

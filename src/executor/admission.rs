@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::machine::MemorySource;
 use crate::queue::{Queue, Refusal};
+use crate::run::nested::MAX_DEPTH;
 use crate::run::result::{ErrorCode, ScriptError};
-use crate::sync::{self, AtomicUsize, OwnedSemaphorePermit, Semaphore};
+use crate::sync::{self, AtomicUsize, Mutex, OwnedSemaphorePermit, Semaphore};
 
 /// The number of an executor's runs, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,21 +41,31 @@ pub(super) struct TotalMemory {
 /// Admission control: bounds the number and the memory of concurrent runs, and the length of the
 /// queue.
 pub(super) struct Admission {
-    runs: Arc<Semaphore>,
-    max_runs: usize,
-    /// Permits for megabytes: the sum of the memory limits of all runs.
-    memory: Arc<Semaphore>,
-    total_memory: TotalMemory,
+    runs: Arc<Permits>,
+    /// Megabytes: the sum of the memory limits of all runs.
+    memory: Arc<Permits>,
+    total_memory: Mutex<TotalMemory>,
     /// Runs that have both permits. A run that waits for memory already holds its run permit, but
     /// is counted only as waiting.
     running: Arc<AtomicUsize>,
     queue: Queue,
+    /// One more run at each depth of scripts that call one another. Runs that hold permits while they
+    /// wait for the scripts that they call would otherwise wait for one another.
+    reserved: [Arc<Semaphore>; MAX_DEPTH],
+}
+
+/// Permit of a run that another run has called. Dropping it admits another one.
+pub(super) enum NestedPermit {
+    /// It counts among all runs.
+    Admitted(#[expect(dead_code, reason = "kept for its drop")] Permit),
+    /// It is the one that its depth has beyond them.
+    Reserved(#[expect(dead_code, reason = "kept for its drop")] OwnedSemaphorePermit),
 }
 
 /// Permit of an admitted run. Dropping it admits another run.
 pub(super) struct Permit {
-    _run: OwnedSemaphorePermit,
-    _memory: OwnedSemaphorePermit,
+    _run: Taken,
+    _memory: Taken,
     running: Arc<AtomicUsize>,
 }
 
@@ -69,23 +80,33 @@ impl Admission {
     /// more wait, each for at most `max_wait`.
     pub(super) fn new(runs: usize, memory: TotalMemory, queued: usize, max_wait: Duration) -> Self {
         Self {
-            runs: Arc::new(Semaphore::new(runs)),
-            max_runs: runs,
-            memory: Arc::new(Semaphore::new((memory.bytes >> 20).min(Semaphore::MAX_PERMITS))),
-            total_memory: memory,
+            runs: Permits::new(runs),
+            memory: Permits::new(megabytes_of(memory)),
+            total_memory: Mutex::new(memory),
             running: Arc::default(),
             queue: Queue::new(queued, max_wait),
+            reserved: std::array::from_fn(|_depth| Arc::new(Semaphore::new(1))),
         }
     }
 
+    /// Changes the bounds. Runs that were admitted under wider ones are not touched: others wait until
+    /// enough of them have ended.
+    #[cfg(feature = "mcp")]
+    pub(super) fn set_bounds(&self, runs: usize, memory: TotalMemory) {
+        *self.total_memory.lock() = memory;
+        self.runs.set_max(runs);
+        self.memory.set_max(megabytes_of(memory));
+    }
+
     pub(super) fn stats(&self) -> RunStats {
+        let total_memory = *self.total_memory.lock();
         RunStats {
             running: self.running.load(Ordering::Relaxed),
             queued: self.queue.waiting(),
-            max_running: self.max_runs,
+            max_running: self.runs.max(),
             max_queued: self.queue.max_waiting,
-            max_memory_bytes: self.total_memory.bytes,
-            memory_source: self.total_memory.source,
+            max_memory_bytes: total_memory.bytes,
+            memory_source: total_memory.source,
         }
     }
 
@@ -95,15 +116,8 @@ impl Admission {
     ///
     /// [`Error::InvalidOptions`] if it needs more than all runs together may use.
     pub(super) fn check(&self, memory_bytes: usize) -> Result<(), Error> {
-        let TotalMemory { bytes, source } = self.total_memory;
-        if memory_bytes <= bytes {
-            return Ok(());
-        }
-        let problem = format!(
-            "must be at most the memory of all runs, {bytes} (from: {}): {memory_bytes}",
-            source.as_str()
-        );
-        Err(Error::InvalidOptions { option: "memory_bytes", problem })
+        let total_memory = *self.total_memory.lock();
+        total_memory.check(memory_bytes)
     }
 
     /// Waits until the run may start. Dropping the future gives its place up.
@@ -119,8 +133,8 @@ impl Admission {
     ) -> Result<Permit, Box<ScriptError>> {
         let megabytes = u32::try_from(memory_bytes >> 20).unwrap_or(u32::MAX);
         let acquire = async {
-            let run = Arc::clone(&self.runs).acquire_owned().await.ok()?;
-            let memory = Arc::clone(&self.memory).acquire_many_owned(megabytes).await.ok()?;
+            let run = self.runs.take(1).await?;
+            let memory = self.memory.take(megabytes).await?;
             self.running.fetch_add(1, Ordering::Relaxed);
             Some(Permit { _run: run, _memory: memory, running: Arc::clone(&self.running) })
         };
@@ -139,11 +153,134 @@ impl Admission {
         }
     }
 
+    /// As [`enter`](Self::enter), for a run that a run with `depth` runs above it has called.
+    ///
+    /// It may also take the place that is reserved for its depth. So of the deepest runs, which wait for
+    /// no others, one is always running, and all end in turn. At most [`MAX_DEPTH`] runs are beyond the
+    /// bounds because of that.
+    ///
+    /// # Errors
+    ///
+    /// As [`enter`](Self::enter).
+    pub(super) async fn enter_nested(
+        &self,
+        runtime: &tokio::runtime::Handle,
+        depth: usize,
+        memory_bytes: usize,
+        cancel: &CancellationToken,
+    ) -> Result<NestedPermit, Box<ScriptError>> {
+        let admitted = self.enter(runtime, memory_bytes, cancel);
+        let Some(reserved) = self.reserved.get(depth) else {
+            return admitted.await.map(NestedPermit::Admitted);
+        };
+        tokio::select! {
+            biased;
+            permit = admitted => permit.map(NestedPermit::Admitted),
+            permit = Arc::clone(reserved).acquire_many_owned(1) => {
+                permit.map(NestedPermit::Reserved).map_err(|_closed| cancelled())
+            }
+        }
+    }
+
     fn full(&self, message: String) -> Box<ScriptError> {
         // A typical run is far shorter than the queue timeout.
         let retry_after = self.queue.max_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
         let error = ScriptError::new(ErrorCode::QueueFull, message).with_hint("try again later");
         Box::new(ScriptError { retry_after: Some(retry_after), ..error })
+    }
+}
+
+impl TotalMemory {
+    /// Checks that there is room for a run with this memory limit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Admission::check`].
+    pub(super) fn check(self, memory_bytes: usize) -> Result<(), Error> {
+        let Self { bytes, source } = self;
+        if memory_bytes <= bytes {
+            return Ok(());
+        }
+        let problem = format!(
+            "must be at most the memory of all runs, {bytes} (from: {}): {memory_bytes}",
+            source.as_str()
+        );
+        Err(Error::InvalidOptions { option: "memory_bytes", problem })
+    }
+}
+
+fn megabytes_of(memory: TotalMemory) -> usize {
+    (memory.bytes >> 20).min(Semaphore::MAX_PERMITS)
+}
+
+/// Permits whose number can change while some are taken.
+struct Permits {
+    semaphore: Arc<Semaphore>,
+    count: Mutex<Count>,
+}
+
+#[derive(Clone, Copy)]
+struct Count {
+    max: usize,
+    /// Permits above `max` that are taken: each is withdrawn when it comes back.
+    surplus: usize,
+}
+
+/// Permits that are taken until this is dropped.
+struct Taken {
+    /// `None` only while this is dropped.
+    permit: Option<OwnedSemaphorePermit>,
+    permits: Arc<Permits>,
+}
+
+impl Permits {
+    fn new(max: usize) -> Arc<Self> {
+        let count = Mutex::new(Count { max, surplus: 0 });
+        Arc::new(Self { semaphore: Arc::new(Semaphore::new(max)), count })
+    }
+
+    fn max(&self) -> usize {
+        self.count.lock().max
+    }
+
+    #[cfg(feature = "mcp")]
+    fn set_max(&self, max: usize) {
+        let mut count = self.count.lock();
+        let (more, less) = (max.saturating_sub(count.max), count.max.saturating_sub(max));
+        count.max = max;
+        count.surplus += less;
+        let kept = more.min(count.surplus);
+        count.surplus -= kept;
+        self.semaphore.add_permits(more - kept);
+        self.withdraw(&mut count);
+    }
+
+    /// Takes away what is surplus and is not taken.
+    fn withdraw(&self, count: &mut Count) {
+        if count.surplus > 0 {
+            count.surplus -= self.semaphore.forget_permits(count.surplus);
+        }
+    }
+
+    /// `None` if the semaphore is closed, which it never is.
+    async fn take(self: &Arc<Self>, permits: u32) -> Option<Taken> {
+        let permit = Arc::clone(&self.semaphore).acquire_many_owned(permits).await.ok()?;
+        Some(Taken { permit: Some(permit), permits: Arc::clone(self) })
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut count = self.permits.count.lock();
+        if let Some(mut permit) = self.permit.take() {
+            let surplus = count.surplus.min(permit.num_permits());
+            if let Some(part) = permit.split(surplus) {
+                part.forget();
+                count.surplus -= surplus;
+            }
+        }
+        // Those of a waiter that has given up have come back without this.
+        self.permits.withdraw(&mut count);
     }
 }
 

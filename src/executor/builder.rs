@@ -12,32 +12,45 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::admission::{Admission, TotalMemory};
+use super::admission::Admission;
 use super::core::{Executor, Inner};
+use super::isolation::{remote_worker_program, worker_program};
 use super::runtime;
 use super::servers::ServerSet;
-use super::settings::{FromConfig, OwnSettings, Settings, check_strict};
+use super::settings::{Bounds, FromConfig, OwnSettings, Settings, check_strict};
 use super::upstream::{ServerOptions, UpstreamServers};
+#[cfg(feature = "mcp")]
+use crate::config::ScriptLibrary;
+use crate::engine::backend::Backend;
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
 use crate::error::Error;
-use crate::machine::{self, MemorySource};
+use crate::llm::{LanguageModel, LlmOptions, NamedModel};
+use crate::machine::{self, SandboxFeatures};
+use crate::run::grants::Grants;
 use crate::run::history::{History, HistoryLimits};
 use crate::run::hooks::CallHook;
+use crate::run::isolation::Isolation;
 use crate::run::limits::Limits;
+use crate::run::observer::{DefinitionEvent, Observers, RunObserver};
 use crate::run::script::Language;
 use crate::storage::files::Store;
 use crate::storage::state::{StateScope, StateStore};
-use crate::sync::Semaphore;
+#[cfg(feature = "audit")]
+use crate::telemetry::audit::{AuditOptions, AuditTrail};
+use crate::telemetry::requests::RequestTracer;
+use crate::telemetry::run_trace::{RunTrace, TraceRecorder};
 use crate::tools::approval::Approver;
 use crate::tools::cache::ListCache;
 use crate::tools::catalog::CatalogOptions;
 use crate::tools::inferred::InferredSchemas;
 use crate::tools::native::{self, NativeTools};
-use crate::tools::pins::Pins;
+use crate::tools::pins::{ChangeListener, OnChange, Pins};
 use crate::tools::policy::Policy;
+use crate::tools::skill_pins::SkillPins;
+use crate::tools::tool_use::ToolUse;
 use crate::tools::{
-    Approval, ApprovalRequest, ElicitationAnswer, ElicitationRequest, Elicitor, ToolDefinition,
+    Approval, ApprovalRequest, DirectTools, ElicitationAnswer, ElicitationRequest, Elicitor, ToolDefinition,
     ToolDispatcher, ToolRules,
 };
 
@@ -55,22 +68,28 @@ pub struct ExecutorBuilder {
     approver: Option<Approver>,
     elicitor: Option<Elicitor>,
     hooks: Vec<Arc<dyn CallHook>>,
+    observers: Vec<Arc<dyn RunObserver>>,
+    requests: Option<Arc<dyn RequestTracer>>,
     native: NativeTools,
     dispatchers: Vec<Arc<dyn ToolDispatcher>>,
+    #[cfg(feature = "mcp")]
+    scripts: Option<Arc<ScriptLibrary>>,
     pub(super) upstream: UpstreamServers,
     warm_instances: Option<usize>,
     trim_after: Option<Duration>,
     languages: Option<Vec<Language>>,
     on_compile: Option<CompileListener>,
-    pub(super) concurrent_runs: Option<usize>,
+    isolation: Option<Isolation>,
+    backend: Option<Arc<dyn Backend>>,
     queued_runs: Option<usize>,
     queue_timeout: Option<Duration>,
-    pub(super) memory_bytes: Option<usize>,
     cache_directory: Option<PathBuf>,
     fallback_cache: Option<PathBuf>,
     state_directory: Option<PathBuf>,
     keep_runs: Option<HistoryLimits>,
     state: Option<(StateStore, StateScope)>,
+    #[cfg(feature = "audit")]
+    audit: Option<AuditOptions>,
     runtime: Option<Handle>,
 }
 
@@ -115,6 +134,33 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn clock_resolution(mut self, resolution: Duration) -> Self {
         self.own.clock_resolution = Some(resolution);
+        self
+    }
+
+    /// Grants directories and hosts to scripts, in addition to what a configuration grants. Default:
+    /// none. Every script has a scratch directory in memory, `/tmp`, which needs no grant.
+    ///
+    /// A script restricts itself with [`Script::permissions`](crate::Script::permissions), and a client of
+    /// a [`Server`](crate::server::Server) with the parameter `permissions`.
+    #[must_use]
+    pub fn grants(mut self, grants: Grants) -> Self {
+        self.own.grants = self.own.grants.and(grants);
+        self
+    }
+
+    /// Sets the time zone of scripts that name none ([`Script::time_zone`](crate::Script::time_zone)):
+    /// a name of the IANA database, such as `Europe/Berlin`. Default: UTC, whatever the machine's is.
+    #[must_use]
+    pub fn time_zone(mut self, name: impl Into<String>) -> Self {
+        self.own.time_zone = Some(name.into());
+        self
+    }
+
+    /// Sets which tools a [`Server`](crate::server::Server) shows to its clients themselves, in addition
+    /// to those of the [configuration](crate::Config::direct).
+    #[must_use]
+    pub fn direct(mut self, direct: DirectTools) -> Self {
+        self.own.direct = direct;
         self
     }
 
@@ -204,6 +250,32 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Exports a trace of each run and of its calls, and of the requests of clients if a
+    /// [`Server`](crate::server::Server) runs them, and sends calls to upstream servers with the trace
+    /// context in `_meta`.
+    #[cfg(feature = "otel")]
+    #[must_use]
+    pub fn open_telemetry(mut self, telemetry: &crate::telemetry::otel::OpenTelemetry) -> Self {
+        if let Some(spans) = telemetry.spans() {
+            self.requests = Some(Arc::clone(spans) as Arc<dyn RequestTracer>);
+            self.observers.push(Arc::clone(spans) as Arc<dyn RunObserver>);
+        }
+        self
+    }
+
+    /// Calls `listener` with the trace of each run when it has ended, on the thread that ended it: it
+    /// must not block.
+    #[must_use]
+    pub fn on_trace(self, listener: impl Fn(RunTrace) + Send + Sync + 'static) -> Self {
+        self.observer(Arc::new(TraceRecorder::new(Arc::new(listener))))
+    }
+
+    /// Adds an observer, which hears what runs do.
+    pub(crate) fn observer(mut self, observer: Arc<dyn RunObserver>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
     /// Uses this tokio runtime for the tools' timers, sockets, tasks and child processes, instead
     /// of one of the executor's own with two threads. It must be a multi-thread runtime with timers
     /// and I/O enabled, and must outlive the executor.
@@ -268,6 +340,50 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Lets scripts call the saved scripts of a library, as tools of a server `scripts`, and clients of
+    /// a [`Server`](crate::server::Server) run and read them.
+    ///
+    /// A saved script is a run of its own within what is left of its caller's limits, and by its
+    /// caller's rules. Its tool calls count at the caller. An MCP server named `scripts` cannot be used
+    /// then.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn scripts(mut self, library: ScriptLibrary) -> Self {
+        self.scripts = Some(Arc::new(library));
+        self
+    }
+
+    /// Sets whether scripts may ask a language model, which one, and within what bounds. A
+    /// configuration does not change what is set here. Default: what the configuration says.
+    #[must_use]
+    pub fn llm(mut self, options: LlmOptions) -> Self {
+        self.own.llm = Some(options);
+        self
+    }
+
+    /// Sets a language model of the embedder's own, in place of a provider: results call it `name`. It
+    /// is within the bounds of [`llm`](Self::llm).
+    #[must_use]
+    pub fn language_model(mut self, name: &str, model: Arc<dyn LanguageModel>) -> Self {
+        self.own.model = Some(NamedModel::new(name, model));
+        self
+    }
+
+    /// Executes all scripts by a back end of the embedder's, in place of V8, CPython and their worker processes.
+    #[must_use]
+    pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// Sets where scripts are executed, whatever the configuration says. Default: as configured, else in this
+    /// process.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
     /// Sets how many instances to keep warm for each language in use. Default: one per core, at
     /// least 2. An isolate takes about 2 MB, an interpreter about 10 MB.
     #[must_use]
@@ -302,10 +418,11 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Sets the maximum number of concurrent runs. Default: 100. Each has a thread.
+    /// Sets the maximum number of concurrent runs. Default: 100. Each has a thread. A configuration
+    /// that is given later, and sets it too, has precedence.
     #[must_use]
     pub fn max_concurrent_runs(mut self, count: usize) -> Self {
-        self.concurrent_runs = Some(count);
+        self.own.max_runs.set(count, self.config.status.is_some());
         self
     }
 
@@ -330,7 +447,7 @@ impl ExecutorBuilder {
     /// at least one run's. [`RunStats`](crate::RunStats) has the result.
     #[must_use]
     pub fn total_memory_bytes(mut self, bytes: usize) -> Self {
-        self.memory_bytes = Some(bytes);
+        self.own.total_memory_bytes.set(bytes, self.config.status.is_some());
         self
     }
 
@@ -372,7 +489,10 @@ impl ExecutorBuilder {
     }
 
     /// Enables the run history, which [`Executor::history`] returns. The client that requests a run
-    /// decides whether its record is kept. Default: no history.
+    /// decides whether its record is kept. Search then also learns which tools runs call, and which
+    /// of them together: their names are counted, and kept in the
+    /// [`cache_directory`](Self::cache_directory) if there is one. Default: no history, and search
+    /// learns nothing.
     #[must_use]
     pub fn keep_runs(mut self, limits: HistoryLimits) -> Self {
         self.keep_runs = Some(limits);
@@ -386,6 +506,17 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn state(mut self, store: StateStore, workspace: impl AsRef<std::path::Path>) -> Self {
         self.state = Some((store, StateScope::workspace(workspace.as_ref())));
+        self
+    }
+
+    /// Writes an audit trail of all runs: [`audit`](crate::audit). Default: none.
+    ///
+    /// [`build`](Self::build) starts a thread that writes it. Files that cannot be written fail no run,
+    /// unless [`AuditOptions::required`](crate::audit::AuditOptions::required) is set.
+    #[cfg(feature = "audit")]
+    #[must_use]
+    pub fn audit(mut self, options: AuditOptions) -> Self {
+        self.audit = Some(options);
         self
     }
 
@@ -405,8 +536,13 @@ impl ExecutorBuilder {
         let policy = Policy::new(&self.own.rules.clone().and(self.config.rules.clone()))?;
         let servers = std::mem::take(&mut self.upstream).read()?;
         let (own_runtime, runtime) = runtime::start(self.runtime.take())?;
-        let catalog_options = self.catalog_options(&settings, &runtime);
+        #[cfg(feature = "audit")]
+        let audit = self.start_audit()?;
+        let observers = Observers::from(std::mem::take(&mut self.observers));
+        let catalog_options = self.catalog_options(&settings, &observers, &runtime);
         let engines = self.start_engines(&runtime)?;
+        #[cfg(feature = "mcp")]
+        self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
         let server_options = ServerOptions::new(self.state_directory, runtime.clone());
         let set =
             ServerSet::new(self.native, self.dispatchers, servers, policy, &server_options, &catalog_options);
@@ -418,11 +554,17 @@ impl ExecutorBuilder {
                 approver: self.approver,
                 elicitor: self.elicitor,
                 hooks: self.hooks.into(),
+                observers,
+                requests: self.requests,
+                #[cfg(feature = "audit")]
+                audit,
                 current: watch::Sender::new(set.tools.clone()),
                 servers: RwLock::new(Arc::new(set)),
                 server_options,
-                engines,
-                admission,
+                engines: Arc::new(engines),
+                admission: Arc::new(admission),
+                #[cfg(feature = "mcp")]
+                scripts: self.scripts,
                 history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
                 state: self.state,
                 closed: CancellationToken::new(),
@@ -432,32 +574,47 @@ impl ExecutorBuilder {
         })
     }
 
+    #[cfg(feature = "audit")]
+    fn start_audit(&mut self) -> Result<Option<Arc<AuditTrail>>, Error> {
+        let Some(options) = self.audit.take() else { return Ok(None) };
+        let started = AuditTrail::start(options);
+        let trail = Arc::new(started.map_err(|source| Error::Start { what: "the audit trail", source })?);
+        self.observers.push(Arc::clone(&trail) as Arc<dyn RunObserver>);
+        Ok(Some(trail))
+    }
+
     fn admission(&self) -> Result<Admission, Error> {
-        let runs = self.concurrent_runs.unwrap_or(100);
-        if runs == 0 || runs > Semaphore::MAX_PERMITS {
-            let problem = format!("must be between 1 and {}: {runs}", Semaphore::MAX_PERMITS);
-            return Err(Error::InvalidOptions { option: "max_concurrent_runs", problem });
-        }
-        let one_run = self.limits.memory_bytes;
-        let memory = match self.memory_bytes {
-            Some(bytes) if bytes < one_run => {
-                let problem = format!("must be at least one run's `memory_bytes`, {one_run}: {bytes}");
-                return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
-            }
-            Some(bytes) => TotalMemory { bytes, source: MemorySource::Option },
-            None => default_total_memory(one_run),
-        };
+        let Bounds { runs, memory } = Bounds::new(self.limits.memory_bytes, &self.own, &self.config)?;
         let queued = self.queued_runs.unwrap_or(200);
         let longest_wait = self.queue_timeout.unwrap_or(Duration::from_secs(30));
         Ok(Admission::new(runs, memory, queued, longest_wait))
     }
 
-    fn catalog_options(&self, settings: &Settings, runtime: &Handle) -> CatalogOptions {
+    fn catalog_options(
+        &self,
+        settings: &Settings,
+        observers: &Observers,
+        runtime: &Handle,
+    ) -> CatalogOptions {
+        let observers = observers.clone();
+        let on_change = (!observers.is_empty()).then(|| {
+            let report = move |server: &str, tools: &[String]| {
+                observers.definitions(&DefinitionEvent::Changed { server, tools });
+            };
+            Arc::new(report) as Arc<OnChange>
+        });
+        let pins = self
+            .state_directory
+            .clone()
+            .map(|directory| Pins::new(Store::new(directory)).on_change(ChangeListener(on_change)));
+        let skills = self.state_directory.clone().map(|directory| SkillPins::new(Store::new(directory)));
         let cache = self.cache_directory.clone().map(Store::new);
         CatalogOptions {
             cache: cache.clone().map(ListCache::new),
-            pins: self.state_directory.clone().map(|directory| Pins::new(Store::new(directory))),
-            inferred: Arc::new(InferredSchemas::new(cache)),
+            pins,
+            skills,
+            inferred: Arc::new(InferredSchemas::new(cache.clone())),
+            tool_use: Arc::new(ToolUse::new(cache, self.keep_runs.is_some())),
             checks: Arc::default(),
             strict: self.own.strict || self.config.strict,
             missing_server_hint: settings.untrusted_hint.clone(),
@@ -466,6 +623,17 @@ impl ExecutorBuilder {
     }
 
     fn start_engines(&mut self, runtime: &Handle) -> Result<Engines, Error> {
+        let workers = match self.isolation.take().or_else(|| self.config.isolation.clone()) {
+            Some(Isolation::Process(workers)) => {
+                Some(worker_program(&workers, &SandboxFeatures::of_kernel())?)
+            }
+            Some(Isolation::Remote(workers)) => {
+                // A worker that waits here for its run is one less for others there.
+                self.warm_instances = Some(0);
+                Some(remote_worker_program(&workers)?)
+            }
+            Some(Isolation::InProcess) | None => None,
+        };
         let engines = Engines::new(EngineOptions {
             warm: self.warm_instances.unwrap_or_else(default_warm_instances),
             trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
@@ -473,6 +641,8 @@ impl ExecutorBuilder {
             form: CodeForm::from(&self.limits),
             caches: [&self.cache_directory, &self.fallback_cache].into_iter().flatten().cloned().collect(),
             on_compile: self.on_compile.take(),
+            workers,
+            backend: self.backend.take(),
         });
         let first = || engines::AVAILABLE.iter().copied().take(1).collect();
         let languages = self.languages.take().unwrap_or_else(first);
@@ -496,17 +666,4 @@ fn default_warm_instances() -> usize {
     // With a single instance, the second of two consecutive runs would find its instance still
     // being made.
     machine::processors().max(2)
-}
-
-/// Half of what this process may use: the rest is for the process itself, for what runs use beyond
-/// their limits, and for other processes. `one_run` if that is more, so that runs are not refused but
-/// executed one after the other.
-fn default_total_memory(one_run: usize) -> TotalMemory {
-    let memory = machine::memory();
-    let half = usize::try_from(memory.bytes / 2).unwrap_or(usize::MAX);
-    if half < one_run {
-        let limit = memory.source.as_str();
-        tracing::warn!(bytes = memory.bytes, limit, "there is hardly memory for one script");
-    }
-    TotalMemory { bytes: half.max(one_run), source: memory.source }
 }

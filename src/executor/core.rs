@@ -12,30 +12,48 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::{Admission, RunStats};
 use super::metrics::CountedRun;
+use super::nested::{self, Parts};
 use super::run::Run;
 use super::runtime::OwnRuntime;
 use super::servers::ServerSet;
 use super::settings::{FromConfig, OwnSettings, Settings};
+use super::start::{not_run, refused, start_engine};
 use super::upstream::ServerOptions;
-use crate::engine::compile::CodeForm;
+#[cfg(feature = "mcp")]
+use crate::config::ScriptLibrary;
 use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
 use crate::machine::probe;
+use crate::run::check::finding::Checked;
 use crate::run::context::{Purpose, RunEnvironment};
+use crate::run::grants::{Grants, RunGrants};
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
-use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError, Usage};
+use crate::run::nested::NestedRunner;
+use crate::run::observer::{DefinitionEvent, Observation, Observers};
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Usage};
 use crate::run::script::{Language, Script};
 use crate::run::state::{NoState, StateAccess};
+use crate::run::tape::Tape;
+use crate::run::time_zone::TimeZone;
 use crate::storage::state::{DefaultScope, RunState, StateScope, StateStore};
+#[cfg(feature = "audit")]
+use crate::telemetry::audit::{AuditStatus, AuditTrail};
+use crate::telemetry::requests::RequestTracer;
+use crate::text::preview;
 use crate::tools::approval::Approver;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::{RunTools, ToolSet};
 use crate::tools::native::{self, NativeTools};
 use crate::tools::usage::IndexedServer;
-use crate::tools::{DamagedPins, Elicitor, KnownServer, Tool, ToolChange, ToolDefinition, ToolError};
+use crate::tools::{
+    DamagedPins, Elicitor, KnownServer, SavedScript, SkillChange, Tool, ToolChange, ToolDefinition, ToolError,
+};
+
+/// Maximum characters of a name that an error shows.
+const MAX_SHOWN_NAME: usize = 60;
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -55,13 +73,22 @@ pub(super) struct Inner {
     pub(super) approver: Option<Approver>,
     pub(super) elicitor: Option<Elicitor>,
     pub(super) hooks: Hooks,
+    /// Hear what runs do.
+    pub(super) observers: Observers,
+    /// Makes spans of clients' requests.
+    pub(super) requests: Option<Arc<dyn RequestTracer>>,
+    #[cfg(feature = "audit")]
+    pub(super) audit: Option<Arc<AuditTrail>>,
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
     /// The same as runs in flight see it. Changes with `servers`, and when the settings change.
     pub(super) current: watch::Sender<ToolSet>,
     pub(super) server_options: ServerOptions,
-    pub(super) engines: Engines,
-    pub(super) admission: Admission,
+    pub(super) engines: Arc<Engines>,
+    pub(super) admission: Arc<Admission>,
+    /// The saved scripts, if scripts and clients may use them.
+    #[cfg(feature = "mcp")]
+    pub(super) scripts: Option<Arc<ScriptLibrary>>,
     pub(super) history: Option<Arc<History>>,
     /// The store of the scripts' state, and the scope of runs that name no session.
     pub(super) state: Option<(StateStore, StateScope)>,
@@ -118,7 +145,7 @@ impl Executor {
     /// errors are [`Error::InvalidOptions`] for invalid limits, [`Error::InvalidPattern`] for invalid
     /// rules, [`Error::Closed`], [`Error::Start`] and [`Error::WorkerLost`].
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
-        self.run_with(script.into(), self.inner.closed.child_token()).await
+        self.run_with(script.into(), None, self.inner.closed.child_token()).await
     }
 
     /// As [`run`](Self::run), for callers without an async runtime: blocks this thread until the
@@ -156,59 +183,124 @@ impl Executor {
         Run::start(self, script.into())
     }
 
-    /// Compiles a script without running any of it. Returns the error, or `None` if the script can
-    /// be run. Servers are not asked: what the script calls is not checked.
+    /// Checks a script without running any of it, and returns everything that is wrong with it, in the order
+    /// of the source: whether it can be compiled, whether the servers and tools that it names exist and are
+    /// permitted, whether the arguments that it writes out match their schemas, and whether calls are awaited.
+    /// Servers that it names and whose tools are not known are asked for them.
     ///
-    /// It is admitted and limited like a run.
+    /// A finding is an [`Severity::Error`](crate::Severity::Error) if a run of the script cannot succeed.
+    /// [`run`](Self::run) makes the same check first, and does not run a script with an error in its calls
+    /// ([`ErrorCode::CheckFailed`]).
+    ///
+    /// It is admitted and limited like a run. What ends it early is a finding too.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), cx::Error> {
+    /// use cx::{Executor, Script};
+    /// use serde_json::{Value, json};
+    ///
+    /// let schema = json!({ "properties": { "n": { "type": "number" } }, "required": ["n"] });
+    /// let double = |_: Value| async { Ok::<_, String>(0) };
+    /// let executor = Executor::builder().tool("math.double", schema, double).build()?;
+    /// let script = Script::typescript("await tools.math.dubble({ n: 1 });\nawait tools.math.double({});");
+    /// let checked = executor.check(script).await?;
+    /// let found: Vec<String> = checked.findings.iter().map(ToString::to_string).collect();
+    /// assert_eq!(found, [
+    ///     "line 1, column 18: TOOL_NOT_FOUND: no tool `dubble` on server `math`; did you mean `double`?",
+    ///     "line 2, column 18: INVALID_ARGUMENTS: missing `n` (a number)",
+    /// ]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
-    pub async fn check(&self, script: impl Into<Script>) -> Result<Option<ScriptError>, Error> {
+    pub async fn check(&self, script: impl Into<Script>) -> Result<Checked, Error> {
+        self.check_with(script.into(), true).await
+    }
+
+    /// As [`check`](Self::check), by the tools that are known already: no server is started or asked. That the
+    /// tools of a server are not known is a finding.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn check_offline(&self, script: impl Into<Script>) -> Result<Checked, Error> {
+        self.check_with(script.into(), false).await
+    }
+
+    async fn check_with(&self, script: Script, asks_servers: bool) -> Result<Checked, Error> {
         let cancel = self.inner.closed.child_token();
-        let result = self.perform(script.into(), Purpose::Check, cancel).await?;
-        Ok(match result.outcome {
-            Outcome::Returned(_) => None,
-            Outcome::Failed(error) => Some(error),
-        })
+        let found = Arc::new(Mutex::new(Checked { program: 0..script.source.len(), ..Checked::default() }));
+        let purpose = Purpose::Check { asks_servers, found: Arc::clone(&found) };
+        let grants = Arc::new(self.grants().of_run(&script.permissions)?);
+        let result = self.perform(script, grants, purpose, Observation::none(), None, cancel).await?;
+        let mut checked = std::mem::take(&mut *found.lock());
+        if let Outcome::Failed(error) = result.outcome {
+            checked.findings.insert(0, error.into());
+        }
+        Ok(checked)
     }
 
     pub(super) async fn run_with(
         &self,
         script: Script,
+        tape: Option<Arc<Tape>>,
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
+        // Determined once: the run gets what observers are told.
+        let grants = Arc::new(self.grants().of_run(&script.permissions)?);
         let mut counted = CountedRun::new(script.language);
-        let result = self.perform(script, Purpose::Run, cancel).await;
+        let limits = script.limits.unwrap_or_else(|| self.limits());
+        let observers = &self.inner.observers;
+        let runtime = &self.inner.runtime;
+        let observed = observers.start(&script, Some(script.language), &limits, &grants, runtime).await;
+        let result = match observed.refusal() {
+            Some(refusal) => Ok(refused(refusal)),
+            None => {
+                let observation = observed.observation().clone();
+                self.perform(script, grants, Purpose::Run, observation, tape, cancel).await
+            }
+        };
         counted.settle(&result);
+        observed.settle(result.as_ref().map_err(|error| match error {
+            Error::Closed => ErrorCode::Cancelled,
+            _ => ErrorCode::EngineUnavailable,
+        }));
         result
     }
 
     /// Performs a run that ends when `cancel` is cancelled.
-    async fn perform(
+    pub(super) async fn perform(
         &self,
         mut script: Script,
+        grants: Arc<RunGrants>,
         purpose: Purpose,
+        observation: Observation,
+        tape: Option<Arc<Tape>>,
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
         let queued = Instant::now();
-        let Settings { limits, clock_resolution, .. } = *self.inner.settings.read();
+        let Settings { limits, clock_resolution, time_zone, llm, .. } = self.inner.settings.read().clone();
         let limits = script.limits.unwrap_or(limits);
         limits.validate()?;
         self.inner.admission.check(limits.memory_bytes)?;
         let policy = script.policy()?;
+        let time_zone = script.time_zone.as_deref().map_or(Ok(time_zone), TimeZone::find)?;
         let state = self.run_state(&mut script)?;
         // Kept until the run has ended: servers that nothing else uses any more end then.
         let servers = self.servers_of(&mut script)?;
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         let starting = Instant::now();
-        let start_error = self.start_engine(script.language, &limits, &cancel).await?;
+        let (engines, runtime) = (&self.inner.engines, &self.inner.runtime);
+        let start_error = start_engine(engines, runtime, script.language, &limits, &cancel).await?;
         let engine_start_time = starting.elapsed();
         if let Some(error) = start_error {
             return Ok(not_run(error, Usage { wall_time: engine_start_time, ..Usage::default() }));
         }
-        let runtime = &self.inner.runtime;
         let permit = match self.inner.admission.enter(runtime, limits.memory_bytes, &cancel).await {
             Ok(permit) => permit,
             Err(refused) => {
@@ -223,15 +315,22 @@ impl Executor {
             environment: RunEnvironment {
                 purpose,
                 limits,
+                grants,
                 tools: RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe()),
                 approver: self.inner.approver.clone(),
                 elicitor: self.inner.elicitor.clone(),
                 hooks: Arc::clone(&self.inner.hooks),
+                observation,
+                tape,
                 state,
+                llm,
                 history: self.inner.history.clone(),
+                caller: None,
+                nested: Some(self.inner.nested_runner()),
                 cancel,
                 runtime: runtime.clone(),
                 clock_resolution,
+                time_zone,
                 queued,
                 engine_start_time,
             },
@@ -241,8 +340,42 @@ impl Executor {
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
+    /// The saved scripts, if scripts and clients may use them
+    /// ([`ExecutorBuilder::scripts`](crate::ExecutorBuilder::scripts)).
+    #[cfg(feature = "mcp")]
+    pub fn scripts(&self) -> Option<&ScriptLibrary> {
+        self.inner.scripts.as_deref()
+    }
+
+    /// The saved scripts that clients can run and read. Reads files.
+    pub(crate) fn saved_scripts(&self) -> Vec<Arc<SavedScript>> {
+        #[cfg(feature = "mcp")]
+        if let Some(library) = self.scripts() {
+            return library.list();
+        }
+        Vec::new()
+    }
+
+    /// The saved script of this name. Reads files.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, as text for the author of a call.
+    pub(crate) fn saved_script(&self, name: &str) -> Result<Arc<SavedScript>, String> {
+        #[cfg(feature = "mcp")]
+        if let Some(library) = self.scripts() {
+            return library.get(name).map_err(|error| error.to_string());
+        }
+        Err(format!("there are no saved scripts here: `{}`", preview(name, MAX_SHOWN_NAME)))
+    }
+
+    /// What makes spans of clients' requests, if traces are exported.
+    pub(crate) fn request_tracer(&self) -> Option<&dyn RequestTracer> {
+        self.inner.requests.as_deref()
+    }
+
     /// The servers of a run, with its own.
-    fn servers_of(&self, script: &mut Script) -> Result<Arc<ServerSet>, Error> {
+    pub(super) fn servers_of(&self, script: &mut Script) -> Result<Arc<ServerSet>, Error> {
         let (tools, own) = (std::mem::take(&mut script.tools), std::mem::take(&mut script.servers));
         let servers = self.servers();
         if tools.is_empty() && own.is_empty() {
@@ -251,40 +384,9 @@ impl Executor {
         servers.with(&tools, own, &self.inner.server_options).map(Arc::new)
     }
 
-    /// Starts the engine of a language, for at most the run's wall-clock limit. Returns the run's
-    /// error if that was too short, or the run was cancelled.
-    async fn start_engine(
-        &self,
-        language: Language,
-        limits: &Limits,
-        cancel: &CancellationToken,
-    ) -> Result<Option<ScriptError>, Error> {
-        let runtime = &self.inner.runtime;
-        let too_late = {
-            let _entered = runtime.enter();
-            tokio::time::sleep(limits.wall_time)
-        };
-        tokio::select! {
-            biased;
-            started = self.inner.engines.start(language, CodeForm::from(limits), runtime) => started.map(|()| None),
-            () = too_late => {
-                let message = format!("Python was not ready within {:?}", limits.wall_time);
-                let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(
-                    "the first run of Python on a machine makes its machine code ready, which is kept: run it \
-                     again, or with a longer timeout",
-                );
-                Ok(Some(error))
-            }
-            () = cancel.cancelled() => {
-                let message = "the run was cancelled while its engine was being made ready";
-                Ok(Some(ScriptError::new(ErrorCode::Cancelled, message)))
-            }
-        }
-    }
-
     /// Cancels `run` when `caller` is cancelled, until the guard is dropped. It cannot be a child
     /// token, because a run's token already has a parent.
-    fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
+    pub(super) fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
         if caller.is_cancelled() {
             // Cancelled here and not by the task below, because such a run must not even start.
             run.cancel();
@@ -311,7 +413,17 @@ impl Executor {
             (None, DefaultScope::Workspace) => workspace.clone(),
             (None, DefaultScope::Unavailable) => return Ok(StateAccess::None(NoState::NoSession)),
         };
-        Ok(StateAccess::Open(RunState::new(store.clone(), scope, script.is_dry_run)))
+        Ok(StateAccess::Open(Arc::new(RunState::new(store.clone(), scope, script.is_dry_run))))
+    }
+
+    /// Whether clients are told of the parameters of language models: scripts have a model, or one is
+    /// configured for those that ask for it.
+    pub(crate) fn lists_models(&self) -> bool {
+        let settings = self.inner.settings.read();
+        match settings.llm.options.enabled {
+            Some(is_enabled) => is_enabled,
+            None => settings.llm.has_provider(),
+        }
     }
 
     /// Whether a damaged state file was set aside, which the user has not removed yet.
@@ -388,7 +500,8 @@ impl Executor {
         drop(before);
     }
 
-    /// Sees each change of the servers, the rules and the settings.
+    /// Sees each change of the servers, the rules and the settings. Whoever holds a borrow of it must
+    /// not use the executor: a change holds `servers` while it waits for borrows to end.
     pub(crate) fn changes(&self) -> watch::Receiver<ToolSet> {
         self.inner.current.subscribe()
     }
@@ -443,6 +556,15 @@ impl Executor {
         self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
+    /// Requests the tool lists of the servers of which none is known, as [`refresh_tools`] does.
+    /// Returns the names and results of those that were asked.
+    ///
+    /// [`refresh_tools`]: Self::refresh_tools
+    pub async fn fetch_missing_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let catalog = Arc::clone(&self.servers().tools.catalog);
+        self.inner.runtime.spawn(async move { catalog.fetch_missing().await }).await.unwrap_or_default()
+    }
+
     /// The names of all servers that scripts may see, including native ones, in order.
     pub fn server_names(&self) -> Vec<String> {
         let servers = self.servers();
@@ -454,6 +576,12 @@ impl Executor {
     /// What to tell an agent about servers that are not used until the user trusts their file.
     pub(crate) fn untrusted_hint(&self) -> Option<Arc<str>> {
         self.inner.settings.read().untrusted_hint.clone()
+    }
+
+    /// What scripts may reach of the machine:
+    /// [`ExecutorBuilder::grants`](crate::ExecutorBuilder::grants) and those of the configuration.
+    pub fn grants(&self) -> Arc<Grants> {
+        Arc::clone(&self.inner.settings.read().grants)
     }
 
     /// The limits of runs that set none of their own.
@@ -470,6 +598,12 @@ impl Executor {
     /// The number of runs at this moment.
     pub fn run_stats(&self) -> RunStats {
         self.inner.admission.stats()
+    }
+
+    /// The state of the audit trail; `None` if there is [none](crate::ExecutorBuilder::audit).
+    #[cfg(feature = "audit")]
+    pub fn audit_status(&self) -> Option<AuditStatus> {
+        self.inner.audit.as_ref().map(|trail| trail.status())
     }
 
     /// The run history, if the executor [keeps one](crate::ExecutorBuilder::keep_runs).
@@ -519,6 +653,13 @@ impl Executor {
         servers.tools.catalog.declarations(|server, tool| servers.tools.policy.permits(server, tool))
     }
 
+    /// The same as stubs for Python's type checkers: the names of files in one directory, and their
+    /// texts.
+    pub fn python_stubs(&self) -> Vec<(&'static str, String)> {
+        let servers = self.servers();
+        servers.tools.catalog.python_stubs(|server, tool| servers.tools.policy.permits(server, tool))
+    }
+
     /// The differences from the pinned tool definitions, by server and tool, as of the last tool
     /// list of each server. Reads files.
     ///
@@ -530,6 +671,17 @@ impl Executor {
         changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
     }
 
+    /// The skills of servers that differ from the pinned ones, by server and address, as they were read last.
+    /// Reads files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if they cannot be read.
+    pub fn skill_changes(&self) -> Result<Vec<SkillChange>, Error> {
+        let changes = self.servers().tools.catalog.skill_changes();
+        changes.map_err(|source| Error::Files { what: "pinned skills", source })
+    }
+
     /// The pinned tool definitions that could not be read, of servers whose pins were needed since the
     /// executor was built, or since [`tool_changes`](Self::tool_changes), which needs all. They were set
     /// aside, and each tool of those servers is a change until it is [accepted](Self::accept_tools).
@@ -537,15 +689,24 @@ impl Executor {
         self.servers().tools.catalog.damaged_pins()
     }
 
-    /// Pins the current definition of a server's tool, or of all its tools. Returns how many
-    /// differed.
+    /// Pins the current definition of a server's tool, or of all its tools and skills. Returns how
+    /// many differed.
     ///
     /// # Errors
     ///
     /// [`Error::Files`] if the pins cannot be written.
     pub fn accept_tools(&self, server: &str, tool: Option<&str>) -> Result<usize, Error> {
         let accepted = self.servers().tools.catalog.accept(server, tool);
+        if let Ok(count) = accepted {
+            self.inner.observers.definitions(&DefinitionEvent::Accepted { server, tool, count });
+        }
         accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// Cache directories for machine code, best first.
+    #[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+    pub(super) fn cache_directories(&self) -> &[std::path::PathBuf] {
+        self.inner.engines.caches()
     }
 
     /// Clears the [`cache_directory`](crate::ExecutorBuilder::cache_directory): the tool lists and
@@ -581,6 +742,29 @@ impl Executor {
             }
             Err(error) => tracing::warn!(%error, "what was learnt of tools is not saved"),
         }
+        #[cfg(feature = "audit")]
+        if let Some(trail) = self.inner.audit.clone() {
+            // On a thread that may block. If there is none, dropping the executor does it.
+            if let Ok(stopping) = probe::spawn_blocking(&self.inner.runtime, move || trail.stop()) {
+                let _runtime_ends = stopping.await;
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// What runs the stored scripts that runs call. It keeps nothing of the executor alive.
+    pub(super) fn nested_runner(self: &Arc<Self>) -> NestedRunner {
+        let inner = Arc::downgrade(self);
+        nested::runner(move || {
+            let inner = inner.upgrade()?;
+            Some(Parts {
+                engines: Arc::clone(&inner.engines),
+                admission: Arc::clone(&inner.admission),
+                observers: inner.observers.clone(),
+                runtime: inner.runtime.clone(),
+            })
+        })
     }
 }
 
@@ -591,21 +775,13 @@ impl Drop for Inner {
     }
 }
 
-struct ForwardGuard(CancellationToken);
+pub(super) struct ForwardGuard(CancellationToken);
 
 impl Drop for ForwardGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
-/// The result of a run that was never started.
-fn not_run(error: ScriptError, usage: Usage) -> ExecuteResult {
-    ExecuteResult {
-        outcome: Outcome::Failed(error),
-        logs: Vec::new(),
-        tool_calls: Vec::new(),
-        returned: Vec::new(),
-        planned_calls: None,
-        usage,
-    }
-}
+
+#[cfg(test)]
+mod tests;

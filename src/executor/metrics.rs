@@ -1,6 +1,6 @@
 //! The metrics of a run.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::run::result::{ErrorCode, ExecuteResult};
@@ -8,19 +8,42 @@ use crate::run::script::Language;
 
 /// Metrics of one run, recorded however it ends.
 pub(super) struct CountedRun {
-    language: Language,
+    /// The label of its language.
+    language: &'static str,
     began: Instant,
     /// `None` if no run took place.
     outcome: Option<&'static str>,
+    /// How long it waited for admission and for a worker.
+    queue_time: Option<Duration>,
 }
 
 impl CountedRun {
     pub(super) fn new(language: Language) -> Self {
+        Self::labelled(match language {
+            Language::TypeScript => "typescript",
+            Language::Python => "python",
+        })
+    }
+
+    /// A call of a tool without a script.
+    pub(super) fn without_script() -> Self {
+        Self::labelled("none")
+    }
+
+    fn labelled(language: &'static str) -> Self {
         // A run whose future is dropped before its end counts as cancelled.
-        Self { language, began: Instant::now(), outcome: Some(ErrorCode::Cancelled.as_str()) }
+        let outcome = Some(ErrorCode::Cancelled.as_str());
+        Self { language, began: Instant::now(), outcome, queue_time: None }
     }
 
     pub(super) fn settle(&mut self, result: &Result<ExecuteResult, Error>) {
+        self.settle_with(&result.as_ref());
+    }
+
+    pub(super) fn settle_with(&mut self, result: &Result<&ExecuteResult, &Error>) {
+        if let Ok(result) = result {
+            self.queue_time = Some(result.usage.queue_time);
+        }
         self.outcome = match result {
             Ok(result) => Some(result.error().map_or("ok", |error| error.code.as_str())),
             Err(Error::Closed) => Some(ErrorCode::Cancelled.as_str()),
@@ -35,11 +58,11 @@ impl CountedRun {
 impl Drop for CountedRun {
     fn drop(&mut self) {
         let Some(outcome) = self.outcome else { return };
-        let language = match self.language {
-            Language::TypeScript => "typescript",
-            Language::Python => "python",
-        };
+        let language = self.language;
         metrics::counter!("cx_runs_total", "language" => language, "outcome" => outcome).increment(1);
+        if let Some(time) = self.queue_time {
+            metrics::histogram!("cx_run_queue_wait_seconds", "language" => language).record(time);
+        }
         metrics::histogram!("cx_run_duration_seconds", "language" => language).record(self.began.elapsed());
     }
 }

@@ -4,10 +4,12 @@ use std::fmt;
 use std::time::SystemTime;
 
 use super::core::Executor;
-use super::settings::{ConfigFailure, ConfigStatus, FromConfig, Settings, check_strict};
+use super::settings::{Bounds, ConfigFailure, ConfigStatus, FromConfig, Settings, check_strict};
 use crate::config::{Config, ConfigFileStatus};
 use crate::error::Error;
 use crate::mcp::McpServer;
+#[cfg(feature = "http")]
+use crate::rate::RateLimit;
 use crate::tools::UnmatchedPattern;
 use crate::tools::policy::Policy;
 use crate::tools::unmatched::KnownNames;
@@ -28,8 +30,8 @@ pub struct ConfigChanges {
     pub ignored: Vec<String>,
     /// Whether the rules about tools differ, those of servers aside.
     pub rules: bool,
-    /// Whether limits, the resolution of clocks, strict mode, or the files that wait for trust
-    /// differ.
+    /// Whether limits, the bounds of all runs together, the resolution of clocks, the time zone,
+    /// strict mode, the tools that clients see themselves, or the files that wait for trust differ.
     pub settings: bool,
 }
 
@@ -79,20 +81,29 @@ impl FromConfig {
         };
         let from_config = Self {
             rules: config.rules,
+            grants: config.grants,
             strict: config.strict,
             clock_resolution: config.clock_resolution,
+            time_zone: config.time_zone,
+            direct: config.direct,
+            llm: Some(config.llm),
             untrusted: config.untrusted,
             skipped: config.skipped.into_iter().map(|server| server.name).collect(),
-            // Compared as text, because a build without a server over HTTP has no type for a rate.
+            max_runs: config.max_runs,
+            total_memory_bytes: config.total_memory_bytes,
+            client_rate: config.client_rate,
+            isolation: config.isolation.clone(),
             fixed: vec![
+                ("isolation", format!("{:?}", config.isolation)),
+                ("audit", format!("{:?}", config.audit)),
                 ("cache", format!("{} {:?}", config.cache_enabled, config.cache_directory)),
-                ("clientRate", format!("{:?}", config.client_rate)),
-                ("maxRuns", format!("{:?}", config.max_runs)),
-                ("totalMemoryBytes", format!("{:?}", config.total_memory_bytes)),
             ],
             status: Some(status),
         };
-        (from_config, config.servers)
+        let interfaces = from_config.direct.interfaces;
+        let mut servers = config.servers;
+        servers.iter_mut().for_each(|server| server.interfaces = interfaces);
+        (from_config, servers)
     }
 
     /// Both together, where a builder is given several configurations.
@@ -103,10 +114,18 @@ impl FromConfig {
         }
         Self {
             rules: self.rules.and(other.rules),
+            grants: self.grants.and(other.grants),
             strict: self.strict || other.strict,
             clock_resolution: other.clock_resolution.or(self.clock_resolution),
+            time_zone: other.time_zone.or(self.time_zone),
+            max_runs: other.max_runs.or(self.max_runs),
+            total_memory_bytes: other.total_memory_bytes.or(self.total_memory_bytes),
+            client_rate: other.client_rate.or(self.client_rate),
+            direct: other.direct.and(&self.direct),
+            llm: other.llm.or(self.llm),
             untrusted: self.untrusted.into_iter().chain(other.untrusted).collect(),
             skipped: self.skipped.into_iter().chain(other.skipped).collect(),
+            isolation: other.isolation.or(self.isolation),
             fixed: other.fixed,
             status,
         }
@@ -134,8 +153,9 @@ impl Executor {
     ///   [`ToolNotFound`](crate::ToolErrorCode::ToolNotFound) if there is none. The old connection is
     ///   shut down when the last run that started before the change has ended.
     /// * A new server is started when a script first needs it.
-    /// * The cache directory, the maximum number of runs and the rate of clients over HTTP are those
-    ///   of the start: [`ConfigStatus::needs_restart`].
+    /// * The maximum number of runs and the memory of all runs count at once. If they are less than
+    ///   what runs in flight have, further runs wait until enough of those have ended.
+    /// * The cache directory is that of the start: [`ConfigStatus::needs_restart`].
     ///
     /// Clients of a [`Server`](crate::server::Server) are told if the list of tools that they see
     /// has changed.
@@ -157,7 +177,8 @@ impl Executor {
         let (limits, max_limits) = (config.limits, config.max_limits);
         let (mut from_config, servers) = FromConfig::of(config);
         let settings = Settings::new(limits, max_limits, &inner.own, &from_config)?;
-        inner.admission.check(limits.memory_bytes)?;
+        let bounds = Bounds::new(limits.memory_bytes, &inner.own, &from_config)?;
+        bounds.memory.check(limits.memory_bytes)?;
         let strict = inner.own.strict || from_config.strict;
         check_strict(strict, inner.server_options.has_state_directory())?;
         let policy = Policy::new(&inner.own.rules.clone().and(from_config.rules.clone()))?;
@@ -175,13 +196,16 @@ impl Executor {
             removed: servers.removed,
             ignored: servers.ignored,
             rules: before.rules != from_config.rules,
-            settings: before.strict != from_config.strict,
+            settings: before.strict != from_config.strict || before.client_rate != from_config.client_rate,
         };
         {
             let mut current = inner.settings.write();
             changes.settings |= *current != settings;
             *current = settings;
         }
+        let stats = inner.admission.stats();
+        changes.settings |= (stats.max_running, stats.max_memory_bytes) != (bounds.runs, bounds.memory.bytes);
+        inner.admission.set_bounds(bounds.runs, bounds.memory);
         // Without a change the version stays, so that nobody looks for one.
         if changes.is_empty() {
             drop(set);
@@ -191,6 +215,12 @@ impl Executor {
         from_config.follow(&before);
         *before = from_config;
         Ok(changes)
+    }
+
+    /// The rate of each client that the configuration in force sets.
+    #[cfg(feature = "http")]
+    pub(crate) fn configured_client_rate(&self) -> Option<RateLimit> {
+        self.inner.config.lock().client_rate
     }
 
     /// The configuration in force; `None` if the executor was built without one.

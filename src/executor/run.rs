@@ -15,6 +15,7 @@ use super::core::Executor;
 use crate::error::Error;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
 use crate::run::script::{CallProgress, Script};
+use crate::tools::Progress;
 
 /// Maximum number of progress reports that wait to be read. Further ones are dropped: tools may
 /// send any number, and each replaces the one before. Other events are bounded by the run's limits.
@@ -49,6 +50,8 @@ pub enum RunEvent {
     Output(Output),
     /// A tool that the script calls reported progress.
     Progress(CallProgress),
+    /// The script reported progress of its own.
+    Report(Progress),
     /// A tool call has ended.
     Call(ToolCallRecord),
 }
@@ -56,8 +59,8 @@ pub enum RunEvent {
 /// The events of a run, as a [`Stream`]. It ends when the run has its result.
 ///
 /// Events are kept until they are read. Output and calls are bounded by the run's
-/// [`Limits`](crate::Limits); of a tool's progress reports that nobody reads, those after the first
-/// 256 are dropped.
+/// [`Limits`](crate::Limits); of progress reports that nobody reads, those after the first 256 are
+/// dropped.
 #[derive(Debug)]
 pub struct RunEvents {
     receiver: mpsc::UnboundedReceiver<RunEvent>,
@@ -71,6 +74,7 @@ impl Run {
         let queued_progress = Arc::<AtomicUsize>::default();
         let events = RunEvents { receiver, queued_progress: Arc::clone(&queued_progress) };
         let (output, progress, call) = (sender.clone(), sender.clone(), sender.clone());
+        let (reports, queued_reports) = (sender.clone(), Arc::clone(&queued_progress));
         // An event for which there is no reader any more is dropped.
         // Not `on_output`: events wait to be read, and only what is kept is bounded.
         script.on_kept_output = Some(both(script.on_kept_output.take(), move |entry: &Output| {
@@ -83,6 +87,13 @@ impl Run {
                 queued_progress.fetch_sub(1, Ordering::Relaxed);
             }
         }));
+        script.on_report = Some(both(script.on_report.take(), move |report: &Progress| {
+            if queued_reports.fetch_add(1, Ordering::Relaxed) < MAX_QUEUED_PROGRESS {
+                let _ = reports.unbounded_send(RunEvent::Report(report.clone()));
+            } else {
+                queued_reports.fetch_sub(1, Ordering::Relaxed);
+            }
+        }));
         script.on_call = Some(both(script.on_call.take(), move |record: &ToolCallRecord| {
             let _ = call.unbounded_send(RunEvent::Call(record.clone()));
         }));
@@ -91,7 +102,7 @@ impl Run {
         let (executor, token) = (executor.clone(), cancel.clone());
         let runtime = executor.inner.runtime.clone();
         let run = async move {
-            let result = executor.run_with(script, token).await;
+            let result = executor.run_with(script, None, token).await;
             // A thread that hangs keeps its listeners, and with them senders.
             sender.close_channel();
             result
@@ -137,7 +148,7 @@ impl Stream for RunEvents {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let event = ready!(Pin::new(&mut self.receiver).poll_next(context));
-        if matches!(event, Some(RunEvent::Progress(_))) {
+        if matches!(event, Some(RunEvent::Progress(_) | RunEvent::Report(_))) {
             self.queued_progress.fetch_sub(1, Ordering::Relaxed);
         }
         Poll::Ready(event)

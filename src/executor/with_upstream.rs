@@ -39,14 +39,11 @@ impl ExecutorBuilder {
     /// [`Executor::reconfigure`] replaces it by another one while scripts run.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
-        let (limits, max_limits, max_runs) = (config.limits, config.max_limits, config.max_runs);
-        let total_memory = config.total_memory_bytes;
+        let (limits, max_limits) = (config.limits, config.max_limits);
         let (from_config, servers) = FromConfig::of(config);
         self.upstream.servers.extend(servers.into_iter().map(|server| (server, Origin::Config)));
         self.limits = limits;
         self.max_limits = Some(max_limits);
-        self.concurrent_runs = max_runs.or(self.concurrent_runs);
-        self.memory_bytes = total_memory.or(self.memory_bytes);
         self.config = std::mem::take(&mut self.config).and(from_config);
         self
     }

@@ -1,8 +1,10 @@
 //! Checks the addresses that a server may name: in its metadata, and for its users to open.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 
 use url::{Host, Url};
+
+use crate::net::address::embedded_v4;
 
 /// Names for this machine in the hosts files of common systems, in addition to `localhost` and its
 /// subdomains.
@@ -73,29 +75,6 @@ fn may_be_local(url: &Url) -> bool {
 /// `localhost.` is `localhost`. The URL parser has converted the name to lower case.
 fn without_root_label(name: &str) -> &str {
     name.trim_end_matches('.')
-}
-
-/// The IPv4 addresses that translators and tunnels may extract from `address`.
-fn embedded_v4(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let v4 = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
-    match [a, b, c, d, e, f] {
-        // IPv4-compatible, IPv4-mapped, IPv4-translated (RFC 4291, 2.5.5; RFC 2765), and NAT64 (RFC
-        // 6052).
-        [0, 0, 0, 0, 0, 0 | 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => {
-            [v4(g, h), None]
-        }
-        // NAT64 of a local network (RFC 8215): with a prefix of 96 bits, and of 48 around the octet
-        // that is zero.
-        [0x64, 0xff9b, 1, ..] => [v4(g, h), v4(d, (e << 8) | (f >> 8))],
-        // 6to4 (RFC 3056).
-        [0x2002, ..] => [v4(b, c), None],
-        // Teredo (RFC 4380): the client's address is inverted.
-        [0x2001, 0, ..] => [v4(!g, !h), None],
-        // ISATAP (RFC 5214).
-        [.., 0 | 0x200, 0x5efe] => [v4(g, h), None],
-        _ => [None, None],
-    }
 }
 
 #[cfg(test)]

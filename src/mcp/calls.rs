@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{CallFailure, Connection};
@@ -27,11 +27,15 @@ impl UpstreamServer {
     /// Calls a tool. The call is sent at most once, unless it certainly has not left this process;
     /// then it is sent again over a new connection.
     pub(crate) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
-        let ToolRequest { tool, arguments, deadline, cancel, on_progress, on_elicitation, .. } = request;
+        let text = request.arguments_json();
+        let ToolRequest {
+            tool, arguments, deadline, cancel, on_progress, on_elicitation, meta, sent, ..
+        } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
-        // The parsed tree is dropped, because it is about twelve times as large as the text.
-        let arguments = Json::from(Value::Object(arguments));
-        let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation);
+        // The tree is about twelve times as large as the text.
+        drop(arguments);
+        let arguments = text;
+        let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation, meta, sent);
         let patience = Arc::clone(&caller.patience);
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
@@ -137,12 +141,6 @@ impl UpstreamServer {
             // started. It stands still while the server waits for the user; the run's end does not.
             let sent = Instant::now();
             let limit = deadline.min(sent + self.settings.call_timeout);
-            let timed_out = async {
-                tokio::select! {
-                    () = patience.elapsed(self.settings.call_timeout) => {}
-                    () = sleep_until(deadline.into()) => {}
-                }
-            };
             // Leaving the `select!` without an answer drops the call, which tells the server that
             // it is cancelled.
             let failure = tokio::select! {
@@ -152,7 +150,7 @@ impl UpstreamServer {
                     Err(failure) => failure,
                 },
                 () = cancel.cancelled() => return Attempt::Uncounted(cancelled()),
-                () = timed_out => {
+                () = patience.elapsed(self.settings.call_timeout, Some(deadline)) => {
                     let waited = limit - sent;
                     let counts = waited >= self.settings.call_timeout.min(FAIR_WAIT);
                     return Attempt::failed(unanswered(waited), counts);

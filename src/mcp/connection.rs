@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -24,11 +24,21 @@ use super::notifications::Notifications;
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
 use super::stderr::with_stderr_tail;
+use crate::conventions;
 use crate::json::{self, Json};
-use crate::tools::{ProgressListener, ToolError, ToolResult};
+use crate::tools::{ProgressListener, SentRequest, ToolError, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
 const REASON_TIME: Duration = Duration::from_secs(1);
+
+/// How long it took until the connection could be used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartTimes {
+    /// Starting the process; `None` over HTTP.
+    pub(crate) process: Option<Duration>,
+    /// The handshake, until its last message.
+    pub(crate) handshake: Duration,
+}
 
 /// Why a call has no result.
 pub(crate) struct CallFailure {
@@ -58,6 +68,10 @@ pub(crate) struct Connection {
     /// How it ended. Set when the cleanup is complete.
     pub(crate) end: OnceLock<ConnectionEnd>,
     pub(crate) finished: CancellationToken,
+    /// `pipe` or `tcp`.
+    transport: &'static str,
+    pub(crate) start_times: StartTimes,
+    began: Instant,
 }
 
 impl Connection {
@@ -67,6 +81,8 @@ impl Connection {
         notifications: &Notifications,
         ended: &CancellationToken,
         retired: &CancellationToken,
+        transport: &'static str,
+        start_times: StartTimes,
     ) -> Arc<Self> {
         let connection = Arc::new(Self {
             server,
@@ -81,6 +97,9 @@ impl Connection {
             stop: CancellationToken::new(),
             end: OnceLock::new(),
             finished: CancellationToken::new(),
+            transport,
+            start_times,
+            began: Instant::now(),
         });
         if connection.is_stateless() {
             // The task ends with the connection.
@@ -98,6 +117,13 @@ impl Connection {
     /// subscribers.
     fn is_stateless(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
+    }
+
+    /// Whether the server says that it announces changes of its tools.
+    pub(crate) fn announces_changes(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| {
+            info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+        })
     }
 
     /// Whether it has answered anything since the handshake.
@@ -218,18 +244,38 @@ impl Connection {
         on_progress: Option<ProgressListener>,
     ) -> Result<String, ServiceError> {
         let mut options = PeerRequestOptions::no_options();
+        let mut meta = RequestMetaObject::from(caller.map_or_else(Map::new, |caller| caller.meta.clone()));
         if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
             // Each request says what this client can do, and during this one nobody can be asked.
-            let mut meta = RequestMetaObject::new();
             meta.set_client_capabilities(self.notifications.questions().capabilities(false));
+        }
+        if !meta.is_empty() {
             options = options.with_meta(meta);
         }
-        let handle = self.peer.send_cancellable_request(request, options).await?;
+        let began = Instant::now();
+        let method = known_method(request.method());
+        let mut counted =
+            CountedOperation { method, transport: self.transport, began, error: Some("cancelled") };
+        let handle = self.peer.send_cancellable_request(request, options).await.inspect_err(|_lost| {
+            counted.error = Some("connection");
+        })?;
+        if let Some(sent) = caller.and_then(|caller| caller.sent.as_ref()) {
+            let request_id = handle.id.to_string();
+            let protocol_version = self.protocol_version();
+            // A call that is sent again, with the user's answers, keeps its first id.
+            let _again = sent.set(SentRequest { request_id, protocol_version });
+        }
         let _listening =
             on_progress.map(|listener| self.notifications.listen(handle.progress_token.clone(), listener));
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;
         guard.id = None;
+        counted.error = match &response {
+            Ok(_) => None,
+            Err(ServiceError::McpError(_)) => Some("jsonrpc_error"),
+            Err(_) => Some("connection"),
+        };
+        drop(counted);
         answers::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
     }
 
@@ -255,10 +301,7 @@ impl Connection {
 /// Subscribes to the changes of a server of the stateless revision and records them. Ends with the
 /// connection.
 async fn subscribe(connection: Arc<Connection>) {
-    let announces = connection.peer.peer_info().is_some_and(|info| {
-        info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
-    });
-    if !announces {
+    if !connection.announces_changes() {
         return;
     }
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
@@ -273,6 +316,51 @@ async fn subscribe(connection: Arc<Connection>) {
         _over = listening => {}
         () = connection.ended.cancelled() => {}
         () = connection.stop.cancelled() => {}
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        metrics::histogram!(conventions::CLIENT_SESSION, conventions::LABEL_TRANSPORT => self.transport)
+            .record(self.began.elapsed());
+    }
+}
+
+/// The methods that are counted by their names.
+const METHODS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+    "resources/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+];
+
+fn known_method(method: &str) -> &'static str {
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("_OTHER")
+}
+
+/// A request in the metrics. It is counted when this is dropped.
+struct CountedOperation {
+    method: &'static str,
+    transport: &'static str,
+    began: Instant,
+    error: Option<&'static str>,
+}
+
+impl Drop for CountedOperation {
+    fn drop(&mut self) {
+        let mut labels = vec![
+            metrics::Label::from_static_parts(conventions::LABEL_METHOD, self.method),
+            metrics::Label::from_static_parts(conventions::LABEL_TRANSPORT, self.transport),
+        ];
+        if let Some(error) = self.error {
+            labels.push(metrics::Label::from_static_parts(conventions::LABEL_ERROR, error));
+        }
+        metrics::histogram!(conventions::CLIENT_OPERATION, labels).record(self.began.elapsed());
     }
 }
 

@@ -35,6 +35,10 @@ const WRITTEN_SCHEMA_BYTES: usize = 4 * SCHEMA_BYTES;
 /// that size take.
 pub(crate) const SCHEMA_TREE_BYTES: usize = 4 << 20;
 
+/// Maximum bytes of a tool's `_meta`, and of that as a tree. A larger one is left out.
+const META_BYTES: usize = 64 << 10;
+const META_TREE_BYTES: usize = 1 << 20;
+
 /// Maximum bytes of a tool's name.
 const NAME_BYTES: usize = 256;
 
@@ -80,6 +84,8 @@ struct WrittenTool<'a> {
     output_schema: Option<&'a RawValue>,
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 /// Parses a schema, if it is an object and not too large.
@@ -161,9 +167,20 @@ impl<'a> ListBuilder<'a> {
         let annotations = annotations
             .and_then(|annotations| serde_json::from_str::<ToolAnnotations>(annotations.get()).ok())
             .and_then(|annotations| serde_json::to_value(annotations).ok());
+        let meta = tool.meta.filter(|meta| meta.get().len() <= META_BYTES);
+        let meta =
+            meta.and_then(|meta| json::tree(meta.get(), META_TREE_BYTES).ok()).filter(Value::is_object);
+        self.bytes += meta.as_ref().map_or(0, |meta| meta.to_string().len());
         self.bytes += name.len() + description.as_ref().map_or(0, String::len);
         self.bytes += annotations.as_ref().map_or(0, |annotations| annotations.to_string().len());
-        self.definitions.push(ToolDefinition { name, description, input_schema, output_schema, annotations });
+        self.definitions.push(ToolDefinition {
+            name,
+            description,
+            input_schema,
+            output_schema,
+            annotations,
+            meta,
+        });
     }
 
     /// Returns the schema unless it is too large. Without it, arguments and results are not

@@ -42,6 +42,11 @@ pub(crate) enum Revisions {
     Stateless,
 }
 
+/// The revisions of the protocol that can be negotiated, newest first.
+pub(crate) fn protocol_revisions() -> Vec<&'static str> {
+    ProtocolVersion::KNOWN_VERSIONS.iter().rev().map(ProtocolVersion::as_str).collect()
+}
+
 /// Why the handshake failed although there is a process.
 pub(crate) enum HandshakeFailure {
     Elapsed(Elapsed),

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::errors::{MESSAGE_BYTES, is_own_code, shortened};
+use crate::json::numbers;
 
 /// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]
@@ -22,6 +23,9 @@ pub(crate) struct IncomingMessage<'a> {
     pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) error: Option<&'a RawValue>,
+    /// Whether it had numbers that JSON does not have, which are null.
+    #[serde(skip)]
+    pub(crate) is_mended: bool,
 }
 
 /// Maximum bytes of a notification. Longer ones are ignored, except announcements that a list has
@@ -43,44 +47,25 @@ impl<'a> IncomingMessage<'a> {
     pub(crate) fn parse(text: &'a [u8], mended: &'a mut Option<Vec<u8>>) -> Result<Self, serde_json::Error> {
         let parsed = serde_json::from_slice(text);
         if parsed.is_err() {
-            *mended = without_odd_numbers(text);
+            *mended = numbers::nulled(text);
             if let Some(text) = mended {
-                return serde_json::from_slice(text);
+                let message = serde_json::from_slice(text)?;
+                return Ok(Self { is_mended: true, ..message });
             }
         }
         parsed
     }
-}
 
-/// The text with null in place of `NaN`, `Infinity` and `-Infinity`, which Python's `json` writes by
-/// default and JSON does not have. `None` if there are none. At most a third longer.
-fn without_odd_numbers(text: &[u8]) -> Option<Vec<u8>> {
-    const ODD: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
-    let mut mended: Option<Vec<u8>> = None;
-    // Everything before `at` is in `mended` once there is one.
-    let (mut at, mut copied, mut in_string) = (0, 0, false);
-    while let Some(&byte) = text.get(at) {
-        let odd = if in_string { None } else { ODD.iter().find(|odd| text[at..].starts_with(odd)) };
-        if let Some(odd) = odd {
-            let mended = mended.get_or_insert_default();
-            mended.extend_from_slice(&text[copied..at]);
-            mended.extend_from_slice(b"null");
-            at += odd.len();
-            copied = at;
-            continue;
+    /// The result with marks in place of the numbers that JSON does not have: scripts in
+    /// Python get them. `text` is the message as it was received. `None` if it had none.
+    pub(crate) fn marked_result(&self, text: &[u8]) -> Option<Box<RawValue>> {
+        if !self.is_mended || self.error.is_some() {
+            return None;
         }
-        match byte {
-            b'"' => in_string = !in_string,
-            // The next character is no end of the string, whatever it is.
-            b'\\' if in_string => at += 1,
-            _ => {}
-        }
-        at += 1;
+        let marked = numbers::marked(text)?;
+        let message: IncomingMessage<'_> = serde_json::from_slice(&marked).ok()?;
+        message.result.map(ToOwned::to_owned)
     }
-    if let Some(mended) = &mut mended {
-        mended.extend_from_slice(&text[copied..]);
-    }
-    mended
 }
 
 /// Answers a request of the server that nothing else answers: `ping` gets a result, everything else an

@@ -41,8 +41,9 @@ mod start;
 mod stats;
 mod stderr;
 mod stdio;
-mod web;
+pub(crate) mod web;
 
+pub(crate) use handshake::protocol_revisions;
 pub(crate) use pool::McpServers;
 pub use settings::{HttpKind, HttpTransport, McpServer, McpTransport, OAuth, Root, StdioTransport};
 pub use stats::{ServerState, ServerStats};

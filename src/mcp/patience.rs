@@ -28,8 +28,10 @@ impl Patience {
         Pause(Arc::clone(self))
     }
 
-    /// Completes when `limit` has passed since now, without the time of the pauses.
-    pub(crate) async fn elapsed(&self, limit: Duration) {
+    /// Completes when `limit` has passed since now, without the time of the pauses, and at the latest
+    /// at `deadline`, for which no time stands still. One timer for both: setting one wakes a thread
+    /// of the runtime.
+    pub(crate) async fn elapsed(&self, limit: Duration, deadline: Option<Instant>) {
         let (begun, before) = (Instant::now(), self.paused());
         loop {
             let changed = self.changed.notified();
@@ -37,14 +39,15 @@ impl Patience {
             // From here on no change is missed.
             changed.as_mut().enable();
             let is_paused = self.pauses.lock().open > 0;
-            let until = begun.checked_add(limit.saturating_add(self.paused().saturating_sub(before)));
-            match until {
-                // A time that overflows never comes.
-                Some(until) if !is_paused => tokio::select! {
+            // A time that overflows never comes.
+            let limit = limit.saturating_add(self.paused().saturating_sub(before));
+            let until = if is_paused { None } else { begun.checked_add(limit) };
+            match until.into_iter().chain(deadline).min() {
+                Some(until) => tokio::select! {
                     () = sleep_until(until.into()) => return,
                     () = changed => {}
                 },
-                _ => changed.await,
+                None => changed.await,
             }
         }
     }

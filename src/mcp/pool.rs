@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::server::UpstreamServer;
 use super::settings::{McpServer, McpTransport};
 use super::stats::ServerStats;
+use crate::conventions;
 use crate::json::Json;
 use crate::tools::{
-    ServerDetails, ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    RemoteServer, ServerDetails, ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
+    ToolRequest, ToolResult,
 };
 
 /// The MCP servers of one executor. Lives as long as the executor; its processes end with it.
@@ -110,17 +112,35 @@ impl ToolDispatcher for McpServers {
         self.server(server).ok().map(|server| server.identity.clone())
     }
 
+    fn results_identity(&self, server: &str) -> Option<String> {
+        self.server(server).ok().map(|server| server.settings.results_identity())
+    }
+
     fn generation(&self, server: &str) -> u64 {
         self.server(server).map_or(0, |server| server.generation.load(Ordering::Acquire))
+    }
+
+    fn may_change_tools(&self, server: &str) -> bool {
+        self.server(server).is_ok_and(|server| server.may_change_tools())
     }
 
     fn details(&self, server: &str) -> ServerDetails {
         let mut details = ServerDetails::default();
         if let Ok(server) = self.server(server) {
             details.description.clone_from(&server.settings.description);
-            if let McpTransport::Stdio(stdio) = &server.settings.transport {
-                details.directory.clone_from(&stdio.cwd);
+            let mut remote = RemoteServer::default();
+            match &server.settings.transport {
+                McpTransport::Stdio(stdio) => {
+                    details.directory.clone_from(&stdio.cwd);
+                    remote.transport = conventions::PIPE;
+                }
+                McpTransport::Http(http) => {
+                    remote.transport = conventions::TCP;
+                    remote.address = http.url.host_str().map(str::to_owned);
+                    remote.port = http.url.port_or_known_default();
+                }
             }
+            details.remote = Some(remote);
         }
         details
     }

@@ -6,17 +6,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use rmcp::model::{
-    ClientCapabilities, ElicitationCapability, ErrorCode, FormElicitationCapability, UrlElicitationCapability,
+    ClientCapabilities, ElicitationCapability, ErrorCode, FormElicitationCapability, JsonObject,
+    UrlElicitationCapability,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -27,7 +28,7 @@ use super::settings::{McpServer, McpTransport, Root};
 use crate::json;
 use crate::tools::{
     ElicitationAnswer, ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, Form,
-    FormError,
+    FormError, INTERFACE_TYPE, INTERFACES, SentRequest,
 };
 
 /// Maximum number of open questions of one connection. They are asked one after the other.
@@ -44,6 +45,10 @@ pub(crate) struct Caller {
     server: Arc<str>,
     tool: Arc<str>,
     handler: Option<ElicitationHandler>,
+    /// What the embedder sends in the `_meta` of the call.
+    pub(crate) meta: Map<String, Value>,
+    /// Where to say what was sent.
+    pub(crate) sent: Option<Arc<OnceLock<SentRequest>>>,
     pub(crate) patience: Arc<Patience>,
     /// Cancelled when nobody waits for the call any more.
     over: CancellationToken,
@@ -55,11 +60,13 @@ impl Caller {
         server: &Arc<str>,
         tool: &Arc<str>,
         handler: Option<ElicitationHandler>,
+        meta: Map<String, Value>,
+        sent: Option<Arc<OnceLock<SentRequest>>>,
     ) -> (Arc<Self>, DropGuard) {
         let over = CancellationToken::new();
         let guard = over.clone().drop_guard();
         let (server, tool, patience) = (Arc::clone(server), Arc::clone(tool), Arc::default());
-        (Arc::new(Self { server, tool, handler, patience, over }), guard)
+        (Arc::new(Self { server, tool, handler, meta, sent, patience, over }), guard)
     }
 
     /// Whether there is a user who can be asked.
@@ -83,6 +90,8 @@ pub(crate) struct Questions {
     /// Where the server is: decides which addresses it may ask the user to open.
     address: Option<Url>,
     roots: Vec<Root>,
+    /// Whether user interfaces of tools are passed on.
+    interfaces: bool,
     /// The open questions, by the text of their ids.
     open: Mutex<HashMap<String, CancellationToken>>,
 }
@@ -150,7 +159,7 @@ impl Questions {
             McpTransport::Stdio(_) => None,
         };
         let (asks, roots) = (settings.elicitation, settings.roots.clone());
-        Arc::new(Self { asks, address, roots, open: Mutex::default() })
+        Arc::new(Self { asks, address, roots, interfaces: settings.interfaces, open: Mutex::default() })
     }
 
     /// What this client declares to the server. `can_ask` is whether there is a user.
@@ -164,6 +173,11 @@ impl Questions {
         }
         if !self.roots.is_empty() {
             capabilities.roots = Some(Default::default());
+        }
+        if self.interfaces {
+            let mut settings = JsonObject::new();
+            settings.insert("mimeTypes".to_owned(), serde_json::json!([INTERFACE_TYPE]));
+            capabilities.extensions = Some([(INTERFACES.to_owned(), settings)].into());
         }
         capabilities
     }

@@ -22,6 +22,8 @@ struct WrittenResult<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     structured_content: Option<&'a RawValue>,
     is_error: Option<bool>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
     // The input that a server requests instead of answering.
     #[serde(borrow)]
     input_requests: Option<&'a RawValue>,
@@ -84,11 +86,12 @@ pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Resul
         if let Some(content) = result.content {
             json::each_item(content.get(), check_block)?;
         }
-        let parsed = |part: Option<&RawValue>| part.map(|part| Json::parse(part.get())).transpose();
+        let parsed = |part: Option<&RawValue>| part.map(|part| Json::parse_marked(part.get())).transpose();
         Ok(Some(CallAnswer::Complete(ToolResult {
             content: parsed(result.content)?,
             structured: parsed(result.structured_content)?,
             is_error: result.is_error.unwrap_or(false),
+            meta: parsed(result.meta.filter(|meta| meta.get().starts_with('{')))?,
         })))
     };
     match read(text) {

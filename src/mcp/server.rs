@@ -65,6 +65,8 @@ struct ConnectionState {
     listing: Option<Listing>,
     /// The last list. It is kept across restarts, so that an equal new list is replaced by it.
     tools: Option<Arc<ToolList>>,
+    /// How long the last list took.
+    list_time: Option<Duration>,
     last_error: Option<String>,
     last_call: Instant,
 }
@@ -136,6 +138,14 @@ impl UpstreamServer {
             let message = format!("server `{}` did not list its tools in time", self.name);
             Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
         })
+    }
+
+    /// Whether its tools may change while it runs: true unless there is a connection and the server
+    /// announces no changes.
+    pub(crate) fn may_change_tools(&self) -> bool {
+        let state = self.state.lock();
+        let connection = state.start.as_ref().and_then(Shared::peek).and_then(|start| start.as_ref().ok());
+        connection.is_none_or(|connection| connection.announces_changes())
     }
 
     /// Connects and lists the tools ahead of the first call.
@@ -330,7 +340,9 @@ impl UpstreamServer {
         let list_changes = connection.list_changes();
         let (server, listed) = (Arc::clone(self), Arc::clone(connection));
         let result = drive(&self.handle, async move {
+            let began = Instant::now();
             let list = listed.list().await?;
+            server.state.lock().list_time = Some(began.elapsed());
             if let Some(problem) = &list.problem {
                 let problem = format!("server `{}`: {problem}", server.name);
                 server.state.lock().last_error = Some(problem);
@@ -390,18 +402,20 @@ impl UpstreamServer {
     pub(crate) fn stats(&self) -> ServerStats {
         let state = self.state.lock();
         let connection = state.start.as_ref().map(Shared::peek);
-        let (server_state, protocol_version) = match connection {
+        let (server_state, live) = match connection {
             None => (ServerState::Stopped, None),
             Some(None) => (ServerState::Connecting, None),
-            Some(Some(Ok(connection))) if connection.is_alive() => {
-                (ServerState::Connected, connection.protocol_version())
-            }
+            Some(Some(Ok(connection))) if connection.is_alive() => (ServerState::Connected, Some(connection)),
             Some(Some(_)) => (ServerState::Failed, None),
         };
+        let times = live.map(|connection| connection.start_times);
         let mut stats = ServerStats {
             name: self.name.to_string(),
             state: server_state,
-            protocol_version,
+            protocol_version: live.and_then(|connection| connection.protocol_version()),
+            start_time: times.and_then(|times| times.process),
+            handshake_time: times.map(|times| times.handshake),
+            list_time: state.list_time,
             tools: state.tools.as_ref().map(|list| list.tools.len()),
             last_error: state.last_error.clone(),
             ..ServerStats::default()
@@ -466,6 +480,7 @@ impl ConnectionState {
             revisions: Revisions::Both,
             listing: None,
             tools: None,
+            list_time: None,
             last_error: None,
             last_call: Instant::now(),
         }

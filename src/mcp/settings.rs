@@ -49,6 +49,9 @@ pub struct McpServer {
     /// [`elicitor`](crate::Script::elicitor); a run without one refuses them. If this is off, the
     /// server is told that this client has no elicitation. Default: on.
     pub elicitation: bool,
+    /// Whether it is told that user interfaces of its tools are passed on (MCP Apps). Some servers offer
+    /// those only then. Default: off; an executor with a configuration sets it.
+    pub interfaces: bool,
     /// The directories that it is told if it asks for roots. If there are none, it is told that this
     /// client has no roots. Nothing else follows from them: a server can ignore them.
     pub roots: Vec<Root>,
@@ -204,6 +207,7 @@ impl McpServer {
             rate_limit: None,
             idle_timeout: None,
             elicitation: true,
+            interfaces: false,
             roots: Vec::new(),
         }
     }
@@ -293,6 +297,17 @@ impl McpServer {
     /// the variables; for an HTTP server the URL and the names of the headers. The values of
     /// variables and headers, which may be secrets, are not part of it.
     pub fn identity(&self) -> String {
+        self.identity_with(std::borrow::ToOwned::to_owned)
+    }
+
+    /// The same without the paths of temporary directories in the command, the directory and the
+    /// arguments: a server that is started in another one each time returns the same types. Only what
+    /// is harmless to share may be stored under it.
+    pub(crate) fn results_identity(&self) -> String {
+        self.identity_with(without_temporary_paths)
+    }
+
+    fn identity_with(&self, part: impl Fn(&str) -> String) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
             // The length comes first, so that two different lists of parts never produce the same
@@ -304,9 +319,9 @@ impl McpServer {
         match &self.transport {
             McpTransport::Stdio(stdio) => {
                 add("stdio");
-                add(&stdio.command);
-                add(&stdio.cwd.as_ref().map_or_else(String::new, |cwd| cwd.to_string_lossy().into_owned()));
-                stdio.args.iter().for_each(|argument| add(argument));
+                add(&part(&stdio.command));
+                add(&stdio.cwd.as_ref().map_or_else(String::new, |cwd| part(&cwd.to_string_lossy())));
+                stdio.args.iter().for_each(|argument| add(&part(argument)));
                 add("");
                 stdio.env.keys().for_each(|name| add(name));
             }
@@ -318,6 +333,23 @@ impl McpServer {
         }
         hex::encode(hash.finalize())
     }
+}
+
+/// The text with `<temporary>` in place of each path below a temporary directory (`/tmp`, `/var/tmp`,
+/// `/private/tmp`, `/var/folders`, `/dev/shm`, `C:\\…\\Temp`).
+fn without_temporary_paths(text: &str) -> String {
+    const DIRECTORIES: [&str; 4] = ["/tmp/", "/temp/", "/var/folders/", "/dev/shm/"];
+    let is_delimiter = |character: char| " \t\"'=,;".contains(character);
+    let mut shown = String::with_capacity(text.len());
+    for piece in text.split_inclusive(is_delimiter) {
+        let path = piece.strip_suffix(is_delimiter).unwrap_or(piece);
+        let lower = path.to_ascii_lowercase().replace('\\', "/");
+        let is_path = lower.starts_with('/') || lower.get(1..3) == Some(":/") || lower.starts_with("file:/");
+        let is_temporary = is_path && DIRECTORIES.iter().any(|directory| lower.contains(directory));
+        shown.push_str(if is_temporary { "<temporary>" } else { path });
+        shown.push_str(&piece[path.len()..]);
+    }
+    shown
 }
 
 impl fmt::Debug for StdioTransport {
@@ -360,5 +392,30 @@ impl fmt::Debug for OAuth {
             .field("scopes", &self.scopes)
             .field("client_credentials", &self.client_credentials)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_temporary_directory_is_no_other_source_of_results() {
+        let server = |root: &str| McpServer::stdio("files", "server").args(["--root", root, "--rw"]);
+        let same = |one: &str, other: &str| {
+            let (one, other) = (server(one), server(other));
+            assert_ne!(one.identity(), other.identity(), "lists and pins tell them apart");
+            one.results_identity() == other.results_identity()
+        };
+        assert!(same("/tmp/abc123", "/tmp/def456/inner"));
+        assert!(same("--db=/var/tmp/a.db,ro", "--db=/tmp/b.db,ro"));
+        assert!(same("/private/var/folders/x1/T/a", "/var/folders/y2/T/b"));
+        assert!(same("C:\\Users\\a\\AppData\\Local\\Temp\\x1", "C:\\Users\\a\\AppData\\Local\\Temp\\x2"));
+        assert!(same("file:///tmp/a", "file:///tmp/b"));
+        assert!(!same("/home/a", "/home/b"));
+        assert!(!same("/tmp/a,ro", "/tmp/a,rw"));
+        assert!(!same("a/tmp/b", "a/tmp/c"), "a relative path stays");
+        // What has no such path has one identity.
+        assert_eq!(server("/srv").identity(), server("/srv").results_identity());
     }
 }

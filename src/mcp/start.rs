@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::activity::Elapsed;
 use super::connect::{self, CLOSED, ConnectionEnd, Process};
-use super::connection::Connection;
+use super::connection::{Connection, StartTimes};
 use super::errors::{closed, unavailable};
 use super::handshake::{HandshakeFailure, Revisions, Start, shake_hands};
 use super::http::{self, Deadlines, HttpState};
@@ -21,6 +21,7 @@ use super::notifications::{NotificationHandler, Notifications};
 use super::oauth::Authorization;
 use super::settings::{HttpTransport, StdioTransport};
 use super::stdio::LineTransport;
+use crate::conventions;
 use crate::tools::ToolError;
 
 /// How long a server may take to answer the probe for the newest revision; at most half of the time
@@ -67,6 +68,7 @@ pub(crate) async fn over_pipes(
     adopt: impl FnOnce(&Arc<Process>) -> bool,
 ) -> Result<Arc<Connection>, StartFailure> {
     let server = Arc::clone(&start.server);
+    let began = Instant::now();
     let spawned =
         timeout_at((start.time.since + start.time.plain).into(), connect::spawn(config, start.handle)).await;
     let spawned = spawned.unwrap_or_else(|_elapsed| {
@@ -76,6 +78,7 @@ pub(crate) async fn over_pipes(
     let (process, pipes) =
         spawned.map_err(|error| StartFailure::certain(not_started(&server, config, &error)))?;
     let process = Arc::new(process);
+    let process_time = began.elapsed();
     tracing::info!(server = &*server, process = process.id(), "server started");
     if !adopt(&process) {
         return Err(StartFailure::certain(closed(&server)));
@@ -92,6 +95,11 @@ pub(crate) async fn over_pipes(
                 &piped.notifications,
                 &piped.ended,
                 &piped.ended,
+                conventions::PIPE,
+                StartTimes {
+                    process: Some(process_time),
+                    handshake: began.elapsed().saturating_sub(process_time),
+                },
             );
             // The task ends with the process, which the owner ends through `stop` or by killing
             // it.
@@ -126,11 +134,15 @@ pub(crate) async fn over_http(
         deadlines,
     )
     .map_err(StartFailure::certain)?;
+    let began = Instant::now();
     match shake_hands(&start, transport, start.time.elapsed()).await {
         Ok(running) => {
+            let times = StartTimes { process: None, handshake: began.elapsed() };
             tracing::info!(server = &*server, "connected");
             let (notifications, ended) = (&start.notifications, &state.ended);
-            let connection = Connection::new(server, running.peer(), notifications, ended, &state.retired);
+            let peer = running.peer();
+            let (retired, tcp) = (&state.retired, conventions::TCP);
+            let connection = Connection::new(server, peer, notifications, ended, retired, tcp, times);
             // The task ends with the connection.
             tokio::spawn(watch_http(Arc::clone(&connection), running, state));
             Ok(connection)

@@ -28,6 +28,12 @@ pub struct ServerStats {
     pub state: ServerState,
     /// The negotiated protocol revision, while there is a connection.
     pub protocol_version: Option<String>,
+    /// How long its process took to start, while there is a connection to one.
+    pub start_time: Option<Duration>,
+    /// How long the handshake took, while there is a connection.
+    pub handshake_time: Option<Duration>,
+    /// How long its last list of tools took.
+    pub list_time: Option<Duration>,
     /// The number of tools in its last list; `None` if they have not been listed since this process
     /// started.
     pub tools: Option<usize>,

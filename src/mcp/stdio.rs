@@ -145,7 +145,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         match (&message.method, message.id) {
             (Some(method), Some(id)) => self.answer(method, id, message.params),
             (Some(method), None) => self.read_notification(method, message.params, line),
-            (None, Some(id)) => self.read_answer(&message, id),
+            (None, Some(id)) => self.read_answer(&message, id, line),
             (None, None) => {
                 if let Some(error) = message.error {
                     // It cannot be assigned to a request, so it is treated as noise.
@@ -178,7 +178,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Read::Nothing
     }
 
-    fn read_answer(&mut self, message: &IncomingMessage<'_>, id: &RawValue) -> Read {
+    fn read_answer(&mut self, message: &IncomingMessage<'_>, id: &RawValue, line: &[u8]) -> Read {
         // The client's ids are numbers, which some servers return as strings. Answers with wrong
         // ids, second answers, and answers to cancelled requests end here.
         let Ok(id) = id.get().trim_matches('"').parse::<i64>() else { return Read::Nothing };
@@ -186,7 +186,10 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
             return Read::Nothing;
         };
-        let answer = match (message.result, message.error) {
+        // Only scripts know what the marks are; a schema has null in their place.
+        let is_call = expected == Expected::CallTool;
+        let marked = if is_call { message.marked_result(line) } else { None };
+        let answer = match (marked.as_deref().or(message.result), message.error) {
             (Some(result), None) => read_result(expected, result)
                 .map(|result| JsonRpcMessage::response(result, RequestId::Number(id))),
             (_, Some(error)) => read_error(error)

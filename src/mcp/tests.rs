@@ -87,10 +87,14 @@ fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
         server: server.into(),
         tool: tool.into(),
         arguments,
+        exact_numbers: Vec::new(),
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
         on_progress: None,
         on_elicitation: None,
+        meta: serde_json::Map::new(),
+        sent: None,
+        caller: None,
     }
 }
 

@@ -1,14 +1,17 @@
 //! The HTTP client below the transports and the sign-in, and the bounds of every response.
 
-use std::error::Error as _;
 use std::time::{Duration, SystemTime};
 
 use http::header;
+pub(crate) use reqwest::Client;
+#[cfg(feature = "otel")]
+pub(crate) use reqwest::Error as RequestError;
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{ClientBuilder, Response};
 use url::Url;
 
 use super::errors::unavailable;
+use crate::error::last_source;
 use crate::tools::ToolError;
 
 /// How long an unused connection is kept. This is below the idle timeouts of common servers and
@@ -26,20 +29,40 @@ const MAX_IDLE_CONNECTIONS: usize = 16;
 ///
 /// If TLS cannot be set up at all.
 pub(crate) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
+    client_with(connect_timeout, |builder| builder)
+}
+
+/// The same for requests that upgrade their connection, which only HTTP/1.1 can.
+///
+/// # Errors
+///
+/// If TLS cannot be set up at all.
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) fn upgrading_client(connect_timeout: Duration) -> Result<Client, ToolError> {
+    client_with(connect_timeout, ClientBuilder::http1_only)
+}
+
+fn client_with(
+    connect_timeout: Duration,
+    adjust: fn(ClientBuilder) -> ClientBuilder,
+) -> Result<Client, ToolError> {
     // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
     // accepts a provider for one client only together with a verifier, and users expect the
     // platform's verifier.
     let _made_already = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
-        Client::builder()
+        let builder = Client::builder()
             .redirect(Policy::none())
+            // Another library of the crate switches reqwest's decoding on.
+            .no_gzip()
             .connect_timeout(connect_timeout)
             .tcp_nodelay(true)
             .tcp_keepalive(Duration::from_secs(30))
             .pool_idle_timeout(MAX_IDLE_TIME)
             .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
             .referer(false)
-            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")));
+        adjust(builder)
     };
     builder().build().or_else(|error| {
         tracing::warn!(error = cause(&error), "no server behind `https` can be trusted");
@@ -80,15 +103,8 @@ pub(crate) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::
 
 /// The cause of a reqwest error, without the URL, which may contain a secret.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
-    let mut source = error.source();
-    let mut text = None;
-    // The last source is the message of the system or of the TLS library. The chain is short.
-    for _ in 0..16 {
-        let Some(inner) = source else { break };
-        text = Some(inner.to_string());
-        source = inner.source();
-    }
-    text.unwrap_or_else(|| if error.is_timeout() { "timed out".to_owned() } else { "failed".to_owned() })
+    let fallback = if error.is_timeout() { "timed out" } else { "failed" };
+    last_source(error).unwrap_or_else(|| fallback.to_owned())
 }
 
 #[cfg(test)]

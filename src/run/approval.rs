@@ -6,15 +6,19 @@
 //! and the run's clock is paused for exactly as long as the prompt is open. To the script it is an
 //! ordinary call that takes time.
 
+use std::time::Instant;
+
 use serde_json::{Map, Value};
 
 use crate::run::context::{ExecutionContext, over};
 use crate::run::ledger::{Call, RecordId};
+use crate::run::observer::{ApprovalAnswered, Arguments, RunEvent};
 use crate::run::prompts::NoAnswer;
 use crate::run::result::{Refusal, ToolCallStatus};
 use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
-use crate::tools::{ToolError, ToolErrorCode};
+use crate::tools::in_force::ToolsInForce;
+use crate::tools::{ToolError, ToolErrorCode, ToolKind};
 
 /// Maximum bytes of the arguments as shown in an approval prompt, about 800 lines. A user cannot
 /// reasonably approve more than they can read.
@@ -22,10 +26,16 @@ const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// A call that needs an approval.
 pub(crate) struct Question<'a> {
+    /// Number of the call in its run.
+    pub(crate) number: u64,
     pub(crate) call: Call<'a>,
     /// The tool; `None` for requests for resources and prompts.
     pub(crate) tool: Option<&'a ResolvedTool>,
     pub(crate) arguments: &'a Map<String, Value>,
+    /// What records have of them.
+    pub(crate) recorded: &'a Map<String, Value>,
+    /// The numbers of the arguments that the tree holds with fewer digits.
+    pub(crate) exact: &'a [Box<str>],
     pub(crate) reason: AskReason,
 }
 
@@ -41,12 +51,33 @@ impl From<Refusal> for NotApproved {
     }
 }
 
+/// The effects of a call of a tool, corrected by what the configuration says about it.
+pub(crate) fn effects_of(in_force: &ToolsInForce, tool: &ResolvedTool) -> Effects {
+    match tool.kind() {
+        ToolKind::Script => Effects::NONE,
+        ToolKind::ScriptChange => Effects::UNKNOWN,
+        ToolKind::Ordinary => in_force.effects(&tool.server, &tool.tool, tool.effects()),
+    }
+}
+
+/// Why a call of a tool with these effects needs an approval, or `None` if it needs none.
+pub(crate) fn asks_about(
+    in_force: &ToolsInForce,
+    tool: &ResolvedTool,
+    effects: Effects,
+) -> Option<AskReason> {
+    match tool.kind() {
+        ToolKind::ScriptChange => Some(AskReason::ScriptChange),
+        ToolKind::Ordinary | ToolKind::Script => in_force.asks(&tool.server, &tool.tool, effects),
+    }
+}
+
 impl ExecutionContext {
     /// Resolves the tool again at its server if a call would proceed only because of a cached
     /// annotation: the tool may have changed since.
     pub(crate) async fn present(&self, resolved: ResolvedTool) -> Result<ResolvedTool, ToolError> {
         let (in_force, is_dry_run) = (self.in_force(), self.script.is_dry_run);
-        if !is_dry_run && !in_force.may_ask() {
+        if (!is_dry_run && !in_force.may_ask()) || resolved.kind() != ToolKind::Ordinary {
             return Ok(resolved);
         }
         let (server, tool) = (&resolved.server, &resolved.tool);
@@ -70,7 +101,24 @@ impl ExecutionContext {
     pub(crate) async fn approved(&self, question: Question<'_>) -> Result<RecordId, ToolError> {
         let Call { server, tool, .. } = question.call;
         let record = self.begin_record(question.call, ToolCallStatus::AwaitingApproval);
+        let asked = Instant::now();
+        let (observation, number) = (self.observation(), question.number);
+        observation.emit(|| RunEvent::ApprovalAsked {
+            call: number,
+            server,
+            tool,
+            arguments: Arguments::new(question.recorded),
+            reason: &question.reason,
+        });
+        let answered = |refusal: Option<Refusal>| {
+            let (approver, duration) = (self.approver_kind, asked.elapsed());
+            observation.emit(|| {
+                let answer = ApprovalAnswered { call: number, server, tool, approver, refusal, duration };
+                RunEvent::ApprovalAnswered(answer)
+            });
+        };
         let denied = |refused: NotApproved| {
+            answered(Some(refused.refusal));
             self.end_record(record, ToolCallStatus::NotApproved(refused.refusal), 0);
             tracing::debug!(server, tool, refusal = ?refused.refusal, "a call was not approved");
             let message = self.message(&question, &refused);
@@ -84,6 +132,7 @@ impl ExecutionContext {
         {
             return Err(denied(Refusal::Changed.into()));
         }
+        answered(None);
         tracing::debug!(server, tool, "a call was approved");
         Ok(record)
     }
@@ -101,6 +150,7 @@ impl ExecutionContext {
             description: definition.and_then(|definition| definition.description.clone()),
             annotations: definition.and_then(|definition| definition.annotations.clone()),
             arguments: question.arguments.clone(),
+            exact_numbers: question.exact.to_vec(),
             reason: question.reason.clone(),
             script: self.script.name.clone(),
             time: self.limits.answer_time,
@@ -156,10 +206,14 @@ impl ExecutionContext {
                 "nobody answered within {} s whether `{server}.{tool}` may be called",
                 self.limits.answer_time.as_secs_f64()
             ),
+            Refusal::NobodyToAsk if *reason == AskReason::ScriptChange => format!(
+                "`{server}.{tool}` needs a person's approval ({reason}), and nobody can be asked here; a person can \
+                 save the script with `cx scripts save FILE`"
+            ),
             Refusal::NobodyToAsk => {
                 let change = match reason {
                     AskReason::Pattern(pattern) => format!("takes `{pattern}` out of `ask`"),
-                    AskReason::Annotation(_) => {
+                    AskReason::Annotation(_) | AskReason::ScriptChange => {
                         format!("names `{server}.{tool}` in `readOnly` if it only reads, or changes `ask`")
                     }
                 };

@@ -4,25 +4,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use crate::json::{self, Json, TreeError};
-use crate::run::approval::Question;
+use crate::json::{self, Json, TreeError, numbers};
+use crate::run::approval::{Question, asks_about, effects_of};
 use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::hooks::{self, HookedCall};
 use crate::run::ledger::{Call, CallFacts, Ledger, RecordId};
-use crate::run::result::{PlannedCall, ToolCallStatus};
+use crate::run::observer::{Arguments, ObservedCall, Refused, RequestMeta, RunEvent, Sending, SentSlot};
+use crate::run::result::{LogLevel, PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
-use crate::tools::approval::Effects;
+use crate::text::{preview, visible};
+use crate::tools::approval::{AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::names::kind;
 use crate::tools::shape::Shape;
-use crate::tools::{ProgressListener, ServerRequest, ToolError, ToolErrorCode, ToolRequest};
+use crate::tools::skill_pins::{SKILL_SCHEME, SkillPin};
+use crate::tools::{
+    ProgressListener, RemoteServer, Schema, ServerRequest, ToolError, ToolErrorCode, ToolKind, ToolRequest,
+    ToolResult, exact_json,
+};
 
 /// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
 /// Enough to read.
 const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
+
+/// Maximum characters of a resource's address in a line of the output.
+const MAX_SHOWN_URI: usize = 120;
+
+/// The name under which requests of `fetch` are called, recorded and matched by rules. The tool is the host.
+pub(crate) const FETCH: &str = "fetch";
 
 /// How much later than its run a call ends by itself.
 const AFTER_THE_RUN: Duration = Duration::from_millis(500);
@@ -40,28 +53,80 @@ pub(crate) enum ToolName {
     Full(String),
 }
 
+impl ToolName {
+    /// A name that is one text: `mcp__server__tool`, or `server.tool`.
+    pub(crate) fn of_text(name: &str) -> Self {
+        match name.split_once('.') {
+            Some((server, tool)) if !name.starts_with("mcp__") => {
+                Self::Pair { server: server.to_owned(), tool: tool.to_owned() }
+            }
+            _ => Self::Full(name.to_owned()),
+        }
+    }
+}
+
 /// The decision that a call may be sent, and the rules that it was made by.
 struct Decided<'a> {
     by: Arc<ToolsInForce>,
     call: Call<'a>,
     /// The tool; `None` for requests for resources and prompts.
     tool: Option<&'a ResolvedTool>,
+    permission: Permission,
+    /// Where a request of `fetch` goes.
+    host: Option<&'a HostRequest<'a>>,
+}
+
+/// A request of `fetch`, as the rest of a run knows it.
+pub(super) struct HostRequest<'a> {
+    /// The host, and the port unless it is the usual one.
+    pub(super) name: &'a str,
+    /// The host alone: a rule that names it is about each of its ports.
+    pub(super) host: &'a str,
+    pub(super) remote: RemoteServer,
+    pub(super) effects: Effects,
+    /// What records have of it: no path and no headers, which may have secrets.
+    pub(super) recorded: Map<String, Value>,
+}
+
+/// What permits a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permission {
+    /// The rules about the tool, or about the method as if it were one.
+    OfMethod,
+    /// A tool of the server that may be called. Rules deny the method only by naming it.
+    OfTool,
+    /// A person has granted the host. Rules deny it only by naming it.
+    Granted,
 }
 
 /// A call that counts against the run's bounds for unfinished calls until this is dropped.
 pub(crate) struct HeldCall {
     context: Arc<ExecutionContext>,
+    /// Number of the call in its run, from 1; 0 for an operation that is no call.
+    number: u64,
     argument_bytes: usize,
+    /// When the script made it.
+    made: Instant,
     /// Whether the call was sent, or simulated in a dry run.
     is_made: AtomicBool,
+    /// Keeps the tool's own result, for a call whose caller wants that and not a script's value.
+    answer: Option<Mutex<Option<ToolAnswer>>>,
+}
+
+/// A tool's own result, and what a script would receive of it.
+#[derive(Clone)]
+struct ToolAnswer {
+    result: ToolResult,
+    value: Result<Json, ToolError>,
+    output_schema: Option<Schema>,
 }
 
 impl HeldCall {
     /// Records a failure: whether the call was refused, and when to try again.
-    fn note_failure<T>(&self, result: &Result<T, ToolError>) {
+    pub(super) fn note_failure<T>(&self, result: &Result<T, ToolError>) {
         let Err(error) = result else { return };
         if !self.is_made.load(Ordering::Relaxed) {
-            self.context.count_refusal(error);
+            self.context.count_refusal(Some(self.number), error);
         }
         if let Some(time) = error.retry_after {
             self.context.ledger.lock().note_retry(error.code, time);
@@ -75,8 +140,15 @@ impl Drop for HeldCall {
     }
 }
 
+/// Arguments as they are sent.
+struct ExactArguments {
+    tree: Map<String, Value>,
+    /// The digits of numbers that the tree has lost, in their order.
+    numbers: Vec<Box<str>>,
+}
+
 impl ExecutionContext {
-    /// Calls a tool and returns its value as JSON text.
+    /// Calls a tool and returns its value.
     ///
     /// The number of calls, the arguments' size and the state of the run are checked before this
     /// returns, so that a flood of calls that are not awaited is refused call by call. The rest
@@ -85,7 +157,7 @@ impl ExecutionContext {
         self: &Arc<Self>,
         name: ToolName,
         arguments: String,
-    ) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+    ) -> impl Future<Output = Result<Json, ToolError>> + Send + use<> {
         let held = self.hold_call(arguments.len());
         let context = Arc::clone(self);
         let call = async move {
@@ -94,12 +166,78 @@ impl ExecutionContext {
                 biased;
                 result = held.context.call_tool(&held, name, arguments) => {
                     held.note_failure(&result);
-                    result.map(Json::into_text)
+                    result
                 }
                 () = held.context.cancel.cancelled() => Err(over()),
             }
         };
         context.in_runtime(call)
+    }
+
+    /// Calls a tool as [`call`](Self::call) does and returns its own result, for a run without a
+    /// script. What hooks change of the value changes the result.
+    ///
+    /// Ends at the run's deadline, which no watchdog observes here.
+    pub(crate) async fn call_alone(
+        self: &Arc<Self>,
+        name: ToolName,
+        arguments: String,
+    ) -> Result<ToolResult, ToolError> {
+        let mut held = self.hold_call(arguments.len())?;
+        held.answer = Some(Mutex::default());
+        let call = async {
+            tokio::select! {
+                biased;
+                result = self.call_tool(&held, name, arguments) => result,
+                () = self.cancel.cancelled() => Err(over()),
+                () = self.passed_deadline() => Err(self.too_late()),
+            }
+        };
+        let result = Arc::clone(self).in_runtime(call).await;
+        held.note_failure(&result);
+        let answer = held.answer.as_ref().and_then(|answer| answer.lock().take());
+        match (result, answer) {
+            (result, Some(answer)) if answer.value == result => Ok(answer.result),
+            (Ok(value), answer) => {
+                let schema = answer.as_ref().and_then(|answer| answer.output_schema.as_ref());
+                Ok(ToolResult::with_value(answer.as_ref().map(|answer| &answer.result), schema, &value))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// The contents of a resource that belongs to a tool which may be called, or the list of
+    /// resources, for a run without a script. An allow list need not name the method; deny lists are
+    /// obeyed. As [`request`](Self::request) else, and ends at the run's deadline.
+    pub(crate) async fn read_alone(
+        self: &Arc<Self>,
+        server: &str,
+        request: ServerRequest,
+    ) -> Result<Json, ToolError> {
+        let held = self.hold_call(0)?;
+        let call = async {
+            tokio::select! {
+                biased;
+                result = self.send_request(&held, server, request, Permission::OfTool) => result,
+                () = self.cancel.cancelled() => Err(over()),
+                () = self.passed_deadline() => Err(self.too_late()),
+            }
+        };
+        let result = Arc::clone(self).in_runtime(call).await;
+        held.note_failure(&result);
+        result
+    }
+
+    /// Completes at the run's deadline, which moves while a prompt is open.
+    async fn passed_deadline(&self) {
+        while Instant::now() < self.deadline() {
+            tokio::time::sleep_until(self.deadline().into()).await;
+        }
+    }
+
+    fn too_late(&self) -> ToolError {
+        let message = format!("no answer within {} ms", self.limits.wall_time.as_millis());
+        ToolError::new(ToolErrorCode::ToolTimeout, message)
     }
 
     /// Sends a request for something other than a tool to a server and returns the answer as JSON
@@ -120,7 +258,7 @@ impl ExecutionContext {
             ServerRequest::ListResources | ServerRequest::ListPrompts => 0,
         };
         let held = self.hold_call(argument_bytes)?;
-        let result = self.send_request(&held, server, request).await;
+        let result = self.send_request(&held, server, request, Permission::OfMethod).await;
         held.note_failure(&result);
         result.map(Json::into_text)
     }
@@ -130,61 +268,141 @@ impl ExecutionContext {
         held: &HeldCall,
         server: &str,
         request: ServerRequest,
+        permission: Permission,
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
         let (server, dispatcher) = in_force.catalog.dispatcher(server)?;
         let call = Call { server, tool: request.method(), argument_bytes: held.argument_bytes };
-        self.check_policy(call.server, call.tool)?;
+        match permission {
+            Permission::OfMethod => self.check_policy(call.server, call.tool)?,
+            Permission::OfTool | Permission::Granted => {
+                if !in_force.may_permit_server(call.server) || in_force.denies(call.server, call.tool) {
+                    return Err(denied(call.server, call.tool));
+                }
+            }
+        }
         let parameters = request.parameters();
         let send = async |parameters: Map<String, Value>| {
             let request = request.with_parameters(parameters)?;
-            let decided = Decided { by: Arc::clone(&in_force), call, tool: None };
-            let reason = in_force.asks(call.server, call.tool, Effects::OF_REQUESTS);
             let parameters = request.parameters();
-            let question = reason.map(|reason| Question { call, tool: None, arguments: &parameters, reason });
-            let answer = async {
+            let decided = Decided { by: Arc::clone(&in_force), call, tool: None, permission, host: None };
+            let reason = in_force.asks(call.server, call.tool, Effects::OF_REQUESTS);
+            let answer = async |_parameters, _meta, _sent| {
                 let name = Arc::clone(server);
+                let skill = match &request {
+                    ServerRequest::ReadResource { uri } if uri.starts_with(SKILL_SCHEME) => Some(uri.clone()),
+                    _ => None,
+                };
                 let asked = dispatcher.request(name, request, self.call_deadline(), self.cancel.clone());
                 let value = asked.await?;
                 self.check_result_bytes("the answer", value.text().len())?;
+                if let Some(uri) = skill {
+                    self.check_skill(&in_force, server, &uri, &value)?;
+                }
                 Ok(value)
             };
-            self.send(held, decided, question, answer).await
+            let parameters = ExactArguments { tree: parameters, numbers: Vec::new() };
+            self.send(held, decided, reason, parameters, answer).await
         };
         self.with_hooks(call, parameters, send).await
     }
 
+    /// Sends a request of `fetch` to a host that is granted: a call of the server [`FETCH`], with approval if rules
+    /// ask for it. `shown` is what hooks and whoever approves it see; what hooks change of it has no effect.
+    pub(super) async fn send_to_host(
+        &self,
+        held: &HeldCall,
+        host: &HostRequest<'_>,
+        shown: Map<String, Value>,
+        send: impl AsyncFnOnce() -> Result<Json, ToolError>,
+    ) -> Result<Json, ToolError> {
+        let in_force = self.in_force();
+        let call = Call { server: FETCH, tool: host.name, argument_bytes: held.argument_bytes };
+        if [host.name, host.host].iter().any(|name| in_force.denies(FETCH, name)) {
+            return Err(denied(FETCH, host.name));
+        }
+        let reason = in_force
+            .asks(FETCH, host.name, host.effects)
+            .or_else(|| in_force.asks(FETCH, host.host, host.effects));
+        let send = async |shown: Map<String, Value>| {
+            let decided =
+                Decided { by: in_force, call, tool: None, permission: Permission::Granted, host: Some(host) };
+            let shown = ExactArguments { tree: shown, numbers: Vec::new() };
+            self.send(held, decided, reason, shown, async |_shown, _meta, _sent| send().await).await
+        };
+        self.with_hooks(call, shown, send).await
+    }
+
+    /// Compares a skill with the pinned one. A line of the output says that it differs.
+    fn check_skill(
+        &self,
+        in_force: &ToolsInForce,
+        server: &str,
+        uri: &str,
+        answer: &Json,
+    ) -> Result<(), ToolError> {
+        // Only its contents: a server may say something else beside them each time.
+        let contents = answer.field("contents").unwrap_or_else(|| answer.clone());
+        if in_force.catalog.check_skill(server, uri, contents.text())? == SkillPin::Different {
+            let shown = visible(&preview(uri, MAX_SHOWN_URI));
+            self.log(
+                LogLevel::Warn,
+                format!(
+                    "the skill `{shown}` of `{server}` is not the one that was pinned when it was first read"
+                ),
+            );
+        }
+        Ok(())
+    }
+
     /// Counts a call, and counts it as unfinished until the returned value is dropped.
-    fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
-        let held = self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits));
-        held.inspect_err(|error| self.count_refusal(error))
+    pub(super) fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+        let counted = self.count_at_callers();
+        let held = counted.and_then(|()| self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits)));
+        held.inspect_err(|error| self.count_refusal(None, error))
     }
 
     /// Counts a call that failed before it was sent, unless that is because the run is over.
-    fn count_refusal(&self, error: &ToolError) {
-        if error.code != ToolErrorCode::Cancelled {
-            self.ledger.lock().count_refused();
+    fn count_refusal(&self, call: Option<u64>, error: &ToolError) {
+        if error.code == ToolErrorCode::Cancelled {
+            return;
+        }
+        self.ledger.lock().count_refused();
+        if self.observation().is_on() {
+            let (server, tool) = (error.server.as_deref(), error.tool.as_deref());
+            let names = server.zip(tool).filter(|_| error.code == ToolErrorCode::ToolDenied);
+            let rule = names.and_then(|(server, tool)| self.in_force().refusing_rule(server, tool));
+            let rule = rule.as_deref();
+            self.observation()
+                .emit(|| RunEvent::Refused(Refused { call, server, tool, code: error.code, rule }));
         }
     }
 
     /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
     pub(crate) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
-        self.hold(argument_bytes, |_ledger| Ok(()))
+        self.hold(argument_bytes, |_ledger| Ok(0))
     }
 
     fn hold(
         self: &Arc<Self>,
         argument_bytes: usize,
-        count: impl FnOnce(&mut Ledger) -> Result<(), ToolError>,
+        count: impl FnOnce(&mut Ledger) -> Result<u64, ToolError>,
     ) -> Result<HeldCall, ToolError> {
         let mut ledger = self.ledger.lock();
         // A script that is being stopped may still run for a moment; its calls are refused.
         if ledger.is_over() || self.cancel.is_cancelled() {
             return Err(over());
         }
-        count(&mut ledger)?;
+        let number = count(&mut ledger)?;
         ledger.hold(argument_bytes, &self.limits)?;
-        Ok(HeldCall { context: Arc::clone(self), argument_bytes, is_made: AtomicBool::new(false) })
+        Ok(HeldCall {
+            context: Arc::clone(self),
+            number,
+            argument_bytes,
+            made: Instant::now(),
+            is_made: AtomicBool::new(false),
+            answer: None,
+        })
     }
 
     async fn call_tool(&self, held: &HeldCall, name: ToolName, arguments: String) -> Result<Json, ToolError> {
@@ -196,9 +414,10 @@ impl ExecutionContext {
         }
         let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
         let call = Call { server: &server, tool: &tool, argument_bytes: held.argument_bytes };
+        let exact = numbers::exact_numbers(&arguments);
         let arguments = parse_arguments(&arguments).map_err(|error| error.for_tool(&server, &tool))?;
         let send = async |arguments: Map<String, Value>| {
-            let arguments = Value::Object(arguments).to_string();
+            let arguments = numbers::with_exact_numbers(Value::Object(arguments).to_string(), &exact);
             self.call_resolved(held, resolved, &arguments).await
         };
         self.with_hooks(call, arguments, send).await
@@ -272,6 +491,7 @@ impl ExecutionContext {
         resolved: ResolvedTool,
         arguments: &str,
     ) -> Result<Json, ToolError> {
+        let exact = numbers::exact_numbers(arguments);
         let (resolved, arguments) = self.check_arguments(resolved, arguments).await?;
         let argument_bytes = held.argument_bytes;
         let call = Call { server: &resolved.server, tool: &resolved.tool, argument_bytes };
@@ -280,72 +500,149 @@ impl ExecutionContext {
         if !in_force.permits(call.server, call.tool) {
             return Err(denied(call.server, call.tool));
         }
-        let mut question = None;
-        if self.script.is_dry_run || in_force.may_ask() {
-            let effects = in_force.effects(call.server, call.tool, resolved.effects());
+        let mut reason = None;
+        let is_ordinary = resolved.kind() == ToolKind::Ordinary;
+        if self.script.is_dry_run || in_force.may_ask() || !is_ordinary {
+            let effects = effects_of(&in_force, &resolved);
             if self.script.is_dry_run && effects.writes {
-                let planned = self.plan(held, &resolved, call, arguments);
+                let planned = self.plan(held, &resolved, call, exact_json(&arguments, &exact));
                 return planned.map_err(|error| error.for_tool(call.server, call.tool));
             }
-            let reason = in_force.asks(call.server, call.tool, effects);
-            question = reason.map(|reason| (reason, arguments.clone()));
+            reason = asks_about(&in_force, &resolved, effects);
         }
-        let decided = Decided { by: in_force, call, tool: Some(&resolved) };
-        let question = question.as_ref().map(|(reason, arguments)| Question {
-            call,
-            tool: Some(&resolved),
-            arguments,
-            reason: reason.clone(),
-        });
-        self.send(held, decided, question, self.dispatch(call, &resolved, arguments)).await
+        let permission = Permission::OfMethod;
+        let decided = Decided { by: in_force, call, tool: Some(&resolved), permission, host: None };
+        let dispatch =
+            async |arguments, meta, sent| self.dispatch(held, call, &resolved, arguments, meta, sent).await;
+        self.send(held, decided, reason, ExactArguments { tree: arguments, numbers: exact }, dispatch).await
     }
 
-    /// Requests approval if the call needs it, waits for a slot, and records the call and what
-    /// `answer` becomes. `answer` is not polled before.
+    /// Requests approval if there is a reason to, waits for a slot, and records the call and what
+    /// `answer` becomes, which is called with the arguments directly before the call is sent.
     async fn send(
         &self,
         held: &HeldCall,
         decided: Decided<'_>,
-        question: Option<Question<'_>>,
-        answer: impl Future<Output = Result<Json, ToolError>>,
+        reason: Option<AskReason>,
+        arguments: ExactArguments,
+        answer: impl AsyncFnOnce(ExactArguments, RequestMeta, Option<SentSlot>) -> Result<Json, ToolError>,
     ) -> Result<Json, ToolError> {
         let call = decided.call;
+        let question = reason.map(|reason| Question {
+            number: held.number,
+            call,
+            tool: decided.tool,
+            arguments: &arguments.tree,
+            exact: &arguments.numbers,
+            recorded: decided.host.map_or(&arguments.tree, |host| &host.recorded),
+            reason,
+        });
         let approved = match question {
             Some(question) => Some(self.approved(question).await?),
             None => None,
         };
+        // A stored script has no slot while it runs: its own calls need slots. `run::nested` bounds it.
         // The semaphore is never closed; an error would only mean that the run is over.
-        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        let _slot = match decided.tool.map(ResolvedTool::kind) {
+            Some(ToolKind::Script) => None,
+            _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
+        };
         if let Err(error) = self.check_still_permitted(&decided, approved.is_some()) {
             if let Some(record) = approved {
                 self.end_record(record, ToolCallStatus::Failed(error.code), 0);
             }
             return Err(error);
         }
+        let observed = ObservedCall::new(self.observation(), held.number, call.server, call.tool);
+        let meta = match self.before_sending(held, &decided, &arguments.tree, approved.is_some()).await {
+            Ok(meta) => meta,
+            Err(error) => {
+                if let Some(record) = approved {
+                    self.end_record(record, ToolCallStatus::Failed(error.code), 0);
+                }
+                let refused = Err(error.for_tool(call.server, call.tool));
+                observed.end(&refused);
+                return refused;
+            }
+        };
         let record = self.record_sent(approved, call);
         held.is_made.store(true, Ordering::Relaxed);
-        let result = answer.await;
+        let result = answer(arguments, meta, observed.slot()).await;
+        observed.end(&result);
         self.record_result(held, record, &result);
         result.map_err(|error| error.for_tool(call.server, call.tool))
+    }
+
+    /// Tells the observers that the call is about to be sent, and waits for them.
+    async fn before_sending(
+        &self,
+        held: &HeldCall,
+        decided: &Decided<'_>,
+        arguments: &Map<String, Value>,
+        is_approved: bool,
+    ) -> Result<RequestMeta, ToolError> {
+        if !self.observation().is_on() {
+            return Ok(RequestMeta::new());
+        }
+        let Call { server, tool, argument_bytes } = decided.call;
+        let in_force = self.in_force();
+        let rule = match decided.host {
+            Some(_) => "grant".to_owned(),
+            None => in_force.permitting_rule(server, tool),
+        };
+        let remote = match decided.host {
+            Some(host) => Some(host.remote.clone()),
+            None => {
+                let dispatcher = in_force.catalog.dispatcher(server);
+                dispatcher.ok().and_then(|(name, dispatcher)| dispatcher.details(name).remote)
+            }
+        };
+        let arguments = decided.host.map_or(arguments, |host| &host.recorded);
+        let sending = Sending {
+            call: held.number,
+            server,
+            tool,
+            argument_bytes,
+            arguments: Arguments::new(arguments),
+            rule: &rule,
+            approver: is_approved.then_some(self.approver_kind),
+            waited: held.made.elapsed(),
+            remote,
+        };
+        self.observation().before_effect(RunEvent::Sending(sending)).await
     }
 
     /// Checks a decision again if the configuration has changed while the call waited for an
     /// approval or a slot.
     fn check_still_permitted(&self, decided: &Decided<'_>, is_approved: bool) -> Result<(), ToolError> {
-        let Decided { by, call, tool } = decided;
+        let Decided { by, call, tool, permission, host } = decided;
         let now = self.in_force();
         if now.is_same_as(by) {
             return Ok(());
         }
         let (server, tool_name) = (call.server, call.tool);
-        if !now.permits(server, tool_name) {
+        let is_permitted = match permission {
+            Permission::OfMethod => now.permits(server, tool_name),
+            Permission::OfTool => now.may_permit_server(server) && !now.denies(server, tool_name),
+            Permission::Granted => !now.denies(server, tool_name),
+        };
+        if !is_permitted {
             return Err(denied(server, tool_name));
         }
-        now.catalog.server_name(server)?;
-        let effects = tool.map_or(Effects::OF_REQUESTS, ResolvedTool::effects);
-        let effects = now.effects(server, tool_name, effects);
+        if host.is_none() {
+            now.catalog.server_name(server)?;
+        }
+        let effects = match (tool, host) {
+            (_, Some(host)) => host.effects,
+            (Some(tool), None) => effects_of(&now, tool),
+            (None, None) => now.effects(server, tool_name, Effects::OF_REQUESTS),
+        };
         let is_same_server = tool.is_none_or(|tool| now.catalog.has_server_of(tool));
-        let needs_approval = !is_approved && now.asks(server, tool_name, effects).is_some();
+        let asks = || match tool {
+            Some(tool) => asks_about(&now, tool, effects),
+            None => now.asks(server, tool_name, effects),
+        };
+        let needs_approval = !is_approved && asks().is_some();
         if !is_same_server || needs_approval || (self.script.is_dry_run && effects.writes) {
             let message = format!(
                 "the configuration of `{server}.{tool_name}` changed while the call waited; call it again"
@@ -435,19 +732,26 @@ impl ExecutionContext {
 
     async fn dispatch(
         &self,
+        held: &HeldCall,
         call: Call<'_>,
         resolved: &ResolvedTool,
-        arguments: Map<String, Value>,
+        arguments: ExactArguments,
+        meta: RequestMeta,
+        sent: Option<SentSlot>,
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
         let request = ToolRequest {
             server: Arc::clone(&resolved.server),
             tool: Arc::clone(&resolved.tool),
-            arguments,
+            arguments: arguments.tree,
+            exact_numbers: arguments.numbers,
             deadline: self.call_deadline(),
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
             on_elicitation: self.on_elicitation.clone(),
+            meta,
+            sent,
+            caller: (resolved.kind() != ToolKind::Ordinary).then(|| held.context.as_caller()),
         };
         let result = resolved.dispatcher().call(request).await?;
         // A stored list may be older than the server's output schema, and the value must not depend
@@ -458,8 +762,19 @@ impl ExecutionContext {
             None
         };
         let resolved = again.as_ref().unwrap_or(resolved);
-        let value = result.into_value(resolved.definition().output_schema.as_ref());
-        let value = value.map_err(|error| self.bounded(error))?;
+        let output_schema = resolved.definition().output_schema.as_ref();
+        if held.answer.is_some() {
+            self.check_result_bytes("the result", result.bytes())?;
+        }
+        let kept = held.answer.is_some().then(|| result.clone());
+        let value = result.into_value(output_schema).map_err(|error| self.bounded(error));
+        if let (Some(answer), Some(result)) = (&held.answer, kept) {
+            // As the error will have become on its way.
+            let value = value.clone().map_err(|error| error.for_tool(call.server, call.tool));
+            let output_schema = output_schema.cloned();
+            *answer.lock() = Some(ToolAnswer { result, value, output_schema });
+        }
+        let value = value?;
         self.check_result_bytes("the result", value.text().len())?;
         self.note_result(call, &value, resolved.observe(&value));
         Ok(value)
@@ -491,18 +806,25 @@ impl ExecutionContext {
         held: &HeldCall,
         resolved: &ResolvedTool,
         call: Call<'_>,
-        arguments: Map<String, Value>,
+        arguments: Json,
     ) -> Result<Json, ToolError> {
         let sample = resolved.sample()?;
         self.check_result_bytes("the result", sample.text().len())?;
         let record = self.begin_record(call, ToolCallStatus::Simulated);
         self.end_record(record, ToolCallStatus::Simulated, sample.text().len());
         held.is_made.store(true, Ordering::Relaxed);
+        let (server, tool) = (call.server, call.tool);
+        self.observation().emit(|| RunEvent::Simulated {
+            call: held.number,
+            server,
+            tool,
+            arguments: arguments.text(),
+        });
         self.ledger.lock().plan(PlannedCall {
             server: call.server.to_owned(),
             tool: call.tool.to_owned(),
             // As they would be sent, which differs from how the script wrote them.
-            arguments: Json::from(Value::Object(arguments)),
+            arguments,
         });
         self.note_result(call, &sample, None);
         Ok(sample)
@@ -580,6 +902,9 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
         ))),
         // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
         // nesting.
+        Err(TreeError::Invalid(error)) if error.to_string().starts_with("number out of range") => {
+            Err(invalid("the arguments have a number beyond 10^308: send it as text".to_owned()))
+        }
         Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
     }
 }

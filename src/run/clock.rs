@@ -13,17 +13,21 @@ pub(super) struct RunClock {
     wall_time: Duration,
     most_paused: Duration,
     pauses: Mutex<Pauses>,
+    /// The clock of the run that has called this one. It is paused whenever this one is.
+    caller: Option<Arc<Self>>,
 }
 
 impl RunClock {
-    /// Starts a clock on which `elapsed` has passed already.
-    pub(super) fn start(limits: &Limits, elapsed: Duration) -> Arc<Self> {
+    /// Starts a clock on which `elapsed` has passed already. `caller` is the clock of the run that has
+    /// called this one.
+    pub(super) fn start(limits: &Limits, elapsed: Duration, caller: Option<Arc<Self>>) -> Arc<Self> {
         let now = now();
         Arc::new(Self {
             started: now.checked_sub(elapsed).unwrap_or(now),
             wall_time: limits.wall_time,
             most_paused: limits.paused_time,
             pauses: Mutex::default(),
+            caller,
         })
     }
 
@@ -47,9 +51,23 @@ impl RunClock {
         self.pauses.lock().total(now())
     }
 
-    /// Pauses the clock until the returned value is dropped.
+    /// The time until the deadline, if no pause starts or continues.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline().saturating_duration_since(now())
+    }
+
+    /// How much longer the clock may be paused.
+    pub(super) fn pause_left(&self) -> Duration {
+        self.most_paused.saturating_sub(self.paused())
+    }
+
+    /// Pauses the clock, and those of the runs above it, until the returned value is dropped.
     pub(super) fn pause(self: &Arc<Self>) -> Pause {
-        self.pauses.lock().begin(now());
+        let mut clock = Some(self);
+        while let Some(paused) = clock {
+            paused.pauses.lock().begin(now());
+            clock = paused.caller.as_ref();
+        }
         Pause(Arc::clone(self))
     }
 }
@@ -59,7 +77,11 @@ pub(super) struct Pause(Arc<RunClock>);
 
 impl Drop for Pause {
     fn drop(&mut self) {
-        self.0.pauses.lock().end(now());
+        let mut clock = Some(&self.0);
+        while let Some(paused) = clock {
+            paused.pauses.lock().end(now());
+            clock = paused.caller.as_ref();
+        }
     }
 }
 

@@ -158,6 +158,8 @@ struct TurnState {
     /// Whether the watchdog has abandoned the run. It no longer checks the run, so it would not
     /// reclaim a slot.
     is_abandoned: bool,
+    /// Whether the script computes in another process.
+    is_elsewhere: bool,
 }
 
 impl Default for Turn {
@@ -169,7 +171,7 @@ impl Default for Turn {
 impl Turn {
     /// A run that starts to compute, on `slot` of `slots` if it got one.
     pub(crate) fn begun(slots: Arc<ComputeSlots>, slot: Option<Slot>) -> Self {
-        let state = TurnState { since: Some(now()), slot, is_abandoned: false };
+        let state = TurnState { since: Some(now()), slot, is_abandoned: false, is_elsewhere: false };
         Self { slots, state: Mutex::new(state) }
     }
 
@@ -220,6 +222,16 @@ impl Turn {
         };
     }
 
+    /// Says whether the script computes in another process from now on. While it does, a pending future of
+    /// [`compute`](Self::compute) keeps its slot.
+    pub(crate) fn compute_elsewhere(&self, is_computing: bool) {
+        self.state.lock().is_elsewhere = is_computing;
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.state.lock().is_elsewhere
+    }
+
     /// Polls `future` on a slot, which is released while the future is pending. Between two polls
     /// the run has no slot, so the caller must not compute on this thread meanwhile.
     pub(crate) async fn compute<F: Future>(&self, future: F) -> F::Output {
@@ -227,7 +239,7 @@ impl Turn {
         std::future::poll_fn(|task| {
             self.begin();
             let polled = future.poll_unpin(task);
-            if polled.is_pending() {
+            if polled.is_pending() && !self.is_elsewhere() {
                 self.end();
             }
             polled

@@ -3,28 +3,47 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::files::{Clock, FileOptions, FileQuota, RunFiles};
 use crate::json::Json;
+use crate::llm::setup::LlmSetup;
+use crate::run::check::finding::Checked;
 use crate::run::clock::RunClock;
 use crate::run::compute::Turn;
 use crate::run::elicitation;
+use crate::run::entered::entered;
+use crate::run::fetches::Fetches;
+use crate::run::grants::RunGrants;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::ledger::{Ledger, Logged};
 use crate::run::limits::Limits;
+use crate::run::models::RunModels;
+use crate::run::nested::{NestedRunner, NestedSlots};
+use crate::run::observer::{ApproverKind, Discovered, Observation, RunEvent};
 use crate::run::prompts::Prompts;
-use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
+use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, ToolCallStatus, Usage};
 use crate::run::script::Script;
 use crate::run::state::StateAccess;
+use crate::run::tape::{Facts, Performed, Tape};
+use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateCall;
+use crate::text::{preview, visible};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::{ResolvedTool, describe_failures};
 use crate::tools::in_force::{RunTools, ToolsInForce};
-use crate::tools::{ElicitationHandler, Elicitor, ServerDetails, ToolError, ToolErrorCode};
+use crate::tools::{
+    ElicitationHandler, Elicitor, Progress, ServerDetails, ToolError, ToolErrorCode, ToolKind,
+};
+
+/// Maximum characters of the message of a progress report.
+const MAX_PROGRESS_MESSAGE: usize = 1_000;
+
+/// Maximum characters of a query in the line which says that nothing matches it.
+const MAX_SHOWN_QUERY: usize = 80;
 
 /// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
 /// Every decision about a call is made here, so no engine can omit one.
@@ -38,32 +57,49 @@ pub(crate) struct ExecutionContext {
     pub(super) environment: RunEnvironment,
     /// Shows approval prompts: the script's own, or else the executor's.
     pub(super) approver: Option<Approver>,
+    /// Whose approver that is.
+    pub(super) approver_kind: ApproverKind,
     /// Starts when the run gets its thread, with the time for which it waited for its engine.
     pub(super) clock: Arc<RunClock>,
     /// Approval prompts, and the questions of servers.
     pub(super) prompts: Arc<Prompts>,
     /// Answers what servers ask the user; `None` if nobody can be asked.
     pub(super) on_elicitation: Option<ElicitationHandler>,
-    /// Bounds the calls in flight.
+    elicitor: Option<Elicitor>,
+    /// Bounds the calls in flight, of this run and of those that it has called.
     pub(super) slots: Arc<Semaphore>,
     pub(super) ledger: Mutex<Ledger>,
+    /// The language models that the script may ask. A run that was called has its caller's.
+    pub(super) models: Arc<RunModels>,
+    /// The script's requests to hosts that a person has granted.
+    pub(super) fetches: Fetches,
+    /// How many runs are above this one: 0 for a run that no script has called.
+    pub(super) depth: usize,
+    pub(super) nested_slots: Arc<NestedSlots>,
+    /// The scratch directory, and the directories that are granted.
+    files: Arc<RunFiles>,
 }
 
 /// What an engine measured during a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) cpu_time: Duration,
+    pub(crate) check_time: Duration,
     pub(crate) fuel: Option<u64>,
     pub(crate) memory_bytes: usize,
 }
 
 /// What is done with a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Purpose {
     /// It is run.
     Run,
-    /// It is compiled, and nothing of it is run.
-    Check,
+    /// It is compiled, and nothing of it is run. What is wrong with its calls is put here.
+    Check {
+        /// Whether servers whose tools are not known are asked.
+        asks_servers: bool,
+        found: Arc<Mutex<Checked>>,
+    },
 }
 
 /// What an executor gives to a run.
@@ -71,6 +107,8 @@ pub(crate) struct RunEnvironment {
     pub(crate) purpose: Purpose,
     /// The script's limits, or else the executor's.
     pub(crate) limits: Limits,
+    /// What the script may reach of the machine.
+    pub(crate) grants: Arc<RunGrants>,
     /// The servers, and the policies of the executor and of the run. All must permit a call.
     pub(crate) tools: RunTools,
     /// Shows approval prompts, unless the script has an approver of its own. Without any, every
@@ -80,13 +118,25 @@ pub(crate) struct RunEnvironment {
     /// are refused.
     pub(crate) elicitor: Option<Elicitor>,
     pub(crate) hooks: Hooks,
+    /// Hears what the run does.
+    pub(crate) observation: Observation,
+    /// Records the run, or plays one back.
+    pub(crate) tape: Option<Arc<Tape>>,
     pub(crate) state: StateAccess,
+    /// Language models, as the operator permits them.
+    pub(crate) llm: Arc<LlmSetup>,
     pub(crate) history: Option<Arc<History>>,
+    /// The run whose script has called this one.
+    pub(crate) caller: Option<Arc<ExecutionContext>>,
+    /// Runs the stored scripts that this one calls; `None` if it can call none.
+    pub(crate) nested: Option<NestedRunner>,
     pub(crate) cancel: CancellationToken,
     /// Runtime of the tools' timers, sockets and tasks.
     pub(crate) runtime: tokio::runtime::Handle,
     /// Resolution of the clocks that the script can read.
     pub(crate) clock_resolution: Duration,
+    /// The time zone that the script sees as the local one.
+    pub(crate) time_zone: TimeZone,
     /// When the run was requested.
     pub(crate) queued: Instant,
     /// How long it then waited until its engine was started. Counts as time of the run.
@@ -97,33 +147,145 @@ impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
         let limits = environment.limits;
-        let clock = RunClock::start(&limits, environment.engine_start_time);
-        let prompts = Prompts::new(&limits, &clock, &environment.cancel, &environment.runtime);
-        let elicitor = script.elicitor.take().or_else(|| environment.elicitor.clone());
+        if let Some(tape) = &environment.tape {
+            let servers = visible_servers(&environment.tools.now());
+            tape.begin(
+                &script,
+                Facts {
+                    limits,
+                    time_zone: environment.time_zone.name(),
+                    clock_resolution: environment.clock_resolution,
+                    servers,
+                    has_network: !environment.grants.net.is_empty(),
+                    cancel: environment.cancel.clone(),
+                },
+            );
+        }
+        let caller = environment.caller.as_deref();
+        let above = caller.map(|caller| Arc::clone(&caller.clock));
+        let clock = RunClock::start(&limits, environment.engine_start_time, above);
+        let prompts = match caller {
+            Some(caller) => caller.prompts.of_nested(&clock, &environment.cancel),
+            None => Prompts::new(&limits, &clock, &environment.cancel, &environment.runtime),
+        };
+        let elicitor = match caller {
+            Some(caller) => caller.elicitor.clone(),
+            None => script.elicitor.take().or_else(|| environment.elicitor.clone()),
+        };
         let on_elicitation = elicitor
+            .clone()
             .map(|elicitor| elicitation::handler(elicitor, Arc::clone(&prompts), script.name.clone()));
+        let (approver, approver_kind) = match (caller, script.approver.take(), &environment.approver) {
+            (Some(caller), ..) => (caller.approver.clone(), caller.approver_kind),
+            (None, Some(own), _) => (Some(own), ApproverKind::Client),
+            (None, None, Some(executors)) => (Some(Arc::clone(executors)), ApproverKind::Executor),
+            (None, None, None) => (None, ApproverKind::Nobody),
+        };
+        let models = || {
+            Arc::new(RunModels::new(
+                Arc::clone(&environment.llm),
+                std::mem::take(&mut script.sampling),
+                script.client_model.take(),
+            ))
+        };
+        let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
+        let slots = || Arc::new(Semaphore::new(limits.calls_in_flight as usize));
+        let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
+        let files = RunFiles::new(FileOptions {
+            directories: environment.grants.directories.clone(),
+            memory_bytes: limits.memory_bytes,
+            quota: FileQuota {
+                written_bytes: limits.written_bytes,
+                files: limits.created_files,
+                file_bytes: limits.file_bytes,
+            },
+            caller: caller.map(|caller| &*caller.files),
+            clock: match &environment.tape {
+                Some(_) => Clock::counting(),
+                None => Clock::Real(environment.clock_resolution),
+            },
+            runtime: environment.runtime.clone(),
+            is_dry_run: script.is_dry_run,
+        });
         Self {
+            files: Arc::new(files),
             limits,
             cancel: environment.cancel.clone(),
             turn: Turn::default(),
-            approver: script.approver.take().or_else(|| environment.approver.clone()),
+            approver,
+            approver_kind,
             clock,
             prompts,
             on_elicitation,
-            slots: Arc::new(Semaphore::new(limits.calls_in_flight as usize)),
+            elicitor,
+            slots,
             ledger: Mutex::default(),
+            models,
+            fetches: Fetches::new(&environment.grants, &limits),
+            depth: caller.map_or(0, |caller| caller.depth + 1),
+            nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
             script,
             environment,
         }
     }
 
-    pub(crate) fn purpose(&self) -> Purpose {
-        self.environment.purpose
+    /// How many runs are above this one.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The environment of a run that this run has called: this one's, with an observation, a
+    /// cancellation and limits that are still this run's.
+    pub(crate) fn nested_environment(self: &Arc<Self>, purpose: Purpose) -> RunEnvironment {
+        let own = &self.environment;
+        RunEnvironment {
+            purpose,
+            limits: self.limits,
+            grants: Arc::clone(&own.grants),
+            tools: own.tools.for_nested(),
+            approver: own.approver.clone(),
+            elicitor: own.elicitor.clone(),
+            hooks: Arc::clone(&own.hooks),
+            observation: own.observation.clone(),
+            state: own.state.clone(),
+            llm: Arc::clone(&own.llm),
+            history: own.history.clone(),
+            // What it answers is recorded as the answer of one call.
+            tape: None,
+            caller: Some(Arc::clone(self)),
+            nested: own.nested.clone(),
+            cancel: own.cancel.clone(),
+            runtime: own.runtime.clone(),
+            clock_resolution: own.clock_resolution,
+            time_zone: own.time_zone,
+            queued: own.queued,
+            engine_start_time: own.engine_start_time,
+        }
+    }
+
+    /// What the script may reach of the machine.
+    pub(crate) fn grants(&self) -> &Arc<RunGrants> {
+        &self.environment.grants
+    }
+
+    /// The script's files.
+    pub(crate) fn files(&self) -> &Arc<RunFiles> {
+        &self.files
+    }
+
+    pub(crate) fn purpose(&self) -> &Purpose {
+        &self.environment.purpose
     }
 
     /// Resolution of the clocks that the script can read; zero for the system's own.
     pub(crate) fn clock_resolution(&self) -> Duration {
-        self.environment.clock_resolution
+        let replayed = self.tape().and_then(|tape| tape.clock_resolution());
+        replayed.unwrap_or(self.environment.clock_resolution)
+    }
+
+    /// The time zone that the script sees as the local one.
+    pub(crate) fn time_zone(&self) -> TimeZone {
+        self.environment.time_zone
     }
 
     /// The run's current deadline. It moves during approval prompts.
@@ -135,9 +297,21 @@ impl ExecutionContext {
     /// during another call's approval prompt keep their own time this way; at the run's real end
     /// they are cancelled.
     pub(super) fn latest_deadline(&self) -> Instant {
-        let may_ask = || self.approver.is_some() && self.in_force().may_ask();
-        let may_pause = self.on_elicitation.is_some() || may_ask();
+        // A stored script is saved only with an approval.
+        let has_scripts = self.environment.nested.is_some();
+        let may_ask = || self.approver.is_some() && (has_scripts || self.in_force().may_ask());
+        let may_pause = self.on_elicitation.is_some() || self.models.may_pause() || may_ask();
         if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
+    }
+
+    /// Hears what the run does.
+    pub(crate) fn observation(&self) -> &Observation {
+        &self.environment.observation
+    }
+
+    /// Whether nothing can change the calls of the run.
+    pub(super) fn has_no_hooks(&self) -> bool {
+        self.environment.hooks.is_empty()
     }
 
     /// The servers and rules that are in force for the run at this moment.
@@ -151,24 +325,42 @@ impl ExecutionContext {
 
     /// The servers that the run may see, in order.
     pub(crate) fn server_names(&self) -> Vec<Arc<str>> {
-        let tools = self.in_force();
-        let names = tools.catalog.server_names();
-        names.filter(|name| tools.may_permit_server(name)).cloned().collect()
+        let replayed = self.tape().and_then(|tape| tape.servers());
+        replayed.unwrap_or_else(|| visible_servers(&self.in_force()))
+    }
+
+    /// The same without the one of saved scripts, which nobody has configured.
+    pub(crate) fn configured_server_names(&self) -> Vec<Arc<str>> {
+        let in_force = self.in_force();
+        let mut names = self.server_names();
+        names.retain(|name| !in_force.catalog.has_saved_scripts(name));
+        names
+    }
+
+    /// Starts a timer of the tape.
+    pub(crate) fn timer(&self, tape: &Arc<Tape>, milliseconds: f64) -> Performed {
+        let _entered = self.environment.runtime.enter();
+        tape.timer(milliseconds)
+    }
+
+    /// What records the run or plays one back.
+    pub(crate) fn tape(&self) -> Option<&Arc<Tape>> {
+        self.environment.tape.as_ref()
     }
 
     /// Polls `future` with the tools' runtime entered. Script threads have a small runtime of their
     /// own that stops between runs; tasks that a tool spawns must not live there.
-    pub(crate) fn in_runtime<T>(
+    ///
+    /// It is on the heap once: each `async` function that it passes through as a value would have its size twice, and
+    /// ten thousand calls may wait.
+    pub(crate) fn in_runtime<'a, T: 'a>(
         self: Arc<Self>,
-        future: impl Future<Output = T> + Send,
-    ) -> impl Future<Output = T> + Send {
+        future: impl Future<Output = T> + Send + 'a,
+    ) -> impl Future<Output = T> + Send + 'a {
+        let future = Box::pin(future);
         // Without tokio's cooperative budget: a script makes thousands of calls in one poll, and a
         // blocking call would wait forever for a budget that only the next poll renews.
-        let mut future = Box::pin(tokio::task::unconstrained(future));
-        futures::future::poll_fn(move |task| {
-            let _entered = self.environment.runtime.enter();
-            future.poll_unpin(task)
-        })
+        async move { entered(&self.environment.runtime, tokio::task::unconstrained(future)).await }
     }
 
     /// Performs an operation on the script's state and returns JSON text.
@@ -210,12 +402,27 @@ impl ExecutionContext {
 
     /// Returns at most `limit` permitted tools that match `query`, best match first; for an empty
     /// query all of them, in order. `server` restricts the search to one server. A server that
-    /// cannot list its tools is left out. One line of the script's output names all of those.
+    /// cannot list its tools is left out. One line of the script's output names all of those. If no
+    /// tool matches, with `or_nearest` the nearest ones are returned, and a line says so.
     pub(crate) async fn search(
         &self,
         query: &str,
         server: Option<&str>,
         limit: usize,
+        or_nearest: bool,
+    ) -> Result<Vec<ResolvedTool>, ToolError> {
+        let asked = Instant::now();
+        let found = self.find(query, server, limit, or_nearest).await;
+        self.report_discovery("search", Some(query), server, asked, &found);
+        found
+    }
+
+    async fn find(
+        &self,
+        query: &str,
+        server: Option<&str>,
+        limit: usize,
+        or_nearest: bool,
     ) -> Result<Vec<ResolvedTool>, ToolError> {
         let in_force = self.in_force();
         let catalog = &in_force.catalog;
@@ -223,11 +430,19 @@ impl ExecutionContext {
         let wanted =
             |name: &str| server.is_none_or(|server| &**server == name) && in_force.may_permit_server(name);
         let permitted = |server: &str, tool: &str| in_force.permits(server, tool);
-        let (tools, failures) = catalog.search(query, limit, wanted, permitted, self.latest_deadline()).await;
+        let deadline = self.latest_deadline();
+        let (mut found, failures) =
+            catalog.search(query, limit, or_nearest, wanted, permitted, deadline).await;
         if let Some(warning) = describe_failures(&failures) {
-            self.log(LogLevel::Warn, warning);
+            self.log_for_call(LogLevel::Warn, warning);
         }
-        Ok(tools)
+        // Whoever looks for a tool does not look for a way to save scripts: `help("scripts")` has it.
+        found.tools.retain(|tool| tool.kind() != ToolKind::ScriptChange);
+        if found.are_nearest && !found.tools.is_empty() {
+            let shown = visible(&preview(query, MAX_SHOWN_QUERY));
+            self.log_for_call(LogLevel::Warn, format!("no tool matches `{shown}`: these are the nearest"));
+        }
+        Ok(found.tools)
     }
 
     /// The canonical name of a server that the run may see, and what is known of it without asking
@@ -248,6 +463,27 @@ impl ExecutionContext {
 
     /// The permitted tools of one server, in its order.
     pub(crate) async fn tools(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
+        let asked = Instant::now();
+        let found = self.list(server).await;
+        self.report_discovery("list", None, Some(server), asked, &found);
+        found
+    }
+
+    fn report_discovery(
+        &self,
+        kind: &'static str,
+        query: Option<&str>,
+        server: Option<&str>,
+        asked: Instant,
+        found: &Result<Vec<ResolvedTool>, ToolError>,
+    ) {
+        self.observation().emit(|| {
+            let found = found.as_ref().map(Vec::len).map_err(|error| error.code);
+            RunEvent::Discovered(Discovered { kind, query, server, found, duration: asked.elapsed() })
+        });
+    }
+
+    async fn list(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
         let in_force = self.in_force();
         let name = in_force.catalog.server_name(server)?;
         if !in_force.may_permit_server(name) {
@@ -258,14 +494,33 @@ impl ExecutionContext {
         Ok(tools)
     }
 
+    /// Whether the script may ask language models, if there is one.
+    pub(crate) fn may_ask_models(&self) -> bool {
+        self.models.is_enabled()
+    }
+
     /// Whether the script has printed or emitted anything.
     pub(crate) fn has_output(&self) -> bool {
         self.ledger.lock().has_output()
     }
 
+    /// Prints a line of the host about a call that it is answering.
+    fn log_for_call(&self, level: LogLevel, text: String) {
+        let text = match self.tape() {
+            Some(tape) => tape.defer_line(level, text),
+            None => Some(text),
+        };
+        if let Some(text) = text {
+            self.log(level, text);
+        }
+    }
+
     /// Stores as much of a printed line as the output limit allows. Passes all of it to the
     /// listener of what is printed, and the stored part to that of what is kept.
     pub(crate) fn log(&self, level: LogLevel, text: String) {
+        if self.tape().is_some_and(|tape| tape.is_stopped()) {
+            return;
+        }
         // The ledger is not locked while a listener runs.
         let logged = self.ledger.lock().log(level, &text, &self.limits);
         if logged == Logged::Over {
@@ -275,12 +530,46 @@ impl ExecutionContext {
         if let Some(listener) = &self.script.on_output {
             listener(&entry, &self.cancel);
         }
+        if let (true, Logged::Kept(bytes), Output::Log { text, .. }) =
+            (self.observation().is_on(), logged, &entry)
+        {
+            let text = &text[..bytes];
+            self.observation().emit(|| RunEvent::Printed { level: Some(level), text });
+        }
         if let (Some(listener), Logged::Kept(bytes), Output::Log { text, .. }) =
             (&self.script.on_kept_output, logged, &mut entry)
         {
             text.truncate(bytes);
             listener(&entry);
         }
+    }
+
+    /// Passes on what the script reports of its progress.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArguments` for numbers that are none of a progress.
+    pub(crate) fn report(&self, mut report: Progress) -> Result<(), ToolError> {
+        let is_amount = |number: f64| number.is_finite() && number >= 0.0;
+        if !is_amount(report.progress) || !report.total.is_none_or(is_amount) {
+            let message = "progress: `done` and `total` must be numbers from 0 on";
+            return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
+        }
+        let Some(listener) = &self.script.on_report else { return Ok(()) };
+        if let Some(message) = &mut report.message
+            && let Some((end, _)) = message.char_indices().nth(MAX_PROGRESS_MESSAGE)
+        {
+            message.truncate(end);
+        }
+        {
+            let mut ledger = self.ledger.lock();
+            if ledger.is_over() {
+                return Err(over());
+            }
+            report.progress = ledger.advance(report.progress);
+        }
+        listener(&report);
+        Ok(())
     }
 
     /// Stores a content block and passes it to the listeners.
@@ -296,6 +585,7 @@ impl ExecutionContext {
             }
             ledger.emit(block.clone(), &self.limits)?;
         }
+        self.observation().emit(|| RunEvent::Printed { level: None, text: block.text() });
         let entry = Output::Emit(block);
         if let Some(listener) = &self.script.on_output {
             listener(&entry, &self.cancel);
@@ -324,14 +614,29 @@ impl ExecutionContext {
             approval_time: self.clock.paused(),
             queue_time: self.clock.started().duration_since(self.environment.queued),
             cpu_time: measured.cpu_time,
+            check_time: measured.check_time,
             fuel: measured.fuel,
             memory_bytes: measured.memory_bytes,
             ..Usage::default()
         };
-        let result = self.ledger.lock().finish(outcome, usage, self.script.is_dry_run);
+        let mut result = self.ledger.lock().finish(outcome, usage, self.script.is_dry_run);
+        if !self.script.is_dry_run {
+            let answered = result.tool_calls.iter().filter(|call| call.status == ToolCallStatus::Ok);
+            self.in_force().catalog.record_run(answered.map(|call| (&*call.server, &*call.tool)));
+        }
+        if self.environment.caller.is_none() {
+            result.sampling = self.models.finish();
+        }
+        self.fetches.finish();
         self.cancel.cancel();
         result
     }
+}
+
+/// The servers that a run may see, in order.
+fn visible_servers(tools: &ToolsInForce) -> Vec<Arc<str>> {
+    let names = tools.catalog.server_names();
+    names.filter(|name| tools.may_permit_server(name)).cloned().collect()
 }
 
 pub(super) fn denied(server: &str, tool: &str) -> ToolError {
@@ -350,15 +655,22 @@ impl RunEnvironment {
         Self {
             purpose: Purpose::Run,
             limits,
+            grants: Arc::default(),
             tools: RunTools::empty(),
             approver: None,
             elicitor: None,
             hooks: Arc::new([]),
+            observation: Observation::none(),
+            tape: None,
             state: StateAccess::None(crate::run::state::NoState::NotConfigured),
+            llm: LlmSetup::new(crate::llm::LlmOptions::default(), None),
             history: None,
+            caller: None,
+            nested: None,
             cancel: CancellationToken::new(),
             runtime,
             clock_resolution: Duration::ZERO,
+            time_zone: TimeZone::UTC,
             queued: Instant::now(),
             engine_start_time: Duration::ZERO,
         }

@@ -6,9 +6,22 @@ use crate::run::script::Language;
 /// The complete guide. A test runs every example in it.
 pub(crate) const GUIDE: &str = include_str!("guide.md");
 
+/// The section about language models, for runs that may ask one.
+const LANGUAGE_MODELS: &str = include_str!("guide_llm.md");
+
 /// The guide without the other language's examples.
-pub(crate) fn whole(language: Language) -> String {
-    for_language(GUIDE, language)
+pub(crate) fn whole(language: Language, has_models: bool) -> String {
+    let mut text = for_language(GUIDE, language);
+    if has_models {
+        text += "\n\n";
+        text += &for_language(LANGUAGE_MODELS, language);
+    }
+    text
+}
+
+/// The section about language models.
+pub(crate) fn language_models(language: Language) -> String {
+    for_language(LANGUAGE_MODELS.trim_start_matches("## "), language)
 }
 
 /// Returns the section about `topic`: the first one whose heading contains the words, or else the

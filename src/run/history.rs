@@ -74,8 +74,13 @@ impl History {
     /// Stores a run's record for `client` and returns its id. Returns `None` if the
     /// record is larger than the history may be, or if the system provides no random numbers.
     pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
+        self.keep_as(client, short_random_id()?, result)
+    }
+
+    /// The same under an id that the client knows already.
+    pub(crate) fn keep_as(&self, client: &str, id: String, result: &ExecuteResult) -> Option<String> {
         let mut run = RunRecord {
-            id: short_random_id()?,
+            id,
             output: output_text(result),
             value: result.value_json().map(Json::to_string),
             error: result.error().map(|error| error_json(error).to_string()),

@@ -53,9 +53,13 @@ pub(crate) struct Ledger {
     emitted_bytes: usize,
     /// The last failure that said when to try again.
     retry: Option<(ToolErrorCode, Duration)>,
+    /// The progress that the script has reported.
+    progress: f64,
     planned: Vec<PlannedCall>,
     planned_bytes: usize,
     planned_dropped: u64,
+    /// CPU time of the scripts that this one has called.
+    nested_cpu_time: Duration,
 }
 
 struct OpenRecord {
@@ -112,19 +116,19 @@ impl Ledger {
         !self.output.is_empty()
     }
 
-    /// Counts a tool call.
+    /// Counts a tool call. Returns its number, from 1.
     ///
     /// # Errors
     ///
     /// `MaxToolCallsExceeded` beyond [`Limits::tool_calls`].
-    pub(crate) fn count_call(&mut self, limits: &Limits) -> Result<(), ToolError> {
+    pub(crate) fn count_call(&mut self, limits: &Limits) -> Result<u64, ToolError> {
         self.calls += 1;
         let max = limits.tool_calls;
         if max > 0 && self.calls > u64::from(max) {
             let message = format!("the script may make {max} tool calls");
             return Err(ToolError::new(ToolErrorCode::MaxToolCallsExceeded, message));
         }
-        Ok(())
+        Ok(self.calls)
     }
 
     /// Counts a call as unfinished until [`release`](Self::release).
@@ -204,9 +208,43 @@ impl Ledger {
         self.records.get_mut(id.0?)
     }
 
+    /// CPU time of the scripts that this one has called, and that have ended.
+    pub(crate) fn nested_cpu_time(&self) -> Duration {
+        self.nested_cpu_time
+    }
+
+    /// Adds what a script that this one has called did, and returns its outcome. Its calls were counted
+    /// as they were made.
+    pub(crate) fn absorb(&mut self, nested: ExecuteResult) -> Outcome {
+        let ExecuteResult { outcome, tool_calls, planned_calls, usage, .. } = nested;
+        self.sent += usage.tool_calls;
+        self.refused += usage.tool_calls_refused;
+        self.result_bytes += usage.tool_result_bytes;
+        self.nested_cpu_time += usage.cpu_time;
+        self.planned_dropped += usage.planned_calls_dropped;
+        let started = Instant::now();
+        let room = ToolCallRecord::KEPT.saturating_sub(self.records.len());
+        let ended = tool_calls.into_iter().map(|mut record| {
+            if matches!(record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval) {
+                // Its run is over, and nothing waits for it.
+                record.status = ToolCallStatus::Failed(ToolErrorCode::Cancelled);
+            }
+            OpenRecord { record, started }
+        });
+        self.records.extend(ended.take(room));
+        planned_calls.into_iter().flatten().for_each(|planned| self.plan(planned));
+        outcome
+    }
+
     /// Takes back that a call counts as sent: the limits of its server refused it.
     pub(crate) fn uncount_sent(&mut self) {
         self.sent = self.sent.saturating_sub(1);
+    }
+
+    /// The progress after a report of `done`. It never decreases.
+    pub(crate) fn advance(&mut self, done: f64) -> f64 {
+        self.progress = self.progress.max(done);
+        self.progress
     }
 
     /// Keeps when a call that has failed with this code may be tried again.
@@ -342,6 +380,7 @@ impl Ledger {
             logs: std::mem::take(&mut self.output),
             tool_calls,
             returned: if failed { self.returned.shapes() } else { Vec::new() },
+            sampling: None,
             planned_calls: is_dry_run.then(|| std::mem::take(&mut self.planned)),
             usage: Usage {
                 tool_calls: self.sent,
@@ -349,6 +388,7 @@ impl Ledger {
                 tool_result_bytes: self.result_bytes,
                 output_bytes_dropped: self.output_bytes_dropped,
                 planned_calls_dropped: self.planned_dropped,
+                cpu_time: usage.cpu_time + self.nested_cpu_time,
                 ..usage
             },
         }

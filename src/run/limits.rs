@@ -50,6 +50,13 @@ pub struct Limits {
     pub paused_time: Duration,
     /// Maximum number of approval prompts of a run. 0 refuses every call that needs one.
     pub questions: u32,
+    /// Maximum bytes that a script writes to [granted](crate::Grants) directories in all. What is written
+    /// over or deleted counts too. The scratch directory counts as memory instead.
+    pub written_bytes: u64,
+    /// Maximum number of files and directories that a script creates in granted directories in all.
+    pub created_files: u64,
+    /// Maximum size in bytes of a file in a granted directory that a script writes to.
+    pub file_bytes: u64,
 }
 
 const MEGABYTE: usize = 1 << 20;
@@ -79,6 +86,10 @@ impl Default for Limits {
             paused_time: Duration::from_secs(600),
             // Beyond this number users approve without reading.
             questions: 100,
+            // Reports and data of a day's work; a script that fills a disk is stopped early.
+            written_bytes: 256 << 20,
+            created_files: 1_000,
+            file_bytes: 64 << 20,
         }
     }
 }
@@ -99,6 +110,9 @@ impl Limits {
         answer_time: Duration::from_secs(600),
         paused_time: Duration::from_secs(3_600),
         questions: 1_000,
+        written_bytes: 1 << 40,
+        created_files: 1_000_000,
+        file_bytes: 1 << 40,
     };
 
     /// The same limits for a run that may take `wall_time`, and as much CPU time if that is more than
@@ -150,7 +164,10 @@ impl Limits {
         time("answer_time", self.answer_time, ceiling.answer_time)?;
         let paused = self.paused_time.as_millis();
         bounded("paused_time", paused, 0, ceiling.paused_time.as_millis(), "milliseconds")?;
-        bounded("questions", self.questions.into(), 0, ceiling.questions.into(), "questions")
+        bounded("questions", self.questions.into(), 0, ceiling.questions.into(), "questions")?;
+        bounded("written_bytes", self.written_bytes.into(), 0, ceiling.written_bytes.into(), "bytes")?;
+        bounded("created_files", self.created_files.into(), 0, ceiling.created_files.into(), "files")?;
+        bounded("file_bytes", self.file_bytes.into(), 0, ceiling.file_bytes.into(), "bytes")
     }
 }
 

@@ -2,18 +2,40 @@
 
 pub(crate) mod approval;
 pub(crate) mod calls;
+pub(crate) mod check;
 pub(crate) mod clock;
 pub(crate) mod compute;
 pub(crate) mod context;
 mod elicitation;
+mod entered;
+#[cfg(feature = "fetch")]
+mod fetch;
+#[cfg(not(feature = "fetch"))]
+#[path = "no_fetch.rs"]
+mod fetch;
+#[cfg(feature = "fetch")]
+mod fetches;
+#[cfg(not(feature = "fetch"))]
+#[path = "no_fetches.rs"]
+mod fetches;
+pub(crate) mod grants;
 pub(crate) mod guide;
 pub(crate) mod history;
 pub(crate) mod hooks;
+pub(crate) mod isolation;
 pub(crate) mod ledger;
 pub(crate) mod limits;
+mod llm;
+pub(crate) mod models;
+pub(crate) mod nested;
+pub(crate) mod observer;
 mod prompts;
+pub(crate) mod recording;
 pub(crate) mod result;
 pub(crate) mod result_json;
 mod returned;
 pub(crate) mod script;
 pub(crate) mod state;
+pub(crate) mod tape;
+pub(crate) mod time_zone;
+pub(crate) mod tool_call;

@@ -19,7 +19,7 @@ pub(super) struct Prompts {
     max: u32,
     time: Duration,
     /// How many were shown or wait to be shown.
-    reserved: AtomicU32,
+    reserved: Arc<AtomicU32>,
     /// The holder of its permit shows a prompt.
     turn: Arc<Semaphore>,
     clock: Arc<RunClock>,
@@ -48,11 +48,25 @@ impl Prompts {
         Arc::new(Self {
             max: limits.questions,
             time: limits.answer_time,
-            reserved: AtomicU32::new(0),
+            reserved: Arc::default(),
             turn: Arc::new(Semaphore::new(1)),
             clock: Arc::clone(clock),
             cancel: cancel.clone(),
             runtime: runtime.clone(),
+        })
+    }
+
+    /// The prompts of a run that this run has called: they count as this run's, and of both runs one is
+    /// open at a time.
+    pub(super) fn of_nested(&self, clock: &Arc<RunClock>, cancel: &CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            max: self.max,
+            time: self.time,
+            reserved: Arc::clone(&self.reserved),
+            turn: Arc::clone(&self.turn),
+            clock: Arc::clone(clock),
+            cancel: cancel.clone(),
+            runtime: self.runtime.clone(),
         })
     }
 

@@ -7,6 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::json::Json;
+use crate::run::check::finding::Finding;
+use crate::run::models::SamplingReport;
 use crate::tools::ToolErrorCode;
 
 /// The result of a run: its outcome, and everything it did up to that point.
@@ -31,6 +33,8 @@ pub struct ExecuteResult {
     /// [`PlannedCall::KEPT_BYTES`] of arguments, are only counted in
     /// [`Usage::planned_calls_dropped`].
     pub planned_calls: Option<Vec<PlannedCall>>,
+    /// The calls of language models; `None` if the run made none.
+    pub sampling: Option<SamplingReport>,
     /// The resources that the run used.
     pub usage: Usage,
 }
@@ -115,6 +119,9 @@ pub struct ScriptError {
     pub tool_code: Option<ToolErrorCode>,
     /// Suggested delay before a retry.
     pub retry_after: Option<Duration>,
+    /// If the script was not run because it cannot succeed: everything that the check has found in it,
+    /// warnings too, in the order of the source. Else empty.
+    pub problems: Vec<Finding>,
 }
 
 impl ScriptError {
@@ -145,6 +152,9 @@ pub enum ErrorCode {
     SyntaxError,
     /// The source is TypeScript that cannot be transpiled to JavaScript without type information.
     TranspileError,
+    /// The script was not run, because it cannot succeed: [`ScriptError::problems`] has what is wrong with its
+    /// calls.
+    CheckFailed,
     /// The script threw, or its value is not JSON.
     #[default]
     RuntimeError,
@@ -165,6 +175,9 @@ pub enum ErrorCode {
     Cancelled,
     /// Too many runs are in progress and queued.
     QueueFull,
+    /// The worker process of the script crashed, was killed, or broke the protocol. Only with
+    /// [`Isolation::Process`](crate::Isolation). No other run is affected.
+    EngineCrashed,
     /// The engine accepts no runs for now: too many of its workers are hung in scripts that cannot
     /// be stopped. If that persists, restart the process.
     EngineUnavailable,
@@ -176,6 +189,7 @@ impl ErrorCode {
         match self {
             Self::SyntaxError => "SYNTAX_ERROR",
             Self::TranspileError => "TRANSPILE_ERROR",
+            Self::CheckFailed => "CHECK_FAILED",
             Self::RuntimeError => "RUNTIME_ERROR",
             Self::Timeout => "TIMEOUT",
             Self::CpuLimit => "CPU_LIMIT",
@@ -185,6 +199,7 @@ impl ErrorCode {
             Self::ResultTooLarge => "RESULT_TOO_LARGE",
             Self::Cancelled => "CANCELLED",
             Self::QueueFull => "QUEUE_FULL",
+            Self::EngineCrashed => "ENGINE_CRASHED",
             Self::EngineUnavailable => "ENGINE_UNAVAILABLE",
         }
     }
@@ -200,7 +215,12 @@ impl ErrorCode {
             | Self::ResultTooLarge
             | Self::QueueFull
             | Self::EngineUnavailable => true,
-            Self::SyntaxError | Self::TranspileError | Self::RuntimeError | Self::Cancelled => false,
+            Self::SyntaxError
+            | Self::TranspileError
+            | Self::CheckFailed
+            | Self::RuntimeError
+            | Self::EngineCrashed
+            | Self::Cancelled => false,
         }
     }
 }
@@ -371,6 +391,9 @@ pub struct Usage {
     pub queue_time: Duration,
     /// CPU time of the script's thread, including parsing.
     pub cpu_time: Duration,
+    /// Time for which the script was [checked](crate::Executor::check) before it ran, which is part of
+    /// `wall_time`.
+    pub check_time: Duration,
     /// Fuel that a Python script used, if its [`Limits::fuel`](crate::Limits::fuel) is limited.
     pub fuel: Option<u64>,
     /// Bytes of V8 heap and array buffers when the script ended; for Python all of the

@@ -6,6 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::json::Json;
+use crate::run::check::finding::Finding;
+use crate::run::models::{ContentViolation, ModelCall, SamplingMetrics};
 use crate::run::result::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
 use crate::tools::names::full_name;
 
@@ -32,6 +34,13 @@ impl ExecuteResult {
     ///       "returned": "{content: string}"
     ///     }
     ///   ],
+    ///   "samplingCalls": [
+    ///     { "round": 1, "provider": "anthropic", "model": "…", "status": "ok", "tokensUsed": 120, "durationMs": 900.0 }
+    ///   ],
+    ///   "samplingMetrics": {
+    ///     "totalRounds": 1, "totalTokens": 120, "totalDurationMs": 900.0, "averageTokensPerRound": 120,
+    ///     "quotaRemaining": { "rounds": 9, "tokens": 9880 }
+    ///   },
     ///   "plannedCalls": [{ "tool": "mcp__fs__delete", "arguments": { "path": "a" } }]
     /// }
     /// ```
@@ -132,6 +141,10 @@ impl ExecuteResult {
         }
         if !self.tool_calls.is_empty() {
             put("toolCallSummary", self.call_summary());
+        }
+        if let Some(sampling) = &self.sampling {
+            put("samplingCalls", sampling.calls.iter().map(model_call_json).collect());
+            put("samplingMetrics", sampling_metrics_json(&sampling.metrics));
         }
         if self.planned_calls.is_some() {
             put("plannedCalls", Value::Array(Vec::new()));
@@ -255,6 +268,46 @@ impl Serialize for Fields<'_> {
     }
 }
 
+fn model_call_json(call: &ModelCall) -> Value {
+    let mut report = json!({
+        "round": call.round,
+        "provider": call.provider,
+        "status": call.status.as_str(),
+        "tokensUsed": call.tokens,
+        "durationMs": milliseconds(call.duration),
+    });
+    let optional = [
+        ("model", call.model.clone().map(Value::from)),
+        ("tokensEstimated", call.is_estimated.then_some(Value::Bool(true))),
+        ("stopReason", call.stop_reason.clone().map(Value::from)),
+        (
+            "contentViolations",
+            (!call.violations.is_empty()).then(|| {
+                let violation = |violation: &ContentViolation| {
+                    json!({ "pattern": violation.pattern, "count": violation.count })
+                };
+                call.violations.iter().map(violation).collect()
+            }),
+        ),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            report[name] = value;
+        }
+    }
+    report
+}
+
+fn sampling_metrics_json(metrics: &SamplingMetrics) -> Value {
+    json!({
+        "totalRounds": metrics.total_rounds,
+        "totalTokens": metrics.total_tokens,
+        "totalDurationMs": milliseconds(metrics.total_duration),
+        "averageTokensPerRound": metrics.total_tokens / u64::from(metrics.total_rounds.max(1)),
+        "quotaRemaining": { "rounds": metrics.rounds_left, "tokens": metrics.tokens_left },
+    })
+}
+
 /// The error of a failed run as a JSON object.
 pub(crate) fn error_json(error: &ScriptError) -> Value {
     let mut report = json!({ "code": error.code.as_str(), "message": error.message });
@@ -267,6 +320,10 @@ pub(crate) fn error_json(error: &ScriptError) -> Value {
         ("hint", error.hint.clone().map(Value::from)),
         ("stack", error.stack.clone().map(Value::from)),
         ("retryAfterMs", error.retry_after.map(milliseconds)),
+        (
+            "problems",
+            (!error.problems.is_empty()).then(|| error.problems.iter().map(Finding::to_json).collect()),
+        ),
     ];
     for (name, value) in optional {
         if let Some(value) = value {

@@ -9,14 +9,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::json::Json;
+use crate::llm::{LanguageModel, NamedModel};
+use crate::run::grants::Permissions;
 use crate::run::limits::Limits;
+use crate::run::models::SamplingOptions;
 use crate::run::result::{Output, ToolCallRecord};
 use crate::storage::state::DefaultScope;
+pub use crate::tools::Language;
 use crate::tools::approval::Approver;
 use crate::tools::native::{self, NativeTools};
 use crate::tools::policy::Policy;
 use crate::tools::{
     Approval, ApprovalRequest, ElicitationAnswer, ElicitationRequest, Elicitor, Progress, ToolRules,
+    TraceContext,
 };
 
 /// A script and the options of its run.
@@ -38,15 +43,26 @@ pub struct Script {
     pub(crate) input: Option<Json>,
     pub(crate) limits: Option<Limits>,
     pub(crate) rules: ToolRules,
+    pub(crate) permissions: Permissions,
     /// Tools and servers that only this run has.
     pub(crate) tools: NativeTools,
     pub(crate) servers: Vec<UpstreamServer>,
     pub(crate) approver: Option<Approver>,
     pub(crate) elicitor: Option<Elicitor>,
+    pub(crate) sampling: SamplingOptions,
+    /// The model of the client, which asks it by the protocol's sampling.
+    pub(crate) client_model: Option<NamedModel>,
     pub(crate) is_dry_run: bool,
     pub(crate) session: Option<String>,
+    pub(crate) time_zone: Option<String>,
     pub(crate) default_scope: DefaultScope,
     pub(crate) client: Option<String>,
+    /// Whether many clients have that name, which nothing tells apart.
+    pub(crate) client_is_many: bool,
+    /// What the client calls itself, for the observers of runs.
+    pub(crate) client_name: Option<String>,
+    /// The span that causes the run.
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) cancel: Option<CancellationToken>,
     /// Hears everything that the script prints.
     pub(crate) on_output: Option<OutputListener>,
@@ -54,6 +70,8 @@ pub struct Script {
     /// [`Limits::result_bytes`] bound that.
     pub(crate) on_kept_output: Option<KeptOutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
+    /// Hears what the script reports of its own progress.
+    pub(crate) on_report: Option<ReportListener>,
     pub(crate) on_call: Option<CallListener>,
 }
 
@@ -69,22 +87,15 @@ pub(crate) type UpstreamServer = NoServer;
 #[derive(Clone)]
 pub(crate) enum NoServer {}
 
-/// The language of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Language {
-    /// TypeScript or JavaScript, in V8.
-    TypeScript,
-    /// Python, in CPython compiled to WebAssembly.
-    Python,
-}
-
 /// Called with each output entry when it is printed, on the script's own thread.
 pub(crate) type OutputListener = Arc<dyn Fn(&Output, &CancellationToken) + Send + Sync>;
 pub(crate) type KeptOutputListener = Arc<dyn Fn(&Output) + Send + Sync>;
 
 /// Called with each progress report of a tool.
 pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
+
+/// Called with each progress report of a script.
+pub(crate) type ReportListener = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 /// Called with each call that has ended.
 pub(crate) type CallListener = Arc<dyn Fn(&ToolCallRecord) + Send + Sync>;
@@ -125,18 +136,26 @@ impl Script {
             input: None,
             limits: None,
             rules: ToolRules::new(),
+            permissions: Permissions::default(),
             tools: NativeTools::default(),
             servers: Vec::new(),
             approver: None,
             elicitor: None,
+            sampling: SamplingOptions::default(),
+            client_model: None,
             is_dry_run: false,
             session: None,
+            time_zone: None,
             default_scope: DefaultScope::default(),
             client: None,
+            client_is_many: false,
+            client_name: None,
+            trace: None,
             cancel: None,
             on_output: None,
             on_kept_output: None,
             on_progress: None,
+            on_report: None,
             on_call: None,
         }
     }
@@ -145,6 +164,13 @@ impl Script {
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Replaces the source.
+    #[must_use]
+    pub fn source_text(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
         self
     }
 
@@ -161,6 +187,15 @@ impl Script {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
+        self
+    }
+
+    /// Restricts the directories and hosts that this run may reach to a part of what is
+    /// [granted](crate::ExecutorBuilder::grants). [`Executor::run`](crate::Executor::run) refuses a
+    /// script that asks for more.
+    #[must_use]
+    pub fn permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
         self
     }
 
@@ -261,6 +296,23 @@ impl Script {
         self
     }
 
+    /// Sets what the script asks of language models, within the executor's
+    /// [`llm`](crate::ExecutorBuilder::llm).
+    #[must_use]
+    pub fn sampling(mut self, options: SamplingOptions) -> Self {
+        self.sampling = options;
+        self
+    }
+
+    /// Offers a model to this run, after the executor's provider unless
+    /// [`prefer_client`](crate::LlmOptions::prefer_client) is set. Results name it `client`. Its user may
+    /// be asked, so one call takes at most [`Limits::answer_time`], and the wall clock is paused during it.
+    #[must_use]
+    pub fn client_model(mut self, model: Arc<dyn LanguageModel>) -> Self {
+        self.client_model = Some(NamedModel::new("client", model));
+        self
+    }
+
     /// Makes this a dry run: it calls only read-only tools. For any other call the script gets a
     /// sample of the tool's result, with the text `dry run` in place of every string, and the
     /// result lists the call in
@@ -290,6 +342,16 @@ impl Script {
         self
     }
 
+    /// Sets the time zone that the script sees as the local one, instead of the executor's
+    /// ([`ExecutorBuilder::time_zone`](crate::ExecutorBuilder::time_zone)): a name of the IANA
+    /// database, such as `Europe/Berlin`. [`Executor::run`](crate::Executor::run) refuses others.
+    /// docs/scripts.md and docs/python.md say what depends on it.
+    #[must_use]
+    pub fn time_zone(mut self, name: impl Into<String>) -> Self {
+        self.time_zone = Some(name.into());
+        self
+    }
+
     /// Sets the scope of the script's state that applies if it names no session.
     pub(crate) fn default_scope(mut self, scope: DefaultScope) -> Self {
         self.default_scope = scope;
@@ -302,6 +364,21 @@ impl Script {
     #[must_use]
     pub fn client(mut self, client: impl Into<String>) -> Self {
         self.client = Some(client.into());
+        self
+    }
+
+    /// Sets what the client calls itself.
+    pub(crate) fn client_name(mut self, name: Option<String>) -> Self {
+        self.client_name = name;
+        self
+    }
+
+    /// Makes the run a part of this trace, if the executor
+    #[cfg_attr(feature = "otel", doc = "[exports traces](crate::ExecutorBuilder::open_telemetry).")]
+    #[cfg_attr(not(feature = "otel"), doc = "exports traces.")]
+    #[must_use]
+    pub fn trace_context(mut self, context: TraceContext) -> Self {
+        self.trace = Some(context);
         self
     }
 
@@ -347,6 +424,17 @@ impl Script {
     #[must_use]
     pub fn on_progress(mut self, listener: impl Fn(&CallProgress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(listener));
+        self
+    }
+
+    /// Calls `listener` with each report that the script makes of its own progress with
+    /// `progress(done, total, message)`. `done` never decreases. The message is at most 1,000
+    /// characters, untrusted text.
+    ///
+    /// It runs on the script's thread, so a slow listener delays the script.
+    #[must_use]
+    pub fn on_report(mut self, listener: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+        self.on_report = Some(Arc::new(listener));
         self
     }
 

@@ -1,5 +1,6 @@
 //! Errors of the state that scripts keep between runs, as scripts see them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::storage::state::{RunState, StateError};
@@ -9,8 +10,10 @@ use crate::tools::{ToolError, ToolErrorCode};
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A run's access to what scripts keep between runs.
+#[derive(Clone)]
 pub(crate) enum StateAccess {
-    Open(RunState),
+    /// Shared with the scripts that the run calls.
+    Open(Arc<RunState>),
     None(NoState),
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod draft;
 mod format;
 mod text;
-mod truncation;
+pub(crate) mod truncation;
 
 use std::time::Duration;
 
@@ -24,6 +24,20 @@ pub(crate) struct Answer {
     /// The text first, then the emitted content.
     pub(crate) content: Vec<ContentBlock>,
     pub(crate) is_error: bool,
+}
+
+impl Answer {
+    /// Bytes of what the model reads: of text the text, of other content its data as it is sent.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        let bytes = |block: &ContentBlock| match block {
+            ContentBlock::Text(text) => text.text.len(),
+            ContentBlock::Image(image) => image.data.len(),
+            ContentBlock::Audio(audio) => audio.data.len(),
+            // Rare and small: a link, or a resource.
+            other => serde_json::to_string(other).map_or(0, |text| text.len()),
+        };
+        self.content.iter().map(|block| bytes(block) as u64).sum()
+    }
 }
 
 impl From<Answer> for CallToolResult {

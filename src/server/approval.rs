@@ -4,7 +4,8 @@ use futures::future::BoxFuture;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::Value;
 
-use super::prompt::{Elicitation, Show};
+use super::prompt::{Show, UserPrompts};
+use crate::run::tool_call;
 use crate::tools::approval::{Approval, ApprovalRequest};
 
 /// The required field. Sending the form is not an approval: in some clients one key press sends it.
@@ -14,7 +15,7 @@ const REASON: &str = "reason";
 
 /// Returns what asks the user of this client for approvals, if the client shows forms.
 pub(crate) fn approver(
-    client: &Elicitation,
+    client: &UserPrompts,
 ) -> Option<impl Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync + use<>> {
     let show = Show::clone(&client.show);
     client.shows_forms.then_some(move |request: ApprovalRequest| -> BoxFuture<'static, Approval> {
@@ -49,7 +50,10 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
 fn message(request: &ApprovalRequest) -> String {
     let call = request.call_text();
     let arguments = request.arguments_text();
-    format!("A script asks to call {call}.\nBecause: {}\nArguments:\n{arguments}", request.reason)
+    let asking = if request.script == tool_call::NAME { "The client" } else { "A script" };
+    let code =
+        request.code_lines().map_or_else(String::new, |lines| format!("\nThe code:\n{}", lines.join("\n")));
+    format!("{asking} asks to call {call}.\nBecause: {}\nArguments:\n{arguments}{code}", request.reason)
 }
 
 /// Everything but a clear approval is a denial.

@@ -2,6 +2,7 @@
 
 mod foreign;
 pub(crate) mod parameters;
+mod permissions;
 mod problem;
 
 use std::time::Duration;
@@ -13,20 +14,32 @@ use self::parameters::{MAX_TIMEOUT, RunParameter};
 use self::problem::{ArgumentProblem, InvalidArguments};
 use crate::error::Error;
 use crate::json::Json;
+use crate::llm::LlmOptions;
+use crate::run::grants::Permissions;
 use crate::run::limits::Limits;
+use crate::run::models::SamplingOptions;
 use crate::run::script::{Language, Script};
+use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateScope;
 
 /// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct RunArguments {
     pub(crate) code: String,
+    /// The name of a saved script in place of the code.
+    pub(crate) script: Option<String>,
     pub(crate) input: Option<Json>,
     pub(crate) allowed_tools: Option<Vec<String>>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_tool_calls: Option<u32>,
     pub(crate) session: Option<String>,
     pub(crate) is_dry_run: bool,
+    pub(crate) time_zone: Option<String>,
+    /// What the script asks for of the grants. Those of the executor bound it.
+    pub(crate) permissions: Permissions,
+    /// After which the call is answered although the run goes on; zero for never.
+    pub(crate) yield_after: Option<Duration>,
+    pub(crate) sampling: SamplingOptions,
 }
 
 impl RunArguments {
@@ -60,7 +73,11 @@ impl RunArguments {
         if let Some(input) = input.filter(|input| !input.is_null()) {
             read.input = Some(input);
         }
-        if !has_code {
+        // Strict modes fill in both.
+        if read.script.is_some() && !read.code.is_empty() {
+            problems.push(ArgumentProblem::CodeAndScript);
+        }
+        if !has_code && read.script.is_none() {
             problems.push(ArgumentProblem::CodeMissing);
         }
         if problems.is_empty() { Ok(read) } else { Err(problems) }
@@ -100,10 +117,13 @@ impl RunArguments {
         if let Some(handle) = self.session {
             script = script.session(handle);
         }
+        if let Some(name) = self.time_zone {
+            script = script.time_zone(name);
+        }
         if self.is_dry_run {
             script = script.dry_run();
         }
-        script
+        script.permissions(self.permissions).sampling(self.sampling)
     }
 
     fn set(&mut self, parameter: RunParameter, value: Value) -> Result<(), ArgumentProblem> {
@@ -112,6 +132,10 @@ impl RunArguments {
             (RunParameter::Code, Value::String(code)) => self.code = code,
             (RunParameter::Code, other) => return wrong(&other),
             (_, Value::Null) => {}
+            (RunParameter::Script, Value::String(name)) => {
+                self.script = Some(name).filter(|name| !name.is_empty());
+            }
+            (RunParameter::Script, other) => return wrong(&other),
             (RunParameter::Input, value) => self.input = Some(value.into()),
             // An empty list allows no tool. It is not taken for a list that was not given, because
             // that would allow all of them.
@@ -141,13 +165,61 @@ impl RunArguments {
             (RunParameter::Session, Value::String(handle)) => match StateScope::session(&*handle) {
                 Ok(_usable) => self.session = Some(handle),
                 Err(Error::InvalidOptions { problem, .. }) => {
-                    return Err(ArgumentProblem::InvalidSession { problem });
+                    return Err(ArgumentProblem::Invalid { parameter, problem });
                 }
-                Err(error) => return Err(ArgumentProblem::InvalidSession { problem: error.to_string() }),
+                Err(error) => return Err(ArgumentProblem::Invalid { parameter, problem: error.to_string() }),
             },
             (RunParameter::Session, other) => return wrong(&other),
+            (RunParameter::TimeZone, Value::String(name)) if name.is_empty() => {}
+            (RunParameter::TimeZone, Value::String(name)) => match TimeZone::find(&name) {
+                Ok(_known) => self.time_zone = Some(name),
+                Err(Error::InvalidOptions { problem, .. }) => {
+                    return Err(ArgumentProblem::Invalid { parameter, problem });
+                }
+                Err(error) => return Err(ArgumentProblem::Invalid { parameter, problem: error.to_string() }),
+            },
+            (RunParameter::TimeZone, other) => return wrong(&other),
+            (RunParameter::Permissions, value) => {
+                self.permissions = permissions::read(value)
+                    .map_err(|problem| ArgumentProblem::Invalid { parameter, problem })?;
+            }
+            (RunParameter::YieldAfterMs, value) => match whole(&value) {
+                Some(milliseconds) if u128::from(milliseconds) <= MAX_TIMEOUT.as_millis() => {
+                    self.yield_after = Some(Duration::from_millis(milliseconds));
+                }
+                _ => return wrong(&value),
+            },
             (RunParameter::DryRun, Value::Bool(is_dry_run)) => self.is_dry_run = is_dry_run,
             (RunParameter::DryRun, other) => return wrong(&other),
+            (RunParameter::EnableSampling, Value::Bool(enabled)) => self.sampling.enabled = Some(enabled),
+            (RunParameter::EnableSampling, other) => return wrong(&other),
+            (RunParameter::MaxSamplingRounds, value) => match whole(&value) {
+                // Nobody enables sampling for no call; strict modes fill in a number.
+                Some(0) => {}
+                Some(rounds) if rounds <= u64::from(LlmOptions::MAX_ROUNDS) => {
+                    self.sampling.max_rounds = u32::try_from(rounds).ok();
+                }
+                _ => return wrong(&value),
+            },
+            (RunParameter::MaxSamplingTokens, value) => match whole(&value) {
+                Some(0) => {}
+                Some(tokens) if tokens <= LlmOptions::MAX_TOKENS => self.sampling.max_tokens = Some(tokens),
+                _ => return wrong(&value),
+            },
+            (RunParameter::SamplingSystemPrompt, Value::String(prompt)) => {
+                self.sampling.system_prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
+            }
+            (RunParameter::SamplingSystemPrompt, other) => return wrong(&other),
+            (RunParameter::AllowedSamplingModels, Value::Array(items)) => {
+                let mut models = Vec::with_capacity(items.len());
+                for item in items {
+                    let Value::String(model) = item else { return wrong(&item) };
+                    models.push(model);
+                }
+                // Unlike `allowedTools`: a list of no models is what strict modes fill in.
+                self.sampling.allowed_models = Some(models).filter(|models| !models.is_empty());
+            }
+            (RunParameter::AllowedSamplingModels, other) => return wrong(&other),
         }
         Ok(())
     }

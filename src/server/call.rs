@@ -1,5 +1,5 @@
-//! A call of a tool that runs a script: from the client's arguments to an answer, a prompt
-//! or a task.
+//! A call of a tool that runs a script, or of one that is shown directly: from the client's
+//! arguments to an answer, a prompt or a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,42 +8,61 @@ use futures::FutureExt as _;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorData, InputRequiredResult, InputResponses, JsonObject,
+    ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, Answer, INVALID_ARGUMENTS};
 use super::approval::approver;
 use super::arguments::RunArguments;
+use super::arguments::parameters::MAX_TIMEOUT;
+use super::direct_call;
 use super::elicitation::elicitor;
 use super::fingerprint::Fingerprint;
 use super::incoming::DetachedInput;
-use super::metrics;
-use super::notifications::RunNotifications;
-use super::pending::KEY;
+use super::notifications::{ProgressOf, RunNotifications};
+use super::pending::{KeyedPrompts, with_keys};
+use super::prepare::{PreparedRun, prepare, take_rate};
 use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
 use super::run_in_flight::RunInFlight;
+use super::sampling::ClientModel;
 use super::session::McpSession;
+use super::wait;
+use super::yielded::Printed;
 use crate::json::Json;
-use crate::run::result::ErrorCode;
-use crate::run::script::Language;
-use crate::tools::ToolErrorCode;
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, Output};
+use crate::run::script::{Language, Script};
+use crate::run::tool_call::ToolCall;
+use crate::tools::TraceContext;
 
 /// A run that takes longer than this becomes a task, if the client supports tasks.
 const TASK_AFTER: Duration = Duration::from_secs(2);
 
-/// Runs a script for a client. Invalid arguments and failures of the script are answers, so that
-/// the model can read them. Dropping the future cancels the run.
+/// What a client calls.
+#[derive(Clone)]
+pub(crate) enum Called {
+    /// A script in this language.
+    Script(Language),
+    /// A tool of a server.
+    Tool { server: Arc<str>, tool: Arc<str> },
+}
+
+/// Runs a script, or calls a tool, for a client. Invalid arguments and failures of the script are
+/// answers, so that the model can read them. Dropping the future cancels the run.
 ///
 /// # Errors
 ///
 /// If the client has cancelled the call. It ignores the answer then.
-pub(crate) async fn run_script(
+pub(crate) async fn run(
     session: &McpSession,
-    language: Language,
+    called: Called,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
+    trace: Option<TraceContext>,
 ) -> Result<CallToolResponse, ErrorData> {
     let shared = &session.shared;
     let format = shared.options.format;
@@ -58,14 +77,21 @@ pub(crate) async fn run_script(
     if let Some(name) = &request.request_state {
         let call = Fingerprint::new(&request.name, &arguments, input.as_ref());
         return match shared.pending.remove(&session.client, call, name) {
-            Ok((run, prompt)) => {
+            Ok((run, prompts)) => {
                 let responses = request.input_responses.unwrap_or_default();
-                resume(session, run, prompt, responses, context).await
+                resume(session, run, prompts, responses, context).await
             }
             Err(error) => Ok(answer::refusal(format, INVALID_ARGUMENTS, &error.to_string(), None).into()),
         };
     }
-    match start(session, language, &request.name, arguments, input, context) {
+    let started = match called {
+        Called::Script(language) => start(session, language, &request.name, arguments, input, context, trace),
+        Called::Tool { server, tool } => {
+            let call = ToolCall::new(&*server, &*tool);
+            start_call(session, call, &request.name, arguments, input, context, trace)
+        }
+    };
+    match started {
         Ok(run) => await_run(session, run, context).await,
         Err(refusal) => Ok(refusal.into()),
     }
@@ -83,67 +109,200 @@ fn start(
     arguments: JsonObject,
     input: Option<Json>,
     context: &RequestContext<RoleServer>,
+    trace: Option<TraceContext>,
 ) -> Result<RunInFlight, Answer> {
     let executor = session.shared.executor.clone();
     let elicitation = Elicitation::from_context(context);
-    let asks_in_results = elicitation.as_ref().is_some_and(|client| client.in_results.is_some());
-    let call = asks_in_results.then(|| Fingerprint::new(tool, &arguments, input.as_ref()));
+    let call = fingerprint(elicitation.as_ref(), tool, &arguments, input.as_ref());
     let arguments = RunArguments::read(arguments, input).map_err(|problems| {
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
-    session.rates.take(session.client_of(context)).map_err(|exceeded| {
-        metrics::count_rate_limited();
-        let code = ToolErrorCode::RateLimited.as_str();
-        answer::refusal_for_now(session.shared.options.format, code, &exceeded.message, exceeded.retry_after)
-    })?;
-    let limits = arguments.limits(executor.limits(), &executor.max_limits());
+    take_rate(session, session.client_of(context))?;
+    let yields = yields(session, arguments.yield_after, context)?;
+    let PreparedRun { script, language, limits } = prepare(session, arguments, language)?;
     let cancel = session.runs.child_token();
-    let mut script = arguments
-        .into_script(language)
-        .limits(limits)
-        .client(&*session.client)
-        .default_scope(session.default_scope.clone())
-        .cancel_with(cancel.clone());
-    let mut prompts = mpsc::channel(1).1;
-    if let Some(client) = elicitation {
-        if let Some(approver) = approver(&client) {
-            script = script.approver(approver);
-        }
-        script = script.elicitor(elicitor(&client));
-        prompts = client.in_results.unwrap_or(prompts);
+    let script = in_request(script, context, trace);
+    let (script, prompts) = for_client(session, script, elicitation, &cancel);
+    let (mut script, notifications) =
+        RunNotifications::attach(session.wanted(context), context, script, ProgressOf::Script);
+    let printed = yields.as_ref().map(|(_, printed)| printed.clone());
+    if let Some(printed) = printed.clone() {
+        let earlier = script.on_kept_output.take();
+        script.on_kept_output = Some(Arc::new(move |entry: &Output| {
+            printed.add(entry);
+            earlier.iter().for_each(|listener| listener(entry));
+        }));
     }
-    let (script, notifications) = RunNotifications::attach(session.wanted(context), context, script);
+    let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
+    let run = async move {
+        let result = executor.run(script).await;
+        answer_run(&shared, &client, language, result, printed.as_ref()).into()
+    };
     Ok(RunInFlight {
-        run: async move { executor.run(script).await }.boxed(),
+        run: run.boxed(),
         _cancel_on_drop: cancel.clone().drop_guard(),
         cancel,
-        language,
         limits,
         notifications,
         prompts,
         call,
         guard: Some(session.calls.begin()),
+        yields,
     })
+}
+
+/// When the run yields, if it does: if the operator allows it, and the client has a session and does
+/// not know tasks. `asked` is what the call asks for.
+///
+/// # Errors
+///
+/// The answer to a call that asks where it is not allowed.
+fn yields(
+    session: &McpSession,
+    asked: Option<Duration>,
+    context: &RequestContext<RoleServer>,
+) -> Result<Option<(Duration, Printed)>, Answer> {
+    let asked_for_some = asked.is_some_and(|after| !after.is_zero());
+    let Some(default) = session.shared.options.yield_after else {
+        if asked_for_some {
+            let problem = "`yieldAfterMs`: this server does not let runs go on after their answer";
+            return Err(answer::refusal(session.shared.options.format, INVALID_ARGUMENTS, problem, None));
+        }
+        return Ok(None);
+    };
+    let after = asked.unwrap_or(default);
+    let may_yield = !after.is_zero() && !session.has_many_clients && !knows_tasks(context);
+    Ok(may_yield.then(|| (after, Printed::default())))
+}
+
+fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+}
+
+/// Starts the call of a tool that is shown directly.
+///
+/// # Errors
+///
+/// The answer to a call beyond a rate limit.
+fn start_call(
+    session: &McpSession,
+    mut call: ToolCall,
+    name: &str,
+    arguments: JsonObject,
+    input: Option<Json>,
+    context: &RequestContext<RoleServer>,
+    trace: Option<TraceContext>,
+) -> Result<RunInFlight, Answer> {
+    let executor = session.shared.executor.clone();
+    let elicitation = Elicitation::from_context(context);
+    let fingerprint = fingerprint(elicitation.as_ref(), name, &arguments, input.as_ref());
+    take_rate(session, session.client_of(context))?;
+    let (default, max) = (executor.limits(), executor.max_limits());
+    let limits = Limits { wall_time: default.wall_time.min(max.wall_time), ..default };
+    let cancel = session.runs.child_token();
+    let options = in_request(call.options.limits(limits), context, trace);
+    let (options, prompts) = for_client(session, options, elicitation, &cancel);
+    let (options, notifications) =
+        RunNotifications::attach(session.wanted(context), context, options, ProgressOf::Tool);
+    call.options = options;
+    call.arguments = Some(direct_call::arguments(arguments, input));
+    let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
+    let takes_any_structure = is_stateless(context);
+    let run = async move {
+        let result = executor.call(call).await;
+        direct_call::answer(&shared, &client, result, takes_any_structure)
+    };
+    Ok(RunInFlight {
+        run: run.boxed(),
+        _cancel_on_drop: cancel.clone().drop_guard(),
+        cancel,
+        limits,
+        notifications,
+        prompts,
+        call: fingerprint,
+        guard: Some(session.calls.begin()),
+        yields: None,
+    })
+}
+
+/// What a repetition of the call has to equal, if its prompts are sent in results.
+fn fingerprint(
+    elicitation: Option<&Elicitation>,
+    name: &str,
+    arguments: &JsonObject,
+    input: Option<&Json>,
+) -> Option<Fingerprint> {
+    let asks_in_results = elicitation.is_some_and(|client| client.in_results.is_some());
+    asks_in_results.then(|| Fingerprint::new(name, arguments, input))
+}
+
+/// Whether a request is of the stateless revision (2026-07-28) or a later one.
+pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// What observers are told of the request that a run is for.
+fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
+    let name = context.client_info().map(|client| format!("{} {}", client.name, client.version));
+    let options = options.client_name(name);
+    match trace {
+        Some(trace) => options.trace_context(trace),
+        None => options,
+    }
+}
+
+/// The options of every run of a client, and the prompts of the run that are sent in results.
+pub(crate) fn for_client(
+    session: &McpSession,
+    options: Script,
+    elicitation: Option<Elicitation>,
+    cancel: &CancellationToken,
+) -> (Script, mpsc::Receiver<Prompt>) {
+    let mut options = options.client(&*session.client).cancel_with(cancel.clone());
+    options.client_is_many = session.has_many_clients;
+    let mut prompts = mpsc::channel(1).1;
+    if let Some(client) = elicitation {
+        if let Some(user) = &client.user {
+            if session.shared.options.clients_approve
+                && let Some(approver) = approver(user)
+            {
+                options = options.approver(approver);
+            }
+            options = options.elicitor(elicitor(user));
+        }
+        if let Some(ask) = client.model {
+            options = options.client_model(Arc::new(ClientModel { ask }));
+        }
+        prompts = client.in_results.unwrap_or(prompts);
+    }
+    (options, prompts)
 }
 
 /// Resumes a run whose client was sent a prompt.
 async fn resume(
     session: &McpSession,
     mut run: RunInFlight,
-    prompt: Prompt,
+    prompts: KeyedPrompts,
     mut responses: InputResponses,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     run.guard = Some(session.calls.begin());
     run.notifications.redirect(session.wanted(context), context);
-    match responses.remove(KEY) {
-        Some(response) => prompt.answer(response),
-        // The client has repeated the call without an answer, so it is asked again.
-        None => match suspend(session, run, prompt, context) {
+    let mut open = KeyedPrompts::new();
+    for (key, prompt) in prompts {
+        match responses.remove(&key) {
+            Some(response) => prompt.answer(response),
+            None => open.push((key, prompt)),
+        }
+    }
+    // The client has repeated the call without some answers, so it is asked again.
+    if !open.is_empty() {
+        match suspend(session, run, open, context) {
             Ok(asking) => return Ok(asking.into()),
             Err(again) => run = *again,
-        },
+        }
     }
     await_run(session, run, context).await
 }
@@ -154,8 +313,12 @@ async fn await_run(
     mut run: RunInFlight,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let knows_tasks = context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
-    let mut may_become_task = knows_tasks;
+    let mut may_become_task = knows_tasks(context);
+    let mut may_yield = run.yields.is_some();
+    let yield_after = run.yields.as_ref().map_or(Duration::MAX, |(after, _)| *after);
+    // Longer than any run.
+    let yield_due = tokio::time::sleep(yield_after.min(2 * MAX_TIMEOUT));
+    tokio::pin!(yield_due);
     let task_due = tokio::time::sleep(TASK_AFTER);
     tokio::pin!(task_due);
     let result = loop {
@@ -168,10 +331,13 @@ async fn await_run(
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
             result = &mut run.run => break result,
-            Some(prompt) = run.prompts.recv() => match suspend(session, run, prompt, context) {
-                Ok(asking) => return Ok(asking.into()),
-                Err(again) => run = *again,
-            },
+            Some(first) = run.prompts.recv() => {
+                let prompts = with_keys(run.with_all_open(first).await);
+                match suspend(session, run, prompts, context) {
+                    Ok(asking) => return Ok(asking.into()),
+                    Err(again) => run = *again,
+                }
+            }
             notification = run.notifications.next() => run.notifications.send(notification).await,
             () = &mut task_due, if may_become_task => {
                 // Taken now: other runs that were waiting too may have become tasks since this one began.
@@ -179,28 +345,34 @@ async fn await_run(
                     may_become_task = false;
                     continue;
                 };
-                let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
-                return Ok(session.tasks.start(slot, run, shared, client).into());
+                return Ok(session.tasks.start(slot, run).into());
+            }
+            () = &mut yield_due, if may_yield => {
+                match wait::let_go_on(session, run) {
+                    Ok(answer) => return Ok(answer.into()),
+                    Err(again) => run = *again,
+                }
+                may_yield = false;
             }
         }
     };
     run.notifications.finish().await;
     // The guard is dropped after the answer is made. Otherwise a server that ends because of hung
     // workers could end before this answer.
-    Ok(answer_run(&session.shared, &session.client, run.language, result).into())
+    Ok(result.into())
 }
 
-/// Suspends the run until the client repeats the call, and returns the prompt for it.
+/// Suspends the run until the client repeats the call, and returns the prompts for it.
 ///
 /// # Errors
 ///
-/// Returns the run if it cannot be suspended. The prompt is dropped then: the user cannot be asked.
+/// Returns the run if it cannot be suspended. The prompts are dropped then: nobody can be asked.
 fn suspend(
     session: &McpSession,
     run: RunInFlight,
-    prompt: Prompt,
+    prompts: KeyedPrompts,
     context: &RequestContext<RoleServer>,
 ) -> Result<InputRequiredResult, Box<RunInFlight>> {
     let Some(call) = run.call else { return Err(Box::new(run)) };
-    session.shared.pending.add(&session.client, session.client_of(context), call, run, prompt)
+    session.shared.pending.add(&session.client, session.client_of(context), call, run, prompts)
 }

@@ -4,13 +4,13 @@ use futures::future::BoxFuture;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
 
-use super::prompt::{Elicitation, Show};
+use super::prompt::{Show, UserPrompts};
 use crate::text::ids::random_id;
 use crate::tools::{ElicitationAnswer, ElicitationMode, ElicitationRequest};
 
 /// Returns what passes questions on to the user of this client.
 pub(crate) fn elicitor(
-    client: &Elicitation,
+    client: &UserPrompts,
 ) -> impl Fn(ElicitationRequest) -> BoxFuture<'static, ElicitationAnswer> + Send + Sync + use<> {
     let show = Show::clone(&client.show);
     let (shows_forms, opens_addresses) = (client.shows_forms, client.opens_addresses);

@@ -3,13 +3,21 @@
 
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
+use super::shown::Shown;
 pub(crate) use crate::run::guide::GUIDE;
 
 /// The server's `instructions`, with the index of tools and what to do about files that are not
 /// trusted. They are short, because clients add them to the model's context without being asked.
-pub(crate) fn instructions(index: Option<String>, untrusted_hint: Option<&str>) -> String {
+pub(crate) fn instructions(index: Option<String>, shown: Shown, untrusted_hint: Option<&str>) -> String {
+    let direct = match shown {
+        Shown::None => String::new(),
+        Shown::Some(count) => format!(" {count} of the tools are shown to you too, as server__tool."),
+        Shown::All(count) => format!(
+            " The {count} tools are few, so all are shown to you too, as server__tool: call one directly, and              several in one script."
+        ),
+    };
     let hint = untrusted_hint.map(|hint| format!(" Tell the user: {hint}."));
-    format!("{INSTRUCTIONS}{}{}", index.unwrap_or_default(), hint.unwrap_or_default())
+    format!("{INSTRUCTIONS}{direct}{}{}", index.unwrap_or_default(), hint.unwrap_or_default())
 }
 
 const INSTRUCTIONS: &str = "cx runs scripts that call the tools of MCP servers. \

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, DiscoverResult,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, UpdateTaskParams,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
+    SubscriptionFilter, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use super::session::McpSession;
@@ -70,6 +71,15 @@ impl ServerHandler for RequestHandler {
         caught(session.discover(context)).await
     }
 
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.session.accepted_subscription_filter(requested)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let session = self.session_of(subscription.request_context());
+        caught(session.listen(subscription)).await
+    }
+
     forward! {
         initialize(InitializeRequestParams) -> InitializeResult;
         list_tools(Option<PaginatedRequestParams>) -> ListToolsResult;
@@ -79,6 +89,8 @@ impl ServerHandler for RequestHandler {
         list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
         list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
         read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
+        list_skills(Option<PaginatedRequestParams>) -> ListSkillsResult;
+        get_skill(GetSkillRequestParams) -> GetSkillResult;
         #[expect(
             deprecated,
             reason = "the latest revision deprecates logging, which earlier ones and their clients use"

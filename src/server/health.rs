@@ -1,5 +1,6 @@
 //! The server's health report.
 
+use std::path::PathBuf;
 #[cfg(feature = "mcp")]
 use std::time::SystemTime;
 
@@ -20,6 +21,9 @@ const MAX_ERROR_CHARACTERS: usize = 200;
 /// Maximum characters of a mistake in the configuration, and of a file's path.
 #[cfg(feature = "mcp")]
 const MAX_CONFIG_CHARACTERS: usize = 1_000;
+
+/// Maximum characters of a granted directory's path.
+const MAX_GRANT_CHARACTERS: usize = 1_000;
 
 /// What the user should know of the scripts' state. Names no path, because any client may read it.
 const DAMAGED_STATE: &str = "the state file was damaged and set aside, and scripts started anew: \
@@ -45,8 +49,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
     }
     let mut report = json!({
         "healthy": healthy,
-        // There is no audit log yet.
-        "auditLog": { "enabled": false },
+        "auditLog": audit_report(executor),
         "mcpClients": { "connected": connected },
         "memory": { "totalBytes": runs.max_memory_bytes, "source": runs.memory_source.as_str() },
         "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.max_running },
@@ -59,8 +62,15 @@ pub(crate) fn report(shared: &Shared) -> Value {
         report["residentBytes"] = bytes.into();
     }
     report["servers"] = servers.into();
+    if let Some(grants) = grants_report(executor) {
+        report["grants"] = grants;
+    }
     #[cfg(feature = "mcp")]
-    if let Some(config) = config_report(executor) {
+    if let Some(mut config) = config_report(executor) {
+        let not_shown = shared.tools().problems.clone();
+        if !not_shown.is_empty() {
+            config["notShownDirectly"] = not_shown.into();
+        }
         report["config"] = config;
     }
     let damaged_state = executor.has_damaged_state_file().then(|| DAMAGED_STATE.to_owned());
@@ -70,6 +80,37 @@ pub(crate) fn report(shared: &Shared) -> Value {
         report["hint"] = hints.join("; ").into();
     }
     report
+}
+
+/// The directories and hosts that scripts may reach, if there are any. Scripts see their paths anyway.
+fn grants_report(executor: &Executor) -> Option<Value> {
+    let grants = executor.grants();
+    let paths = |paths: &[PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| preview(&path.to_string_lossy(), MAX_GRANT_CHARACTERS)).collect()
+    };
+    let net: Vec<String> = grants.net.iter().map(ToString::to_string).collect();
+    let report = json!({ "read": paths(&grants.read), "write": paths(&grants.write), "net": net });
+    (!grants.is_empty()).then_some(report)
+}
+
+/// The state of the audit trail. Names no path, because any client may read it.
+#[cfg(feature = "audit")]
+fn audit_report(executor: &Executor) -> Value {
+    let Some(status) = executor.audit_status() else { return json!({ "enabled": false }) };
+    let mut report = json!({ "enabled": true, "required": status.required, "lines": status.lines });
+    if status.dropped > 0 {
+        report["dropped"] = status.dropped.into();
+    }
+    if let Some((since, _)) = status.failure {
+        let seconds = since.elapsed().unwrap_or_default().as_secs();
+        report["failure"] = json!({ "secondsAgo": seconds, "message": "the audit trail cannot be written" });
+    }
+    report
+}
+
+#[cfg(not(feature = "audit"))]
+fn audit_report(_executor: &Executor) -> Value {
+    json!({ "enabled": false })
 }
 
 /// The configuration in force: from when and from where it is, and what is wrong with a newer one.

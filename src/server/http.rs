@@ -1,12 +1,18 @@
-//! The HTTP transport: MCP for any number of clients, the health report and the metrics.
+//! The HTTP transport: MCP for any number of clients, the health report, the metrics and the REST form.
 
 mod serve;
 
 mod listener;
+mod metrics_page;
 mod middleware;
+mod page;
+mod rest;
 mod routes;
+mod small_server;
 mod socket;
 mod state;
+#[cfg_attr(not(all(feature = "process", target_os = "linux")), path = "http/no_workers.rs")]
+mod workers;
 
 mod authentication;
 mod body;
@@ -21,7 +27,9 @@ mod shares;
 mod streams;
 
 pub use authentication::HttpToken;
+pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
+pub use page::{Page, PageAnswer, PageClient, PageHandler, PageRequest};
 pub(crate) use serve::serve;
 
 #[cfg(test)]

@@ -73,6 +73,12 @@ pub(crate) fn in_place_of_answer(message: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Debug)]
 pub(crate) struct DetachedInput(Json);
 
+impl From<DetachedInput> for Json {
+    fn from(DetachedInput(input): DetachedInput) -> Self {
+        input
+    }
+}
+
 /// A message that is small enough to be parsed.
 #[derive(Debug)]
 pub(crate) struct Incoming<'a> {
@@ -109,10 +115,24 @@ impl DetachedInput {
 ///
 /// If the rest is too large to be parsed.
 pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
+    detach_from(message, arguments_of_call)
+}
+
+/// The same for a message that is the arguments of a run itself, as over REST.
+///
+/// # Errors
+///
+/// If the rest is too large to be parsed.
+#[cfg(feature = "http")]
+pub(crate) fn detach_from_arguments(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
+    detach_from(message, |text| Some(text))
+}
+
+fn detach_from(message: &[u8], arguments: fn(&str) -> Option<&str>) -> Result<Incoming<'_>, TooLarge> {
     let mut incoming = Incoming { message: Cow::Borrowed(message), input: None };
     let text = std::str::from_utf8(message).ok();
     if let Some(text) = text
-        && let Some(inputs) = inputs_of(text)
+        && let Some(inputs) = arguments(text).and_then(inputs_in)
         // Of duplicate keys the last one counts, as in every object that is parsed into a tree. If
         // the input cannot be parsed it stays in the message, and the message is refused.
         && let Some(input) = inputs.last().and_then(|input| Json::parse(input.get()).ok())
@@ -140,9 +160,8 @@ pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     Ok(incoming)
 }
 
-/// Returns the values of `params.arguments.input` of a tool call, as slices of its text. `None` if
-/// there is none.
-fn inputs_of(text: &str) -> Option<Vec<&RawValue>> {
+/// Returns `params.arguments` of a tool call, as a slice of its text. `None` if there is none.
+fn arguments_of_call(text: &str) -> Option<&str> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
@@ -161,9 +180,14 @@ fn inputs_of(text: &str) -> Option<Vec<&RawValue>> {
         return None;
     }
     let parameters: Parameters<'_> = serde_json::from_str(message.params?.get()).ok()?;
+    parameters.arguments.map(RawValue::get)
+}
+
+/// Returns the values of `input` in the arguments of a run, as slices of their text. `None` if there is none.
+fn inputs_in(arguments: &str) -> Option<Vec<&RawValue>> {
     let mut inputs = Vec::new();
     let mut count = 0;
-    json::each_field(parameters.arguments?.get(), |name, value| {
+    json::each_field(arguments, |name, value| {
         if name == INPUT {
             count += 1;
             if count <= MAX_INPUTS {

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::tools::max_tokens;
 use crate::executor::Executor;
+use crate::tools::SCRIPTS_SERVER;
 use crate::tools::usage::IndexedServer;
 
 /// Maximum tokens of the index, as estimated by [`max_tokens`].
@@ -37,7 +38,11 @@ impl Index {
             return text.clone();
         }
         // Every tool takes at least one token.
-        let text = write(&executor.known_names(MAX_TOKENS));
+        let mut servers = executor.known_names(MAX_TOKENS);
+        // The server of saved scripts is worth a word only if there are some.
+        let has_scripts = !executor.saved_scripts().is_empty();
+        servers.retain(|server| server.name != SCRIPTS_SERVER || has_scripts);
+        let text = write(&servers);
         *made = Some((Instant::now(), text.clone()));
         text
     }

@@ -1,13 +1,17 @@
-//! Tells clients that the list of tools has changed.
+//! Tells clients that the list of tools has changed: those of a handshake revision by itself, those of
+//! the stateless revision on the streams that they have asked for (`subscriptions/listen`).
 //!
-//! The list names servers and limits, and both can change while the server runs.
+//! The list names servers and limits, and has tools of servers that are shown directly. All of them
+//! can change while the server runs.
 
+use std::fmt::Display;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ServerNotification, ToolListChangedNotification};
-use rmcp::service::Peer;
+use rmcp::model::{ServerNotification, SubscriptionFilter, ToolListChangedNotification};
+use rmcp::service::{Peer, SubscriptionContext};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -19,21 +23,61 @@ const MAX_SEND: Duration = Duration::from_secs(1);
 /// Sends a notification to the client whenever the list of tools has changed, until the session
 /// ends. Over HTTP only a client with a standalone stream receives it.
 pub(crate) async fn announce(shared: Arc<Shared>, peer: Peer<RoleServer>, ended: CancellationToken) {
+    let send = || {
+        let notification = ToolListChangedNotification::default();
+        peer.send_notification(ServerNotification::ToolListChangedNotification(notification))
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = each_change(&shared, send) => {}
+    }
+}
+
+/// What a client can subscribe to.
+pub(crate) fn filter() -> SubscriptionFilter {
+    SubscriptionFilter::builder().tools_list_changed().build()
+}
+
+/// Serves one subscription until its client cancels it or is gone, or `ended` is cancelled.
+pub(crate) async fn serve(
+    shared: &Arc<Shared>,
+    subscription: &SubscriptionContext,
+    ended: &CancellationToken,
+) {
+    let changes = async {
+        if subscription.accepted().tools_list_changed == Some(true) {
+            each_change(shared, || subscription.sink().notify_tool_list_changed()).await;
+        }
+        // There is nothing more to say, but the client decides when that ends.
+        pending::<()>().await;
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = subscription.cancelled() => {}
+        () = changes => {}
+    }
+}
+
+/// Calls `send` whenever the list of tools has changed, until the executor is gone.
+async fn each_change<E: Display, S: Future<Output = Result<(), E>>>(
+    shared: &Arc<Shared>,
+    send: impl Fn() -> S,
+) {
     let mut changes = shared.executor.changes();
+    shared.follow_lists();
+    let mut lists = shared.list_changes();
     let mut announced = shared.tools();
     loop {
         tokio::select! {
-            () = ended.cancelled() => return,
             changed = changes.changed() => if changed.is_err() { return },
+            changed = lists.changed() => if changed.is_err() { return },
         }
-        let tools = shared.tools();
+        let tools = shared.asked_tools(true).await;
         if tools == announced {
             continue;
         }
         announced = tools;
-        let notification = ToolListChangedNotification::default();
-        let notification = ServerNotification::ToolListChangedNotification(notification);
-        match timeout(MAX_SEND, peer.send_notification(notification)).await {
+        match timeout(MAX_SEND, send()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
             Err(_elapsed) => tracing::debug!("a notification was not sent in time"),

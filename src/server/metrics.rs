@@ -6,6 +6,7 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use super::health::resident_bytes;
 use super::languages::report_name;
 use super::shared::Shared;
+use crate::conventions;
 use crate::engine::engines;
 #[cfg(feature = "mcp")]
 use crate::executor::Executor;
@@ -27,6 +28,11 @@ pub fn describe_metrics() {
         Unit::Seconds,
         "Time from a script's arrival to its outcome"
     );
+    describe_histogram!(
+        "cx_run_queue_wait_seconds",
+        Unit::Seconds,
+        "Time that a script waited for admission and for a worker"
+    );
     describe_gauge!("cx_runs_active", "Scripts that run");
     describe_gauge!("cx_runs_queued", "Scripts that wait for a slot or for memory");
     describe_counter!("cx_runs_rate_limited_total", "Scripts refused because of a rate limit");
@@ -42,6 +48,9 @@ pub fn describe_metrics() {
         "cx_http_evicted_total",
         "Sessions and connections that were evicted for new ones, by kind"
     );
+    describe_counter!("cx_audit_events_total", "Events that were written to the audit trail");
+    describe_counter!("cx_audit_events_dropped_total", "Events that were not written to the audit trail");
+    describe_gauge!("cx_audit_failing", "1 while the audit trail cannot be written");
     describe_gauge!("cx_uptime_seconds", Unit::Seconds, "Age of the server");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory of the process");
     describe_counter!(
@@ -62,6 +71,46 @@ pub fn describe_metrics() {
     describe_gauge!("pool_queue_depth", "Requests that wait for a permit, by server");
     describe_histogram!("pool_queue_wait_seconds", Unit::Seconds, "Time that requests waited for a permit");
     describe_counter!("pool_queue_full_total", "Requests refused because of a full queue or a long wait");
+    describe_counter!(
+        "cx_cache_requests_total",
+        "Requests to caches, by cache (`tool_lists`, `python_code`) and result (`hit` or `miss`)"
+    );
+    describe_counter!(
+        "cx_tool_result_bytes_total",
+        Unit::Bytes,
+        "Bytes of JSON that tools returned to scripts of clients"
+    );
+    describe_counter!(
+        "cx_answer_bytes_total",
+        Unit::Bytes,
+        "Bytes of content in the answers to those scripts, which models read"
+    );
+    describe_counter!(
+        "cx_context_kept_out_bytes_total",
+        Unit::Bytes,
+        "Bytes that tools returned beyond those of the script's answer, summed over scripts"
+    );
+    describe_counter!(
+        "cx_context_kept_out_tokens_estimate_total",
+        "The same as an estimate in tokens, of 4 bytes each"
+    );
+    describe_histogram!(
+        conventions::CLIENT_OPERATION,
+        Unit::Seconds,
+        "Time of requests to upstream servers, by method"
+    );
+    describe_histogram!(
+        conventions::SERVER_OPERATION,
+        Unit::Seconds,
+        "Time of clients' calls of the tools of this server"
+    );
+    describe_histogram!(
+        conventions::CLIENT_SESSION,
+        Unit::Seconds,
+        "How long connections to upstream servers lasted"
+    );
+    describe_histogram!(conventions::SERVER_SESSION, Unit::Seconds, "How long sessions of clients lasted");
+    describe_counter!("cx_telemetry_export_failures_total", "Exports of traces and metrics that have failed");
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }
 
@@ -111,6 +160,19 @@ pub(crate) fn count_evicted(kind: &'static str) {
 /// Counts a script that was refused because of a rate limit of runs.
 pub(crate) fn count_rate_limited() {
     counter!("cx_runs_rate_limited_total").increment(1);
+}
+
+/// Bytes of one token in the estimate. Tokenizers make 3 to 5 bytes of JSON and English one token.
+const BYTES_OF_TOKEN: u64 = 4;
+
+/// Counts what a script's tools returned to it, and what its answer returned to the agent. The
+/// difference is what has stayed out of the model's context.
+pub(crate) fn count_answer(tool_result_bytes: u64, answer_bytes: u64) {
+    counter!("cx_tool_result_bytes_total").increment(tool_result_bytes);
+    counter!("cx_answer_bytes_total").increment(answer_bytes);
+    let kept_out = tool_result_bytes.saturating_sub(answer_bytes);
+    counter!("cx_context_kept_out_bytes_total").increment(kept_out);
+    counter!("cx_context_kept_out_tokens_estimate_total").increment(kept_out / BYTES_OF_TOKEN);
 }
 
 fn count(number: usize) -> f64 {

@@ -23,6 +23,7 @@
 //! runs of the executor. Clients of the handshake revisions (2024-11-05 to 2025-11-25) and of the
 //! stateless revision (2026-07-28) are served.
 
+mod sampling;
 mod serve;
 mod serve_stdio;
 
@@ -36,11 +37,17 @@ mod session;
 mod shared;
 
 mod call;
+mod direct;
+mod direct_call;
 mod pending;
+mod prepare;
+mod request_span;
 mod run_answer;
 mod run_in_flight;
 mod run_rate;
 mod tasks;
+mod wait;
+mod yielded;
 
 mod approval;
 mod arguments;
@@ -54,9 +61,12 @@ mod answer;
 mod guide;
 mod health;
 mod index;
+mod interfaces;
 mod metrics;
 mod output_schemas;
 mod resources;
+mod shown;
+mod skills;
 mod tools;
 
 mod calls;
@@ -68,9 +78,11 @@ mod shutdown;
 
 pub use answer::Format;
 #[cfg(feature = "http")]
-pub use http::{HttpOptions, HttpToken, MetricsPrinter};
+pub use http::{
+    HttpOptions, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageHandler, PageRequest,
+};
 pub use metrics::describe_metrics;
-pub use serve::Server;
+pub use serve::{Server, ServerContext};
 pub use shared::ServerOptions;
 pub use shutdown::ShutdownReason;
 

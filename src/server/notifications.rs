@@ -9,17 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use rmcp::RoleServer;
 use rmcp::model::{
     LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
     ProgressNotificationParam, ProgressToken, ServerNotification,
 };
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
-use tokio::sync::mpsc;
-use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Interval, MissedTickBehavior, interval_at, sleep_until, timeout};
 
 use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::script::Script;
+use crate::text::{one_line, preview};
+use crate::tools::Progress;
 
 /// The protocol's log levels.
 pub(crate) type Severity = rmcp::model::LoggingLevel;
@@ -29,10 +32,17 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped
 /// lines are counted: the answer contains everything.
-const MAX_WAITING: usize = 256;
+pub(crate) const MAX_WAITING: usize = 256;
 
 /// How long the connection may take to queue a notification.
 const MAX_SEND: Duration = Duration::from_millis(200);
+
+/// Minimum time between two notifications of progress that the script or tool itself reports. Only the
+/// latest report is sent.
+pub(crate) const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum characters of a message in such a report.
+pub(crate) const MAX_MESSAGE: usize = 500;
 
 /// Maximum bytes of one printed line in a notification.
 const MAX_LINE_BYTES: usize = 4_096;
@@ -52,6 +62,17 @@ pub(crate) enum RunNotification {
     Printed(Severity, String),
     /// The heartbeat interval has passed.
     StillRunning,
+    /// The script, or the tool that is called directly, has reported progress.
+    Reported,
+}
+
+/// Whose progress the notifications of a call are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgressOf {
+    /// A script's: what it reports, and each of its calls.
+    Script,
+    /// That of a tool which is called directly: what it reports.
+    Tool,
 }
 
 /// Sends the notifications of one call to its client.
@@ -66,8 +87,42 @@ pub(crate) struct RunNotifications {
     dropped: Arc<AtomicU64>,
     heartbeat: Interval,
     started: Instant,
-    sent: f64,
     calls: u64,
+    /// The latest report.
+    reported: watch::Receiver<Option<Progress>>,
+    /// When the next report may be sent.
+    next_report: Instant,
+    sent: SentProgress,
+}
+
+/// The progress that was sent under one token. It only grows.
+#[derive(Default)]
+struct SentProgress {
+    last: f64,
+    /// The last report.
+    reported: f64,
+    /// Other notifications since.
+    others: u32,
+}
+
+impl SentProgress {
+    /// The value of a report.
+    fn report(&mut self, value: f64) -> f64 {
+        (self.reported, self.others) = (value, 0);
+        self.grow(value)
+    }
+
+    /// The value of a notification that says nothing about the progress: little more than the last
+    /// report, so that the next one is more.
+    fn other(&mut self) -> f64 {
+        self.others = self.others.saturating_add(1);
+        self.grow(self.reported + f64::from(self.others) / 1_000.0)
+    }
+
+    fn grow(&mut self, value: f64) -> f64 {
+        self.last = if value > self.last { value } else { self.last.next_up() };
+        self.last
+    }
 }
 
 impl RunNotifications {
@@ -76,11 +131,19 @@ impl RunNotifications {
         wanted: Wanted,
         context: &RequestContext<RoleServer>,
         mut script: Script,
+        of: ProgressOf,
     ) -> (Script, Self) {
         let logger = script.name.clone();
         let (sender, notifications) = mpsc::channel(MAX_WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
-        if wanted.progress.is_some() {
+        let (latest, reported) = watch::channel(None);
+        let report = move |progress: &Progress| drop(latest.send_replace(Some(progress.clone())));
+        match of {
+            _ if wanted.progress.is_none() => {}
+            ProgressOf::Script => script = script.on_report(report),
+            ProgressOf::Tool => script = script.on_progress(move |call| report(&call.progress)),
+        }
+        if wanted.progress.is_some() && of == ProgressOf::Script {
             let sender = sender.clone();
             // A slow client must not slow down its script. If the channel is full, the notification
             // is dropped.
@@ -112,8 +175,10 @@ impl RunNotifications {
             dropped,
             heartbeat,
             started: Instant::now(),
-            sent: 0.0,
             calls: 0,
+            reported,
+            next_report: Instant::now(),
+            sent: SentProgress::default(),
         };
         (script, notifications)
     }
@@ -121,7 +186,7 @@ impl RunNotifications {
     /// Sends further notifications for this request instead of the previous one.
     pub(crate) fn redirect(&mut self, wanted: Wanted, context: &RequestContext<RoleServer>) {
         // Progress values start again with each progress token.
-        (self.wanted, self.sent) = (wanted, 0.0);
+        (self.wanted, self.sent) = (wanted, SentProgress::default());
         (self.peer, self.request) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
     }
 
@@ -130,6 +195,7 @@ impl RunNotifications {
     pub(crate) async fn next(&mut self) -> RunNotification {
         tokio::select! {
             Some(notification) = self.notifications.recv() => notification,
+            Ok(()) = reported(&mut self.reported, self.next_report) => RunNotification::Reported,
             _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => RunNotification::StillRunning,
             // The script and all other senders are gone.
             else => std::future::pending().await,
@@ -140,6 +206,10 @@ impl RunNotifications {
     pub(crate) async fn finish(&mut self) {
         while let Ok(notification) = self.notifications.try_recv() {
             self.send(notification).await;
+        }
+        // Not `has_changed`: the run has dropped the sender.
+        if let Some(Ok(())) = self.reported.changed().now_or_never() {
+            self.send(RunNotification::Reported).await;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
@@ -154,21 +224,33 @@ impl RunNotifications {
             RunNotification::StillRunning => {
                 let seconds = self.started.elapsed().as_secs();
                 let message = format!("running for {seconds} s, {} tool calls have ended", self.calls);
-                self.send_progress(message).await;
+                let value = self.sent.other();
+                self.send_progress(value, None, Some(message)).await;
             }
             RunNotification::CallEnded(message) => {
                 self.calls += 1;
-                self.send_progress(message).await;
+                let value = self.sent.other();
+                self.send_progress(value, None, Some(message)).await;
+            }
+            RunNotification::Reported => {
+                let Some(Progress { progress, total, message, .. }) =
+                    self.reported.borrow_and_update().clone()
+                else {
+                    return;
+                };
+                self.next_report = Instant::now() + REPORT_INTERVAL;
+                let value = self.sent.report(progress);
+                let message = message.map(|message| preview(&one_line(&message), MAX_MESSAGE));
+                self.send_progress(value, total, message).await;
             }
             RunNotification::Printed(severity, line) => self.send_line(severity, line).await,
         }
     }
 
-    async fn send_progress(&mut self, message: String) {
+    async fn send_progress(&self, value: f64, total: Option<f64>, message: Option<String>) {
         let Some(token) = self.wanted.progress.clone() else { return };
-        // The progress of a script is unknown, so the value is the number of notifications.
-        self.sent += 1.0;
-        let params = ProgressNotificationParam::new(token, self.sent).with_message(message);
+        let mut params = ProgressNotificationParam::new(token, value);
+        (params.total, params.message) = (total, message);
         self.notify(ServerNotification::ProgressNotification(ProgressNotification::new(params))).await;
     }
 
@@ -190,6 +272,15 @@ impl RunNotifications {
     }
 }
 
+/// Waits for a report that may be sent. Cancel-safe: only completing marks it as seen.
+async fn reported(
+    reports: &mut watch::Receiver<Option<Progress>>,
+    next: Instant,
+) -> Result<(), watch::error::RecvError> {
+    sleep_until(next.into()).await;
+    reports.changed().await
+}
+
 fn call_text(call: &ToolCallRecord) -> String {
     format!("{}.{}: {}, {} ms", call.server, call.tool, call.status.as_str(), call.duration.as_millis())
 }
@@ -208,10 +299,26 @@ const fn rank(severity: Severity) -> u8 {
     severity as u8
 }
 
-fn shortened(text: &str) -> String {
+/// A printed line within the bound of one notification.
+pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= MAX_LINE_BYTES {
         return text.to_owned();
     }
     let end = text.floor_char_boundary(MAX_LINE_BYTES);
     format!("{}… ({} bytes)", &text[..end], text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_only_grows() {
+        let mut sent = SentProgress::default();
+        let mut values = vec![sent.other(), sent.other(), sent.report(0.5), sent.other(), sent.report(0.5)];
+        values.extend([sent.report(0.2), sent.other(), sent.report(2.0), sent.report(2.0), sent.other()]);
+        assert!(values.is_sorted_by(|a, b| a < b), "{values:?}");
+        // What says nothing about the progress hardly counts.
+        assert!(values[1] < 0.01 && values[3] < 0.51 && values[7] < 2.001 && values[9] < 2.01, "{values:?}");
+    }
 }

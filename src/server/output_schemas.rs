@@ -7,14 +7,15 @@
 use serde_json::{Value, json};
 
 /// The schema of what a run comes to: see [`super::answer::draft`].
-pub(super) fn run() -> Value {
-    json!({
+/// With `yields` also of what a run that goes on is answered with.
+pub(super) fn run(yields: bool) -> Value {
+    let mut schema = json!({
         "type": "object",
         "properties": {
-            "success": { "type": "boolean" },
+            "success": {},
             "value": {},
             "valueTruncated": {},
-            "output": { "type": "string" },
+            "output": {},
             "outputOmitted": {},
             "outputBytesDropped": {},
             "emittedBlocks": {},
@@ -43,9 +44,16 @@ pub(super) fn run() -> Value {
             "plannedCalls": {},
             "plannedCallsOmitted": {},
             "plannedCallsDropped": {},
+            "samplingCalls": {},
+            "samplingCallsOmitted": {},
+            "samplingMetrics": {},
             "runId": {},
         },
-    })
+    });
+    if yields {
+        schema["properties"]["running"] = json!({});
+    }
+    schema
 }
 
 /// The schema of the health report: see [`super::health`].
@@ -53,7 +61,7 @@ pub(super) fn health() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "healthy": { "type": "boolean" },
+            "healthy": {},
             "auditLog": {},
             "mcpClients": {},
             "connectionPool": {},
@@ -64,6 +72,7 @@ pub(super) fn health() -> Value {
             "engines": {},
             "residentBytes": {},
             "servers": {},
+            "grants": {},
             "config": {},
             "hint": {},
         },

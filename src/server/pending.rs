@@ -14,8 +14,27 @@ use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
 use crate::text::ids::random_id;
 
-/// The key of a prompt in a result that asks, and of the answer in the repeated request.
+/// The key of a prompt for the user in a result that asks, and of the answer in the repeated request.
 pub(crate) const KEY: &str = "approval";
+
+/// The same of a question for the client's model, before its number.
+pub(crate) const MODEL_KEY: &str = "sampling";
+
+/// The prompts of one result, by their keys.
+pub(crate) type KeyedPrompts = Vec<(String, Prompt)>;
+
+/// Gives each prompt its key. There is one prompt for the user at a time.
+pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
+    let mut asked = 0;
+    let mut shown = 0;
+    let key = |prompt: Prompt| {
+        let (name, count) = if prompt.is_for_model() { (MODEL_KEY, &mut asked) } else { (KEY, &mut shown) };
+        *count += 1;
+        let key = if name == KEY && *count == 1 { KEY.to_owned() } else { format!("{name}-{count}") };
+        (key, prompt)
+    };
+    prompts.into_iter().map(key).collect()
+}
 
 /// Maximum number of suspended runs of one client. A run beyond this number cannot ask. The executor bounds
 /// those of all clients together: a suspended run is one of its runs.
@@ -44,7 +63,7 @@ struct SuspendedRun {
     /// Fingerprint of the call that the client has to repeat.
     call: Fingerprint,
     run: RunInFlight,
-    prompt: Prompt,
+    prompts: KeyedPrompts,
     _expiry: Expiry,
 }
 
@@ -81,14 +100,15 @@ impl PendingRuns {
         holder: &str,
         call: Fingerprint,
         mut run: RunInFlight,
-        prompt: Prompt,
+        prompts: KeyedPrompts,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
         let Some(name) = random_id() else { return Err(Box::new(run)) };
         let Some(slot) = self.slots.take(holder) else {
             tracing::warn!("too many runs of one client wait for users; no prompt is sent");
             return Err(Box::new(run));
         };
-        let request = prompt.request();
+        let requests: InputRequests =
+            prompts.iter().map(|(key, prompt)| (key.clone(), prompt.request())).collect();
         let mut runs = self.runs.lock();
         // A suspended run does not delay those that wait for the end of all calls in flight.
         run.guard = None;
@@ -103,12 +123,12 @@ impl PendingRuns {
         });
         let expiry = Expiry(expiry.abort_handle());
         let suspended =
-            SuspendedRun { client: client.to_owned(), _slot: slot, call, run, prompt, _expiry: expiry };
+            SuspendedRun { client: client.to_owned(), _slot: slot, call, run, prompts, _expiry: expiry };
         runs.insert(name.clone(), suspended);
-        Ok(InputRequiredResult::new(Some(InputRequests::from([(KEY.to_owned(), request)])), Some(name)))
+        Ok(InputRequiredResult::new(Some(requests), Some(name)))
     }
 
-    /// Removes a run and its prompt, for the client that was asked and repeats the call.
+    /// Removes a run and its prompts, for the client that was asked and repeats the call.
     ///
     /// # Errors
     ///
@@ -118,14 +138,14 @@ impl PendingRuns {
         client: &str,
         call: Fingerprint,
         name: &str,
-    ) -> Result<(RunInFlight, Prompt), NotResumed> {
+    ) -> Result<(RunInFlight, KeyedPrompts), NotResumed> {
         let mut runs = self.runs.lock();
         let suspended = runs.get(name).filter(|run| run.client == client).ok_or(NotResumed::Unknown)?;
         if suspended.call != call {
             return Err(NotResumed::OtherCall);
         }
         let suspended = runs.remove(name).ok_or(NotResumed::Unknown)?;
-        Ok((suspended.run, suspended.prompt))
+        Ok((suspended.run, suspended.prompts))
     }
 
     /// Ends all runs of a client that does not come back.

@@ -1,101 +1,177 @@
-//! Prompts that a client shows to its user, by the protocol's elicitation: as a request of the server,
-//! or within a result.
+//! What a client is asked during a call: its user by the protocol's elicitation, its model by sampling.
+//! As a request of the server, or within a result.
+
+#![expect(deprecated, reason = "the latest revision deprecates sampling, which all revisions in use have")]
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    InputRequest, ServerRequest,
+    ClientCapabilities, ClientResult, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, ServerRequest,
 };
-use rmcp::service::{OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle};
+use rmcp::service::{
+    OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, ServiceError,
+};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::llm::{ModelError, ModelErrorKind};
 
 /// Shows a prompt to the client's user and waits for the answer; `None` if it cannot be shown. Dropping
 /// the future withdraws the prompt.
 pub(crate) type Show =
     Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, Option<ElicitResult>> + Send + Sync>;
 
-/// How a client can ask its user.
+/// Asks the client's model and waits for the answer. Dropping the future withdraws the question.
+pub(crate) type AskModel = Arc<
+    dyn Fn(CreateMessageRequestParams) -> BoxFuture<'static, Result<CreateMessageResult, ModelError>>
+        + Send
+        + Sync,
+>;
+
+/// Maximum number of questions that wait to be sent in a result. Beyond it the script's calls wait.
+const MAX_QUESTIONS: usize = 64;
+
+/// How a client can be asked.
 pub(crate) struct Elicitation {
-    pub(crate) show: Show,
-    pub(crate) shows_forms: bool,
-    pub(crate) opens_addresses: bool,
+    /// Shows prompts to the user, if the client can.
+    pub(crate) user: Option<UserPrompts>,
+    /// Asks the client's model, if it offers one.
+    pub(crate) model: Option<AskModel>,
     /// The prompts that have to be sent in a result, after which the client repeats the request with
     /// the answer: those of clients of the stateless revision. Clients of the handshake revisions are
-    /// sent a request by `show`.
+    /// sent requests.
     pub(crate) in_results: Option<mpsc::Receiver<Prompt>>,
 }
 
+/// How a client can ask its user.
+pub(crate) struct UserPrompts {
+    pub(crate) show: Show,
+    pub(crate) shows_forms: bool,
+    pub(crate) opens_addresses: bool,
+}
+
+impl UserPrompts {
+    fn new(capabilities: &ClientCapabilities, show: Show) -> Option<Self> {
+        let elicitation = capabilities.elicitation.as_ref()?;
+        let opens_addresses = elicitation.url.is_some();
+        // A client that declares neither form nor URL mode has form mode, which is older.
+        let shows_forms = elicitation.form.is_some() || !opens_addresses;
+        Some(Self { show, shows_forms, opens_addresses })
+    }
+}
+
 impl Elicitation {
-    /// Returns how to ask the user behind this request, if the client has declared that it can.
+    /// Returns how to ask the client behind this request, if it has declared that it can be asked
+    /// anything.
     pub(crate) fn from_context(context: &RequestContext<RoleServer>) -> Option<Self> {
         if let Some(capabilities) = context.meta.client_capabilities() {
-            // There is one prompt at a time.
-            let (sender, prompts) = mpsc::channel(1);
+            let (sender, prompts) = mpsc::channel(MAX_QUESTIONS);
+            let asker = sender.clone();
             let show = move |params: ElicitRequestParams| -> BoxFuture<'static, Option<ElicitResult>> {
                 let sender = sender.clone();
                 Box::pin(async move {
                     let (answer, answered) = oneshot::channel();
                     // The receiver is dropped only with the run.
-                    let _gone = sender.send(Prompt { params, answer }).await;
+                    let _gone = sender.send(Prompt(Question::User { params, answer })).await;
                     answered.await.ok()
                 })
             };
-            return Self::new(&capabilities, Arc::new(show), Some(prompts));
+            let ask = move |params: CreateMessageRequestParams| -> BoxFuture<'static, _> {
+                let sender = asker.clone();
+                Box::pin(async move {
+                    let (answer, answered) = oneshot::channel();
+                    let _gone = sender.send(Prompt(Question::Model { params, answer })).await;
+                    answered.await.unwrap_or_else(|_dropped| {
+                        Err(ModelError::new(ModelErrorKind::Unavailable, "the client cannot be asked"))
+                    })
+                })
+            };
+            let model = capabilities.sampling.is_some().then(|| -> AskModel { Arc::new(ask) });
+            let user = UserPrompts::new(&capabilities, Arc::new(show));
+            let in_results = (model.is_some() || user.is_some()).then_some(prompts);
+            return in_results.is_some().then_some(Self { user, model, in_results });
         }
-        let info = context.peer.peer_info()?;
+        let capabilities = &context.peer.peer_info()?.capabilities;
         let (peer, of) = (context.peer.clone(), OriginatingRequestId(context.id.clone()));
+        let (asker, asker_of) = (peer.clone(), of.clone());
         let show = move |params: ElicitRequestParams| -> BoxFuture<'static, Option<ElicitResult>> {
             let (peer, of) = (peer.clone(), of.clone());
-            Box::pin(async move { ask(peer, of, params).await })
+            Box::pin(async move { ask_user(peer, of, params).await })
         };
-        Self::new(&info.capabilities, Arc::new(show), None)
-    }
-
-    fn new(
-        capabilities: &ClientCapabilities,
-        show: Show,
-        in_results: Option<mpsc::Receiver<Prompt>>,
-    ) -> Option<Self> {
-        let elicitation = capabilities.elicitation.as_ref()?;
-        let opens_addresses = elicitation.url.is_some();
-        // A client that declares neither form nor URL mode has form mode, which is older.
-        let shows_forms = elicitation.form.is_some() || !opens_addresses;
-        Some(Self { show, shows_forms, opens_addresses, in_results })
+        let ask = move |params: CreateMessageRequestParams| -> BoxFuture<'static, _> {
+            let (peer, of) = (asker.clone(), asker_of.clone());
+            Box::pin(async move { ask_model(peer, of, params).await })
+        };
+        let model = capabilities.sampling.is_some().then(|| -> AskModel { Arc::new(ask) });
+        let user = UserPrompts::new(capabilities, Arc::new(show));
+        (model.is_some() || user.is_some()).then_some(Self { user, model, in_results: None })
     }
 }
 
 /// A prompt that is open until it is answered, times out, or its run ends. Dropping it means that the
-/// user cannot be asked.
-pub(crate) struct Prompt {
-    params: ElicitRequestParams,
-    answer: oneshot::Sender<ElicitResult>,
+/// client cannot be asked.
+pub(crate) struct Prompt(Question);
+
+enum Question {
+    User {
+        params: ElicitRequestParams,
+        answer: oneshot::Sender<ElicitResult>,
+    },
+    Model {
+        params: CreateMessageRequestParams,
+        answer: oneshot::Sender<Result<CreateMessageResult, ModelError>>,
+    },
 }
 
 impl Prompt {
-    /// What the client shows.
+    /// What the client shows, or passes to its model.
     pub(crate) fn request(&self) -> InputRequest {
-        InputRequest::Elicitation(ElicitRequest::new(self.params.clone()))
+        match &self.0 {
+            Question::User { params, .. } => InputRequest::Elicitation(ElicitRequest::new(params.clone())),
+            Question::Model { params, .. } => {
+                InputRequest::CreateMessage(CreateMessageRequest::new(params.clone()))
+            }
+        }
+    }
+
+    /// Whether the client's model is asked, and not its user.
+    pub(crate) fn is_for_model(&self) -> bool {
+        matches!(self.0, Question::Model { .. })
     }
 
     /// Completes when nothing waits for the answer any more.
     pub(crate) async fn closed(&mut self) {
-        self.answer.closed().await;
+        match &mut self.0 {
+            Question::User { answer, .. } => answer.closed().await,
+            Question::Model { answer, .. } => answer.closed().await,
+        }
     }
 
     /// Passes on the client's answer. An answer that cannot be parsed is a refusal.
     pub(crate) fn answer(self, response: Value) {
-        let declined = || ElicitResult::new(ElicitationAction::Decline);
-        let answer = serde_json::from_value(response).unwrap_or_else(|_| declined());
-        // An answer that comes too late is ignored: the run has continued without it.
-        let _over = self.answer.send(answer);
+        match self.0 {
+            Question::User { answer, .. } => {
+                let declined = || ElicitResult::new(ElicitationAction::Decline);
+                let response = serde_json::from_value(response).unwrap_or_else(|_| declined());
+                // An answer that comes too late is ignored: the run has continued without it.
+                let _over = answer.send(response);
+            }
+            Question::Model { answer, .. } => {
+                let response = serde_json::from_value(response).map_err(|_| refused());
+                let _over = answer.send(response);
+            }
+        }
     }
 }
 
-async fn ask(
+fn refused() -> ModelError {
+    ModelError::new(ModelErrorKind::Refused, "the client did not answer: it, or its user, refused")
+}
+
+async fn ask_user(
     peer: Peer<RoleServer>,
     of: OriginatingRequestId,
     params: ElicitRequestParams,
@@ -103,24 +179,43 @@ async fn ask(
     let mut elicitation = ElicitRequest::new(params);
     // Over HTTP, the prompt is sent on the stream of this call's answer.
     elicitation.extensions.insert(of);
-    let elicitation = ServerRequest::ElicitRequest(elicitation);
-    let handle = peer.send_cancellable_request(elicitation, PeerRequestOptions::no_options()).await.ok()?;
-    let mut open = OpenPrompt(Some(handle));
-    let answer = (&mut open.0.as_mut()?.rx).await;
-    // The prompt was answered, so there is nothing to cancel.
-    open.0 = None;
-    match answer {
-        Ok(Ok(ClientResult::ElicitResult(answer))) => Some(answer),
+    match send(peer, ServerRequest::ElicitRequest(elicitation)).await {
+        Some(Ok(ClientResult::ElicitResult(answer))) => Some(answer),
         // The client cannot show it after all, or is gone.
         _ => None,
     }
 }
 
-/// A prompt that the client shows. If the run ends or the prompt times out first, dropping this
-/// cancels it at the client.
-struct OpenPrompt(Option<RequestHandle<RoleServer>>);
+async fn ask_model(
+    peer: Peer<RoleServer>,
+    of: OriginatingRequestId,
+    params: CreateMessageRequestParams,
+) -> Result<CreateMessageResult, ModelError> {
+    let mut request = CreateMessageRequest::new(params);
+    request.extensions.insert(of);
+    match send(peer, ServerRequest::CreateMessageRequest(request)).await {
+        Some(Ok(ClientResult::CreateMessageResult(answer))) => Ok(*answer),
+        Some(Err(ServiceError::McpError(_))) => Err(refused()),
+        Some(_) => Err(ModelError::new(ModelErrorKind::Failed, "the client's answer is not one")),
+        None => Err(ModelError::new(ModelErrorKind::Unavailable, "the client is gone")),
+    }
+}
 
-impl Drop for OpenPrompt {
+/// Sends a request to the client, and waits for the answer; `None` if it is gone.
+async fn send(peer: Peer<RoleServer>, request: ServerRequest) -> Option<Result<ClientResult, ServiceError>> {
+    let handle = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()?;
+    let mut open = OpenRequest(Some(handle));
+    let answer = (&mut open.0.as_mut()?.rx).await;
+    // It was answered, so there is nothing to cancel.
+    open.0 = None;
+    answer.ok()
+}
+
+/// A request that the client works on. If the run ends or the time is over first, dropping this
+/// cancels it at the client.
+struct OpenRequest(Option<RequestHandle<RoleServer>>);
+
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
         // Dropped in the executor's runtime, which outlives its runs. Without a runtime there is no

@@ -4,26 +4,33 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-    GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestMethod, UpdateTaskParams,
+    DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
+    GetSkillResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscriptionFilter, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
+use super::call::{Called, is_stateless};
+use super::request_span::ObservedRequest;
 use super::session::McpSession;
-use super::{answer, call, guide, health, resources, tools};
+use super::shared::MAX_SUBSCRIPTIONS;
+use super::{answer, call, guide, health, interfaces, list_changes, resources, shown, skills, tools, wait};
 use crate::run::script::Language;
 use crate::text::preview;
+use crate::tools::{INTERFACES, TraceContext};
 
 /// Maximum characters of a name that an error message shows.
 const MAX_NAME: usize = 60;
 
 /// How long a client may cache the list of tools, in milliseconds. It names servers, which the
-/// configuration may change; clients without a session are not told of that.
+/// configuration may change. Clients of the stateless revision are told of that only if they listen.
 const TOOLS_FRESH_MS: u64 = 5 * 60 * 1000;
+
+/// The same if it has tools of servers, which may change them at any time.
+const DIRECT_TOOLS_FRESH_MS: u64 = 60 * 1000;
 
 /// The methods whose parameters rmcp parses. If it cannot parse them, it treats the request as a
 /// custom one.
@@ -35,6 +42,8 @@ const KNOWN_METHODS: &[&str] = &[
     "resources/read",
     "resources/templates/list",
     "server/discover",
+    "skills/get",
+    "skills/list",
     "subscriptions/listen",
     "tasks/cancel",
     "tasks/get",
@@ -46,26 +55,25 @@ const KNOWN_METHODS: &[&str] = &[
 /// Those that the stateless revision has removed.
 const METHODS_OF_SESSIONS: &[&str] = &["initialize", "logging/setLevel"];
 
-/// Whether a request is of the stateless revision (2026-07-28) or a later one.
-fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
-    let version = context.protocol_version();
-    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
 impl ServerHandler for McpSession {
     #[expect(
         deprecated,
         reason = "the latest revision deprecates logging, which earlier ones and their clients use"
     )]
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_logging()
             .enable_prompts()
             .enable_resources()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_tasks()
+            .enable_skills()
             .build();
+        if self.shared.executor.direct_rules().shows_interfaces() {
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(INTERFACES.to_owned(), JsonObject::new());
+        }
         let implementation =
             Implementation::new("cx", env!("CARGO_PKG_VERSION")).with_title("cx code executor");
         ServerConfig::new(capabilities)
@@ -73,14 +81,23 @@ impl ServerHandler for McpSession {
             .with_instructions(self.shared.instructions())
     }
 
-    /// A client of the stateless revision is not told that the list of tools has changed: it looks
-    /// again when the list is no longer fresh.
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let mut info = self.get_info();
-        if let Some(tools) = &mut info.capabilities.tools {
-            tools.list_changed = None;
-        }
-        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
+    }
+
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(list_changes::filter())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let client = self.client_of(subscription.request_context());
+        let Some(_slot) = self.shared.subscriptions.take(client) else {
+            let problem = format!("a client may have {MAX_SUBSCRIPTIONS} subscriptions at once");
+            return Err(ErrorData::invalid_request(problem, None));
+        };
+        list_changes::serve(&self.shared, &subscription, &self.runs).await;
+        Ok(())
     }
 
     async fn initialize(
@@ -98,10 +115,13 @@ impl ServerHandler for McpSession {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = Arc::unwrap_or_clone(self.shared.tools());
-        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_FRESH_MS))
+        let has_interfaces = shown::shows_interfaces(context.client_capabilities().as_ref());
+        let list = self.shared.asked_tools(has_interfaces).await;
+        let fresh = if list.has_direct() { DIRECT_TOOLS_FRESH_MS } else { TOOLS_FRESH_MS };
+        Ok(ListToolsResult::with_all_items(list.list(has_interfaces, !self.has_many_clients))
+            .with_ttl_ms(fresh))
     }
 
     async fn call_tool(
@@ -109,29 +129,11 @@ impl ServerHandler for McpSession {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        match &*request.name {
-            tools::EXECUTE_TYPESCRIPT => {
-                call::run_script(self, Language::TypeScript, request, &context).await
-            }
-            tools::EXECUTE_PYTHON => call::run_script(self, Language::Python, request, &context).await,
-            tools::HEALTH => {
-                let format = self.shared.options.format;
-                let arguments = request.arguments.unwrap_or_default();
-                let Some(name) = arguments.keys().next() else {
-                    return Ok(answer::data(format, health::report(&self.shared)).into());
-                };
-                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_NAME));
-                let refusal = answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None);
-                // The schema of the report has no fields for an error.
-                let mut result = CallToolResult::from(refusal);
-                result.structured_content = None;
-                Ok(result.into())
-            }
-            other => {
-                let suggestion = crate::tools::names::suggestion(other, "tools", tools::NAMES.into_iter());
-                Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None))
-            }
-        }
+        let observed = ObservedRequest::begin(&self.shared, &request.name, &context);
+        let trace = observed.context();
+        let answer = self.answer_call(request, &context, trace).await;
+        observed.end(&answer);
+        answer
     }
 
     async fn list_prompts(
@@ -153,10 +155,29 @@ impl ServerHandler for McpSession {
     async fn list_resources(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let history = self.shared.executor.history().filter(|_| !self.has_many_clients);
-        Ok(ListResourcesResult::with_all_items(resources::list(history, &self.client)))
+        let mut all = resources::list(history, &self.client);
+        all.extend(skills::resources(&self.shared.executor));
+        all.extend(interfaces::list(self, &context).await);
+        Ok(ListResourcesResult::with_all_items(all))
+    }
+
+    async fn list_skills(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        Ok(skills::list(&self.shared.executor))
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        skills::get(&self.shared.executor, &request.uri)
     }
 
     async fn list_resource_templates(
@@ -170,8 +191,18 @@ impl ServerHandler for McpSession {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if request.uri.starts_with(interfaces::SCHEME) {
+            return interfaces::read(self, &request.uri, &context).await.map(Into::into);
+        }
+        if request.uri.starts_with(skills::PREFIX) {
+            return skills::read(&self.shared.executor, &request.uri).map(Into::into);
+        }
+        if resources::run_of(&request.uri).is_some_and(|id| self.yielded.has(id)) {
+            let problem = "the run goes on; the tool `wait` has its output and, when it has ended, the rest";
+            return Err(ErrorData::resource_not_found(problem, None));
+        }
         resources::read(&request.uri, self.shared.executor.history(), &self.client).map(Into::into)
     }
 
@@ -230,5 +261,53 @@ impl ServerHandler for McpSession {
             return Err(ErrorData::invalid_params(problem, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{}`", request.method), None))
+    }
+}
+
+impl McpSession {
+    /// Answers a call. `trace` is its span.
+    async fn answer_call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        trace: Option<TraceContext>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match &*request.name {
+            tools::EXECUTE_TYPESCRIPT => {
+                call::run(self, Called::Script(Language::TypeScript), request, context, trace).await
+            }
+            tools::EXECUTE_PYTHON => {
+                call::run(self, Called::Script(Language::Python), request, context, trace).await
+            }
+            tools::HEALTH => {
+                let format = self.shared.options.format;
+                let arguments = request.arguments.unwrap_or_default();
+                let Some(name) = arguments.keys().next() else {
+                    return Ok(answer::data(format, health::report(&self.shared)).into());
+                };
+                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_NAME));
+                let refusal = answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None);
+                // The schema of the report has no fields for an error.
+                let mut result = CallToolResult::from(refusal);
+                result.structured_content = None;
+                Ok(result.into())
+            }
+            tools::WAIT if self.shared.options.yield_after.is_some() => {
+                wait::wait(self, request.arguments.unwrap_or_default(), context).await
+            }
+            other => {
+                let mut list = self.shared.tools();
+                if list.tool(other).is_none() {
+                    // A client that connects again may call before it lists.
+                    list = self.shared.asked_tools(false).await;
+                }
+                let Some(tool) = list.tool(other) else {
+                    let suggestion = crate::tools::names::suggestion(other, "tools", list.names());
+                    return Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None));
+                };
+                let called = Called::Tool { server: Arc::clone(&tool.server), tool: Arc::clone(&tool.tool) };
+                call::run(self, called, request, context, trace).await
+            }
+        }
     }
 }

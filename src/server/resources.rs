@@ -82,6 +82,11 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
 }
 
+/// The run whose record a URI names.
+pub(crate) fn run_of(uri: &str) -> Option<&str> {
+    uri.strip_prefix(RUNS)?.split('/').next()
+}
+
 /// Reads the resource at a URI.
 ///
 /// # Errors

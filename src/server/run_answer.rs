@@ -4,7 +4,9 @@
 use super::answer::draft::Draft;
 use super::answer::{self, Answer, INVALID_ARGUMENTS};
 use super::arguments::parameters::RunParameter;
+use super::metrics;
 use super::shared::{Shared, with_sources};
+use super::yielded::Printed;
 use crate::error::{Error, RuleList};
 use crate::machine::probe::Shortage;
 use crate::run::result::{ErrorCode, ExecuteResult};
@@ -18,12 +20,14 @@ const RAISE_LIMIT: &str = "calling again does not help: whoever runs the server 
                            in the other language may still work";
 
 /// Makes the answer to a call whose run has ended. If it leaves something out, the run is recorded
-/// for `client`. Must be called in a tokio runtime.
+/// for `client`. Of a run that has yielded, `printed` says what of the output the client has; it is
+/// recorded under its id. Must be called in a tokio runtime.
 pub(crate) fn answer_run(
     shared: &Shared,
     client: &str,
     language: Language,
     result: Result<ExecuteResult, Error>,
+    printed: Option<&Printed>,
 ) -> Answer {
     shared.record_start(language, result.as_ref().err());
     shared.hung_workers.watch();
@@ -49,10 +53,23 @@ pub(crate) fn answer_run(
             return answer::refusal(format, code, &with_sources(&error), Some(hint));
         }
     };
-    let draft = Draft::new(&result, shared.options.max_value);
-    let history = shared.executor.history().filter(|_| draft.leaves_out());
-    let record = history.and_then(|history| history.keep(client, &result));
-    draft.answer(format, record.as_deref())
+    let delivered = printed.map_or(0, Printed::close);
+    let draft = Draft::new(&result, shared.options.max_value).without_first(delivered);
+    let record = match printed.and_then(Printed::id) {
+        Some(id) => {
+            let history = shared.executor.history();
+            history.and_then(|history| history.keep_as(client, id, &result))
+        }
+        None => {
+            // A client that has cancelled a run does not read its answer.
+            let is_read = result.error().is_none_or(|error| error.code != ErrorCode::Cancelled);
+            let history = shared.executor.history().filter(|_| is_read && draft.leaves_out());
+            history.and_then(|history| history.keep(client, &result))
+        }
+    };
+    let answer = draft.answer(format, record.as_deref());
+    metrics::count_answer(result.usage.tool_result_bytes, answer.content_bytes());
+    answer
 }
 
 /// The parameter that sets an option of a run, or the option if no client can set it.

@@ -1,25 +1,27 @@
 //! A run in flight, with everything that a request which waits for it needs.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
+use rmcp::model::CallToolResult;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::calls::CallGuard;
 use super::fingerprint::Fingerprint;
 use super::notifications::RunNotifications;
 use super::prompt::Prompt;
-use crate::error::Error;
+use super::yielded::Printed;
 use crate::run::limits::Limits;
-use crate::run::result::ExecuteResult;
-use crate::run::script::Language;
 
 /// A run in flight. It outlives its request if it is suspended or becomes a task. Dropping this
 /// cancels it.
 pub(crate) struct RunInFlight {
-    pub(crate) run: BoxFuture<'static, Result<ExecuteResult, Error>>,
+    /// Completes with the answer.
+    pub(crate) run: BoxFuture<'static, CallToolResult>,
     pub(crate) cancel: CancellationToken,
     pub(crate) _cancel_on_drop: DropGuard,
-    pub(crate) language: Language,
     pub(crate) limits: Limits,
     pub(crate) notifications: RunNotifications,
     /// Prompts that are sent in a result; closed if the client is not asked that way.
@@ -29,4 +31,30 @@ pub(crate) struct RunInFlight {
     /// Counts it as a call in flight. `None` while it is suspended: no request waits for it then,
     /// so it must not delay those that wait for the end of all calls.
     pub(crate) guard: Option<CallGuard>,
+    /// When the call is answered although the run goes on, and what it has printed.
+    pub(crate) yields: Option<(Duration, Printed)>,
+}
+
+/// How long a result that asks waits for more questions. A script asks all that it asks at once within
+/// a moment.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// How long it waits in all.
+const MAX_WAIT: Duration = Duration::from_millis(200);
+
+impl RunInFlight {
+    /// The first question with those that are asked at the same time, so that the client is asked once
+    /// for all. A prompt for the user comes alone.
+    pub(crate) async fn with_all_open(&mut self, first: Prompt) -> Vec<Prompt> {
+        let mut prompts = vec![first];
+        let until = Instant::now() + MAX_WAIT;
+        while prompts.iter().all(Prompt::is_for_model) {
+            let quiet = until.min(Instant::now() + QUIET);
+            match tokio::time::timeout_at(quiet, self.prompts.recv()).await {
+                Ok(Some(prompt)) => prompts.push(prompt),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        prompts
+    }
 }

@@ -1,7 +1,9 @@
 //! Rate limits of runs: for each client, and for all clients together.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rmcp::model::Extensions;
 
 use crate::rate::{ClientBuckets, RateLimit, TokenBucket};
@@ -9,9 +11,22 @@ use crate::rate::{ClientBuckets, RateLimit, TokenBucket};
 /// The rate limits of the runs of one server's clients.
 #[derive(Default)]
 pub(crate) struct RunRates {
-    each_client: Option<ClientBuckets>,
+    each_client: RwLock<Arc<EachClient>>,
     all_clients: Option<TokenBucket>,
+    /// Where later rates of each client come from.
+    source: Option<RateSource>,
 }
+
+/// The rate limit of each client.
+#[derive(Default)]
+struct EachClient {
+    /// What the configuration says, if it says anything.
+    configured: Option<RateLimit>,
+    buckets: Option<ClientBuckets>,
+}
+
+/// What the configuration in force says, and what counts if it says nothing.
+type RateSource = (Box<dyn Fn() -> Option<RateLimit> + Send + Sync>, Option<RateLimit>);
 
 /// Why a run does not start.
 pub(crate) struct RateExceeded {
@@ -35,10 +50,47 @@ impl RequestClient {
 impl RunRates {
     /// These limits; one client over pipes has none.
     pub(crate) fn new(each_client: Option<RateLimit>, all_clients: Option<RateLimit>) -> Self {
+        let buckets = each_client.and_then(ClientBuckets::new);
         Self {
-            each_client: each_client.and_then(ClientBuckets::new),
+            each_client: RwLock::new(Arc::new(EachClient { configured: None, buckets })),
             all_clients: all_clients.and_then(TokenBucket::new),
+            source: None,
         }
+    }
+
+    /// Follows the configuration from now on: each other rate of a client that it has counts at once.
+    /// `unconfigured` counts if it has one now and none later.
+    #[cfg(all(feature = "http", feature = "mcp"))]
+    pub(crate) fn following(
+        mut self,
+        configured: impl Fn() -> Option<RateLimit> + Send + Sync + 'static,
+        unconfigured: Option<RateLimit>,
+    ) -> Self {
+        let now = configured();
+        let each_client = self.each_client.get_mut();
+        let first = each_client.buckets.as_ref().map(|buckets| buckets.limit);
+        let unconfigured = if now.is_some() { unconfigured } else { first };
+        if let Some(each_client) = Arc::get_mut(each_client) {
+            each_client.configured = now;
+        }
+        self.source = Some((Box::new(configured), unconfigured));
+        self
+    }
+
+    /// The limit of each client. Another one begins with full buckets.
+    fn each_client(&self) -> Arc<EachClient> {
+        let known = Arc::clone(&self.each_client.read());
+        let Some((configured, unconfigured)) = &self.source else { return known };
+        let configured = configured();
+        if configured == known.configured {
+            return known;
+        }
+        let mut each_client = self.each_client.write();
+        if configured != each_client.configured {
+            let buckets = configured.or(*unconfigured).and_then(ClientBuckets::new);
+            *each_client = Arc::new(EachClient { configured, buckets });
+        }
+        Arc::clone(&each_client)
     }
 
     /// Counts a run of `client`.
@@ -53,7 +105,7 @@ impl RunRates {
             let message = format!("{whose} may run {} scripts in {time} s", limit.calls);
             RateExceeded { message, retry_after }
         };
-        if let Some(buckets) = &self.each_client {
+        if let Some(buckets) = &self.each_client().buckets {
             buckets.take(client).map_err(|time| exceeded("a client", buckets.limit, time))?;
         }
         if let Some(bucket) = &self.all_clients {

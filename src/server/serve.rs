@@ -3,19 +3,32 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "http")]
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "http")]
-use super::http::{self, HttpOptions};
+use super::http::{self, HttpOptions, HttpToken, MetricsPrinter, Page};
+use super::metrics;
 use super::serve_stdio;
 use super::shared::{ServerOptions, Shared};
 use super::shutdown::ShutdownReason;
 use crate::engine::engines;
 use crate::error::Error;
 use crate::executor::Executor;
+
+/// What a client puts into the context of its model: [`Server::context`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerContext {
+    /// The name, description and input schema of each tool. Clients do not show output schemas to
+    /// models.
+    pub definitions: Vec<serde_json::Value>,
+    /// The instructions.
+    pub instructions: String,
+}
 
 /// An MCP server with the tools `executeTypescript`, `executePython` and `health`. Cheap to clone;
 /// all clones use the same executor.
@@ -29,6 +42,16 @@ impl Server {
     /// later if the executor [keeps a run history](crate::ExecutorBuilder::keep_runs).
     pub fn new(executor: Executor, options: ServerOptions) -> Self {
         Self { shared: Arc::new(Shared::new(executor, options)) }
+    }
+
+    /// What a client that connects now puts into the context of its model: the definitions of the tools,
+    /// and the instructions. May read files.
+    pub fn context(&self) -> ServerContext {
+        let tools = self.shared.tools().list(false, true);
+        let definitions = tools.iter().map(|tool| {
+            json!({ "name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema })
+        });
+        ServerContext { definitions: definitions.collect(), instructions: self.shared.instructions() }
     }
 
     /// Starts all engines and connects to all upstream servers in the background, so that the
@@ -100,6 +123,36 @@ impl Server {
         stop: &CancellationToken,
     ) -> Result<ShutdownReason, Error> {
         http::serve(&self.shared, listener, options, stop).await
+    }
+
+    /// Records the current values of the gauges through the `metrics` facade. The metrics pages do that
+    /// when they are read; an exporter that sends them needs it before each export.
+    pub fn sample_metrics(&self) {
+        metrics::sample(&self.shared, 0, 0);
+    }
+
+    /// Serves the metrics at an address of their own until `stop` is cancelled, beside
+    /// [`serve`](Self::serve), whose client is at a pair of pipes. `print` renders them, for example
+    /// from the application's Prometheus recorder.
+    ///
+    /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8
+    /// connections at once, of a minute each. On a loopback address the `Host` header must be of this
+    /// machine, so that no page can read it through a name of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token of at
+    /// least 32 characters; [`Error::Start`] if the listener has no local address.
+    #[cfg(feature = "http")]
+    pub async fn serve_metrics(
+        &self,
+        listener: TcpListener,
+        print: MetricsPrinter,
+        token: Option<HttpToken>,
+        page: Option<Page>,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        http::serve_metrics(&self.shared, listener, print, token, page, stop).await
     }
 }
 

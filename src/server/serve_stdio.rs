@@ -10,10 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::CallsInFlight;
 use super::handler::RequestHandler;
+use super::request_span::CountedSession;
 use super::session::McpSession;
 use super::shared::Shared;
 use super::shutdown::{MAX_CANCELLATION, MAX_DRAIN, MAX_LAST_WRITE, ShutdownReason};
 use super::stdio::ClientLines;
+use crate::conventions;
 
 /// How long closing the connection may take when no request is in flight.
 const MAX_CLOSE: Duration = Duration::from_millis(300);
@@ -44,6 +46,7 @@ where
     let runs = CancellationToken::new();
     let _runs_end_with_this = runs.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
+    let _counted = CountedSession::begin(conventions::PIPE);
     let session = Arc::new(McpSession::new(Arc::clone(shared), runs.clone(), Arc::clone(&calls)));
     let handler = RequestHandler::new(Arc::clone(&session));
     let mut running = serve_directly_with_ct(handler, lines, None, CancellationToken::new());

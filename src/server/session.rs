@@ -14,6 +14,7 @@ use super::notifications::{Severity, Wanted};
 use super::run_rate::{RequestClient, RunRates};
 use super::shared::Shared;
 use super::tasks::Tasks;
+use super::yielded::YieldedRuns;
 use crate::storage::state::{DefaultScope, StateScope};
 
 /// The session of one client, or of all clients that cannot be told apart. Lives until the client
@@ -34,6 +35,7 @@ pub(crate) struct McpSession {
     /// The rate limits of runs, which several sessions may share.
     pub(crate) rates: Arc<RunRates>,
     pub(crate) tasks: Tasks,
+    pub(crate) yielded: YieldedRuns,
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
     pub(crate) log: Mutex<Option<Severity>>,
@@ -53,6 +55,7 @@ impl McpSession {
             calls,
             rates: Arc::default(),
             tasks: Tasks::default(),
+            yielded: YieldedRuns::default(),
             log: Mutex::default(),
             is_told: AtomicBool::new(false),
         }

@@ -1,21 +1,22 @@
 //! The state that all clients of a server share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rmcp::model::Tool;
+use tokio::sync::watch;
 
 use super::answer::Format;
 use super::answer::draft::MAX_CHARACTERS;
+use super::client_slots::ClientSlots;
 use super::guide;
 use super::hung_workers::HungWorkers;
 use super::index::Index;
 use super::languages::report_name;
 use super::pending::PendingRuns;
-use super::tools;
+use super::shown::{Shown, ShownTools};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::script::Language;
@@ -33,28 +34,55 @@ pub struct ServerOptions {
     /// Whether the instructions that clients show to their models have an index of the known tools
     /// while it is small (300 tokens). True by default.
     pub index: bool,
+    /// After which time a call is answered although its run goes on, if the call asks for none
+    /// (`yieldAfterMs`); the rest is got with the tool `wait`. For clients with a session that do not
+    /// know tasks. Zero lets only those runs go on whose call asks for it. `None`, the default, lets no
+    /// run go on, and there is no such tool.
+    pub yield_after: Option<Duration>,
+    /// Whether a client's user is asked for approvals, if the client can ask. If not, the executor's
+    /// [`approver`](crate::ExecutorBuilder::approver) is asked for all clients. True by default.
+    pub clients_approve: bool,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { format: Format::default(), max_value: MAX_CHARACTERS, index: true }
+        Self {
+            format: Format::default(),
+            max_value: MAX_CHARACTERS,
+            index: true,
+            yield_after: None,
+            clients_approve: true,
+        }
     }
 }
+
+/// Maximum number of open subscriptions of one client. A client needs one, but all clients behind a
+/// proxy on this machine count as one.
+pub(crate) const MAX_SUBSCRIPTIONS: usize = 64;
+
+/// What a list of tools was made for: [`Executor::lists_key`].
+type ListKey = (u64, u64);
 
 /// State that all clients share. Lives as long as the server.
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) options: ServerOptions,
     pub(crate) started: Instant,
-    /// The list of tools, and the version of the executor's tools that it was made for. It is the
-    /// same for every client.
-    tools: Mutex<(u64, Arc<Vec<Tool>>)>,
+    /// The list of tools, and what it was made for. It is the same for every client, except that tools
+    /// may be left out that are shown for their user interfaces.
+    tools: Mutex<Option<(ListKey, Arc<ShownTools>)>>,
+    /// Whether a task follows the lists of servers.
+    is_following: AtomicBool,
+    /// Counts the changes of the list of tools that were found by that task.
+    list_changes: watch::Sender<u64>,
     /// Why engines did not start, by language.
     pub(crate) start_failures: Mutex<BTreeMap<&'static str, String>>,
     /// Suspended runs: their clients were sent an approval prompt and have not repeated the call
     /// yet.
     pub(crate) pending: Arc<PendingRuns>,
     pub(crate) hung_workers: Arc<HungWorkers>,
+    /// The open subscriptions of clients of the stateless revision.
+    pub(crate) subscriptions: ClientSlots,
     index: Index,
     /// Number of clients there ever were. Gives each client a different name.
     clients: AtomicUsize,
@@ -65,10 +93,13 @@ impl Shared {
         Self {
             options,
             started: Instant::now(),
-            tools: Mutex::new(list_tools(&executor)),
+            tools: Mutex::default(),
+            is_following: AtomicBool::new(false),
+            list_changes: watch::Sender::new(0),
             start_failures: Mutex::default(),
             pending: Arc::default(),
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
+            subscriptions: ClientSlots::new(MAX_SUBSCRIPTIONS),
             index: Index::default(),
             clients: AtomicUsize::new(0),
             executor,
@@ -77,17 +108,48 @@ impl Shared {
 
     /// The instructions for a client that connects now. May read files.
     pub(crate) fn instructions(&self) -> String {
-        let index = if self.options.index { self.index.text(&self.executor) } else { None };
-        guide::instructions(index, self.executor.untrusted_hint().as_deref())
+        let shown = self.tools().shown;
+        // Tools that are shown directly need no index.
+        let has_index = self.options.index && !matches!(shown, Shown::All(_));
+        let index = if has_index { self.index.text(&self.executor) } else { None };
+        guide::instructions(index, shown, self.executor.untrusted_hint().as_deref())
     }
 
-    /// The list of tools, as it is now.
-    pub(crate) fn tools(&self) -> Arc<Vec<Tool>> {
+    /// The list of tools as far as those of servers are known. May read files.
+    pub(crate) fn tools(&self) -> Arc<ShownTools> {
+        // Read first: a change meanwhile makes the list again.
+        let key = self.executor.lists_key();
         let mut tools = self.tools.lock();
-        if tools.0 != self.executor.changes().borrow().version {
-            *tools = list_tools(&self.executor);
+        match &*tools {
+            Some((of, tools)) if *of == key => Arc::clone(tools),
+            before => {
+                let before = before.as_ref().map(|(_, tools)| &**tools);
+                let made =
+                    Arc::new(ShownTools::new(&self.executor, self.options.yield_after.is_some(), before));
+                *tools = Some((key, Arc::clone(&made)));
+                made
+            }
         }
-        Arc::clone(&tools.1)
+    }
+
+    /// The same after servers were asked whose tools may be shown and are not known. Waits a short time
+    /// for their answers; the list changes when later ones arrive.
+    pub(crate) async fn asked_tools(&self, has_interfaces: bool) -> Arc<ShownTools> {
+        self.executor.list_direct_tools(has_interfaces).await;
+        self.tools()
+    }
+
+    /// Follows the lists of the servers whose tools are shown directly, from the first call on until
+    /// the server is dropped. Must be called in a tokio runtime.
+    pub(crate) fn follow_lists(self: &Arc<Self>) {
+        if !self.is_following.swap(true, Ordering::Relaxed) {
+            tokio::spawn(follow_lists(Arc::downgrade(self)));
+        }
+    }
+
+    /// Sees the changes of the list that [`follow_lists`](Self::follow_lists) finds.
+    pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
+        self.list_changes.subscribe()
     }
 
     /// Returns a name for a new client, which the run history uses to tell clients apart. The name
@@ -120,11 +182,28 @@ impl Shared {
     }
 }
 
-/// Makes the list of tools, and says for which version of the executor's tools.
-fn list_tools(executor: &Executor) -> (u64, Arc<Vec<Tool>>) {
-    // Read first: a change meanwhile makes the list again.
-    let version = executor.changes().borrow().version;
-    (version, Arc::new(tools::all(&executor.server_names(), &executor.max_limits())))
+/// How often the lists of servers are looked at. Nothing is sent for it unless a server has announced
+/// a change.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Says when the list of tools differs because a server's list does.
+async fn follow_lists(shared: Weak<Shared>) {
+    let mut followed = shared.upgrade().map(|shared| shared.executor.lists_stamp());
+    loop {
+        tokio::time::sleep(FOLLOW_INTERVAL).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let stamp = shared.executor.lists_stamp();
+        if followed == Some(stamp) {
+            continue;
+        }
+        let before = shared.tools.lock().as_ref().map(|(_, tools)| Arc::clone(tools));
+        // A server that does not answer now is asked again after its next change.
+        followed = Some(stamp);
+        let now = shared.asked_tools(true).await;
+        if before.is_none_or(|before| before != now) {
+            shared.list_changes.send_modify(|count| *count += 1);
+        }
+    }
 }
 
 /// Formats an error and its sources in one line. A source that the text has already is not said

@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
-use rmcp::model::{CallToolResult, CreateTaskResult};
+use rmcp::model::CreateTaskResult;
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
 use serde_json::Value;
 
 use super::client_slots::{ClientSlot, ClientSlots};
-use super::pending::KEY;
+use super::pending::{KEY, MODEL_KEY};
 use super::prompt::Prompt;
-use super::run_answer::answer_run;
 use super::run_in_flight::RunInFlight;
-use super::shared::Shared;
 
 /// How long a task is kept beyond the maximum duration of its run.
 const KEPT: Duration = Duration::from_secs(5 * 60);
@@ -112,13 +110,7 @@ impl Tasks {
     }
 
     /// Turns a run into a task; the run continues. It ends with the session, like every run.
-    pub(crate) fn start(
-        &self,
-        slot: ClientSlot,
-        run: RunInFlight,
-        shared: Arc<Shared>,
-        client: String,
-    ) -> CreateTaskResult {
+    pub(crate) fn start(&self, slot: ClientSlot, run: RunInFlight) -> CreateTaskResult {
         let kept = run.limits.wall_time + KEPT;
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let options = TaskOptions::new()
@@ -144,15 +136,20 @@ impl Tasks {
                             return Err(TaskExit::Cancelled);
                         }
                         result = &mut run.run => break result,
-                        Some(prompt) = run.prompts.recv() => {
-                            prompts += 1;
-                            ask(&inner, &task, &format!("{KEY}-{prompts}"), prompt).await?;
+                        Some(first) = run.prompts.recv() => {
+                            let open = run.with_all_open(first).await;
+                            let asked = open.into_iter().map(|prompt| {
+                                prompts += 1;
+                                let name = if prompt.is_for_model() { MODEL_KEY } else { KEY };
+                                ask(&inner, &task, format!("{name}-{prompts}"), prompt)
+                            });
+                            futures::future::try_join_all(asked).await?;
                         }
                     }
                 };
                 drop(run.guard);
                 drop(end);
-                Ok(CallToolResult::from(answer_run(&shared, &client, run.language, result)))
+                Ok(result)
             }
             .boxed()
         });
@@ -166,16 +163,16 @@ impl Tasks {
 async fn ask(
     manager: &TaskManager,
     task: &TaskContext,
-    key: &str,
+    key: String,
     mut prompt: Prompt,
 ) -> Result<(), TaskExit> {
     let request = prompt.request();
     tokio::select! {
         biased;
-        response = task.request_input(key, request) => prompt.answer(response?),
+        response = task.request_input(&key, request) => prompt.answer(response?),
         () = prompt.closed() => {
             // Removes the prompt from the task's input requests.
-            let _ended = manager.update_task(task.task_id(), [(key.to_owned(), Value::Null)]);
+            let _ended = manager.update_task(task.task_id(), [(key.clone(), Value::Null)]);
         }
     }
     Ok(())

@@ -62,6 +62,34 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 3);
 }
 
+/// A change of the tools waits for what reads their version, so that must not wait for the change.
+#[test]
+fn a_list_is_made_while_tools_come_and_go() {
+    let server = server();
+    let executor = server.shared.executor.clone();
+    let (sender, ended) = std::sync::mpsc::channel();
+    let lists = sender.clone();
+    std::thread::spawn(move || {
+        for _ in 0..20_000 {
+            server.shared.tools();
+        }
+        lists.send(())
+    });
+    std::thread::spawn(move || {
+        let schema = json!({ "type": "object" });
+        for _ in 0..2_000 {
+            executor
+                .add_tool("s.t", schema.clone(), |_: Value| async { Ok::<_, String>(Value::Null) })
+                .unwrap();
+            executor.remove_tool("s.t");
+        }
+        sender.send(())
+    });
+    for _ in 0..2 {
+        ended.recv_timeout(WATCHDOG).expect("nobody waits for ever");
+    }
+}
+
 /// A model can only change what it can write.
 #[tokio::test]
 async fn errors_of_options_name_the_parameters_of_the_tools() {
@@ -70,15 +98,20 @@ async fn errors_of_options_name_the_parameters_of_the_tools() {
         [("wall_time", "timeoutMs"), ("tool_calls", "maxToolCalls"), ("session", "session")]
     {
         let error = Error::InvalidOptions { option, problem: "is too much".to_owned() };
-        let answer = answer_run(&server.shared, "client", Language::TypeScript, Err(error));
+        let answer = answer_run(&server.shared, "client", Language::TypeScript, Err(error), None);
         let error = &answer.structured["error"];
         assert_eq!(error["code"], "INVALID_ARGUMENTS", "{error}");
         assert_eq!(error["message"], format!("`{parameter}`: is too much"));
     }
     // A cause that is in the text already is said once.
     let source = std::io::Error::other("broken");
-    let answer =
-        answer_run(&server.shared, "client", Language::TypeScript, Err(Error::Files { what: "x", source }));
+    let answer = answer_run(
+        &server.shared,
+        "client",
+        Language::TypeScript,
+        Err(Error::Files { what: "x", source }),
+        None,
+    );
     assert_eq!(answer.structured["error"]["message"], "x cannot be read or written: broken");
 }
 
@@ -95,8 +128,8 @@ async fn the_output_schema_of_health_names_the_fields_that_are_sent() {
     if !cfg!(target_os = "linux") {
         named.remove("residentBytes");
     }
-    // Sent only if a workspace file waits for trust, and if there is a configuration.
-    assert!(named.remove("hint") && named.remove("config"));
+    // Sent only if a workspace file waits for trust, there is a configuration, or something is granted.
+    assert!(named.remove("hint") && named.remove("config") && named.remove("grants"));
     assert_eq!(names(&answer["result"]["structuredContent"]), named);
     // What is refused has none of these fields.
     let wrong = json!({ "name": "health", "arguments": { "x".repeat(1_000): 1 } });

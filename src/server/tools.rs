@@ -18,8 +18,8 @@ pub(crate) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
 pub(crate) const EXECUTE_PYTHON: &str = "executePython";
 /// Reports the state of the server.
 pub(crate) const HEALTH: &str = "health";
-/// The names of all tools.
-pub(crate) const NAMES: [&str; 3] = [EXECUTE_TYPESCRIPT, EXECUTE_PYTHON, HEALTH];
+/// Waits for a run that goes on after its answer.
+pub(crate) const WAIT: &str = "wait";
 
 /// Maximum tokens of the server names in the list of tools, as estimated by [`max_tokens`].
 const MAX_NAME_TOKENS: usize = 30;
@@ -27,8 +27,8 @@ const MAX_NAME_TOKENS: usize = 30;
 const TYPESCRIPT: &str = "Runs TypeScript that calls MCP tools; return only what you need. \
 Find tools: return await searchTools(\"words\") says how to call them. \
 Call: await tools.<server>.<tool>({…}); failures throw. \
-Also: input, console.log, emit(image or text), state.get/set (kept between runs). \
-No files, network, npm. More: help().";
+Also: input, console.log, emit(image or text), state.get/set (kept between runs), fs (in /tmp). \
+No network, npm. More: help().";
 
 const PYTHON: &str = "The same in Python 3.14: await search_tools(\"words\"), \
 await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
@@ -37,13 +37,27 @@ await tools.<server>.<tool>(a=1), inputs, print. Returns the last expression.";
 const PYTHON_ALONE: &str = "Runs Python 3.14 that calls MCP tools; return only what you need. \
 Find tools: await search_tools(\"words\") says how to call them. \
 Call: await tools.<server>.<tool>(a=1); failures raise. \
-Also: inputs, print, emit(image or text), state.get/set (kept between runs). Returns the last expression. \
-No files, network, pip. More: help().";
+Also: inputs, print, emit(image or text), state.get/set (kept between runs), files in /tmp. Returns the last expression. \
+No network, pip. More: help().";
+
+/// What a server offers that not every server does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Offers {
+    /// Runs can go on after their answer, and there is a tool that waits for them.
+    pub(crate) yields: bool,
+    /// Scripts may ask language models.
+    pub(crate) has_models: bool,
+    /// Directories or hosts are granted to scripts.
+    pub(crate) has_grants: bool,
+    /// There are saved scripts.
+    pub(crate) has_scripts: bool,
+}
 
 /// Returns the list of tools. Its order and its bytes are the same for every client.
-pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
+pub(crate) fn all(servers: &[String], max: &Limits, offers: Offers) -> Vec<Tool> {
+    let Offers { yields, .. } = offers;
     let run = |name, title: &str, description: String, input: &Value| {
-        tool(name, title, description, input, &output_schemas::run())
+        tool(name, title, description, input, &output_schemas::run(yields))
             // There is no `destructive` annotation: clients assume that a tool without one may be
             // destructive.
             .with_annotations(ToolAnnotations::new().open_world(true))
@@ -60,7 +74,8 @@ pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
     let mut tools = Vec::new();
     for &language in engines::AVAILABLE {
         let is_first = tools.is_empty();
-        let schema = run_schema(if is_first { Descriptions::Included } else { Descriptions::Omitted }, max);
+        let descriptions = if is_first { Descriptions::Included } else { Descriptions::Omitted };
+        let schema = run_schema(descriptions, max, offers);
         tools.push(match language {
             Language::TypeScript => {
                 let description = format!("{TYPESCRIPT}{}", servers_sentence(servers));
@@ -74,6 +89,16 @@ pub(crate) fn all(servers: &[String], max: &Limits) -> Vec<Tool> {
         });
     }
     tools.push(health);
+    if yields {
+        let input = json!({
+            "type": "object",
+            "properties": { "runId": { "type": "string" }, "timeoutMs": { "type": "integer" } },
+            "required": ["runId"],
+        });
+        let description = "Waits for a run that goes on, and returns the rest".to_owned();
+        let wait = tool(WAIT, "Wait", description, &input, &output_schemas::run(yields));
+        tools.push(wait.with_annotations(ToolAnnotations::new().read_only(true)));
+    }
     tools
 }
 
@@ -88,16 +113,25 @@ fn tool(name: &'static str, title: &str, description: String, input: &Value, out
 /// Whether the parameters have descriptions and bounds. The second tool omits them, because its
 /// parameters are those of the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Descriptions {
+pub(super) enum Descriptions {
     Included,
     Omitted,
 }
 
-fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
+/// The schema of the parameters of a run.
+pub(super) fn run_schema(descriptions: Descriptions, max: &Limits, offers: Offers) -> Value {
+    let Offers { yields, has_models, has_grants, has_scripts } = offers;
     let mut properties = JsonObject::new();
-    for parameter in RunParameter::ALL {
+    let is_listed = |parameter: &RunParameter| match parameter {
+        RunParameter::YieldAfterMs => yields,
+        RunParameter::Script => has_scripts,
+        RunParameter::Permissions => has_grants,
+        parameter => has_models || !parameter.is_of_sampling(),
+    };
+    for parameter in RunParameter::ALL.into_iter().filter(is_listed) {
         let mut schema = match parameter {
             RunParameter::Code => json!({ "type": "string" }),
+            RunParameter::Script => json!({ "type": "string", "description": "saved, instead of code" }),
             // Any JSON is taken, but some clients cannot load a parameter that has not one type, and
             // some take a list of types for text. Models mostly send an object. Some clients would
             // refuse its fields if the schema did not allow them.
@@ -110,8 +144,24 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
             }
             RunParameter::MaxToolCalls if max.tool_calls == 0 => json!({ "type": "integer" }),
             RunParameter::MaxToolCalls => json!({ "type": "integer", "maximum": max.tool_calls }),
-            RunParameter::Session => json!({ "type": "string" }),
+            RunParameter::Session | RunParameter::TimeZone | RunParameter::SamplingSystemPrompt => {
+                json!({ "type": "string" })
+            }
+            // Clients that check against the schema would refuse other fields, and cx says it better.
+            RunParameter::Permissions => {
+                json!({ "type": "object", "description": "less than granted (see health): read, write, net" })
+            }
             RunParameter::DryRun => json!({ "type": "boolean" }),
+            RunParameter::YieldAfterMs => {
+                json!({ "type": "integer", "description": "then answer; `wait` has the rest" })
+            }
+            RunParameter::EnableSampling => {
+                json!({ "type": "boolean", "description": "gives llm.ask(prompt)" })
+            }
+            RunParameter::MaxSamplingRounds | RunParameter::MaxSamplingTokens => json!({ "type": "integer" }),
+            RunParameter::AllowedSamplingModels => {
+                json!({ "type": "array", "items": { "type": "string" } })
+            }
         };
         if let (Descriptions::Omitted, Value::Object(fields)) = (descriptions, &mut schema) {
             fields.shift_remove("description");
@@ -119,7 +169,11 @@ fn run_schema(descriptions: Descriptions, max: &Limits) -> Value {
         }
         properties.insert(parameter.name().to_owned(), schema);
     }
-    json!({ "type": "object", "properties": properties, "required": ["code"] })
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !has_scripts {
+        schema["required"] = json!(["code"]);
+    }
+    schema
 }
 
 /// A sentence with the names of the servers, as many as fit.

@@ -21,3 +21,10 @@ pub(crate) fn short_random_id() -> Option<String> {
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
+
+/// Returns 256 random bits. `None` if the system provides no random numbers.
+pub(crate) fn random_seed() -> Option<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).ok()?;
+    Some(seed)
+}

@@ -30,6 +30,8 @@ const COMMON: &[&str] = &[
     "duplicate-tools",
     "bad-names",
     "hostile-declarations",
+    "odd-schemas",
+    "apps",
     "legacy-only",
     "modern-only",
     "discover-ignored",

@@ -74,6 +74,9 @@ impl Server {
                 let key = method.strip_suffix("/list").unwrap();
                 sink.send_text(&tools::other_page(self, id, key))
             }
+            "resources/read" if self.options.is("apps") => {
+                sink.send_text(&tools::resource(self, id, parameters["uri"].as_str().unwrap_or_default()))
+            }
             "tools/call" => {
                 self.call(id, parameters, sink);
                 Ok(())
@@ -157,6 +160,9 @@ impl Server {
         sink: &Arc<dyn Sink>,
     ) -> std::io::Result<()> {
         let arguments = &parameters["arguments"];
+        if parameters["_meta"].get("traceparent").is_some() {
+            self.options.note(&format!("traced {tool} {}", parameters["_meta"]));
+        }
         let number = |name: &str, default: u64| arguments[name].as_u64().unwrap_or(default);
         match tool {
             "echo" => {
@@ -193,6 +199,7 @@ impl Server {
                 }
                 sink.send(&text_result(id, "done"))
             }
+            "show_time" => sink.send(&result(id, show_time(arguments))),
             "add_tool" => {
                 self.added.fetch_add(1, Ordering::SeqCst);
                 sink.send(&notification("notifications/tools/list_changed", json!({})))?;
@@ -301,6 +308,19 @@ impl Server {
     fn is_cancelled(&self, id: &Value) -> bool {
         self.cancelled.lock().unwrap().contains(&id.to_string())
     }
+}
+
+/// A result with everything that a result can have.
+fn show_time(arguments: &Value) -> Value {
+    json!({
+        "content": [
+            { "type": "text", "text": "noon", "annotations": { "audience": ["user"] }, "_meta": { "n": 1 } },
+            { "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" },
+            { "type": "resource_link", "uri": "chaos://clock", "name": "clock" },
+        ],
+        "structuredContent": { "time": "12:00", "of": arguments },
+        "_meta": { "com.example/kept": { "a": [1, null] } },
+    })
 }
 
 /// Asks the client for everything that a server may ask for.

@@ -38,6 +38,8 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
             },
         })),
         "hostile-declarations" => tools.push(hostile()),
+        "odd-schemas" => tools.extend(odd_schemas()),
+        "apps" => tools.extend(apps()),
         "rug-pull" => {
             let pulled = match options.variant.as_str() {
                 "restart" | "restart-annotations" => server.restarted,
@@ -67,9 +69,72 @@ pub(crate) fn other_page(server: &Server, id: &Value, key: &str) -> String {
             // More than are kept, in one page.
             _ => json!({ key: vec![json!({ "name": "x" }); 12_000], "nextCursor": "more" }),
         },
+        "apps" if key == "resources" => {
+            let meta = json!({ "ui": { "csp": { "connectDomains": ["https://example.com"] } } });
+            json!({ key: [entry, { "name": "clock", "uri": APP, "mimeType": APP_TYPE, "_meta": meta }] })
+        }
         _ => json!({ key: [entry] }),
     };
     result(id, page).to_string()
+}
+
+const APP: &str = "ui://clock/view";
+const APP_TYPE: &str = "text/html;profile=mcp-app";
+
+/// The contents of the resource at an address, by the mode `apps`. They name the server by its notes' file.
+pub(crate) fn resource(server: &Server, id: &Value, address: &str) -> String {
+    server.options.note(&format!("read {address}"));
+    let text = format!("<!doctype html><title>{}</title>", server.options.variant);
+    let meta = json!({ "ui": { "prefersBorder": true } });
+    let contents = json!([{ "uri": address, "mimeType": APP_TYPE, "text": text, "_meta": meta }]);
+    result(id, json!({ "contents": contents })).to_string()
+}
+
+/// A tool with a user interface, and one that only the interface calls.
+fn apps() -> Vec<Value> {
+    vec![
+        json!({
+            "name": "show_time",
+            "description": "Shows the time",
+            "inputSchema": { "type": "object", "properties": { "zone": { "type": "string" } } },
+            "outputSchema": { "type": "object", "properties": { "time": { "type": "string" } } },
+            "annotations": { "title": "Clock", "readOnlyHint": true },
+            "_meta": { "ui": { "resourceUri": APP }, "com.example/own": [1, { "a": null }] },
+        }),
+        json!({
+            "name": "tick",
+            "inputSchema": { "type": "object" },
+            "_meta": { "ui": { "visibility": ["app"] } },
+        }),
+    ]
+}
+
+/// Tools whose schemas break clients that parse the whole list, with one that is as it should be.
+fn odd_schemas() -> Vec<Value> {
+    let mut deep = json!({ "type": "string" });
+    for _ in 0..60 {
+        deep = json!({ "type": "object", "properties": { "a": deep } });
+    }
+    let odd = [
+        ("array", json!({ "type": "array" })),
+        ("types", json!({ "type": ["object", "null"] })),
+        ("properties", json!({ "type": "object", "properties": [] })),
+        ("property", json!({ "type": "object", "properties": { "a": "string" } })),
+        ("required", json!({ "type": "object", "required": "a" })),
+        ("unknown", json!({ "type": "object", "properties": { "a": { "type": "banana" } } })),
+        ("elsewhere", json!({ "type": "object", "properties": { "a": { "$ref": "http://127.0.0.1:9/" } } })),
+        ("large", json!({ "type": "object", "description": "x".repeat(100_000) })),
+        ("deep", deep),
+    ];
+    let odd =
+        odd.into_iter().map(|(name, schema)| json!({ "name": format!("odd_{name}"), "inputSchema": schema }));
+    let output = json!({ "type": "object", "properties": { "a": { "type": "banana" } } });
+    let rest = [
+        json!({ "name": "untyped", "inputSchema": { "properties": { "a": true } } }),
+        json!({ "name": "odd output", "inputSchema": { "type": "object" }, "outputSchema": output }),
+        json!({ "name": "x".repeat(200), "inputSchema": { "type": "object" } }),
+    ];
+    odd.chain(rest).collect()
 }
 
 /// Another one for each page, of so many bytes as the variant says.
@@ -89,7 +154,8 @@ pub(crate) fn has_odd_tool(server: &Server, name: &str) -> bool {
         "hostile-declarations" => name == "hostile",
         "bad-names" => BAD_NAMES.contains(&name),
         "endless-cursor" => name.starts_with("page_"),
-        "giant-schema" => true,
+        "giant-schema" | "odd-schemas" => true,
+        "apps" => ["show_time", "tick"].contains(&name),
         _ => false,
     }
 }

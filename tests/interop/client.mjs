@@ -93,7 +93,7 @@ seen.failing = picked(await run("const n = 1;\nthrow new RangeError(`no ${n}`)")
 
 // The script ends by being cancelled: these SDKs lose notes that come in one piece with the answer.
 const heard = [];
-const onprogress = ({ progress, message }) => heard.push([progress, message.replace(/, \d+ ms$/, "")]);
+const onprogress = ({ progress, message }) => heard.push([Math.round(progress * 1000), message.replace(/, \d+ ms$/, "")]);
 const controller = new AbortController();
 const calls = "for (let i = 0; i < 2; i++) await tools.well.echo({ i }); call_tool('well', 'fail', {})";
 const cancelled = run(`${calls}; await tools.hangs.target({})`, { onprogress, signal: controller.signal });

@@ -189,7 +189,7 @@ async def drive(client):
     heard = []
 
     async def progress(count, _total, message):
-        heard.append([int(count), re.sub(r", \d+ ms$", "", message)])
+        heard.append([round(count * 1000), re.sub(r", \d+ ms$", "", message)])
 
     calls = "for (let i = 0; i < 2; i++) await tools.well.echo({ i }); call_tool('well', 'fail', {})"
     notes = anyio.Path(NOTES)

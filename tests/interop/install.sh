@@ -76,6 +76,14 @@ frameworks() {
     install_python python frameworks/first.txt
 }
 
+telemetry() {
+    install_python python telemetry/requirements.txt
+}
+
+schemas() {
+    install_python python schemas/requirements.txt
+}
+
 conformance_suite() {
     install_node conformance
 }
@@ -87,9 +95,34 @@ more_frameworks() {
     install_python python-2 frameworks/sdk-2.txt
 }
 
+type_checkers() {
+    install_node types
+}
+
+# Debian's programs that tests start: Prometheus with promtool, and Chromium. Elsewhere they have to be on the PATH.
+debian_packages() {
+    missing=
+    command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="prometheus"
+    command -v chromium >/dev/null || missing="$missing chromium fonts-dejavu-core"
+    [ -n "$missing" ] || return 0
+    if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+        echo "please install:" $missing >&2
+        return 0
+    fi
+    lock
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null; }
+}
+
+debian_packages
 part servers_and_clients "$directory" package-lock.json requirements.txt requirements-old.txt
 part frameworks "$directory/frameworks" frameworks/first.txt
+part telemetry "$directory/telemetry" telemetry/requirements.txt
+part schemas "$directory/schemas" schemas/requirements.txt
 part conformance_suite "$directory/conformance" conformance/package-lock.json
+part type_checkers "$directory/types" types/package-lock.json
 if [ "${2:-}" = all ]; then
     part more_frameworks "$directory/more-frameworks" frameworks/package-lock.json frameworks/sdk-1.txt frameworks/sdk-2.txt
 fi

@@ -12,12 +12,15 @@ const LAYERS: &[&[&str]] = &[
     &["executor"],
     &["engine"],
     &["config"],
+    &["telemetry"],
     &["run"],
     &["mcp"],
+    &["llm"],
+    &["net"],
     &["tools"],
-    &["storage"],
+    &["files", "storage"],
     &["queue"],
-    &["error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
+    &["conventions", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 
 /// What names all layers: the roots of the library, and of the part of it that fuzz targets link.

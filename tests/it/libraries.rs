@@ -28,6 +28,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("parking_lot", All("locks without poisoning")),
     ("thiserror", All("each module has its errors")),
     ("tracing", All("each module has its log")),
+    ("cap-std", One("files/granted")),
     ("rustix", All("safe calls of the operating system, which have no common subject")),
     // TypeScript.
     ("deno_core", One("engine/typescript")),
@@ -45,33 +46,50 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("wasmtime", One("engine/python")),
     ("wasmtime-wasi", One("engine/python")),
     ("wasmparser", One("engine/python/image")),
+    ("ruff_python_ast", One("engine/python/survey")),
+    ("ruff_python_parser", One("engine/python/survey")),
+    ("ruff_text_size", One("engine/python/survey")),
     ("ruzstd", One("engine/python/unpack")),
     ("flate2", One("engine/python/unpack")),
     ("cx-python-component", One("engine/python/interpreter")),
+    // Worker processes.
+    ("postcard", One("engine/process/frames")),
+    ("landlock", One("engine/process/wall")),
+    ("seccompiler", One("engine/process/wall")),
     (
         "libc",
         Several(
-            &["engine", "bin/cx/allocator", "bin/cx/exit", "bin/cx/process", "bin/cx/signals"],
+            &[
+                "engine",
+                "machine/sandbox",
+                "bin/cx/allocator",
+                "bin/cx/exit",
+                "bin/cx/process",
+                "bin/cx/signals",
+            ],
             "calls that no safe crate has, each beside what needs it",
         ),
     ),
     (
         "getrandom",
-        Several(&["engine/typescript", "text/ids"], "`crypto` of scripts, and ids that nobody can guess"),
+        Several(
+            &["engine/typescript", "engine/process", "telemetry/audit/append", "text/ids"],
+            "`crypto` of scripts, and ids and names that nobody can guess",
+        ),
     ),
     // The Model Context Protocol and HTTP.
     ("rmcp", Several(&["mcp", "server"], "both sides of the protocol")),
     (
         "http",
         Several(
-            &["mcp", "server", "config/formats", "config/resolve"],
+            &["mcp", "net", "server", "config/formats", "config/resolve", "executor/remote_worker"],
             "types of rmcp, reqwest and axum; names of headers in files",
         ),
     ),
     (
         "url",
         Several(
-            &["mcp", "server/http", "config", "bin/cx/auth"],
+            &["mcp", "net", "server/http", "config", "bin/cx/auth", "executor/remote_worker"],
             "the type of an address, in interfaces too",
         ),
     ),
@@ -85,62 +103,126 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("hyper", One("server/http")),
     ("hyper-util", One("server/http")),
     ("subtle", One("server/http/authentication")),
-    ("reqwest", One("mcp")),
-    ("rustls", One("mcp")),
+    (
+        "reqwest",
+        Several(
+            &["mcp", "net", "llm/provider", "executor/remote_worker"],
+            "each has connections of its own, with bounds of its own",
+        ),
+    ),
+    ("rustls", Several(&["mcp", "net", "llm/provider"], "as reqwest")),
+    ("genai", One("llm/provider")),
+    ("regex", One("llm/filter")),
     ("keyring", One("mcp/oauth")),
     ("backon", One("mcp/backoff")),
     ("httpdate", One("mcp/http/failure")),
-    ("base64", One("mcp/http/headers")),
+    (
+        "base64",
+        Several(
+            &["engine/host_calls/files", "mcp/http/headers", "net", "telemetry/audit/note"],
+            "bytes of files; headers that are not ASCII; bodies of requests; keys and signatures",
+        ),
+    ),
+    ("ring", One("telemetry/audit/note")),
     ("hex", One("mcp/settings")),
     ("governor", One("rate")),
-    ("metrics", Several(&["mcp", "server", "executor"], "a facade: each counts what it does")),
+    (
+        "metrics",
+        Several(
+            &[
+                "mcp",
+                "server",
+                "executor",
+                "tools/catalog",
+                "engine/python/compiled",
+                "telemetry",
+                "bin/cx/metrics",
+            ],
+            "a facade: each counts what it does",
+        ),
+    ),
     ("toon-format", One("server/answer")),
     ("pollster", One("executor")),
     // Tools, state, configuration.
+    ("memchr", One("json/numbers")),
     ("jsonschema", One("tools")),
     ("lru", One("tools")),
     (
         "strsim",
         Several(
-            &["tools/names", "config/reader"],
-            "\"did you mean\" for names of tools and for keys of files",
+            &["tools/names", "config/reader", "run/time_zone"],
+            "\"did you mean\" for names of tools and time zones, and for keys of files",
         ),
     ),
     ("wildmatch", One("tools/policy")),
     (
         "sha2",
         Several(
-            &["engine/python", "mcp/settings", "server", "storage/files"],
-            "each has a fingerprint of its own: of code, of a server, of a token, of a file",
+            &["engine/python", "mcp/settings", "run/tape/random", "server", "storage/files", "telemetry"],
+            "each has a fingerprint of its own: of code, of a server, of a token, of a file, of a source or a line; \
+             and the random numbers of a recorded run",
         ),
     ),
     (
         "tempfile",
         Several(
-            &["engine/python/memory", "bin/cx/document"],
-            "a memory image without a name, and a file that replaces another",
+            &[
+                "engine/python/memory",
+                "bin/cx/document",
+                "bin/cx/running",
+                "bin/cx/typecheck",
+                "bin/cx/ui",
+                "config/setup/journal",
+            ],
+            "a memory image without a name, files that replace others or go with their process, and what type checkers read",
         ),
     ),
     ("rusqlite", One("storage/state")),
-    ("jsonc-parser", One("config/document")),
+    (
+        "jsonc-parser",
+        Several(&["config/document", "config/setup/edit"], "files are read, and those of clients changed"),
+    ),
     ("toml", One("config/document")),
+    ("toml_edit", One("config/setup/edit")),
+    ("yaml-edit", Several(&["config/document", "config/setup/edit"], "goose's file is read, and changed")),
     // The command.
     ("clap", One("bin/cx")),
     ("anyhow", One("bin/cx")),
     ("anstream", One("bin/cx/terminal")),
     ("annotate-snippets", One("bin/cx/diagnostic")),
-    ("humantime", Several(&["bin/cx", "config/reader"], "times on the command line and in files")),
+    (
+        "humantime",
+        Several(
+            &["bin/cx", "config/reader", "config/setup", "telemetry/audit"],
+            "times on the command line, in files, in lines and in errors",
+        ),
+    ),
     ("bytesize", One("bin/cx")),
-    ("open", One("bin/cx/auth")),
+    ("open", Several(&["bin/cx/auth", "bin/cx/browser"], "an address to sign in at, and a page's file")),
+    ("ratatui", One("bin/cx/top")),
     ("tracing-subscriber", One("bin/cx")),
-    ("metrics-exporter-prometheus", One("bin/cx/http")),
+    ("opentelemetry", One("telemetry/otel")),
+    ("opentelemetry_sdk", One("telemetry/otel")),
+    ("opentelemetry-otlp", One("telemetry/otel")),
+    ("opentelemetry-http", One("telemetry/otel/client")),
+    ("metrics-exporter-prometheus", One("bin/cx/metrics")),
+    ("inquire", One("bin/cx/setup_command")),
+    ("indicatif", One("bin/cx/progress")),
+    ("reedline", One("bin/cx/repl")),
+    ("comfy-table", One("bin/cx/repl")),
+    ("listenfd", One("bin/cx/http")),
+    ("tiktoken-rs", One("bin/cx/savings")),
+    ("clap_complete", Several(&["bin/cx/args", "bin/cx/completions"], "the names of shells are arguments")),
+    ("clap_mangen", One("bin/cx/completions")),
 ];
 
 /// The names of the libraries in the manifest.
 fn dependencies() -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
-    manifest["dependencies"].as_table().unwrap().keys().cloned().collect()
+    let linux = &manifest["target"]["cfg(target_os = \"linux\")"]["dependencies"];
+    let tables = [&manifest["dependencies"], linux];
+    tables.into_iter().flat_map(|table| table.as_table().unwrap().keys().cloned()).collect()
 }
 
 /// For each library, the files of `src` that name it, as paths of modules: `engine/python/image`.

@@ -1,7 +1,9 @@
 //! The integration tests: one binary, a folder for each subject.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic and start processes")]
 
+mod audit;
 mod command;
+mod docs;
 mod engine;
 mod interop;
 mod server;

@@ -5,6 +5,6 @@ return [
   call_tool("nope", "echo", {}),
   call_tool("mock", "limited"),
   call_tool("mock", "echo", "text"),
-  call_tool("mock", "echo", { n: 1n }),
+  call_tool("mock", "echo", { n: Symbol() }),
   call_tool(1 as any, "echo"),
 ];

@@ -3,7 +3,7 @@ const batches: [any, any?][] = [
   [[good, "nonsense"]],
   [[good, null]],
   [[good, { server: "mock" }]],
-  [[good, { ...good, args: { n: 1n } }]],
+  [[good, { ...good, args: { n: Symbol() } }]],
   [[good], { max_parallel: 0 }],
   [[good], { max_parallel: 1.5 }],
   [[good], { max_parallel: "2" }],

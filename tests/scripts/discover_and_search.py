@@ -7,6 +7,6 @@ return {
     "some": [tool["name"] for tool in some],
     "one": [[tool["name"], tool["parameters"]] for tool in one],
     "found": [tool["name"] for tool in found],
-    "none": await search_tools("zzzzzz"),
+    "nearest": [tool["name"] for tool in await search_tools("zzzzzz")],
     "first": [everything[0]["name"], everything[0]["description"], everything[0].get("annotations")],
 }

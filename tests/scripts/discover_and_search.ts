@@ -7,6 +7,6 @@ return {
   some: some.map((tool) => tool.name),
   one: one.map((tool) => [tool.name, tool.parameters]),
   found: found.map((tool) => tool.name),
-  none: await searchTools("zzzzzz"),
+  nearest: (await searchTools("zzzzzz")).map((tool) => tool.name),
   first: [all[0].name, all[0].description, all[0].annotations],
 };

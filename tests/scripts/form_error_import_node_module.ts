@@ -1,1 +1,1 @@
-import fs from "node:fs"; fs.readFileSync('x')
+import path from "node:path"; path.join("x")

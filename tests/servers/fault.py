@@ -57,7 +57,7 @@ def list_tools(identifier, parameters):
     note("asked for a page")
     if MODE == "hang_in_list":
         return
-    names = TOOLS + EXTRA_TOOLS
+    names = TOOLS + EXTRA_TOOLS + (["odd_numbers"] if MODE == "odd_numbers" else [])
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
     result = {"tools": tools}
     if MODE == "endless_list":
@@ -100,6 +100,11 @@ def call(identifier, name, arguments):
         write(prefix + '{"content":[{"type":"text","text":"\\ud800"}]}}\n')
     elif name == "huge_number":
         write(prefix + '{"content":[],"structuredContent":{"n":1e400}}}\n')
+    elif name == "odd_numbers":
+        # As Python's `json` writes them.
+        numbers = {"a": [float("nan"), float("inf"), -float("inf")], "big": 2**70 + 1}
+        inside = text(json.dumps(numbers))
+        answer(identifier, inside if arguments.get("text") else {**inside, "structuredContent": numbers})
     elif name == "deep":
         write(prefix + '{"content":[],"structuredContent":' + "[" * 200 + "]" * 200 + "}}\n")
     elif name == "not_json":

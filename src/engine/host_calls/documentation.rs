@@ -79,7 +79,7 @@ pub(super) async fn tools(context: &Arc<ExecutionContext>, wanted: Wanted) -> Re
     let tools = match (server, tool) {
         (Some(server), Some(tool)) => vec![context.permitted_tool(ToolName::Pair { server, tool }).await?],
         (Some(server), None) if query.is_empty() => context.tools(&server).await?,
-        (server, _) => context.search(&query, server.as_deref(), saturated(limit)).await?,
+        (server, _) => context.search(&query, server.as_deref(), saturated(limit), false).await?,
     };
     text(&tools.iter().map(|tool| document(context, tool, schemas)).collect::<Vec<_>>())
 }

@@ -10,23 +10,29 @@ use crate::run::script::Language;
 use crate::text::{preview, visible};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::names::{python_name, typescript_name};
-use crate::tools::usage::access;
+use crate::tools::usage::{access, estimate};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Characters of a name that an error shows.
 const MAX_SHOWN: usize = 100;
 
-/// Maximum number of a server's tools to list, and of characters of a line: about twelve tokens.
+/// Maximum number of a server's tools to list.
 const MAX_TOOLS: usize = 100;
-const MAX_LINE: usize = 52;
+
+/// Maximum tokens of the line about each, one less than promised, because they are estimated; and the
+/// lengths in characters that are tried. The last one is for long names in many pieces.
+const MAX_LINE_TOKENS: usize = 11;
+const LINES: [usize; 7] = [52, 46, 40, 34, 28, 22, 16];
 
 /// Characters below which the beginning of a description says nothing.
 const MIN_SUMMARY: usize = 8;
 
-/// Maximum characters about one tool, about each of its parameters, and about all of them.
-const MAX_SUMMARY: usize = 120;
-const MAX_DESCRIPTION: usize = 60;
-const MAX_PARAMETERS: usize = 160;
+/// Maximum characters of what one tool does and of what a parameter of it is.
+const MAX_SUMMARY: usize = 90;
+const MAX_DESCRIPTION: usize = 50;
+
+/// Maximum tokens about one tool. A few less than promised, because they are estimated.
+const MAX_TOOL_TOKENS: usize = 54;
 
 /// Returns the help text for `topic`: a tool by any of its names, a server's name, or words from
 /// the guide. Without a topic, returns the whole guide.
@@ -37,7 +43,7 @@ const MAX_PARAMETERS: usize = 160;
 pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -> Result<String, ToolError> {
     let language = context.script.language;
     let Some(topic) = topic.map(str::trim).filter(|topic| !topic.is_empty()) else {
-        return Ok(guide::whole(language));
+        return Ok(guide::whole(language, context.may_ask_models()));
     };
     let name = topic.strip_prefix("tools.").unwrap_or(topic);
     let servers = context.server_names();
@@ -46,6 +52,11 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
     };
     if let Some(server) = servers.iter().find(is_server) {
         return Ok(server_text(server, &context.tools(server).await?, language));
+    }
+    if ["llm", "language model", "language models"].contains(&&*name.to_lowercase())
+        || name.starts_with("llm.")
+    {
+        return Ok(guide::language_models(language));
     }
     if name.contains('.') || name.starts_with("mcp__") {
         if let Some(tool) = context.tool(tool_name(name.to_owned())).await? {
@@ -72,17 +83,16 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
 /// One tool: how it is called, what it does, and what its parameters are. `getToolSchema` has the
 /// rest.
 fn tool_text(tool: &ResolvedTool, language: Language) -> String {
-    let notation = notation(language);
-    let mut text = format!("await {}{}", tool.expression(notation), tool.line(notation));
-    let summary = tool.summary_line(MAX_SUMMARY);
-    if !summary.is_empty() {
-        let _ = write!(text, "\n{summary}");
-    }
-    let mut room = MAX_PARAMETERS;
-    for (name, description) in tool.parameter_descriptions(MAX_DESCRIPTION) {
-        let line = format!("\n{name}: {description}");
-        let Some(left) = room.checked_sub(line.len()) else { break };
+    let mut text = format!("await {}", tool.call(notation(language)));
+    let mut room = MAX_TOOL_TOKENS.saturating_sub(estimate(&text));
+    let summary = Some(tool.summary_line(MAX_SUMMARY)).filter(|summary| !summary.is_empty());
+    let descriptions = tool.parameter_descriptions(MAX_DESCRIPTION);
+    let descriptions = descriptions.iter().map(|(name, description)| format!("{name}: {description}"));
+    for line in summary.into_iter().chain(descriptions) {
+        // The 1 is for the line break.
+        let Some(left) = room.checked_sub(estimate(&line) + 1) else { break };
         room = left;
+        text.push('\n');
         text.push_str(&line);
     }
     text
@@ -99,16 +109,28 @@ fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> Stri
     let access = access(server, notation);
     let mut text = format!("{}: {} tool{many}, await tools{access}.{call}", visible(server), tools.len());
     for tool in tools.iter().take(MAX_TOOLS) {
-        let name = tool.name_and_parameters();
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{}", preview(&name, MAX_LINE));
-        let summary = tool.summary_line(MAX_LINE.saturating_sub(name.chars().count() + 2));
-        if summary.chars().count() >= MIN_SUMMARY {
-            let _ = write!(text, ": {summary}");
-        }
+        let _ = write!(text, "\n{}", tool_line(tool));
     }
     if tools.len() > MAX_TOOLS {
         let _ = write!(text, "\nand {} more", tools.len() - MAX_TOOLS);
     }
     text
+}
+
+/// A tool with the names of its parameters and what it does, as far as there is room.
+fn tool_line(tool: &ResolvedTool) -> String {
+    let name = tool.name_and_parameters();
+    let mut line = String::new();
+    for max in LINES {
+        line = preview(&name, max);
+        let summary = tool.summary_line(max.saturating_sub(name.chars().count() + 2));
+        if summary.chars().count() >= MIN_SUMMARY {
+            // Writing to a string cannot fail.
+            let _ = write!(line, ": {summary}");
+        }
+        if estimate(&line) <= MAX_LINE_TOKENS {
+            break;
+        }
+    }
+    line
 }

@@ -100,7 +100,7 @@ impl Engine for Fake {
         Ok(FakeInstance { fake: self.clone(), stop: Arc::default() })
     }
 
-    fn prepare(&self, _context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
+    fn prepare(&self, _host: &dyn RunHost, source: &str) -> Result<(), Box<ScriptError>> {
         match source {
             "block" => self.block(),
             // Not `panic!`, which would print its message for each schedule of a model.
@@ -123,7 +123,16 @@ impl Instance<Fake> for FakeInstance {
 
     fn set_memory_limit(&mut self, _bytes: usize) {}
 
-    async fn execute(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
+    async fn survey(
+        &mut self,
+        _host: &Arc<dyn RunHost>,
+        _source: &str,
+        (): &mut (),
+    ) -> Result<Survey, Outcome> {
+        Ok(Survey::default())
+    }
+
+    async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
         match source {
             "hang" => self.fake.block(),
             "compute" => {
@@ -132,7 +141,7 @@ impl Instance<Fake> for FakeInstance {
                     std::hint::spin_loop();
                 }
             }
-            "wait" => context.cancel.cancelled().await,
+            "wait" => host.cancelled().cancelled().await,
             "tool" => {
                 for _ in 0..2 {
                     tokio::task::yield_now().await;
@@ -140,7 +149,7 @@ impl Instance<Fake> for FakeInstance {
             }
             "polite" | "deaf" | "relapse" => {
                 let is_over = || match source {
-                    "polite" => context.cancel.is_cancelled(),
+                    "polite" => host.cancelled().is_cancelled(),
                     "relapse" => self.fake.shared.relapsed.load(Ordering::Relaxed) > 0,
                     _ => *self.fake.shared.released.lock(),
                 };
@@ -159,13 +168,13 @@ impl Instance<Fake> for FakeInstance {
             self.fake.shared.niceness.lock().push(niceness());
         }
         match self.stop.reason() {
-            Some(reason) => Outcome::Failed(failure::stopped(Some(reason), context)),
+            Some(reason) => Outcome::Failed(failure::stopped(Some(reason), &**host)),
             None => Outcome::Returned(Json::parse("1").unwrap()),
         }
     }
 
-    async fn check(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
-        self.execute(context, source, ()).await
+    async fn check(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
+        self.execute(host, source, ()).await
     }
 
     fn memory_bytes(&self) -> usize {

@@ -175,6 +175,7 @@ pub(super) fn load(
     if let Some((_, name)) = &compiled_here
         && let Some(runnable) = loader.stored(name)
     {
+        count_request("hit");
         return Ok(runnable);
     }
     let refusal = match &source.code {
@@ -191,6 +192,11 @@ pub(super) fn load(
     loader
         .load_or_make(&name, || compile(engine, source, compiler, on_progress))?
         .map_err(|refusal| CompileError::Compile(refusal.into_boxed_dyn_error()))
+}
+
+/// Counts a request to the cache, which was a `hit` or a `miss`.
+fn count_request(result: &'static str) {
+    metrics::counter!("cx_cache_requests_total", "cache" => "python_code", "result" => result).increment(1);
 }
 
 /// What loads code under one name or another.
@@ -225,8 +231,10 @@ impl Loader<'_> {
         make: impl FnOnce() -> Result<Compiled, CompileError>,
     ) -> Result<wasmtime::Result<Runnable>, CompileError> {
         if let Some(runnable) = self.stored(name) {
+            count_request("hit");
             return Ok(Ok(runnable));
         }
+        count_request("miss");
         let mut made = None;
         let mut make = Some(make);
         for directory in &self.directories {

@@ -43,8 +43,9 @@ const SCARCE_RESERVATION: u64 = 64 * 1024 * 1024;
 /// allow, plus 64 KiB.
 const HOSTCALL_BYTES: usize = crate::run::limits::Limits::CEILING.result_bytes + 64 * 1024;
 
-/// Maximum number of resource handles that one guest may hold. CPython holds fewer than ten.
-const MAX_HANDLES: usize = 256;
+/// Maximum number of resource handles that one guest may hold. CPython holds fewer than ten, and for each open
+/// file a descriptor and a stream or two. The number of open files has a lower bound of its own.
+const MAX_HANDLES: usize = 1_024;
 
 /// CPython as machine code. There is one per process and form.
 #[derive(Clone)]

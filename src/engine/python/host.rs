@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{Sink, StandardStream, State};
-use crate::engine::host_calls::{self, HostCalls};
+use crate::engine::host::{self as interface, HostCalls, RunHost};
 use crate::run::calls::ToolName;
-use crate::run::context::ExecutionContext;
 use crate::run::result::LogLevel;
+use crate::run::tape::Wait;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum size in bytes of the answers that one `wait` returns to the guest. While this much is
@@ -46,19 +46,19 @@ pub(crate) struct Host {
 /// Output that a script writes directly to the file descriptors 1 and 2, bypassing `sys.stdout`.
 #[derive(Default)]
 struct RawOutput {
-    context: Option<Arc<ExecutionContext>>,
+    host: Option<Arc<dyn RunHost>>,
 }
 
 impl RawOutput {
     /// Logs each piece as it comes, because such output is not split into lines.
     fn write(&self, stream: StandardStream, bytes: &[u8]) {
-        let Some(context) = &self.context else { return };
+        let Some(host) = &self.host else { return };
         let level = match stream {
             StandardStream::Stdout => LogLevel::Info,
             StandardStream::Stderr => LogLevel::Warn,
         };
         let text = String::from_utf8_lossy(bytes);
-        context.log(level, text.strip_suffix('\n').unwrap_or(&text).to_owned());
+        host.log(level, text.strip_suffix('\n').unwrap_or(&text).to_owned());
     }
 }
 
@@ -90,7 +90,7 @@ struct FinishedCall {
 impl FinishedCall {
     fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
         let code = answer.as_ref().err().map(|error| error.code);
-        Self { call, answer: host_calls::text(answer), code, held_bytes }
+        Self { call, answer: interface::text(answer), code, held_bytes }
     }
 }
 
@@ -104,10 +104,10 @@ impl Host {
     }
 
     /// Assigns a run to the interpreter.
-    pub(crate) fn start(&mut self, context: &Arc<ExecutionContext>) {
-        self.raw.lock().context = Some(Arc::clone(context));
+    pub(crate) fn start(&mut self, host: &Arc<dyn RunHost>) {
+        self.raw.lock().host = Some(Arc::clone(host));
         self.run = Some(Run {
-            host: HostCalls::new(Arc::clone(context)),
+            host: HostCalls::new(Arc::clone(host)),
             started: 0,
             calls: FuturesUnordered::new(),
             held_bytes: 0,
@@ -209,7 +209,7 @@ impl Run {
         let finished = move |answer| FinishedCall::new(call, held_bytes, answer);
         let mut future: Call = match operation {
             Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, finished),
-            Operation::FullName => self.tool(host_calls::tool_name(name), arguments, finished),
+            Operation::FullName => self.tool(interface::tool_name(name), arguments, finished),
             Operation::Query => self.host.query(&arguments).map(finished).boxed(),
             Operation::Emit => {
                 let answer = self.host.emit(&arguments);
@@ -263,6 +263,12 @@ impl GuestImports for State<Host> {
         if run.calls.is_empty() && timeout_ms.is_none() {
             return Ok(Vec::new());
         }
+        let tape = run.host.tape();
+        let opened = tape.as_deref().map_or(Wait::Real, |tape| tape.open_wait(timeout_ms));
+        if opened == Wait::Empty {
+            return Ok(Vec::new());
+        }
+        let timeout_ms = timeout_ms.filter(|_| opened == Wait::Real);
         let some_ended = futures::future::poll_fn(|task| {
             run.collect(task);
             if run.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
@@ -280,7 +286,11 @@ impl GuestImports for State<Host> {
             }
             None => some_ended.await,
         }
-        Ok(run.take())
+        let ended = run.take();
+        if let Some(tape) = tape {
+            tape.close_wait(!ended.is_empty());
+        }
+        Ok(ended)
     }
 
     fn log(&mut self, to: OutputStream, text: String) -> wasmtime::Result<()> {

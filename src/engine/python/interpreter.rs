@@ -13,15 +13,25 @@ use super::engine::PythonEngine;
 use super::host::Host;
 use super::memories::MemoryLocation;
 use super::report::{self, GuestExit};
+use super::survey;
 use super::wasi::State;
 use crate::engine::compile::{CodeForm, CompileProgress};
+use crate::engine::host::{RunHost, RunTape};
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
-use crate::run::context::ExecutionContext;
+use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::run::time_zone::TimeZone;
 use crate::tools::names::python_name;
+
+/// The version of CPython in the component, which only a script could ask for.
+pub(crate) const PYTHON_VERSION: &str = "3.14.0";
+
+/// The version of wasmtime, which it does not export. Of the lock file: another patch release may be
+/// what an embedder has.
+pub(crate) const WASMTIME_VERSION: &str = "48.0.8";
 
 /// CPython and the guest half of the host interface, as built by `python-wasm/build.sh`.
 const COMPONENT: Source<'static> = Source {
@@ -120,8 +130,8 @@ impl Engine for Interpreters {
         }
     }
 
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<(), Box<ScriptError>> {
-        report::check_size(source, context.limits.source_bytes)
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<(), Box<ScriptError>> {
+        report::check_size(source, host.limits().source_bytes)
     }
 
     fn tick(&self) {
@@ -155,41 +165,56 @@ impl Instance<Interpreters> for Interpreter {
         self.store.data_mut().memory.set_limit(bytes);
     }
 
-    async fn execute(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
-        if let Some(error) = self.too_little_memory(context) {
-            return Outcome::Failed(error);
-        }
-        if let Err(error) = self.start(context) {
-            return Outcome::Failed(*error);
-        }
-        let exit = tokio::select! {
-            biased;
-            () = context.cancel.cancelled() => GuestExit::Stopped,
-            exit = run(&self.guest, &mut self.store, context, source) => exit,
-        };
-        self.outcome(exit, context, source)
+    async fn survey(
+        &mut self,
+        _host: &Arc<dyn RunHost>,
+        source: &str,
+        (): &mut (),
+    ) -> Result<Survey, Outcome> {
+        Ok(survey::survey(source))
     }
 
-    async fn check(&mut self, context: &Arc<ExecutionContext>, source: &str, (): ()) -> Outcome {
-        if let Some(error) = self.too_little_memory(context) {
+    async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
+        if let Some(error) = self.too_little_memory(&**host) {
             return Outcome::Failed(error);
         }
-        if let Err(error) = self.start(context) {
+        if let Some(tape) = host.tape()
+            && let Err(error) = self.start_tape(&**host, tape).await
+        {
+            return Outcome::Failed(*error);
+        }
+        if let Err(error) = self.start(host) {
             return Outcome::Failed(*error);
         }
         let exit = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => GuestExit::Stopped,
-            loaded = load(&self.guest, &mut self.store, context, source) => match loaded {
+            () = host.cancelled().cancelled() => GuestExit::Stopped,
+            exit = run(&self.guest, &mut self.store, &**host, source) => exit,
+        };
+        self.outcome(exit, &**host, source)
+    }
+
+    async fn check(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
+        if let Some(error) = self.too_little_memory(&**host) {
+            return Outcome::Failed(error);
+        }
+        if let Err(error) = self.start(host) {
+            return Outcome::Failed(*error);
+        }
+        let exit = tokio::select! {
+            biased;
+            () = host.cancelled().cancelled() => GuestExit::Stopped,
+            loaded = load(&self.guest, &mut self.store, &**host, source) => match loaded {
                 Ok(()) => GuestExit::Answered("+null".to_owned()),
                 Err(exit) => exit,
             },
         };
-        self.outcome(exit, context, source)
+        self.outcome(exit, &**host, source)
     }
 
     fn memory_bytes(&self) -> usize {
-        self.store.data().memory.used()
+        let state = self.store.data();
+        state.memory.used() + state.memory.files_used()
     }
 
     fn fuel_used(&self) -> Option<u64> {
@@ -210,22 +235,39 @@ impl Interpreter {
     /// # Errors
     ///
     /// If the run has a limit of fuel and the code counts none. The executor prevents that.
-    fn start(&mut self, context: &Arc<ExecutionContext>) -> Result<(), Box<ScriptError>> {
-        if let Some(fuel) = context.limits.fuel {
+    fn start(&mut self, host: &Arc<dyn RunHost>) -> Result<(), Box<ScriptError>> {
+        if let Some(fuel) = host.limits().fuel {
             self.store.set_fuel(fuel).map_err(|error| {
                 Box::new(ScriptError::new(ErrorCode::EngineUnavailable, format!("{error:#}")))
             })?;
             self.fuel = Some(fuel);
         }
         let state = self.store.data_mut();
-        state.clock.set(context.clock_resolution());
-        state.run.start(context);
+        state.clock.set(host.clock_resolution());
+        state.start_files(host.files());
+        state.run.start(host);
         Ok(())
     }
 
-    fn outcome(&self, exit: GuestExit, context: &ExecutionContext, source: &str) -> Outcome {
+    /// Lets the interpreter begin again with the clocks and the random numbers of a tape. When it was warmed
+    /// up, nobody knew that its run would have one.
+    async fn start_tape(
+        &mut self,
+        host: &dyn RunHost,
+        tape: Arc<dyn RunTape>,
+    ) -> Result<(), Box<ScriptError>> {
+        let clock = &self.store.data().clock;
+        clock.set(host.clock_resolution());
+        clock.set_tape(tape);
+        self.guest
+            .call_prepare(&mut self.store)
+            .await
+            .map_err(|error| Box::new(ScriptError::new(ErrorCode::EngineUnavailable, format!("{error:#}"))))
+    }
+
+    fn outcome(&self, exit: GuestExit, host: &dyn RunHost, source: &str) -> Outcome {
         // A cancelled call raises an error in the script, which may have ended the script just now.
-        let exit = if self.stop.reason().is_some() || context.cancel.is_cancelled() {
+        let exit = if self.stop.reason().is_some() || host.cancelled().is_cancelled() {
             GuestExit::Stopped
         } else {
             exit
@@ -234,7 +276,7 @@ impl Interpreter {
         report::outcome(
             exit,
             &report::Evidence {
-                context,
+                host,
                 source,
                 stopped: self.stop.reason(),
                 memory_refused: state.memory.was_refused(),
@@ -244,9 +286,9 @@ impl Interpreter {
     }
 
     /// The error for a run whose limit is below what the interpreter already uses.
-    fn too_little_memory(&self, context: &ExecutionContext) -> Option<ScriptError> {
+    fn too_little_memory(&self, host: &dyn RunHost) -> Option<ScriptError> {
         let used = self.store.data().memory.used();
-        let limit = context.limits.memory_bytes;
+        let limit = host.limits().memory_bytes;
         (limit < used + MIN_ROOM).then(|| {
             let message = format!(
                 "Python has {used} bytes of memory before a script runs, the run may use no more than {limit}"
@@ -261,18 +303,22 @@ impl Interpreter {
 async fn load(
     guest: &Guest,
     store: &mut Store<State<Host>>,
-    context: &ExecutionContext,
+    host: &dyn RunHost,
     source: &str,
 ) -> Result<(), GuestExit> {
-    let names = context.server_names();
+    let names = host.server_names();
     let servers: Vec<[String; 2]> = names.iter().map(|name| [name.to_string(), python_name(name)]).collect();
     let script = Script {
         source: source.to_owned(),
-        name: context.script.name.clone(),
-        input: context.script.input.as_ref().map_or("null", Json::text).to_owned(),
+        name: host.script_name().to_owned(),
+        input: host.input().map_or("null", Json::text).to_owned(),
         servers: serde_json::json!(servers).to_string(),
-        argument_bytes: u32::try_from(context.limits.argument_bytes).unwrap_or(u32::MAX),
-        result_bytes: u32::try_from(context.limits.result_bytes).unwrap_or(u32::MAX),
+        argument_bytes: u32::try_from(host.limits().argument_bytes).unwrap_or(u32::MAX),
+        result_bytes: u32::try_from(host.limits().result_bytes).unwrap_or(u32::MAX),
+        time_zone: Some(host.time_zone())
+            .filter(|time_zone| *time_zone != TimeZone::UTC)
+            .map(|time_zone| time_zone.name().to_owned()),
+        network: host.has_network(),
     };
     match guest.call_load(&mut *store, &script).await {
         Ok(None) => Ok(()),
@@ -281,13 +327,8 @@ async fn load(
     }
 }
 
-async fn run(
-    guest: &Guest,
-    store: &mut Store<State<Host>>,
-    context: &ExecutionContext,
-    source: &str,
-) -> GuestExit {
-    if let Err(exit) = load(guest, store, context, source).await {
+async fn run(guest: &Guest, store: &mut Store<State<Host>>, host: &dyn RunHost, source: &str) -> GuestExit {
+    if let Err(exit) = load(guest, store, host, source).await {
         return exit;
     }
     match guest.call_run(&mut *store).await {

@@ -6,6 +6,7 @@
 
 pub(crate) mod compiled;
 pub(crate) mod engine;
+mod files;
 pub(crate) mod interpreter;
 
 #[cfg(any(test, feature = "compile"))]
@@ -19,6 +20,7 @@ mod memories;
 mod memory;
 mod report;
 mod settings;
+mod survey;
 mod unpack;
 mod wasi;
 

@@ -6,11 +6,11 @@
 
 use serde::Deserialize;
 
+use crate::engine::failure;
+use crate::engine::host::RunHost;
 use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
-use crate::engine::{failure, hints};
 use crate::json::Json;
-use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::ToolErrorCode;
 
@@ -32,7 +32,7 @@ pub(super) enum GuestExit {
 
 /// What the host knows about a run's end, in addition to the guest's report.
 pub(super) struct Evidence<'a> {
-    pub(super) context: &'a ExecutionContext,
+    pub(super) host: &'a dyn RunHost,
     pub(super) source: &'a str,
     pub(super) stopped: Option<StopReason>,
     /// Whether memory was refused during the run.
@@ -67,11 +67,11 @@ pub(super) fn check_size(source: &str, most: usize) -> Result<(), Box<ScriptErro
 /// The run's outcome.
 pub(super) fn outcome(exit: GuestExit, evidence: &Evidence<'_>) -> Outcome {
     let error = match exit {
-        GuestExit::Stopped => failure::stopped(evidence.stopped, evidence.context),
+        GuestExit::Stopped => failure::stopped(evidence.stopped, evidence.host),
         GuestExit::Refused(report) => described(ErrorCode::SyntaxError, &report, evidence),
         GuestExit::Trapped(trap) => trapped(&trap, evidence),
         GuestExit::Answered(answer) => match answer.split_at_checked(1) {
-            Some(("+", value)) => match value_of(value, evidence.context) {
+            Some(("+", value)) => match value_of(value, evidence.host) {
                 Ok(value) => return Outcome::Returned(value),
                 Err(error) => *error,
             },
@@ -82,9 +82,9 @@ pub(super) fn outcome(exit: GuestExit, evidence: &Evidence<'_>) -> Outcome {
     Outcome::Failed(error)
 }
 
-fn value_of(text: &str, context: &ExecutionContext) -> Result<Json, Box<ScriptError>> {
-    if text.len() > context.limits.result_bytes {
-        return Err(Box::new(failure::too_large(text.len(), context)));
+fn value_of(text: &str, host: &dyn RunHost) -> Result<Json, Box<ScriptError>> {
+    if text.len() > host.limits().result_bytes {
+        return Err(Box::new(failure::too_large(text.len(), host)));
     }
     Json::parse(text).map_err(|error| Box::new(failure::not_json(&error)))
 }
@@ -103,7 +103,7 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
     let code = if tool_code == Some(ToolErrorCode::MaxToolCallsExceeded) {
         ErrorCode::MaxToolCallsExceeded
     } else if evidence.memory_refused && report.name.as_deref() == Some("MemoryError") {
-        return memory_limit(evidence.context);
+        return memory_limit(evidence.host);
     } else {
         code
     };
@@ -125,7 +125,6 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
     if let Some(line) = report.line {
         failure::set_location(&mut error, evidence.source, line, report.column.unwrap_or(1));
     }
-    hints::add(&mut error, evidence.context);
     error
 }
 
@@ -140,7 +139,7 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
         };
     }
     if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::OutOfFuel) {
-        return failure::out_of_fuel(evidence.context);
+        return failure::out_of_fuel(evidence.host);
     }
     if trap.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
         // WASI reports only whether the exit code was zero.
@@ -150,7 +149,7 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
     // C code that cannot continue without memory aborts. A script that has caught its `MemoryError`
     // may do so too.
     if evidence.memory_refused {
-        return memory_limit(evidence.context);
+        return memory_limit(evidence.host);
     }
     if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::UnreachableCodeReached) {
         // The result of C's `abort`: called by the script, or by CPython after it has printed the
@@ -165,8 +164,8 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
     ScriptError::new(ErrorCode::RuntimeError, message)
 }
 
-fn memory_limit(context: &ExecutionContext) -> ScriptError {
-    failure::stopped(Some(StopReason::Memory), context)
+fn memory_limit(host: &dyn RunHost) -> ScriptError {
+    failure::stopped(Some(StopReason::Memory), host)
 }
 
 fn shortened(mut text: String, most: usize) -> String {

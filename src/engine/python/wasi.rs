@@ -1,16 +1,16 @@
 //! The part of WASI that an interpreter gets: clocks, random numbers, a closed stdin and two
 //! outputs.
 //!
-//! There is no file system, no network and no environment. Every function of `wasi:sockets` and
-//! `wasi:filesystem` is implemented here and does nothing, so that no code that could open a file
-//! or a socket is linked to the guest. Such a function returns "access denied" if its type allows
-//! an error, which is an `OSError` in Python. The others take a handle that no guest can hold, and
-//! trap. An import that is not named here is an error when the component is linked.
+//! There is no network and no environment, and of files there are those of the run (`files.rs`). Every
+//! function of `wasi:sockets` is implemented here and does nothing, so that no code that could open a
+//! socket is linked to the guest. Such a function returns "access denied" if its type allows an error,
+//! which is an `OSError` in Python. The others take a handle that no guest can hold, and trap. An import
+//! that is not named here is an error when the component is linked.
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio_util::bytes::Bytes;
@@ -21,19 +21,25 @@ use wasmtime::component::{
 use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream, WasiCli, WasiCliView as _};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
-use wasmtime_wasi::p2::bindings::{cli, clocks, random};
+use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random};
 use wasmtime_wasi::p2::{
     DynInputStream, DynOutputStream, DynPollable, IoError, OutputStream, Pollable, StreamResult,
 };
-use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
+use wasmtime_wasi::random::{WasiRandomCtx, WasiRandomView as _};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
+
+use super::files;
+use crate::engine::host::RunTape;
+use crate::files::{MemoryBudget, RunFiles};
+use crate::run::recording::GuestClock;
 
 /// Maximum size in bytes of one request for random numbers. CPython requests 256 at a time.
 const MAX_RANDOM_SIZE: u64 = 64 * 1024;
 
-/// Maximum number of streams and pollables that a guest may hold. CPython holds three, plus one for
-/// each `sleep`.
-const MAX_RESOURCES: usize = 256;
+/// Maximum number of streams, pollables and descriptors that a guest may hold. CPython holds three, plus
+/// one for each `sleep`, and for each open file a descriptor and a stream or two. The number of open files
+/// has a lower bound of its own.
+const MAX_RESOURCES: usize = 2_048;
 
 /// Maximum size of one write in bytes. Larger output arrives in several writes.
 const MAX_WRITE: usize = 64 * 1024;
@@ -59,19 +65,41 @@ pub(crate) enum StandardStream {
 /// `OSError` in the middle of a `print`.
 pub(crate) type Sink = Arc<dyn Fn(StandardStream, &[u8]) + Send + Sync>;
 
-/// Resolution of a guest's clocks, in nanoseconds. It can be changed while the guest exists.
-#[derive(Clone)]
-pub(crate) struct ClockResolution(Arc<AtomicU64>);
+/// What a guest's clocks and random numbers depend on. It can be changed while the guest exists.
+#[derive(Clone, Default)]
+pub(crate) struct ClockSettings(Arc<ClockState>);
 
-impl ClockResolution {
+#[derive(Default)]
+struct ClockState {
+    /// In nanoseconds; zero counts as one.
+    resolution: AtomicU64,
+    /// Records the readings, or has those of a recorded run.
+    tape: OnceLock<Arc<dyn RunTape>>,
+}
+
+impl ClockSettings {
     /// Zero stands for the system's own resolution.
     pub(crate) fn set(&self, resolution: Duration) {
         let nanoseconds = u64::try_from(resolution.as_nanos()).unwrap_or(u64::MAX);
-        self.0.store(nanoseconds.max(1), Ordering::Relaxed);
+        self.0.resolution.store(nanoseconds, Ordering::Relaxed);
     }
 
     fn nanoseconds(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.resolution.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Takes clocks and random numbers from a tape from now on.
+    pub(crate) fn set_tape(&self, tape: Arc<dyn RunTape>) {
+        // A guest has one run.
+        let _is_set = self.0.tape.set(tape);
+    }
+
+    /// A reading in nanoseconds, of which `real` is the machine's.
+    fn read(&self, clock: GuestClock, real: impl FnOnce() -> u64) -> u64 {
+        match self.0.tape.get() {
+            Some(tape) => tape.read_clock(clock, real()),
+            None => real(),
+        }
     }
 }
 
@@ -79,30 +107,36 @@ impl ClockResolution {
 /// of the process do.
 struct CoarseClock {
     started: Instant,
-    resolution: ClockResolution,
+    settings: ClockSettings,
 }
 
 impl HostMonotonicClock for CoarseClock {
     fn resolution(&self) -> u64 {
-        self.resolution.nanoseconds()
+        self.settings.nanoseconds()
     }
 
     fn now(&self) -> u64 {
-        let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        now - now % self.resolution.nanoseconds()
+        self.settings.read(GuestClock::Monotonic, || {
+            let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            now - now % self.settings.nanoseconds()
+        })
     }
 }
 
 impl HostWallClock for CoarseClock {
     fn resolution(&self) -> Duration {
-        Duration::from_nanos(self.resolution.nanoseconds())
+        Duration::from_nanos(self.settings.nanoseconds())
     }
 
     fn now(&self) -> Duration {
-        // A clock before 1970 counts as 1970.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let part = u64::from(now.subsec_nanos());
-        Duration::new(now.as_secs(), 0) + Duration::from_nanos(part - part % self.resolution.nanoseconds())
+        let nanoseconds = self.settings.read(GuestClock::Wall, || {
+            // A clock before 1970 counts as 1970.
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let part = u64::from(now.subsec_nanos());
+            let coarse = part - part % self.settings.nanoseconds();
+            now.as_secs().saturating_mul(1_000_000_000).saturating_add(coarse)
+        });
+        Duration::from_nanos(nanoseconds)
     }
 }
 
@@ -112,8 +146,10 @@ pub(crate) struct State<R> {
     table: ResourceTable,
     /// Counts and limits the guest's memory.
     pub(crate) memory: MemoryLimiter,
-    /// The resolution of the clocks that the guest reads.
-    pub(crate) clock: ClockResolution,
+    /// The clocks that the guest reads.
+    pub(crate) clock: ClockSettings,
+    /// The files of the run. An idle interpreter has none.
+    pub(super) files: Option<Arc<RunFiles>>,
     /// The run that the interpreter serves.
     pub(crate) run: R,
 }
@@ -128,8 +164,8 @@ impl<R> State<R> {
     /// State for a guest with at most `memory_bytes` of memory, which writes to `sink`.
     pub(crate) fn new(run: R, memory_bytes: usize, sink: &Sink) -> Self {
         let output = |stream| Output { stream, sink: Arc::clone(sink) };
-        let clock = ClockResolution(Arc::new(AtomicU64::new(1)));
-        let coarse = || CoarseClock { started: Instant::now(), resolution: clock.clone() };
+        let clock = ClockSettings::default();
+        let coarse = || CoarseClock { started: Instant::now(), settings: clock.clone() };
         let wasi = WasiCtx::builder()
             .wall_clock(coarse())
             .monotonic_clock(coarse())
@@ -143,7 +179,19 @@ impl<R> State<R> {
             .build();
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
-        Self { wasi, table, memory: MemoryLimiter::new(memory_bytes), clock, run }
+        Self { wasi, table, memory: MemoryLimiter::new(memory_bytes), clock, files: None, run }
+    }
+
+    /// Gives the guest the files of its run. Those in memory count as memory of the guest.
+    pub(crate) fn start_files(&mut self, files: &Arc<RunFiles>) {
+        let used = Arc::clone(&self.memory.shared_used);
+        files.budget().attach_engine(move || used.load(Ordering::Relaxed));
+        self.memory.files = Some(Arc::clone(files.budget()));
+        self.files = Some(Arc::clone(files));
+    }
+
+    pub(super) fn file_system(&mut self) -> files::FileSystem<'_> {
+        files::FileSystem { table: &mut self.table, files: self.files.as_ref() }
     }
 }
 
@@ -160,6 +208,9 @@ impl<R: Send> WasiView for State<R> {
 pub(crate) struct MemoryLimiter {
     limit: usize,
     used: usize,
+    /// The same, for the files of the run, which are counted together with it.
+    shared_used: Arc<AtomicUsize>,
+    files: Option<Arc<MemoryBudget>>,
     /// `used` before the last growth, which the system may still refuse.
     before: usize,
     refused: bool,
@@ -167,12 +218,17 @@ pub(crate) struct MemoryLimiter {
 
 impl MemoryLimiter {
     fn new(limit: usize) -> Self {
-        Self { limit, used: 0, before: 0, refused: false }
+        Self { limit, used: 0, shared_used: Arc::default(), files: None, before: 0, refused: false }
     }
 
     /// Bytes that the guest has. Linear memory never shrinks, so at the end this is the peak.
     pub(crate) fn used(&self) -> usize {
         self.used
+    }
+
+    /// Bytes of the files of its run that are in memory.
+    pub(crate) fn files_used(&self) -> usize {
+        self.files.as_ref().map_or(0, |files| files.used())
     }
 
     /// Whether the guest has requested more memory than its limit, or than the system could
@@ -195,18 +251,22 @@ impl ResourceLimiter for MemoryLimiter {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let wanted = self.used.saturating_sub(current).saturating_add(desired);
-        if wanted > self.limit || maximum.is_some_and(|maximum| desired > maximum) {
+        if wanted.saturating_add(self.files_used()) > self.limit
+            || maximum.is_some_and(|maximum| desired > maximum)
+        {
             self.refused = true;
             return Ok(false);
         }
         self.before = self.used;
         self.used = wanted;
+        self.shared_used.store(wanted, Ordering::Relaxed);
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
         tracing::warn!(%error, "the system has no memory for a Python script");
         self.used = self.before;
+        self.shared_used.store(self.used, Ordering::Relaxed);
         self.refused = true;
         Ok(())
     }
@@ -238,7 +298,7 @@ impl ResourceLimiter for MemoryLimiter {
 ///
 /// # Errors
 ///
-/// If the component imports a function for files or sockets whose type cannot be refused.
+/// If the component imports a function for sockets whose type cannot be refused.
 pub(crate) fn linker<R: Send + 'static>(
     engine: &Engine,
     component: &Component,
@@ -247,7 +307,7 @@ pub(crate) fn linker<R: Send + 'static>(
     allow(&mut linker)?;
     for (name, item) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(instance) = item.ty else { continue };
-        if !(name.starts_with("wasi:sockets/") || name.starts_with("wasi:filesystem/")) {
+        if !name.starts_with("wasi:sockets/") {
             continue;
         }
         let mut refused = linker.instance(name)?;
@@ -275,7 +335,9 @@ fn allow<R: Send + 'static>(linker: &mut Linker<State<R>>) -> wasmtime::Result<(
     streams::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
     clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)?;
     clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)?;
-    random::random::add_to_linker::<_, WasiRandom>(l, State::random)?;
+    random::random::add_to_linker::<_, GuestRandom>(l, random_source)?;
+    filesystem::types::add_to_linker::<_, files::GuestFiles>(l, State::file_system)?;
+    filesystem::preopens::add_to_linker::<_, files::GuestFiles>(l, State::file_system)?;
     cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)?;
     cli::exit::add_to_linker::<_, WasiCli>(l, State::cli)?;
     cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)?;
@@ -289,14 +351,49 @@ fn allow<R: Send + 'static>(linker: &mut Linker<State<R>>) -> wasmtime::Result<(
     Ok(())
 }
 
+/// Random numbers of the machine, or of a tape.
+struct GuestRandom;
+
+impl HasData for GuestRandom {
+    type Data<'a> = RandomSource<'a>;
+}
+
+struct RandomSource<'a> {
+    tape: Option<Arc<dyn RunTape>>,
+    own: &'a mut WasiRandomCtx,
+}
+
+fn random_source<R: Send>(state: &mut State<R>) -> RandomSource<'_> {
+    RandomSource { tape: state.clock.0.tape.get().cloned(), own: state.random() }
+}
+
+impl random::random::Host for RandomSource<'_> {
+    fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
+        let Some(tape) = &self.tape else { return self.own.get_random_bytes(length) };
+        let length = usize::try_from(length.min(MAX_RANDOM_SIZE + 1)).unwrap_or(usize::MAX);
+        if length as u64 > MAX_RANDOM_SIZE {
+            return Err(wasmtime::format_err!("more than {MAX_RANDOM_SIZE} random bytes at once"));
+        }
+        let mut bytes = vec![0; length];
+        tape.fill_random(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        let Some(tape) = &self.tape else { return self.own.get_random_u64() };
+        let mut bytes = [0; 8];
+        tape.fill_random(&mut bytes);
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
 struct Table;
 
 impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// The host type of a resource. The interfaces for files and sockets re-export resources of
-/// `wasi:io`.
+/// The host type of a resource. The interfaces for sockets re-export resources of `wasi:io`.
 fn resource(name: &str) -> ResourceType {
     match name {
         "error" => ResourceType::host::<IoError>(),
@@ -307,28 +404,20 @@ fn resource(name: &str) -> ResourceType {
     }
 }
 
-/// The type of every file, directory and socket handle. No such handle exists.
+/// The type of every socket handle. No such handle exists.
 struct Nothing;
 
-/// Defines a function that opens nothing and finds nothing.
+/// Defines a function that opens nothing.
 fn refuse<R: 'static>(
     linker: &mut LinkerInstance<'_, State<R>>,
     function: &str,
     signature: &ComponentFunc,
 ) -> wasmtime::Result<()> {
-    match function {
-        // Without a network handle the guest could not call the address lookup that is refused. The
-        // handle has no state.
-        "instance-network" => {
-            let nothing = |_: StoreContextMut<'_, State<R>>, ()| Ok((Resource::<Nothing>::new_own(0),));
-            return linker.func_wrap(function, nothing);
-        }
-        "get-directories" => {
-            let none =
-                |_: StoreContextMut<'_, State<R>>, ()| Ok((Vec::<(Resource<Nothing>, String)>::new(),));
-            return linker.func_wrap(function, none);
-        }
-        _ => {}
+    // Without a network handle the guest could not call the address lookup that is refused. The handle has no
+    // state.
+    if function == "instance-network" {
+        let nothing = |_: StoreContextMut<'_, State<R>>, ()| Ok((Resource::<Nothing>::new_own(0),));
+        return linker.func_wrap(function, nothing);
     }
     let denied = signature.results().next().as_ref().and_then(denied);
     let name = function.to_owned();
@@ -337,7 +426,7 @@ fn refuse<R: 'static>(
             *result = Val::Result(Err(Some(Box::new(Val::Enum(denied.clone())))));
             Ok(())
         }
-        _ => Err(wasmtime::format_err!("`{name}` was called, though there are neither files nor sockets")),
+        _ => Err(wasmtime::format_err!("`{name}` was called, though there are no sockets")),
     })
 }
 

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::isolate::{Isolate, RawOutcome};
-use super::loader::export_names;
+use super::loader::{FILE_EXPORTS, export_names, is_of_files};
 use super::platform;
 use super::report::{Evidence, set_location, transpile_failed};
-use super::transpile::{Positions, TranspileErrorKind, Transpiled, transpile};
+use super::transpile::{Import, Positions, TranspileErrorKind, Transpiled, transpile};
 use crate::engine::failure;
+use crate::engine::host::{HostCalls, RunHost};
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::{Stop, StopReason};
-use crate::run::context::ExecutionContext;
+use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::names::nearest;
 
@@ -39,13 +40,13 @@ impl Engine for V8Engine {
         Isolate::new(self.memory_bytes)
     }
 
-    fn prepare(&self, context: &ExecutionContext, source: &str) -> Result<Transpiled, Box<ScriptError>> {
-        let stopped = || context.cancel.is_cancelled() || Instant::now() >= context.deadline();
-        transpile(source, context.limits.source_bytes, &stopped).map_err(|error| {
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<ScriptError>> {
+        let stopped = || host.cancelled().is_cancelled() || Instant::now() >= host.deadline();
+        transpile(source, host.limits().source_bytes, &stopped).map_err(|error| {
             Box::new(match error.kind {
                 TranspileErrorKind::Stopped => {
-                    let late = Instant::now() >= context.deadline();
-                    failure::stopped(late.then_some(StopReason::Timeout), context)
+                    let late = Instant::now() >= host.deadline();
+                    failure::stopped(late.then_some(StopReason::Timeout), host)
                 }
                 TranspileErrorKind::Syntax | TranspileErrorKind::Transpile => transpile_failed(error, source),
             })
@@ -62,30 +63,29 @@ impl Instance<V8Engine> for Isolate {
         self.meter.set_limit(bytes);
     }
 
-    async fn execute(
+    async fn survey(
         &mut self,
-        context: &Arc<ExecutionContext>,
-        source: &str,
-        transpiled: Transpiled,
-    ) -> Outcome {
-        if let Err(error) = check_imports(context, source, &transpiled).await {
+        _host: &Arc<dyn RunHost>,
+        _source: &str,
+        prepared: &mut Transpiled,
+    ) -> Result<Survey, Outcome> {
+        Ok(std::mem::take(&mut prepared.survey))
+    }
+
+    async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, transpiled: Transpiled) -> Outcome {
+        if let Err(error) = check_imports(host, source, &transpiled).await {
             return Outcome::Failed(error);
         }
         let Transpiled { code, positions, .. } = transpiled;
         let positions = Rc::new(positions);
-        let raw = self.run(context, code, Rc::clone(&positions)).await;
-        self.outcome(raw, context, source, &positions)
+        let raw = self.run(host, code, Rc::clone(&positions)).await;
+        self.outcome(raw, &**host, source, &positions)
     }
 
-    async fn check(
-        &mut self,
-        context: &Arc<ExecutionContext>,
-        source: &str,
-        transpiled: Transpiled,
-    ) -> Outcome {
+    async fn check(&mut self, host: &Arc<dyn RunHost>, source: &str, transpiled: Transpiled) -> Outcome {
         let Transpiled { code, positions, .. } = transpiled;
-        let raw = self.compile(context, code);
-        self.outcome(raw, context, source, &positions)
+        let raw = self.compile(&**host, code);
+        self.outcome(raw, &**host, source, &positions)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -94,15 +94,9 @@ impl Instance<V8Engine> for Isolate {
 }
 
 impl Isolate {
-    fn outcome(
-        &self,
-        raw: RawOutcome,
-        context: &ExecutionContext,
-        source: &str,
-        positions: &Positions,
-    ) -> Outcome {
+    fn outcome(&self, raw: RawOutcome, host: &dyn RunHost, source: &str, positions: &Positions) -> Outcome {
         let evidence = Evidence {
-            context,
+            host,
             source,
             positions,
             stopped: self.stop.reason(),
@@ -112,9 +106,21 @@ impl Isolate {
     }
 }
 
+/// Checks what is imported of the module of files.
+fn check_file_imports(source: &str, import: &Import) -> Result<(), Box<ScriptError>> {
+    let missing =
+        import.names.iter().find(|name| name.name != "default" && !FILE_EXPORTS.contains(&&*name.name));
+    let Some(name) = missing else { return Ok(()) };
+    let message = format!("`{}` has no `{}`", import.specifier, name.name);
+    let mut failed = ScriptError::new(ErrorCode::SyntaxError, message);
+    failed.hint = Some(format!("there are {}", FILE_EXPORTS.join(", ")));
+    set_location(&mut failed, source, Some(name.location));
+    Err(Box::new(failed))
+}
+
 /// Checks the static imports before anything runs, as linking a module would.
 async fn check_imports(
-    context: &Arc<ExecutionContext>,
+    host: &Arc<dyn RunHost>,
     source: &str,
     transpiled: &Transpiled,
 ) -> Result<(), ScriptError> {
@@ -122,14 +128,20 @@ async fn check_imports(
     // lines.
     let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
     for import in &transpiled.imports {
+        if is_of_files(&import.specifier) {
+            check_file_imports(source, import).map_err(|error| *error)?;
+            continue;
+        }
         let server = import.specifier.strip_prefix("mcp:").unwrap_or_default();
         let exports = match exported.entry(server) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                let listing = Arc::clone(context).in_runtime(async { context.tools(server).await });
+                let calls = HostCalls::new(Arc::clone(host));
+                let _blocking = calls.blocking();
+                let listing = calls.tool_names(server);
                 let tools = tokio::select! {
                     biased;
-                    () = context.cancel.cancelled() => return Err(failure::stopped(None, context)),
+                    () = host.cancelled().cancelled() => return Err(failure::stopped(None, &**host)),
                     tools = listing => tools,
                 };
                 let tools = tools.map_err(|error| {
@@ -138,7 +150,7 @@ async fn check_imports(
                     set_location(&mut failed, source, Some(import.location));
                     failed
                 })?;
-                unknown.insert(tools.iter().flat_map(export_names).collect())
+                unknown.insert(tools.iter().flat_map(|tool| export_names(tool)).collect())
             }
         };
         for name in &import.names {

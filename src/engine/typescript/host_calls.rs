@@ -1,19 +1,19 @@
 //! Implements the ops' host interface for one run.
 
 use std::num::NonZeroU32;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt as _;
-use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
 use futures::stream::{self, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::ops::HostInterface;
-use crate::engine::host_calls::{HostCalls, text, tool_name};
+use crate::engine::host::{HostCalls, RunHost, RunTape, text, tool_name};
 use crate::json::Json;
 use crate::run::calls::ToolName;
-use crate::run::context::ExecutionContext;
+use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -41,7 +41,7 @@ impl HostInterface for HostCalls {
         });
         let results = stream::iter(calls).buffered(max_parallel).collect::<Vec<_>>();
         // Ends at the run's deadline at the latest, because every call does.
-        let mut results = block_on(self.turn().compute(results));
+        let mut results = self.block_on(results).unwrap_or_default();
         // A failed call is an entry of the answer, but a run without calls left ends.
         let is_beyond_limit = |result: &Result<String, ToolError>| {
             result.as_ref().is_err_and(|error| error.code == ToolErrorCode::MaxToolCallsExceeded)
@@ -77,7 +77,8 @@ impl HostInterface for HostCalls {
     }
 
     fn query_blocking(&self, request: &str) -> String {
-        text(block_on(self.turn().compute(Self::query(self, request))))
+        let answer = self.block_on(Self::query(self, request));
+        text(answer.unwrap_or_else(|| Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))))
     }
 
     fn log(&self, level: u32, text: String) {
@@ -94,12 +95,37 @@ impl HostInterface for HostCalls {
         text(Self::emit(self, block))
     }
 
+    fn clock(&self, is_wall: bool) -> f64 {
+        let nanoseconds = self.tape().map(|tape| read_clock(&*tape, is_wall, self.clock_resolution()));
+        // Exact for months, and to a quarter of a microsecond for the time since 1970.
+        nanoseconds.map_or(0.0, |nanoseconds| nanoseconds as f64)
+    }
+
     fn random(&self, bytes: &mut [u8]) {
+        if let Some(tape) = self.tape() {
+            tape.fill_random(bytes);
+            return;
+        }
         // Without random numbers the run is cancelled; zeros would be insecure.
         if getrandom::fill(bytes).is_err() {
             self.cancel();
         }
     }
+}
+
+/// A tape's reading of a clock.
+fn read_clock(tape: &dyn RunTape, is_wall: bool, resolution: Duration) -> u64 {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let (clock, resolution) = match is_wall {
+        // As V8 reads it.
+        true => (GuestClock::Wall, 1_000_000),
+        false => (GuestClock::Monotonic, nanoseconds(resolution).max(1)),
+    };
+    let now = nanoseconds(match clock {
+        GuestClock::Wall => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        GuestClock::Monotonic => tape.elapsed(),
+    });
+    tape.read_clock(clock, now - now % resolution)
 }
 
 /// Blocking calls, and how many of them may be in flight at once.
@@ -121,14 +147,16 @@ struct Call {
 }
 
 /// The argument of `start` in `js/90_bootstrap.js`, as JSON text.
-pub(crate) fn start_options(context: &ExecutionContext) -> String {
-    let names = context.server_names();
+pub(crate) fn start_options(host: &dyn RunHost) -> String {
+    let names = host.server_names();
     let servers: Vec<[String; 3]> = names
         .iter()
         .map(|name| [name.to_string(), typescript_name(name), typescript_binding(name)])
         .collect();
     let servers = json!(servers);
-    let input = context.script.input.as_ref().map_or("null", Json::text);
-    let clock = context.clock_resolution().as_nanos().max(1);
-    format!(r#"{{"servers":{servers},"clock":{clock},"input":{input}}}"#)
+    let input = host.input().map_or("null", Json::text);
+    let clock = host.clock_resolution().as_nanos().max(1);
+    let tape = host.tape().is_some();
+    let network = host.has_network();
+    format!(r#"{{"servers":{servers},"clock":{clock},"tape":{tape},"network":{network},"input":{input}}}"#)
 }

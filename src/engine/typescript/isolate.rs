@@ -4,7 +4,8 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
 
@@ -15,9 +16,9 @@ use super::ops::{self, HostInterface};
 use super::platform::{self, HeapSpace};
 use super::stack_traces::StackTraces;
 use super::transpile::{Positions, transpile};
-use crate::engine::host_calls::HostCalls;
+use crate::engine::host::{HostCalls, RunHost, RunTape};
 use crate::engine::stop::Stop;
-use crate::run::context::ExecutionContext;
+use crate::run::time_zone::TimeZone;
 
 /// The startup snapshot that build.rs makes from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
@@ -34,8 +35,10 @@ const ALLOWED_OPS: &[&str] = &[
     "op_cx_log",
     "op_cx_emit",
     "op_cx_random",
+    "op_cx_clock",
     "op_cx_refused",
     "op_cx_temporal",
+    "op_cx_late",
     // the event loop's own JavaScript
     "op_run_microtasks",
     "op_drain_pending_rejections",
@@ -117,6 +120,7 @@ pub(crate) struct Isolate {
     runtime: JsRuntime,
     start: v8::Global<v8::Function>,
     main: v8::Global<v8::Function>,
+    set_time_zone: v8::Global<v8::Function>,
     modules: Rc<ServerModules>,
     pub(crate) meter: Arc<MemoryMeter>,
     pub(crate) stop: Arc<Stop>,
@@ -143,8 +147,10 @@ impl Isolate {
         stop.attach(move || {
             handle.terminate_execution();
         });
-        let (start, run) = take_entry_points(&mut runtime)?;
-        let mut isolate = Self { runtime, start, main: run, modules, meter, stop, _heap_space: heap_space };
+        let EntryPoints { start, run, set_time_zone } = take_entry_points(&mut runtime)?;
+        let mut isolate =
+            Self { runtime, start, main: run, set_time_zone, modules, meter, stop, _heap_space: heap_space };
+        isolate.set_time_zone(TimeZone::UTC)?;
         isolate.warm_up()?;
         isolate.count_memory();
         Ok(isolate)
@@ -157,7 +163,10 @@ impl Isolate {
         deno_core::scope!(scope, self.runtime);
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
         let text = |text: &str| v8::String::new(scope, text).ok_or("no memory for a string");
-        let (options, source) = (text(r#"{"servers":[],"clock":1,"input":null}"#)?, text(&transpiled.code)?);
+        let (options, source) = (
+            text(r#"{"servers":[],"clock":1,"tape":false,"network":false,"input":null}"#)?,
+            text(&transpiled.code)?,
+        );
         let started = v8::Local::new(scope, &self.start).call(scope, undefined, &[options.into()]);
         let script = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
         if started.is_none() || script.is_none() {
@@ -166,18 +175,45 @@ impl Isolate {
         Ok(())
     }
 
+    /// Sets the time zone of everything that reads the local one. Dates that there are already keep
+    /// theirs.
+    ///
+    /// # Errors
+    ///
+    /// If ICU or V8 fails, or the isolate was stopped.
+    fn set_time_zone(&mut self, time_zone: TimeZone) -> Result<(), String> {
+        if time_zone != TimeZone::UTC {
+            // Makes V8 forget what it has read of the default, without looking at the machine's.
+            self.runtime
+                .v8_isolate()
+                .date_time_configuration_change_notification(v8::TimeZoneDetection::Skip);
+        }
+        deno_core::scope!(scope, self.runtime);
+        let name = v8::String::new(scope, time_zone.name()).ok_or("no memory for a string")?;
+        let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
+        let set = v8::Local::new(scope, &self.set_time_zone);
+        let called = platform::with_default_time_zone(time_zone, || {
+            set.call(scope, undefined, &[name.into()]).is_some()
+        });
+        match called {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the bootstrap cannot set the time zone".to_owned()),
+            Err(status) => Err(format!("ICU cannot set the time zone `{time_zone}`: status {status}")),
+        }
+    }
+
     /// Runs `code`, an expression that evaluates to an async function, to its end.
     ///
     /// Returns when the function's promise settles, when nothing can settle it any more, or soon
     /// after the run's token is cancelled. Everything else that the script started is abandoned.
     pub(crate) async fn run(
         &mut self,
-        context: &Arc<ExecutionContext>,
+        run: &Arc<dyn RunHost>,
         code: String,
         positions: Rc<Positions>,
     ) -> RawOutcome {
-        StackTraces::install(self.runtime.v8_isolate(), &context.script.name, positions);
-        let host: Rc<dyn HostInterface> = Rc::new(HostCalls::new(Arc::clone(context)));
+        StackTraces::install(self.runtime.v8_isolate(), run.script_name(), positions);
+        let host: Rc<dyn HostInterface> = Rc::new(HostCalls::new(Arc::clone(run)));
         {
             let state = self.runtime.op_state();
             let mut state = state.borrow_mut();
@@ -186,23 +222,36 @@ impl Isolate {
             // up.
             state.put(deno_web::StartTime::default());
         }
-        self.modules.start(Arc::clone(context));
-        let promise = match self.begin(context, code) {
+        self.meter.count_files(run.files().budget());
+        self.modules.start(Arc::clone(run));
+        let time_zone = run.time_zone();
+        // Warm isolates have the usual one.
+        if time_zone != TimeZone::UTC
+            && let Err(problem) = self.set_time_zone(time_zone)
+        {
+            let is_stopped = self.stop.reason().is_some();
+            return if is_stopped { RawOutcome::Stopped } else { RawOutcome::Broken(problem) };
+        }
+        let promise = match self.begin(&**run, code) {
             Ok(promise) => promise,
             Err(outcome) => return outcome,
         };
+        let tape = run.tape();
         let settled = tokio::select! {
             biased;
-            () = context.cancel.cancelled() => return RawOutcome::Stopped,
-            settled = poll_fn(|task| self.poll_settled(&promise, task)) => settled,
+            () = run.cancelled().cancelled() => return RawOutcome::Stopped,
+            settled = poll_fn(|task| match tape.as_deref() {
+                None => self.poll_settled(&promise, task),
+                Some(tape) => self.poll_with_tape(tape, &promise, task),
+            }) => settled,
         };
         self.meter.check_at_end(self.runtime.v8_isolate());
         // A cancelled call raises an error in the script, which may have ended the script just now.
-        if self.stop.reason().is_some() || context.cancel.is_cancelled() {
+        if self.stop.reason().is_some() || run.cancelled().is_cancelled() {
             return RawOutcome::Stopped;
         }
         match settled {
-            Ok(value) => self.read(&value, context.limits.result_bytes),
+            Ok(value) => self.read(&value, run.limits().result_bytes),
             Err(outcome) => outcome,
         }
     }
@@ -239,11 +288,29 @@ impl Isolate {
         }
     }
 
+    /// The same, and lets the tape deliver something when the event loop has nothing else to do: nobody has
+    /// woken it while it was polled.
+    fn poll_with_tape(
+        &mut self,
+        tape: &dyn RunTape,
+        promise: &v8::Global<v8::Promise>,
+        task: &mut Context<'_>,
+    ) -> Poll<Result<v8::Global<v8::Value>, RawOutcome>> {
+        let noticed =
+            Arc::new(NoticedWaker { waker: task.waker().clone(), is_woken: AtomicBool::new(false) });
+        let waker = Waker::from(Arc::clone(&noticed));
+        let polled = self.poll_settled(promise, &mut Context::from_waker(&waker));
+        if polled.is_pending() && !noticed.is_woken.load(Ordering::Relaxed) {
+            tape.open_turn();
+        }
+        polled
+    }
+
     /// Compiles `code` without running it. The value is `null`.
-    pub(crate) fn compile(&mut self, context: &ExecutionContext, code: String) -> RawOutcome {
+    pub(crate) fn compile(&mut self, run: &dyn RunHost, code: String) -> RawOutcome {
         deno_core::scope!(scope, self.runtime);
         v8::tc_scope!(let scope, scope);
-        match compile(scope, context, code) {
+        match compile(scope, run, code) {
             Ok(Some(_)) => RawOutcome::Value("null".to_owned()),
             Ok(None) => failure(scope, &self.stop),
             Err(outcome) => outcome,
@@ -252,25 +319,21 @@ impl Isolate {
 
     /// Compiles the script and calls it. Exceptions of guest code are caught in the guest; this
     /// returns the promise of the run's outcome.
-    fn begin(
-        &mut self,
-        context: &ExecutionContext,
-        code: String,
-    ) -> Result<v8::Global<v8::Promise>, RawOutcome> {
+    fn begin(&mut self, run: &dyn RunHost, code: String) -> Result<v8::Global<v8::Promise>, RawOutcome> {
         deno_core::scope!(scope, self.runtime);
         v8::tc_scope!(let scope, scope);
-        let options = string(scope, &start_options(context))?;
+        let options = string(scope, &start_options(run))?;
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();
         let start = v8::Local::new(scope, &self.start);
         if start.call(scope, undefined, &[options.into()]).is_none() {
             return Err(failure(scope, &self.stop));
         }
-        let main = compile(scope, context, code)?.and_then(|script| script.run(scope));
+        let main = compile(scope, run, code)?.and_then(|script| script.run(scope));
         let Some(main) = main else {
             return Err(failure(scope, &self.stop));
         };
-        let run = v8::Local::new(scope, &self.main);
-        let Some(promise) = run.call(scope, undefined, &[main]) else {
+        let entry = v8::Local::new(scope, &self.main);
+        let Some(promise) = entry.call(scope, undefined, &[main]) else {
             return Err(failure(scope, &self.stop));
         };
         let Ok(promise) = v8::Local::<v8::Promise>::try_from(promise) else {
@@ -345,14 +408,36 @@ fn restore(
 const HIDDEN_GLOBALS: &[&str] =
     &["__cx", "Deno", "__bootstrap", "WebAssembly", "SharedArrayBuffer", "Atomics"];
 
-/// Takes the bootstrap's two functions, lets the bootstrap guard what V8 has added, and removes
+/// A waker that knows whether it was used.
+struct NoticedWaker {
+    waker: Waker,
+    is_woken: AtomicBool,
+}
+
+impl Wake for NoticedWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Relaxed);
+        self.waker.wake_by_ref();
+    }
+}
+
+/// The functions of the bootstrap that the host calls.
+struct EntryPoints {
+    start: v8::Global<v8::Function>,
+    run: v8::Global<v8::Function>,
+    set_time_zone: v8::Global<v8::Function>,
+}
+
+/// Takes the bootstrap's functions, lets the bootstrap guard what V8 has added, and removes
 /// [`HIDDEN_GLOBALS`].
 ///
 /// This cannot be part of the snapshot: deno_core creates `Deno.core` again when it restores one,
 /// and V8 adds new members to `Atomics` then and aborts if it is missing.
-fn take_entry_points(
-    runtime: &mut JsRuntime,
-) -> Result<(v8::Global<v8::Function>, v8::Global<v8::Function>), String> {
+fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, String> {
     deno_core::scope!(scope, runtime);
     let context = scope.get_current_context();
     context.set_allow_generation_from_strings(false);
@@ -366,7 +451,11 @@ fn take_entry_points(
         let function = v8::Local::<v8::Function>::try_from(value).map_err(|_| broken())?;
         Ok::<_, String>(v8::Global::new(scope, function))
     };
-    let entry_points = (function("start")?, function("run")?);
+    let entry_points = EntryPoints {
+        start: function("start")?,
+        run: function("run")?,
+        set_time_zone: function("setTimeZone")?,
+    };
     let restored = v8::Local::new(scope, function("restored")?);
     let undefined = v8::undefined(scope).into();
     restored.call(scope, undefined, &[]).ok_or_else(broken)?;
@@ -393,10 +482,10 @@ fn string<'s>(scope: &v8::PinScope<'s, '_, ()>, text: &str) -> Result<v8::Local<
 /// Compiles the script under its name. `None` if V8 rejects it.
 fn compile<'s>(
     scope: &v8::PinScope<'s, '_>,
-    context: &ExecutionContext,
+    run: &dyn RunHost,
     code: String,
 ) -> Result<Option<v8::Local<'s, v8::Script>>, RawOutcome> {
-    let name = string(scope, &context.script.name)?;
+    let name = string(scope, run.script_name())?;
     let source = string(scope, &code)?;
     drop(code);
     let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);

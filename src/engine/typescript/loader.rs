@@ -11,23 +11,58 @@ use deno_core::{
 use deno_error::JsErrorBox;
 use futures::FutureExt as _;
 
-use crate::run::context::ExecutionContext;
-use crate::tools::catalog::ResolvedTool;
+use super::transpile::FILE_MODULES;
+use crate::engine::host::{HostCalls, RunHost};
 use crate::tools::names::typescript_name;
 
-/// The scheme of the only modules that exist.
+/// The scheme of the modules of servers.
 const SCHEME: &str = "mcp:";
+
+/// What the module of files exports: the functions of the global `fs`.
+pub(super) const FILE_EXPORTS: [&str; 17] = [
+    "access",
+    "appendFile",
+    "constants",
+    "copyFile",
+    "lstat",
+    "mkdir",
+    "mkdtemp",
+    "promises",
+    "readFile",
+    "readdir",
+    "rename",
+    "rm",
+    "rmdir",
+    "stat",
+    "truncate",
+    "unlink",
+    "writeFile",
+];
+
+/// The source of that module. The functions are those of the global `fs`, also where a server has taken that
+/// name.
+fn files_source() -> String {
+    let names = FILE_EXPORTS.join(", ");
+    format!(
+        "const fs = globalThis[Symbol.for(\"cx.fs\")];\nexport default fs;\nexport const {{ {names} }} = fs;\n"
+    )
+}
+
+/// Whether a specifier is one of the module of files.
+pub(super) fn is_of_files(specifier: &str) -> bool {
+    FILE_MODULES.contains(&specifier)
+}
 
 /// Loads the modules of one isolate. Without a run it refuses all of them.
 #[derive(Default)]
 pub(crate) struct ServerModules {
-    context: RefCell<Option<Arc<ExecutionContext>>>,
+    host: RefCell<Option<Arc<dyn RunHost>>>,
 }
 
 impl ServerModules {
     /// Assigns a run to the loader.
-    pub(crate) fn start(&self, context: Arc<ExecutionContext>) {
-        *self.context.borrow_mut() = Some(context);
+    pub(crate) fn start(&self, host: Arc<dyn RunHost>) {
+        *self.host.borrow_mut() = Some(host);
     }
 }
 
@@ -38,9 +73,10 @@ impl ModuleLoader for ServerModules {
         _referrer: &str,
         _kind: ResolutionKind,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
-        if !specifier.starts_with(SCHEME) {
+        let specifier = if is_of_files(specifier) { FILE_MODULES[0] } else { specifier };
+        if !specifier.starts_with(SCHEME) && specifier != FILE_MODULES[0] {
             return Err(JsErrorBox::type_error(format!(
-                "cannot import `{}`: scripts have no packages, files or URLs; `mcp:<server>` imports a server's tools",
+                "cannot import `{}`: scripts have no packages and no URLs; `mcp:<server>` imports a server's tools, `node:fs/promises` files",
                 specifier.chars().take(100).collect::<String>()
             )));
         }
@@ -58,16 +94,22 @@ impl ModuleLoader for ServerModules {
         if options.requested_module_type != RequestedModuleType::None {
             return refuse("`mcp:` modules take no import attributes");
         }
-        let Some(context) = self.context.borrow().clone() else {
+        if specifier.as_str() == FILE_MODULES[0] {
+            return ModuleLoadResponse::Sync(Ok(ModuleSource::new(
+                ModuleType::JavaScript,
+                ModuleSourceCode::String(files_source().into()),
+                specifier,
+                None,
+            )));
+        }
+        let Some(host) = self.host.borrow().clone() else {
             return refuse("there is no run");
         };
         let specifier = specifier.clone();
         let source = async move {
             let server = server_of(&specifier);
-            let tools = Arc::clone(&context)
-                .in_runtime(async { context.tools(&server).await })
-                .await
-                .map_err(|error| JsErrorBox::type_error(error.message))?;
+            let tools = HostCalls::new(host).tool_names(&server).await;
+            let tools = tools.map_err(|error| JsErrorBox::type_error(error.message))?;
             Ok(ModuleSource::new(
                 ModuleType::JavaScript,
                 ModuleSourceCode::String(module_source(&server, &tools).into()),
@@ -88,8 +130,8 @@ fn server_of(specifier: &ModuleSpecifier) -> String {
 ///
 /// `then` is left out because it would make the module a thenable, and `default` because it is the
 /// server.
-pub(crate) fn export_names(tool: &ResolvedTool) -> Vec<String> {
-    let mut names = vec![tool.tool.to_string(), typescript_name(&tool.tool)];
+pub(crate) fn export_names(tool: &str) -> Vec<String> {
+    let mut names = vec![tool.to_owned(), typescript_name(tool)];
     names.dedup();
     names.retain(|name| !matches!(name.as_str(), "then" | "default" | ""));
     names
@@ -97,7 +139,7 @@ pub(crate) fn export_names(tool: &ResolvedTool) -> Vec<String> {
 
 /// The source of a server's module. Every name is written as a JSON string, which is also a
 /// JavaScript string literal, so that no name can become code.
-fn module_source(server: &str, tools: &[ResolvedTool]) -> String {
+fn module_source(server: &str, tools: &[String]) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut source = format!("const server = tools[{}];\nexport default server;\n", quoted(server));
     let mut exported = std::collections::HashSet::new();
@@ -109,7 +151,7 @@ fn module_source(server: &str, tools: &[ResolvedTool]) -> String {
             }
         }
         if !exports.is_empty() {
-            let name = quoted(&tool.tool);
+            let name = quoted(tool);
             let _ = writeln!(source, "const tool{position} = server[{name}];\nexport {{ {exports}}};");
         }
     }

@@ -9,13 +9,14 @@
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use deno_core::{JsRuntime, v8};
 
 use crate::engine::stop::{Stop, StopReason};
+use crate::files::MemoryBudget;
 
 /// Additional heap in bytes that V8 may use while it unwinds a script that exceeded the limit.
 ///
@@ -43,6 +44,8 @@ pub(crate) struct MemoryMeter {
     /// after a collection this includes the buffers that the collection freed.
     external: AtomicUsize,
     buffers: AtomicUsize,
+    /// The scratch directory of the run.
+    files: OnceLock<Arc<MemoryBudget>>,
     refused: AtomicBool,
     /// Whether the isolate has been asked to read its statistics and has not done so yet.
     is_reading: AtomicBool,
@@ -56,6 +59,7 @@ impl MemoryMeter {
             heap: AtomicUsize::new(0),
             external: AtomicUsize::new(0),
             buffers: AtomicUsize::new(0),
+            files: OnceLock::new(),
             refused: AtomicBool::new(false),
             is_reading: AtomicBool::new(false),
             stop,
@@ -67,9 +71,25 @@ impl MemoryMeter {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes used: the buffers now, and the rest when it was last read.
+    /// Counts the scratch directory of the run together with the isolate.
+    pub(crate) fn count_files(self: &Arc<Self>, files: &Arc<MemoryBudget>) {
+        let meter = Arc::downgrade(self);
+        files.attach_engine(move || meter.upgrade().map_or(0, |meter| meter.of_isolate()));
+        // An isolate has one run.
+        let _is_set = self.files.set(Arc::clone(files));
+    }
+
+    /// Bytes used: the buffers and the scratch directory now, and the rest when it was last read.
     pub(crate) fn used(&self) -> usize {
+        self.of_isolate() + self.of_files()
+    }
+
+    fn of_isolate(&self) -> usize {
         [&self.heap, &self.external, &self.buffers].iter().map(|part| part.load(Ordering::Relaxed)).sum()
+    }
+
+    fn of_files(&self) -> usize {
+        self.files.get().map_or(0, |files| files.used())
     }
 
     /// Whether a buffer was ever refused.
@@ -109,6 +129,7 @@ impl MemoryMeter {
     /// Stops the run if the heap after a collection and the buffers are together beyond the limit.
     fn note_collected(&self, heap: usize) {
         self.heap.store(heap, Ordering::Relaxed);
+        // Without the scratch directory: what a small collection leaves in the heap may be garbage.
         if heap + self.buffers.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) {
             self.stop.request(StopReason::Memory);
         }
@@ -117,6 +138,7 @@ impl MemoryMeter {
     fn take(&self, bytes: usize) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
         let room = (limit - limit / HEAP_RESERVE).saturating_sub(self.heap.load(Ordering::Relaxed));
+        let room = room.saturating_sub(self.of_files());
         let taken = self.buffers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             let wanted = used.checked_add(bytes)?;
             (wanted <= room || bytes <= NEVER_REFUSED_BYTES).then_some(wanted)

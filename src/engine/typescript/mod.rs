@@ -15,3 +15,5 @@ mod platform;
 mod report;
 mod stack_traces;
 pub(crate) mod transpile;
+
+pub(crate) use platform::V8_VERSION;

@@ -10,6 +10,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use deno_core::{Extension, OpState, op2, v8};
 use deno_error::JsErrorBox;
@@ -31,6 +32,9 @@ pub(crate) trait HostInterface {
     fn log(&self, level: u32, text: String);
     /// Emits a content block. An empty answer means success.
     fn emit(&self, block: &str) -> String;
+    /// A reading of a clock in nanoseconds, in a run with a tape: since 1970, or since some moment before
+    /// the run.
+    fn clock(&self, is_wall: bool) -> f64;
     /// Fills `bytes` with random bytes.
     fn random(&self, bytes: &mut [u8]);
 }
@@ -111,6 +115,11 @@ fn op_cx_emit(state: Rc<RefCell<OpState>>, #[string] block: String) -> Result<St
 fn op_cx_random(state: Rc<RefCell<OpState>>, #[buffer] bytes: &mut [u8]) -> Result<(), JsErrorBox> {
     host(&state)?.random(bytes);
     Ok(())
+}
+
+#[op2(fast)]
+fn op_cx_clock(state: Rc<RefCell<OpState>>, is_wall: bool) -> Result<f64, JsErrorBox> {
+    Ok(host(&state)?.clock(is_wall))
 }
 
 /// The kind of a value according to V8, in the numbers of `js/32_objects.js`. Runs no script code
@@ -246,6 +255,55 @@ fn op_cx_temporal(scope: &mut v8::PinScope<'_, '_>) -> Result<(), JsErrorBox> {
     Ok(())
 }
 
+/// Files that are not in the snapshot, where they would make each isolate slower: each is the body of a function that
+/// sets `holder.made`. deno_web's streams take what the file takes from `__bootstrap`, which is no global of a script.
+static LATE: LazyLock<[LateFile; 2]> = LazyLock::new(|| {
+    let files = web().lazy_loaded_js_files;
+    let file = files.iter().find(|file| file.specifier == "ext:deno_web/06_streams.js");
+    let streams =
+        file.and_then(|file| file.load().ok()).map(|text| format!("holder.made = {}", text.as_str()));
+    let fetch = include_str!("../../../js/network/fetch.js").to_owned();
+    [
+        LateFile {
+            name: "ext:deno_web/06_streams.js",
+            parameter: "__bootstrap",
+            body: streams.unwrap_or_default(),
+        },
+        LateFile { name: "ext:cx/network/fetch.js", parameter: "parts", body: fetch },
+    ]
+});
+
+struct LateFile {
+    name: &'static str,
+    parameter: &'static str,
+    /// ASCII.
+    body: String,
+}
+
+/// The function of a file that is not in the snapshot, by its number.
+#[op2]
+fn op_cx_late<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    #[smi] file: u32,
+) -> Result<v8::Local<'s, v8::Value>, JsErrorBox> {
+    let LateFile { name, parameter, body } =
+        LATE.get(file as usize).ok_or_else(|| JsErrorBox::type_error("there is no such file"))?;
+    let none = || JsErrorBox::generic("no memory for a file of cx");
+    let body = v8::String::new_from_one_byte(scope, body.as_bytes(), v8::NewStringType::Normal);
+    let name = v8::String::new(scope, name).ok_or_else(none)?;
+    let arguments = [
+        v8::String::new(scope, parameter).ok_or_else(none)?,
+        v8::String::new(scope, "holder").ok_or_else(none)?,
+    ];
+    let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
+    let mut source = v8::script_compiler::Source::new(body.ok_or_else(none)?, Some(&origin));
+    let options = v8::script_compiler::CompileOptions::NoCompileOptions;
+    let reason = v8::script_compiler::NoCacheReason::NoReason;
+    let compiled =
+        v8::script_compiler::compile_function(scope, &mut source, &arguments, &[], options, reason);
+    compiled.map(Into::into).ok_or_else(none)
+}
+
 /// Replaces every op that scripts must not have.
 #[op2(fast)]
 fn op_cx_refused() -> Result<(), JsErrorBox> {
@@ -264,26 +322,28 @@ deno_core::extension!(
         op_cx_log,
         op_cx_emit,
         op_cx_random,
+        op_cx_clock,
         op_cx_kind,
         op_cx_keys,
         op_cx_details,
         op_cx_constructor_name,
         op_cx_refused,
         op_cx_temporal,
+        op_cx_late,
     ],
 );
 
 /// The extensions of every isolate, in the order in which the snapshot numbers their ops. The last
 /// one is cx's own.
 pub(crate) fn extensions() -> Vec<Extension> {
-    vec![
-        deno_webidl::deno_webidl::init(),
-        deno_web::deno_web::init(
-            std::sync::Arc::new(deno_web::BlobStore::default()),
-            None,
-            false,
-            deno_web::InMemoryBroadcastChannel::default(),
-        ),
-        cx::init(),
-    ]
+    vec![deno_webidl::deno_webidl::init(), web(), cx::init()]
+}
+
+fn web() -> Extension {
+    deno_web::deno_web::init(
+        std::sync::Arc::new(deno_web::BlobStore::default()),
+        None,
+        false,
+        deno_web::InMemoryBroadcastChannel::default(),
+    )
 }

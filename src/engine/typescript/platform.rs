@@ -11,6 +11,10 @@ use super::transpile::STACK_BYTES;
 use crate::engine::thread_root::ThreadRoot;
 use crate::machine;
 use crate::machine::probe::{self, CodeMemory};
+use crate::run::time_zone::TimeZone;
+
+/// The version of V8 that this program is linked with.
+pub(crate) const V8_VERSION: &str = v8::VERSION_STRING;
 
 /// Address space in bytes that V8 reserves when it starts. It needs 16 GiB for the objects of its C++
 /// library, at an address that is a multiple of that and has one bit set: it reserves three times as
@@ -72,15 +76,21 @@ fn start_platform() -> io::Result<()> {
     // second, the next run of a busy server still finds them, and memory that a large run left is
     // released soon.
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
+    // V8 would open a file for it, which a worker process cannot, and then fall back to the clock.
+    v8::V8::set_entropy_source(fill_random);
     JsRuntime::init_platform(None);
     set_locale_and_time_zone();
     IS_STARTED.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// The language and the time zone of all scripts: the same on every machine, as in Python.
+/// Where the seeds of `Math.random` and of hash tables come from.
+fn fill_random(bytes: &mut [u8]) -> bool {
+    getrandom::fill(bytes).is_ok()
+}
+
+/// The language of all scripts: the same on every machine.
 const LOCALE: &str = "en-US";
-const TIME_ZONE: &str = "UTC";
 
 #[expect(unsafe_code, reason = "the `v8` crate sets the language, but not the time zone")]
 unsafe extern "C" {
@@ -90,22 +100,56 @@ unsafe extern "C" {
 }
 
 /// Sets what ICU would take from `LC_ALL`, `LANG`, `TZ` and `/etc/localtime`: a script would behave
-/// differently on each machine, and learn where that machine is. ICU has one language and one time
-/// zone for the process. No isolate has read them yet.
+/// differently on each machine, and learn where that machine is. ICU has one default language and
+/// one default time zone for the process. No isolate has read them yet.
 fn set_locale_and_time_zone() {
     v8::icu::set_default_locale(LOCALE);
-    let time_zone: Vec<u16> = TIME_ZONE.encode_utf16().chain([0]).collect();
+    if let Err(status) = set_default_time_zone(TimeZone::UTC) {
+        tracing::warn!(status, "scripts in TypeScript see the time zone of the machine");
+    }
+}
+
+/// Sets ICU's default time zone. The error is ICU's status.
+fn set_default_time_zone(time_zone: TimeZone) -> Result<(), i32> {
+    let name: Vec<u16> = time_zone.name().encode_utf16().chain([0]).collect();
     let mut status = 0;
     // SAFETY: the declaration is that of ICU's `ucal.h` (`UChar` is 16 bits, `UErrorCode` an `int`).
     // Both pointers are valid during the call, the text ends with 0, and ICU keeps neither.
     #[expect(unsafe_code, reason = "a function of ICU")]
     unsafe {
-        ucal_setDefaultTimeZone_77(time_zone.as_ptr(), &raw mut status);
+        ucal_setDefaultTimeZone_77(name.as_ptr(), &raw mut status);
     }
     // Warnings of ICU are negative.
-    if status > 0 {
-        tracing::warn!(status, "scripts in TypeScript see the time zone of the machine");
+    if status > 0 { Err(status) } else { Ok(()) }
+}
+
+/// Calls `read` while `time_zone` is ICU's default.
+///
+/// An isolate copies the default when a date first needs it, and keeps the copy. So each isolate
+/// reads it in here, also the usual one: outside, it could meet that of another run. What reads the
+/// default each time, `Intl`, is told the time zone by the guest half (`js/13_time_zone.js`).
+///
+/// # Errors
+///
+/// The status of ICU. `read` is not called then.
+pub(super) fn with_default_time_zone<T>(time_zone: TimeZone, read: impl FnOnce() -> T) -> Result<T, i32> {
+    static DEFAULT: Mutex<()> = Mutex::new(());
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            if let Err(status) = set_default_time_zone(TimeZone::UTC) {
+                tracing::warn!(status, "ICU keeps the time zone of a run as its default");
+            }
+        }
     }
+    let _only_one = DEFAULT.lock();
+    if time_zone == TimeZone::UTC {
+        return Ok(read());
+    }
+    // Dropped before the lock.
+    let _reset = Reset;
+    set_default_time_zone(time_zone)?;
+    Ok(read())
 }
 
 /// Memory in bytes that the heaps of all isolates may still grow by, at most.

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use super::isolate::RawOutcome;
 use super::stack_traces::first_location;
 use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
+use crate::engine::failure;
+use crate::engine::host::RunHost;
 use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
-use crate::engine::{failure, hints};
 use crate::json::Json;
-use crate::run::context::ExecutionContext;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::tools::ToolErrorCode;
 
@@ -29,7 +29,7 @@ struct Thrown {
 
 /// What the host knows about a run's end, in addition to the engine's report.
 pub(crate) struct Evidence<'a> {
-    pub(crate) context: &'a ExecutionContext,
+    pub(crate) host: &'a dyn RunHost,
     pub(crate) source: &'a str,
     pub(crate) positions: &'a Positions,
     pub(crate) stopped: Option<StopReason>,
@@ -61,8 +61,8 @@ impl Evidence<'_> {
                 )
                 .with_hint("no timer and no tool call is left that could settle it"),
             ),
-            RawOutcome::TooLarge(bytes) => Outcome::Failed(failure::too_large(bytes, self.context)),
-            RawOutcome::Stopped => Outcome::Failed(failure::stopped(self.stopped, self.context)),
+            RawOutcome::TooLarge(bytes) => Outcome::Failed(failure::too_large(bytes, self.host)),
+            RawOutcome::Stopped => Outcome::Failed(failure::stopped(self.stopped, self.host)),
             RawOutcome::Broken(message) => {
                 Outcome::Failed(ScriptError::new(ErrorCode::RuntimeError, message))
             }
@@ -84,7 +84,7 @@ impl Evidence<'_> {
             ErrorCode::RuntimeError
         };
         let stack = thrown.stack.as_deref().map(|stack| without_message(stack, &thrown.message));
-        let script = &self.context.script.name;
+        let script = self.host.script_name();
         let first_location = stack.as_ref().and_then(|stack| first_location(stack, script));
         // The script may have written the trace.
         let first_location = first_location.filter(|location| self.has_line(location.line));
@@ -96,7 +96,6 @@ impl Evidence<'_> {
             ..ScriptError::new(code, thrown.message)
         };
         self.locate(&mut error, first_location);
-        hints::add(&mut error, self.context);
         error
     }
 
@@ -152,8 +151,13 @@ fn hint(thrown: &Thrown) -> Option<String> {
 /// What to use instead of a global that other runtimes have.
 fn absent_global(name: &str) -> Option<&'static str> {
     Some(match name {
-        "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => {
-            "scripts have no network; call a tool that fetches, `searchTools(\"fetch\")` finds one"
+        "fetch" | "Request" | "Response" | "Headers" => {
+            "no host is granted to this run; a person can, with `--allow-net HOST` or `grants.net` in the configuration, \
+             or call a tool that fetches: `searchTools(\"fetch\")` finds one"
+        }
+        "XMLHttpRequest" | "WebSocket" | "EventSource" => {
+            "use `fetch`, which reaches hosts that a person has granted (`--allow-net HOST`), or call a tool that \
+             fetches: `searchTools(\"fetch\")` finds one"
         }
         "require" | "module" | "exports" | "__dirname" | "__filename" => {
             "scripts have no packages; `tools.<server>.<tool>()` calls a tool, `import … from \"mcp:<server>\"` imports one"
@@ -162,8 +166,8 @@ fn absent_global(name: &str) -> Option<&'static str> {
             "scripts have no process, environment or arguments; data comes in as `input`"
         }
         "Buffer" => "use Uint8Array, TextEncoder and TextDecoder, atob and btoa",
-        "fs" | "path" | "os" | "child_process" => {
-            "scripts have no files or processes; call a tool of a filesystem server"
+        "path" | "os" | "child_process" => {
+            "scripts have no processes; paths are text, `fs` has files of `/tmp`"
         }
         "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
         "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",

@@ -19,7 +19,6 @@ mod decorators;
 mod emit;
 mod enums;
 mod error;
-mod fence;
 mod lower;
 mod make;
 mod messages;
@@ -31,6 +30,7 @@ mod print;
 mod qualify;
 mod refuse;
 mod repair;
+mod survey;
 mod value;
 mod work;
 
@@ -45,11 +45,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bounds::Refusal;
 use cancellation::Cancellation;
 pub(crate) use error::{TranspileError, TranspileErrorKind};
-use fence::Part;
-pub(crate) use output::Transpiled;
+pub(crate) use output::{Import, Transpiled};
 use positions::{FIRST_BYTE, location_of};
 pub(crate) use positions::{Location, Positions};
+pub(crate) use refuse::FILE_MODULES;
 use swc_common::BytePos;
+
+use crate::engine::fence::{self, Part};
+use crate::run::script::Language;
 
 /// Stack in bytes that [`transpile`] needs for the deepest source that `bounds` accepts, in an
 /// unoptimized build. Only touched pages are ever committed.
@@ -70,6 +73,11 @@ pub(crate) fn transpile(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Transpiled, TranspileError> {
     let cancellation = Cancellation::new(stopped);
+    let transpile_part = |part: Part<'_>| {
+        let mut transpiled = transpile_part(part, cancellation)?;
+        transpiled.survey.place(part.text, source);
+        Ok(transpiled)
+    };
     if source.len() > max_bytes {
         return Err(TranspileError {
             kind: TranspileErrorKind::Syntax,
@@ -78,11 +86,11 @@ pub(crate) fn transpile(
             hint: Some("pass large data as `input`, not as source".to_owned()),
         });
     }
-    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-    if let Some(part) = fence::leading(source) {
-        return transpile_part(part, cancellation);
+    let text = source.strip_prefix('\u{feff}').unwrap_or(source);
+    if let Some(part) = fence::leading(text, Language::TypeScript) {
+        return transpile_part(part);
     }
-    let whole = transpile_part(Part { text: source, lines_before: 0 }, cancellation);
+    let whole = transpile_part(Part { text, lines_before: 0 });
     let Err(error) = &whole else {
         return whole;
     };
@@ -90,8 +98,8 @@ pub(crate) fn transpile(
         return whole;
     }
     let line = error.location.map_or(0, |location| location.line);
-    let parts = fence::fenced(source).into_iter().take(MAX_FENCES);
-    let mut fenced = parts.map(|part| (part.lines_before, transpile_part(part, cancellation)));
+    let parts = fence::fenced(text, Language::TypeScript).into_iter().take(MAX_FENCES);
+    let mut fenced = parts.map(|part| (part.lines_before, transpile_part(part)));
     let first = fenced.next();
     let ends = |result: &Result<Transpiled, TranspileError>| {
         result.as_ref().map_or_else(|error| error.kind == TranspileErrorKind::Stopped, |_| true)

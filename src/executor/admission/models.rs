@@ -47,7 +47,7 @@ fn run(used: &parking_lot::Mutex<Used>, megabytes: usize, permit: Permit) {
 fn is_at_rest(admission: &Admission) {
     let counted = (admission.running.load(Ordering::Relaxed), admission.queue.waiting());
     assert_eq!(counted, (0, 0), "running, waiting");
-    let free = (admission.runs.available_permits(), admission.memory.available_permits());
+    let free = (admission.runs.semaphore.available_permits(), admission.memory.semaphore.available_permits());
     assert_eq!(free, (RUNS, MEGABYTES), "places, megabytes");
 }
 

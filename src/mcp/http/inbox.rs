@@ -136,7 +136,7 @@ impl Inbox {
                 self.receive_notification(method, message.params, text).await;
                 Received::Handled
             }
-            (None, id) => self.receive_answer(&message, id, request).await,
+            (None, id) => self.receive_answer(&message, id, text, request).await,
         }
     }
 
@@ -154,6 +154,7 @@ impl Inbox {
         &self,
         message: &IncomingMessage<'_>,
         id: Option<&RawValue>,
+        text: &[u8],
         request: Option<i64>,
     ) -> Received {
         let named = id.and_then(|id| id.get().trim_matches('"').parse::<i64>().ok());
@@ -165,7 +166,10 @@ impl Inbox {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
             return Received::Handled;
         };
-        let answer = match (message.result, message.error) {
+        // Only scripts know what the marks are; a schema has null in their place.
+        let is_call = expected == Expected::CallTool;
+        let marked = if is_call { message.marked_result(text) } else { None };
+        let answer = match (marked.as_deref().or(message.result), message.error) {
             (Some(result), None) => read_result(expected, result).map(|result| {
                 JsonRpcMessage::response(self.learned(expected, result), RequestId::Number(id))
             }),

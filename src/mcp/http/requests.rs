@@ -51,7 +51,7 @@ impl HttpConnection {
         let answered = tokio::select! {
             biased;
             answered = answered => Some(answered),
-            () = patience.elapsed(limit) => None,
+            () = patience.elapsed(limit, None) => None,
         };
         let problem = match answered {
             Some(Ok(())) => return,

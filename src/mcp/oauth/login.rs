@@ -20,7 +20,7 @@ use url::Url;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
-use super::tokens::{BoundCredentials, TokenStore, secret};
+use super::tokens::{BoundCredentials, TokenStore, secret, unusable};
 use crate::mcp::address::may_send_to;
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
@@ -71,6 +71,8 @@ pub enum AuthError {
 pub enum AuthStatus {
     /// No tokens are stored.
     SignedOut,
+    /// What is stored is damaged, or no request can be made with it: it is replaced by signing in again.
+    Unusable,
     /// A token is stored.
     SignedIn {
         /// How long it is still valid, if that is known.
@@ -133,7 +135,13 @@ pub(crate) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Resu
 /// If the server is a stdio server.
 pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, AuthError> {
     http_transport(server)?;
-    let stored = TokenStore::new(server.identity(), directory).load().await;
+    let tokens = TokenStore::new(server.identity(), directory);
+    let stored = tokens.load().await;
+    if stored.as_ref().is_some_and(|stored| unusable(&stored.credentials).is_some())
+        || (stored.is_none() && tokens.has_file())
+    {
+        return Ok(AuthStatus::Unusable);
+    }
     Ok(match stored.as_ref().and_then(secret) {
         Some(secret) => AuthStatus::SignedIn { remaining: secret.remaining, renews: secret.can_renew },
         None => AuthStatus::SignedOut,

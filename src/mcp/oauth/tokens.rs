@@ -91,7 +91,7 @@ pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
 
 /// Why no request can ever be made with these tokens, if so. An authorization server that issues such tokens
 /// is wrong, and a sign-in that keeps them seems to have succeeded.
-fn unusable(credentials: &StoredCredentials) -> Option<String> {
+pub(crate) fn unusable(credentials: &StoredCredentials) -> Option<String> {
     let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     let token = response["access_token"].as_str().unwrap_or_default();
     let kind = response["token_type"].as_str().unwrap_or_default();
@@ -121,6 +121,11 @@ impl TokenStore {
     #[cfg(test)]
     pub(crate) fn in_files(identity: String, directory: &Path) -> Self {
         Self { uses_keyring: false, ..Self::new(identity, directory) }
+    }
+
+    /// Whether there is a file, whatever is in it.
+    pub(crate) fn has_file(&self) -> bool {
+        self.files.path(&self.identity).exists()
     }
 
     /// Loads the stored sign-in. If it cannot be parsed it counts as absent, and the user signs in

@@ -9,7 +9,7 @@ const LIMIT: Duration = Duration::from_millis(100);
 async fn the_time_of_a_pause_does_not_count() {
     let patience = Arc::new(Patience::default());
     let begun = Instant::now();
-    let limit = patience.elapsed(LIMIT);
+    let limit = patience.elapsed(LIMIT, None);
     tokio::pin!(limit);
     let pause = patience.pause();
     let second = patience.pause();
@@ -25,7 +25,18 @@ async fn the_time_of_a_pause_does_not_count() {
 async fn without_a_pause_it_is_a_time_limit() {
     let patience = Patience::default();
     let begun = Instant::now();
-    patience.elapsed(LIMIT).await;
+    patience.elapsed(LIMIT, None).await;
     assert!(begun.elapsed() >= LIMIT);
-    assert!(tokio::time::timeout(LIMIT, patience.elapsed(Duration::MAX)).await.is_err());
+    assert!(tokio::time::timeout(LIMIT, patience.elapsed(Duration::MAX, None)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_deadline_does_not_wait_for_pauses() {
+    let patience = Arc::new(Patience::default());
+    for limit in [LIMIT, Duration::MAX] {
+        let _pause = patience.pause();
+        let begun = Instant::now();
+        patience.elapsed(limit, Some(begun + 2 * LIMIT)).await;
+        assert!(begun.elapsed() >= 2 * LIMIT);
+    }
 }

@@ -36,7 +36,7 @@ fn absent() -> ElicitationHandler {
 }
 
 fn call(handler: Option<&ElicitationHandler>) -> (Arc<Caller>, DropGuard) {
-    Caller::new(&Arc::from("s"), &Arc::from("t"), handler.cloned())
+    Caller::new(&Arc::from("s"), &Arc::from("t"), handler.cloned(), serde_json::Map::new(), None)
 }
 
 fn form() -> Value {

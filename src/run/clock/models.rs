@@ -34,7 +34,8 @@ fn v_361_pauses_count_once_and_never_beyond_their_bound() {
     model::check(2_000, Timeouts::Random, || {
         let wall_time = Duration::from_secs(1);
         let paused_time = Duration::from_millis(any(2_000) as u64);
-        let clock = RunClock::start(&Limits { wall_time, paused_time, ..Limits::default() }, Duration::ZERO);
+        let clock =
+            RunClock::start(&Limits { wall_time, paused_time, ..Limits::default() }, Duration::ZERO, None);
         let (least, most) = (Measured::default(), Measured::default());
         for number in 0..3 {
             let (clock, least, most) = (Arc::clone(&clock), Arc::clone(&least), Arc::clone(&most));

@@ -2,7 +2,11 @@ use super::*;
 
 fn clock(most_paused: Duration) -> Arc<RunClock> {
     let wall_time = Duration::from_secs(10);
-    RunClock::start(&Limits { wall_time, paused_time: most_paused, ..Limits::default() }, Duration::ZERO)
+    RunClock::start(
+        &Limits { wall_time, paused_time: most_paused, ..Limits::default() },
+        Duration::ZERO,
+        None,
+    )
 }
 
 /// Lets some time pass; the amount does not matter.

@@ -5,7 +5,7 @@ fn each_language_sees_its_own_examples() {
     for (language, own, other) in
         [(Language::TypeScript, "```ts", "```py"), (Language::Python, "```py", "```ts")]
     {
-        let text = whole(language);
+        let text = whole(language, false);
         assert_eq!(text.matches(own).count(), GUIDE.matches(own).count());
         assert!(!text.contains(other) && !text.contains("\n\n\n"), "{text}");
         // Fences come in pairs, so no part of a removed example is left.

@@ -9,6 +9,7 @@ fn printing(bytes: usize) -> ExecuteResult {
         tool_calls: Vec::new(),
         returned: Vec::new(),
         planned_calls: None,
+        sampling: None,
         usage: Usage::default(),
     }
 }

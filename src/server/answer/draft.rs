@@ -39,6 +39,9 @@ const MAX_ERROR_CHARACTERS: usize = 4_000;
 /// Maximum characters of the source line of an error. One line may be a whole minified program.
 const MAX_SOURCE_CHARACTERS: usize = 400;
 
+/// Maximum number of calls of language models in an answer. Their sums have all.
+const MAX_MODEL_CALLS: usize = 20;
+
 /// Maximum number of tools in the summary of calls.
 const MAX_TOOLS: usize = 50;
 
@@ -55,6 +58,8 @@ pub(crate) struct Draft<'a> {
     value: Option<&'a Json>,
     emitted: Vec<&'a Json>,
     max_characters: usize,
+    /// Whether the client has a part of the output already.
+    is_rest: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -66,7 +71,18 @@ impl<'a> Draft<'a> {
             value: result.value_json(),
             emitted: result.emitted().collect(),
             max_characters,
+            is_rest: false,
         }
+    }
+
+    /// Without the first bytes of the output, which the client has.
+    pub(crate) fn without_first(mut self, bytes: usize) -> Self {
+        if bytes > 0 {
+            let rest = self.output.get(bytes..).unwrap_or_default();
+            self.output = rest.strip_prefix('\n').unwrap_or(rest).to_owned();
+            self.is_rest = true;
+        }
+        self
     }
 
     /// Whether the answer will be incomplete, so that the run should be recorded.
@@ -93,6 +109,16 @@ impl<'a> Draft<'a> {
 
     fn structured(&self, run: Option<&str>) -> Value {
         let mut report = self.result.without_values();
+        // The message and the text have them.
+        if let Some(Value::Object(error)) = report.get_mut("error") {
+            error.shift_remove("problems");
+        }
+        if self.is_rest {
+            report.shift_remove("output");
+            if !self.output.is_empty() {
+                report.insert("output".to_owned(), self.output.clone().into());
+            }
+        }
         if let Some((kept, omitted)) = cut(&self.output, self.max_characters, &record_note(run, "output")) {
             report.insert("output".to_owned(), kept.into());
             report.insert("outputOmitted".to_owned(), omitted.into());
@@ -130,6 +156,13 @@ impl<'a> Draft<'a> {
             tools.truncate(MAX_TOOLS);
             if more > 0 {
                 report.insert("toolCallSummaryOmitted".to_owned(), more.into());
+            }
+        }
+        if let Some(Value::Array(calls)) = report.get_mut("samplingCalls") {
+            let more = calls.len().saturating_sub(MAX_MODEL_CALLS);
+            calls.truncate(MAX_MODEL_CALLS);
+            if more > 0 {
+                report.insert("samplingCallsOmitted".to_owned(), more.into());
             }
         }
         if let Some(planned) = self.result.planned() {

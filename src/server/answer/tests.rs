@@ -6,6 +6,7 @@ use serde_json::json;
 use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::json::Json;
+use crate::run::models::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use crate::run::result::{
     ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError,
     ToolCallRecord, ToolCallStatus, Usage,
@@ -21,6 +22,7 @@ fn returned(value: Value) -> ExecuteResult {
         tool_calls: Vec::new(),
         returned: Vec::new(),
         planned_calls: None,
+        sampling: None,
         usage,
     }
 }
@@ -308,12 +310,26 @@ fn the_output_schema_names_the_fields_that_are_sent() {
         hint: Some("yes()".to_owned()),
         tool_code: Some(ToolErrorCode::RateLimited),
         retry_after: Some(Duration::from_secs(1)),
+        problems: Vec::new(),
     };
     let mut failed = printing(failed(error), &[&"x".repeat(30_000)]);
     failed.tool_calls = (0..60).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();
     let arguments = Json::from(json!({ "text": "x".repeat(20_000) }));
     let planned = PlannedCall { server: "fs".to_owned(), tool: "write".to_owned(), arguments };
     failed.planned_calls = Some(vec![planned; 2]);
+    let model_call = ModelCall {
+        round: 1,
+        provider: "openai".to_owned(),
+        model: None,
+        status: ModelCallStatus::Ok,
+        tokens: 1,
+        is_estimated: false,
+        duration: Duration::ZERO,
+        stop_reason: None,
+        violations: Vec::new(),
+    };
+    failed.sampling =
+        Some(SamplingReport { calls: vec![model_call; 30], metrics: SamplingMetrics::default() });
     failed.usage = Usage {
         wall_time: Duration::from_millis(2),
         approval_time: Duration::from_millis(1),
@@ -329,7 +345,7 @@ fn the_output_schema_names_the_fields_that_are_sent() {
     let answers = [&failed, &short, &long]
         .map(|result| Draft::new(result, MAX_CHARACTERS).answer(Format::Text, Some("abc")).structured);
     let sent: BTreeSet<&str> = answers.iter().flat_map(names).collect();
-    let schema = output_schemas::run();
+    let schema = output_schemas::run(false);
     assert_eq!(sent, names(&schema["properties"]));
     assert_eq!(names(&answers[0]["error"]), names(&schema["properties"]["error"]["properties"]));
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::run::check::finding::Finding;
 use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
 
 /// Renders a result. The text contains the same information as the structured content. `value` is
@@ -43,11 +44,20 @@ pub(crate) fn render(
 }
 
 fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
-    let code = error.tool_code.map_or(error.code.as_str(), |code| code.as_str());
-    let message = shown["message"].as_str().unwrap_or_default();
+    let code = match error.tool_code {
+        Some(code) if error.problems.len() < 2 => code.as_str(),
+        _ => error.code.as_str(),
+    };
+    // The findings follow with their places.
+    let message = match error.problems.len() {
+        0 | 1 => shown["message"].as_str().unwrap_or_default(),
+        _ => "calls of the script cannot succeed",
+    };
     // Writing to a string cannot fail.
     let _ = write!(text, "{code}: {message}");
-    if let Some(line) = error.line {
+    if error.problems.len() > 1 {
+        push_problems(text, &error.problems);
+    } else if let Some(line) = error.line {
         let column = error.column.unwrap_or(1);
         let _ = write!(text, "\nat line {line}, column {column}");
         if let Some(source) = shown["sourceLine"].as_str() {
@@ -64,6 +74,19 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
         && let Some(stack) = shown["stack"].as_str()
     {
         let _ = write!(text, "\n{stack}");
+    }
+}
+
+/// Lists everything that the check before the run has found, one finding per line.
+fn push_problems(text: &mut String, problems: &[Finding]) {
+    for problem in problems {
+        let (line, column) = (problem.line.unwrap_or(1), problem.column.unwrap_or(1));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{} at line {line}, column {column}: ", problem.severity);
+        let _ = write!(text, "{}: {}", problem.code, problem.message);
+        if let Some(source) = &problem.source_line {
+            let _ = write!(text, "\n    {}", source.trim());
+        }
     }
 }
 

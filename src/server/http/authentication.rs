@@ -1,6 +1,7 @@
 //! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the token.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -10,6 +11,7 @@ use subtle::ConstantTimeEq as _;
 use url::{Host, Url};
 
 use crate::error::Error;
+use crate::text::ids::random_id;
 
 /// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
 /// 192 bits.
@@ -40,6 +42,19 @@ impl HttpToken {
         Err(Error::InvalidOptions { option: "token", problem: problem.to_owned() })
     }
 
+    /// Makes a random token of 32 characters, and returns its text too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Start`] if the system provides no random numbers.
+    pub fn generate() -> Result<(Self, String), Error> {
+        let text = random_id().ok_or_else(|| Error::Start {
+            what: "a token",
+            source: io::Error::other("the system provides no random numbers"),
+        })?;
+        Ok((Self::new(&text)?, text))
+    }
+
     /// Whether it is long enough to protect a server that other machines can reach.
     fn is_long_enough(&self) -> bool {
         self.length >= MIN_TOKEN
@@ -47,7 +62,7 @@ impl HttpToken {
 
     /// Compares in constant time, so that the duration does not reveal how much of the token is
     /// right.
-    fn matches(&self, token: &[u8]) -> bool {
+    pub(super) fn matches(&self, token: &[u8]) -> bool {
         let fingerprint: [u8; 32] = Sha256::digest(token).into();
         self.fingerprint.ct_eq(&fingerprint).into()
     }
@@ -99,12 +114,32 @@ impl Authentication {
         self.is_loopback
     }
 
-    /// Checks the host and the origin of a request. Returns the origin if a page sent the request.
-    pub(crate) fn check_source(
-        &self,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<Option<HeaderValue>, Refusal> {
+    /// Whether there is a token that clients must send.
+    pub(crate) const fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
+    /// it: other pages of this machine, which may use MCP, may not answer approvals.
+    pub(crate) fn check_own_page(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        self.check_host(uri, headers)?;
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        let origin = origin.to_str().ok().and_then(|text| Url::parse(text).ok());
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        // A proxy may speak HTTPS to the browser.
+        let is_own = |origin: &Url| {
+            let own = host.and_then(|host| Url::parse(&format!("{}://{host}/", origin.scheme())).ok());
+            matches!(origin.scheme(), "http" | "https")
+                && own.is_some_and(|own| own.origin() == origin.origin())
+        };
+        if origins.next().is_none() && origin.as_ref().is_some_and(is_own) {
+            return Ok(());
+        }
+        Err(Refusal::Forbidden("only this server's own page may send requests here"))
+    }
+
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         if !names_one_host(uri, headers) {
             let problem = "the request is for another host than its `Host` header says";
             return Err(Refusal::Forbidden(problem));
@@ -116,6 +151,16 @@ impl Authentication {
                 "the `Host` header is not of this machine: use 127.0.0.1 or localhost",
             ));
         }
+        Ok(())
+    }
+
+    /// Checks the host and the origin of a request. Returns the origin if a page sent the request.
+    pub(crate) fn check_source(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<HeaderValue>, Refusal> {
+        self.check_host(uri, headers)?;
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(header) = origins.next() else { return Ok(None) };
         let origin = header.to_str().ok().and_then(|text| Url::parse(text).ok());
@@ -131,16 +176,19 @@ impl Authentication {
     /// Checks the token, if one is required.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return Ok(()) };
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let credentials = values.next().map(HeaderValue::as_bytes).and_then(|value| {
-            let (scheme, credentials) = value.split_at_checked("Bearer ".len())?;
-            scheme.eq_ignore_ascii_case(b"Bearer ").then_some(credentials.trim_ascii())
-        });
-        match credentials {
-            Some(credentials) if values.next().is_none() && token.matches(credentials) => Ok(()),
+        match bearer(headers) {
+            Some(credentials) if token.matches(credentials) => Ok(()),
             _ => Err(Refusal::Unauthorized),
         }
     }
+}
+
+/// The token that a request sends, if it sends one.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (scheme, credentials) = values.next()?.as_bytes().split_at_checked("Bearer ".len())?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ") && values.next().is_none();
+    is_bearer.then_some(credentials.trim_ascii())
 }
 
 fn allowed_origin(text: &str) -> Result<url::Origin, Error> {

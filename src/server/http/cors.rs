@@ -19,10 +19,11 @@ const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
+    "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
 );
 
-const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+const RESPONSE_HEADERS: HeaderValue =
+    HeaderValue::from_static("Idempotency-Replayed, Location, Mcp-Session-Id, Retry-After, WWW-Authenticate");
 
 /// Whether a browser asks what a page of an allowed origin may send. It sends no token with this
 /// request.

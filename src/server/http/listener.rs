@@ -141,7 +141,8 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
         .header_read_timeout(MAX_HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(MAX_HEADERS)
-        .serve_connection(TokioIo::new(Socket::new(stream, Arc::clone(this))), service);
+        .serve_connection(TokioIo::new(Socket::new(stream, Arc::clone(this))), service)
+        .with_upgrades();
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,

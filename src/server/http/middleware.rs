@@ -13,6 +13,7 @@ use futures::FutureExt as _;
 use super::connections::Connection;
 use super::cors;
 use super::responses::{handler_failed, plain, refused, try_again};
+use super::rest::problem::{is_rest, with_problem};
 use super::state::HttpState;
 
 /// Path of the health report.
@@ -21,6 +22,7 @@ pub(crate) const HEALTH: &str = "/healthz";
 /// Handles a request if it may be handled. A panic of its handler becomes an error of this request
 /// only.
 pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+    let is_rest = is_rest(request.uri().path());
     let Some(connection) = connection_of(&request) else {
         return answer_if_allowed(&state, request, next).await;
     };
@@ -30,6 +32,9 @@ pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request,
     } else {
         answer_if_allowed(&state, request, next).await
     };
+    if is_rest {
+        response = with_problem(response);
+    }
     if head.is_last {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -44,6 +49,12 @@ pub(crate) fn connection_of(request: &Request) -> Option<Arc<Connection>> {
 async fn answer_if_allowed(state: &HttpState, request: Request, next: Next) -> Response {
     if state.closing.is_cancelled() {
         return try_again("the server is being stopped");
+    }
+    if let Some(page) = &state.page
+        && page.has(request.uri().path())
+    {
+        let answer = page.answer(&state.authentication, request);
+        return AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_panic| handler_failed());
     }
     let origin = match state.authentication.check_source(request.uri(), request.headers()) {
         Ok(origin) => origin,

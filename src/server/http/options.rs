@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::authentication::{Authentication, HttpToken};
+use super::page::Page;
 use crate::error::Error;
 use crate::rate::RateLimit;
 
@@ -25,6 +26,12 @@ pub struct HttpOptions {
     /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
     /// Without it the path is not found.
     pub metrics: Option<MetricsPrinter>,
+    /// The page at `/ui`. Without it the path is not found.
+    pub page: Option<Page>,
+    /// Maximum number of worker processes that are lent at the same time to executors of other machines, which
+    /// send their scripts here ([`Isolation::Remote`](crate::Isolation::Remote)). Default: 0, which lends none.
+    /// Linux only.
+    pub lent_workers: usize,
     /// Maximum number of sessions, which only clients of the handshake revisions have. Default:
     /// 256.
     pub max_sessions: usize,
@@ -49,6 +56,8 @@ impl Default for HttpOptions {
             allow_origins: Vec::new(),
             token: None,
             metrics: None,
+            page: None,
+            lent_workers: 0,
             max_sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
             client_rate: Some(RateLimit::per_minute(CLIENT_RUNS_PER_MINUTE)),
@@ -63,6 +72,7 @@ impl fmt::Debug for HttpOptions {
             .debug_struct("HttpOptions")
             .field("allow_origins", &self.allow_origins)
             .field("token", &self.token)
+            .field("lent_workers", &self.lent_workers)
             .field("max_sessions", &self.max_sessions)
             .field("session_idle", &self.session_idle)
             .field("client_rate", &self.client_rate)

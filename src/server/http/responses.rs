@@ -71,5 +71,11 @@ pub(crate) fn handler_failed() -> Response {
 
 /// An answer of one line of text.
 pub(crate) fn plain(status: StatusCode, text: &str) -> Response {
-    (status, format!("{text}\n")).into_response()
+    let mut response = (status, format!("{text}\n")).into_response();
+    response.extensions_mut().insert(PlainText(text.to_owned()));
+    response
 }
+
+/// The line of a [`plain`] answer, for those that say it in another form.
+#[derive(Clone)]
+pub(super) struct PlainText(pub(super) String);

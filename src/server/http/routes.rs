@@ -1,4 +1,4 @@
-//! The routes: MCP, the health report and the metrics.
+//! The routes: MCP, the health report, the metrics and the REST form.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -18,8 +18,10 @@ use serde_json::json;
 use super::body::RequestBody;
 use super::middleware::{HEALTH, admit, connection_of};
 use super::responses::{JSON, not_read, not_understood, plain, try_again};
+use super::rest;
 use super::sessions::{PEER, REFUSED};
 use super::state::HttpState;
+use super::workers::{WORKERS, lend};
 use crate::server::incoming::{self, Incoming};
 use crate::server::run_rate::RequestClient;
 use crate::server::{health, metrics};
@@ -27,8 +29,15 @@ use crate::server::{health, metrics};
 /// Path of the MCP endpoint.
 const MCP: &str = "/mcp";
 
+/// Path of the metrics.
+pub(super) const METRICS: &str = "/metrics";
+
 /// Content type of the usual version of Prometheus' text format.
-const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+pub(super) const PROMETHEUS: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// The header in which clients of the stateless revision repeat the method. rmcp refuses one that differs.
+const METHOD: &str = "mcp-method";
 
 /// The header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
@@ -38,7 +47,9 @@ pub(crate) fn router(state: Arc<HttpState>) -> Router {
     Router::new()
         .route(MCP, any(answer_mcp))
         .route(HEALTH, get(answer_health))
-        .route("/metrics", get(answer_metrics))
+        .route(METRICS, get(answer_metrics))
+        .merge(rest::routes())
+        .route(WORKERS, get(lend))
         .layer(from_fn_with_state(Arc::clone(&state), admit))
         .with_state(state)
 }
@@ -90,7 +101,11 @@ async fn answer_post(state: &HttpState, request: Request) -> Response {
         Err(response) => return response,
     };
     if let Some(connection) = &connection {
-        connection.begin_answer();
+        if parts.headers.get(METHOD).is_some_and(|method| method == "subscriptions/listen") {
+            connection.begin_listening();
+        } else {
+            connection.begin_answer();
+        }
     }
     let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
     parts.extensions.insert(RequestClient(format!("{peer:?}")));

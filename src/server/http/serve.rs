@@ -15,10 +15,13 @@ use super::body::BodyReader;
 use super::connections::Connections;
 use super::listener::{Endpoint, MAX_CONNECTIONS, accept};
 use super::options::HttpOptions;
+use super::rest::runs::RestRuns;
 use super::routes::router;
 use super::sessions::{SessionBounds, Sessions};
 use super::state::HttpState;
+use super::workers::Lending;
 use crate::error::Error;
+use crate::executor::Executor;
 use crate::lines::MAX_LINE;
 use crate::server::calls::CallsInFlight;
 use crate::server::handler::RequestHandler;
@@ -45,6 +48,8 @@ pub(crate) async fn serve(
     stop: &CancellationToken,
 ) -> Result<ShutdownReason, Error> {
     let address = listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
+    let rates = Arc::new(run_rates(&options, &shared.executor));
+    let lending = Lending::new(&shared.executor, options.lent_workers)?;
     let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
     let runs = CancellationToken::new();
     let _runs_end_with_this = runs.clone().drop_guard();
@@ -53,21 +58,25 @@ pub(crate) async fn serve(
     let _rmcp_ends_with_this = open.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
-    let rates = Arc::new(RunRates::new(options.client_rate, options.run_rate));
     let sessions =
         Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls), Arc::clone(&rates));
     let sessions = Arc::new(sessions);
     // The session of all clients that have none. Messages of the others carry theirs.
     let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls));
-    let mcp = mcp_service(session.of_many_clients().with_rates(rates), &sessions, &open);
+    let session = Arc::new(session.of_many_clients().with_rates(rates));
+    let mcp = mcp_service(Arc::clone(&session), &sessions, &open);
     let connections = Connections::new(MAX_CONNECTIONS);
     let state = Arc::new(HttpState {
         shared: Arc::clone(shared),
         authentication,
         metrics: options.metrics,
+        page: options.page,
         sessions: Arc::clone(&sessions),
         connections: Arc::clone(&connections),
         mcp,
+        session,
+        rest: RestRuns::new(),
+        lending,
         bodies: BodyReader::new(),
         closing: CancellationToken::new(),
     });
@@ -109,14 +118,28 @@ pub(crate) async fn serve(
     Ok(ended)
 }
 
+/// The rates of the options. That of each client follows the executor's configuration.
+#[cfg(feature = "mcp")]
+fn run_rates(options: &HttpOptions, executor: &Executor) -> RunRates {
+    let executor = executor.clone();
+    let configured = move || executor.configured_client_rate();
+    RunRates::new(options.client_rate, options.run_rate)
+        .following(configured, HttpOptions::default().client_rate)
+}
+
+/// The rates of the options. There is no configuration.
+#[cfg(not(feature = "mcp"))]
+fn run_rates(options: &HttpOptions, _executor: &Executor) -> RunRates {
+    RunRates::new(options.client_rate, options.run_rate)
+}
+
 /// The MCP service of rmcp; `session` handles requests without a session. Its checks of hosts and origins are disabled; [`Authentication`]
 /// does them.
 fn mcp_service(
-    session: McpSession,
+    session: Arc<McpSession>,
     sessions: &Arc<Sessions>,
     open: &CancellationToken,
 ) -> StreamableHttpService<RequestHandler, Sessions> {
-    let session = Arc::new(session);
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_max_request_body_bytes(MAX_LINE)

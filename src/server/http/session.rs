@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, Held, PeerKey};
 use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
+use crate::conventions;
+use crate::server::request_span::{ClientRequestId, CountedSession};
 use crate::server::session::McpSession;
 
 /// Maximum number of messages that wait to be received by rmcp. Receiving takes little time: rmcp
@@ -40,6 +42,7 @@ pub(crate) struct HttpSession {
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
     ended: CancellationToken,
     pub(crate) streams: Arc<Mutex<Streams>>,
+    _counted: CountedSession,
 }
 
 /// Why a session operation fails.
@@ -69,6 +72,7 @@ impl HttpSession {
             incoming,
             ended: CancellationToken::new(),
             streams: Arc::new(Mutex::new(Streams::new())),
+            _counted: CountedSession::begin(conventions::TCP),
         });
         let transport = SessionTransport {
             messages,
@@ -113,6 +117,7 @@ impl HttpSession {
             streams.last_id += 1;
             let number = streams.last_id;
             let client_id = std::mem::replace(&mut request.id, RequestId::Number(number));
+            request.request.extensions_mut().insert(ClientRequestId::from(&client_id));
             let progress = request.request.get_meta().get_progress_token();
             streams.requests.insert(number, RequestStream { client_id, progress, sender });
             streams.used = Instant::now();

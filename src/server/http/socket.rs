@@ -28,15 +28,16 @@ use super::connections::Connection;
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// How long after the end of a client's stream the first interim response is written. A client that waits
-/// for its answer does not expect one, so that most answers should come before it.
-const FIRST_PROBE: Duration = Duration::from_secs(3);
+/// for its answer does not expect one, so that most answers should come before it: of all scripts few take
+/// this long, and of all clients few end their stream. A run whose client is gone takes no longer.
+const FIRST_PROBE: Duration = Duration::from_secs(1);
 
 /// The pause before the second interim response. It doubles each time, because some clients accept no more
 /// than five.
 const NEXT_PROBE: Duration = Duration::from_secs(15);
 
 /// How often a socket whose client has ended its stream is checked for a reset.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The interim response. `100 Continue` is the one that every client skips.
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

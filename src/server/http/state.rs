@@ -9,8 +9,12 @@ use super::authentication::Authentication;
 use super::body::BodyReader;
 use super::connections::Connections;
 use super::options::MetricsPrinter;
+use super::page::Page;
+use super::rest::runs::RestRuns;
 use super::sessions::Sessions;
+use super::workers::Lending;
 use crate::server::handler::RequestHandler;
+use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 
 /// State that all requests share. Lives as long as the listener.
@@ -18,9 +22,15 @@ pub(crate) struct HttpState {
     pub(crate) shared: Arc<Shared>,
     pub(crate) authentication: Authentication,
     pub(crate) metrics: Option<MetricsPrinter>,
+    pub(crate) page: Option<Page>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) mcp: StreamableHttpService<RequestHandler, Sessions>,
+    /// The session of all clients that have none: those of the stateless revision and those of REST.
+    pub(crate) session: Arc<McpSession>,
+    pub(crate) rest: RestRuns,
+    /// The workers that are lent to other machines, if any are.
+    pub(crate) lending: Option<Lending>,
     pub(crate) bodies: BodyReader,
     /// Cancelled when no more requests are accepted.
     pub(crate) closing: CancellationToken,

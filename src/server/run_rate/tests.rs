@@ -25,3 +25,17 @@ fn without_limits_nothing_is_refused() {
     let rates = RunRates::default();
     assert!((0..1_000).all(|_| rates.take("a").is_ok()));
 }
+
+#[test]
+fn another_configured_rate_counts_at_once() {
+    let configured = std::sync::Arc::new(parking_lot::Mutex::new(None));
+    let source = std::sync::Arc::clone(&configured);
+    let rates = RunRates::new(limit(2), None).following(move || *source.lock(), limit(30));
+    let taken = |client: &str| (0..10).filter(|_| rates.take(client).is_ok()).count();
+    assert_eq!((taken("a"), taken("a")), (2, 0));
+    *configured.lock() = limit(4);
+    assert_eq!((taken("a"), taken("a"), taken("b")), (4, 0, 4));
+    // Without one again, what the options say counts.
+    *configured.lock() = None;
+    assert_eq!(taken("a"), 2);
+}

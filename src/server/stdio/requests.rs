@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, GetExtensions as _,
-    JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    GetMeta as _, JsonRpcMessage, JsonRpcNotification, JsonRpcResponse, RequestId, ServerJsonRpcMessage,
+    ServerNotification, ServerResult,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,6 +18,7 @@ use super::backpressure::{InFlight, LookAhead, MAX_UNREAD_BYTES, Slot};
 use super::message::{Answer, Cancelled, is_id, read_call};
 use crate::lines::{IdScan, LineQueue};
 use crate::server::incoming::{self, DetachedInput, Envelope, detach};
+use crate::server::request_span::ClientRequestId;
 
 /// The requests of one client. Lives as long as its connection.
 pub(crate) struct Requests {
@@ -182,6 +184,7 @@ impl Requests {
                 if let Some(input) = input {
                     request.extensions_mut().insert(input);
                 }
+                request.extensions_mut().insert(ClientRequestId::from_json(id));
                 self.last_id += 1;
                 let slot = Arc::new(self.in_flight.enter(bytes));
                 request.extensions_mut().insert(Arc::clone(&slot));
@@ -239,6 +242,18 @@ impl Requests {
         }
     }
 
+    /// Writes a notification of a subscription, which names the client's request.
+    fn push_of_subscription(&self, mut message: JsonRpcNotification<ServerNotification>) -> io::Result<()> {
+        let Some(RequestId::Number(id)) = subscription_of(&message) else { return Ok(()) };
+        // Of a cancelled subscription nothing more is sent.
+        let Some(request) = self.unanswered.get(&id) else { return Ok(()) };
+        if let Ok(id) = serde_json::from_str(request.id.get()) {
+            message.notification.get_meta_mut().set_subscription_id(id);
+        }
+        let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        outgoing.push(serde_json::to_vec(&message)?, false)
+    }
+
     fn push_answer<T: Serialize>(
         &self,
         id: Option<&RawValue>,
@@ -262,6 +277,9 @@ impl Requests {
                 Some(id) => id,
                 None => return Ok(()),
             },
+            JsonRpcMessage::Notification(notification) if subscription_of(notification).is_some() => {
+                return self.push_of_subscription(notification.clone());
+            }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
                 let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
                 // Notifications are best effort: they are dropped when the queue is full.
@@ -273,6 +291,16 @@ impl Requests {
         let Some(request) = self.unanswered.remove(id) else { return Ok(()) };
         let id = Some(&*request.id);
         let pushed = match message {
+            JsonRpcMessage::Response(JsonRpcResponse {
+                result: ServerResult::SubscriptionsListenResult(result),
+                ..
+            }) => {
+                let mut result = result.clone();
+                if let Ok(id) = serde_json::from_str(request.id.get()) {
+                    result.meta.set_subscription_id(id);
+                }
+                self.push_answer(id, Some(&result), None)
+            }
             JsonRpcMessage::Response(response) => self.push_answer(id, Some(&response.result), None),
             JsonRpcMessage::Error(error) => self.push_answer::<()>(id, None, Some(&error.error)),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Ok(()),
@@ -284,4 +312,9 @@ impl Requests {
         }
         pushed
     }
+}
+
+/// The request of the subscription that a notification belongs to.
+fn subscription_of(message: &JsonRpcNotification<ServerNotification>) -> Option<RequestId> {
+    message.notification.get_meta().subscription_id()
 }

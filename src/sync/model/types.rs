@@ -271,9 +271,12 @@ impl Semaphore {
         self.inner.available_permits()
     }
 
-    pub(crate) async fn acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
-        step("acquire", Location::caller());
-        Arc::clone(&self.inner).acquire_owned().await
+    pub(crate) fn add_permits(&self, permits: usize) {
+        self.inner.add_permits(permits);
+    }
+
+    pub(crate) fn forget_permits(&self, permits: usize) -> usize {
+        self.inner.forget_permits(permits)
     }
 
     pub(crate) async fn acquire_many_owned(

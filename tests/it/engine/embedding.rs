@@ -1,5 +1,7 @@
 //! The examples for embedders (`examples/embedding`), and what they promise beyond what they show.
 
+#[path = "../../../examples/embedding/backend.rs"]
+mod backend;
 #[path = "../../../examples/embedding/blocking.rs"]
 mod blocking;
 #[path = "../../../examples/embedding/check.rs"]
@@ -16,8 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    BoxFuture, CallHook, Error, ErrorCode, Executor, HookedCall, Json, Limits, McpServer, RuleList, RunEvent,
-    Script, ToolError, ToolErrorCode, ToolRules,
+    BoxFuture, CallHook, Error, ErrorCode, Executor, FindingCode, HookedCall, Json, Limits, McpServer,
+    RuleList, RunEvent, Script, ToolError, ToolErrorCode, ToolRules,
 };
 use serde_json::{Value, json};
 
@@ -53,6 +55,13 @@ async fn example_hooks() {
         trail,
         [r#"bank.pay {"amount":10,"currency":"EUR"}: ok"#, r#"bank.pay {"amount":5000}: TOOL_DENIED"#]
     );
+}
+
+#[tokio::test]
+async fn example_backend() {
+    let (sum, calls, refused) = backend::example().await.unwrap();
+    assert_eq!((sum, calls), (json!(6), 2));
+    assert!(refused.contains("`disk.erase`"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,23 +130,23 @@ async fn listeners_and_events_hear_the_same() {
 async fn a_check_runs_nothing_and_has_limits() {
     let (executor, mock) = executor();
     let fine = Script::typescript("await tools.mock.count(); throw new Error('not run')");
-    assert_eq!(executor.check(fine).await.unwrap(), None);
+    assert_eq!(executor.check(fine).await.unwrap().findings, []);
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
     let wrong = Script::typescript("x").limits(Limits { wall_time: Duration::ZERO, ..Limits::default() });
     assert!(matches!(executor.check(wrong).await, Err(Error::InvalidOptions { .. })));
     let long = Script::typescript(format!("enum E {{ {} }}", "a = 1 +\n".repeat(100_000)));
-    let error = executor.check(long).await.unwrap().unwrap();
-    assert_eq!(error.code, ErrorCode::TranspileError, "{error}");
+    let found = executor.check(long).await.unwrap().findings;
+    assert_eq!(found[0].code, FindingCode::Script(ErrorCode::TranspileError), "{found:?}");
 }
 
 #[tokio::test]
 async fn python_is_checked_too() {
     let (executor, mock) = crate::support::python().await;
-    let check = async |source: &str| executor.check(Script::python(source)).await.unwrap();
-    assert_eq!(check("await tools.mock.count()\nraise ValueError('not run')").await, None);
+    let check = async |source: &str| executor.check(Script::python(source)).await.unwrap().findings;
+    assert_eq!(check("await tools.mock.count()\nraise ValueError('not run')").await, []);
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
-    let error = check("x = 1\nif x\n    pass").await.unwrap();
-    assert_eq!((error.code, error.line), (ErrorCode::SyntaxError, Some(2)));
+    let found = check("x = 1\nif x\n    pass").await;
+    assert_eq!((found[0].code, found[0].line), (FindingCode::Script(ErrorCode::SyntaxError), Some(2)));
 }
 
 #[tokio::test]

@@ -26,6 +26,9 @@ const DEFAULT: Limits = Limits {
     answer_time: Duration::from_secs(20),
     paused_time: Duration::from_secs(20),
     questions: 100,
+    written_bytes: 1 << 20,
+    created_files: 100,
+    file_bytes: 1 << 20,
 };
 
 /// Runs an attack, and then a script that must find nothing of it.
@@ -531,7 +534,7 @@ async fn je_054_constructor_chain() {
 async fn je_055_dynamic_import_of_every_scheme() {
     let source = r#"
         const names = [];
-        for (const u of ["file:///etc/passwd", "https://x/", "data:text/javascript,1", "blob:x", "node:fs", "npm:x",
+        for (const u of ["file:///etc/passwd", "https://x/", "data:text/javascript,1", "blob:x", "node:path", "npm:x",
                          "jsr:x", "ext:core/mod.js", "ext:core/ops", "ext:cx/50_tools.js", "ext:deno_web/00_url.js",
                          "./x.js", "", "\0", "mcp:nope", "mcp:", "mcp:../mock", "mcp:mock?x"]) {
             try { await import(u); names.push("imported " + u) } catch (error) { names.push(error.name) }
@@ -545,7 +548,7 @@ async fn je_056_static_import_and_export() {
     for source in [
         "import x from 'file:///etc/passwd'; return x",
         "export * from 'https://x/'",
-        "import 'node:fs'",
+        "import 'node:child_process'",
         "console.log('ran'); import y from './y.js'; return y",
     ] {
         let (result, _) = attack(source, DEFAULT).await;
@@ -827,9 +830,21 @@ async fn bv_085_bigint() {
         failure("return 1n").await.1,
         "value is a BigInt, which JSON does not have; use String() or Number()"
     );
-    let source = "try { await mock.echo({ rows: [{ n: 1n }] }) } catch (e) { return e.message }";
+    // An argument is a number with all its digits. The mock returns what it has received as text.
+    let source = "
+        const n = 123456789012345678901234567890n;
+        return await mock.text({ rows: [{ n }, -n, 1n, 1e25, null], s: `${n}` })";
+    assert_eq!(
+        value(source).await,
+        r#"sent {"rows":[{"n":123456789012345678901234567890},-123456789012345678901234567890,1,1e+25,null],"s":"123456789012345678901234567890"}"#
+    );
+    let source = "try { await mock.echo({ a: 1n, rows: [{ n() {} }] }) } catch (e) { return e.message }";
     let message = value(source).await;
-    assert!(message.as_str().unwrap().starts_with("arguments.rows[0].n is a BigInt"), "{message}");
+    assert!(message.as_str().unwrap().starts_with("arguments.rows[0].n is a function"), "{message}");
+    let source = "try { await mock.echo({ n: 10n ** 400n }) } catch (e) { return [e.code, e.message] }";
+    let found = value(source).await;
+    assert_eq!(found[0], "INVALID_ARGUMENTS");
+    assert!(found[1].as_str().unwrap().contains("beyond 10^308"), "{found}");
 }
 
 #[tokio::test]

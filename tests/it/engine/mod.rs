@@ -1,21 +1,31 @@
 //! What scripts can do in both engines, what stops them, and what they must not reach.
 
+/// Back ends of an embedder.
+mod backend;
 /// The resolution of the clocks that scripts read.
 mod clocks;
 /// The examples for embedders, and what they promise.
 mod embedding;
 /// Attacks of THREATS groups JC, JM, JE and BV, by number.
 mod escape;
+/// Requests of scripts to hosts that a person has granted.
+mod fetch;
+/// Files of scripts: the scratch directory and granted directories, in both languages.
+mod files;
 /// Fuel: the limit of Python that depends on no clock.
 mod fuel;
 /// Built-in functions that V8 does not interrupt, by number.
 mod guards;
 /// Values that are printed: how they look, and attacks on the code that prints them.
 mod inspect;
+/// Runs in worker processes: the same outcomes, and what ends a worker.
+mod isolation;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.
 mod limits;
+/// Language models in scripts.
+mod llm;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
 /// Scripts that were written for another host with Python.
@@ -32,7 +42,11 @@ mod python_modules;
 mod python_runs;
 /// Attacks of THREATS group BV on Python: boundary values.
 mod python_values;
+/// Recordings of runs, and replays without what they used.
+mod replay;
 /// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
 /// What scripts keep between runs, as an embedder sees it.
 mod state;
+/// The local time zone of scripts.
+mod time_zones;

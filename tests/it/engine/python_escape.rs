@@ -51,7 +51,7 @@ async fn px_122_files_of_the_host() {
             "open('/proc/self/environ').read()",
             "open('/dev/fd/3').read()",
             "open('/dev/stdin').read()",
-            "os.open('/', os.O_RDONLY)",
+            "os.open('/etc', os.O_RDONLY)",
             "os.stat('/etc/passwd')",
             "os.readlink('/proc/self/exe')",
             "pathlib.Path('/etc/passwd').read_bytes()",
@@ -85,7 +85,7 @@ async fn px_123_traversal() {
             "os.rename('/etc/passwd', '/tmp/x')",
             "os.truncate('/etc/passwd', 0)",
             "open('x/')",
-            "os.mkdir('/tmp/x')",
+            "os.mkdir('/x')",
             "os.remove('/etc/passwd')",
             "os.chdir('/etc')",
         ],
@@ -397,14 +397,12 @@ found = [hasattr(os, 'x'), 'y' in globals(), hasattr(builtins, 'z'), 'planted' i
          'a' in os.environ, bool(McpToolError.__dict__.get('v')), hasattr(type(tools), 'u'), len(sys.argv)]
 os.x = 1; y = {round}; builtins.z = 3; sys.modules['planted'] = os; json.w = 4; os.environ['a'] = 'b'
 McpToolError.v = 1; type(tools).u = 2; sys.argv.append('x'); random.seed(1)
-try: open('/tmp/a', 'w').write('x')
-except OSError: pass
-try: found.append(open('/tmp/a').read())
-except OSError: pass
+found.append(os.path.exists('/tmp/a'))
+open('/tmp/a', 'w').write('x')
 return found"
         );
         let result = executor.run_py(&source).await.unwrap();
-        let expected = json!([false, false, false, false, false, false, false, false, 1]);
+        let expected = json!([false, false, false, false, false, false, false, false, 1, false]);
         assert_eq!(result.value(), Some(&expected), "{}", result.to_json());
     }
 }

@@ -516,7 +516,7 @@ fn pm_116_print_flood() {
 #[test]
 fn pm_117_payloads() {
     let source = "
-while True: call_tool('mock', 'echo', {'s': 'x' * (9 << 20)})";
+while True: call_tool('mock', 'echo', {'s': 'x' * (16 << 20)})";
     survives(source, 20_000, "MEMORY_LIMIT", BESIDE);
     let direct = "
 from wit_world import Operation, start_call, wait

@@ -43,8 +43,13 @@ return [await mock.echo(s="\ud800"), call_tool("mock", "echo", {"\udfff": 1}), "
         result.to_json()
     );
     assert_eq!(result.printed(), one);
-    for source in ["raise ValueError('\\ud800')", "await tools['\\ud800'].x()", "await mock['\\ud800']()"] {
-        assert_eq!(failure(source).await.0, ErrorCode::RuntimeError, "{source}");
+    for (source, code) in [
+        ("raise ValueError('\\ud800')", ErrorCode::RuntimeError),
+        ("await tools['\\ud800'].x()", ErrorCode::CheckFailed),
+        ("await tools[chr(0xd800)].x()", ErrorCode::RuntimeError),
+        ("await mock['\\ud800']()", ErrorCode::RuntimeError),
+    ] {
+        assert_eq!(failure(source).await.0, code, "{source}");
     }
 }
 
@@ -78,10 +83,26 @@ return [[nan, inf, -0.0], await mock.echo(a=nan, b=-inf), {'deep': [[nan]]}, awa
 /// Integers are exact up to 64 bits, and beyond as text.
 #[tokio::test]
 async fn bv_085_large_integers() {
-    let source = "return [2 ** 64 - 1, -2 ** 63, 2 ** 70, -2 ** 70, await mock.echo(n=2 ** 64)]";
+    let source = "return [2 ** 64 - 1, -2 ** 63, 2 ** 70, -2 ** 70]";
     assert_eq!(
         value(source).await,
-        json!([u64::MAX, i64::MIN, "1180591620717411303424", "-1180591620717411303424", { "n": "18446744073709551616" }])
+        json!([u64::MAX, i64::MIN, "1180591620717411303424", "-1180591620717411303424"])
+    );
+    // An argument is a number with all its digits, and so is a result. The mock returns what it has
+    // received as text.
+    let source = "
+n = 2 ** 70 + 1
+sent = await mock.text(rows=[{'n': n}, -n, 1, float('nan'), -0.0], s=str(n))
+got = await mock.text(text=f'{{\"n\": {n}, \"f\": [NaN, -Infinity, 1]}}')
+return [sent, got['n'] == n, [str(x) for x in got['f']], f'{got[\"n\"]}']";
+    assert_eq!(
+        value(source).await,
+        json!([
+            r#"sent {"rows":[{"n":1180591620717411303425},-1180591620717411303425,1,null,0],"s":"1180591620717411303425"}"#,
+            true,
+            ["nan", "-inf", "1"],
+            "1180591620717411303425"
+        ])
     );
     let (code, message) = failure("return {'rows': [{'n': 10 ** 5000}]}").await;
     assert_eq!(code, ErrorCode::RuntimeError);

@@ -198,6 +198,37 @@ fn in_python(program: String, sdk: &str) -> Command {
     client
 }
 
+/// The official SDK takes a list with the tools of a server whose schemas it would refuse, and an answer
+/// that it checks against the output schema.
+#[test]
+fn tools_that_stay_direct_in_the_typescript_sdk() {
+    let home = tempfile::tempdir().unwrap();
+    let server = |mode: &str| json!({ "command": chaos::program(), "args": ["stdio", mode] });
+    let servers = json!({ "odd": server("odd-schemas"), "apps": server("apps") });
+    fs::write(home.path().join("mcp.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+    let config = home.path().join("mcp.json").display().to_string();
+    let serve = ["serve", "--mcp-config", &config, "--direct", "odd.*", "--direct", "apps.*"];
+    for (sdk, protocol) in [("v1", "2025-11-25"), ("v2", "2025-11-25"), ("v2-auto", "2026-07-28")] {
+        let mut client = Command::new("node");
+        client
+            .arg(script("direct.mjs"))
+            .arg(sdk)
+            .arg(node_modules())
+            .arg(env!("CARGO_BIN_EXE_cx"))
+            .args(serve);
+        let seen = seen(&mut client, home.path());
+        let expected = json!({
+            "untyped": "object",
+            "odd": 0,
+            "time": "12:00",
+            "texts": ["noon"],
+            "kept": { "a": [1, null] },
+            "address": "ui://clock/view",
+        });
+        assert_eq!(seen, expected, "{sdk} {protocol}");
+    }
+}
+
 #[tokio::test]
 async fn the_typescript_sdk_of_before() {
     check(typescript("old"), "2024-11-05", Person::OutOfReach, "enough").await;

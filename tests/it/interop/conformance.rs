@@ -172,9 +172,13 @@ fn has_checks(directory: &Path) -> bool {
     checks(directory).iter().any(|check| check["status"] == "SUCCESS")
 }
 
-/// Whether a check needs a tool of the suite's own, which the server does not have: 4 of the 25 of `server-stateless`.
+/// Whether a check needs a tool of the suite's own, which the server does not have: 5 of the 25 of `server-stateless`.
+///
+/// Of one of them, `test_trigger_tool_change`, the suite recognizes the absence by -32601 only, which is for methods. What
+/// it would check is tested in `server::reload`.
 fn is_untestable(check: &Value) -> bool {
     check["details"]["untestable"] == true
+        || check["id"] == "sep-2575-server-sends-tools-list-changed-on-subscription"
 }
 
 /// A warning is what the specification says a client SHOULD do; here it must.

@@ -70,7 +70,7 @@ fn check(mut framework: Command) {
         .env("SCARF_NO_ANALYTICS", "true");
     let expected = json!({
         "tools": ["executePython", "executeTypescript", "health"],
-        "parameters": ["allowedTools", "code", "dryRun", "input", "maxToolCalls", "session", "timeoutMs"],
+        "parameters": ["allowedTools", "code", "dryRun", "input", "maxToolCalls", "session", "timeZone", "timeoutMs"],
         "typescript": "42",
         "python": "42",
         // With every parameter, as strict modes of models have it.

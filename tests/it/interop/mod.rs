@@ -14,3 +14,5 @@ mod python;
 mod resources;
 /// Servers from npm and PyPI over stdio.
 mod servers;
+/// What `cx types` writes, read by TypeScript's and Python's type checkers.
+mod types;

@@ -9,23 +9,14 @@ const DELETE: &str = "return await tools.notes.echo({ text: 'a\\u202eb' })";
 
 /// A client that can show forms, if `elicitation` says so, of a server that asks about every call of `notes`.
 fn client(elicitation: Value) -> Client {
-    let mut client = Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]).spawn();
     let capabilities = if elicitation.is_null() { json!({}) } else { json!({ "elicitation": elicitation }) };
-    let info = json!({ "name": "test", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
-    client.request("initialize", params);
-    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    client
+    let start = Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]);
+    start.spawn().shaken_with(capabilities)
 }
 
 /// The next question; other messages are none.
 fn question(client: &mut Client) -> Value {
-    loop {
-        let message = client.receive();
-        if message["method"] == "elicitation/create" {
-            return message;
-        }
-    }
+    client.receive_method("elicitation/create")
 }
 
 fn run(client: &mut Client) -> Value {

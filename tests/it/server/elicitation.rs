@@ -23,22 +23,12 @@ fn address() -> Value {
 }
 
 fn client(elicitation: &Value) -> Client {
-    let mut client = Start::new().server("notes", &["elicits"]).spawn();
-    let capabilities = json!({ "elicitation": elicitation });
-    let info = json!({ "name": "test", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
-    client.request("initialize", params);
-    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    client
+    let start = Start::new().server("notes", &["elicits"]);
+    start.spawn().shaken_with(json!({ "elicitation": elicitation }))
 }
 
 fn question(client: &mut Client) -> Value {
-    loop {
-        let message = client.receive();
-        if message["method"] == "elicitation/create" {
-            return message;
-        }
-    }
+    client.receive_method("elicitation/create")
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_client_without_a_session_sets_nothing_for_the_others() {
     assert_eq!(refused.status, 404, "the stateless revision has removed it");
     assert_eq!(refused.message()["error"]["code"], -32601);
     let offered = server.stateless("server/discover", json!({})).result();
-    assert_eq!(offered["capabilities"]["tools"], json!({}), "it is told of no changes");
+    assert_eq!(offered["capabilities"]["tools"], json!({ "listChanged": true }), "if it listens");
     let reply = server.stateless("tools/call", run_params("console.log('secret'); return 1"));
     assert_eq!(reply.header("content-type"), Some("application/json"), "nothing comes before the answer");
     assert_eq!(reply.result()["structuredContent"]["output"], "secret");
@@ -311,7 +311,7 @@ fn a_person_is_asked_by_a_result() {
 fn a_question_is_taken_back_when_its_run_ends() {
     let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
     let session = server.session_with(&json!({ "elicitation": {} }));
-    let source = "void tools.notes.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 50))";
+    let source = "void tools.notes.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 2_000))";
     let mut reply = session.begin_run(1, source);
     let question = reply.next().unwrap();
     let taken_back = reply.next().unwrap();
@@ -540,7 +540,7 @@ fn what_cannot_be_is_said_at_the_start() {
             "expected an origin",
         ),
         (vec!["--http", "here"], None, "invalid value 'here'"),
-        (vec!["--metrics"], None, "--http"),
+        (vec!["--metrics"], None, "needs an address"),
     ] {
         let output = fails(&arguments, token);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -574,7 +574,7 @@ fn metrics_are_those_of_the_document() {
     let reply = server.get("/metrics", &[]);
     assert!(reply.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     let text = reply.body();
-    let document = include_str!("../../../docs/serving.md");
+    let document = include_str!("../../../docs/observability.md");
     let documented = |kind: &str| -> Vec<(String, String)> {
         let rows = document.lines().filter_map(|line| line.strip_prefix("| `"));
         let rows = rows.filter_map(|row| row.split_once("` | "));
@@ -592,7 +592,7 @@ fn metrics_are_those_of_the_document() {
         for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             let (name, its_kind) = line.split_once(' ').unwrap();
             let is_documented = names.iter().any(|(known, _)| known == name);
-            assert!(its_kind != kind || is_documented, "{name} is not in docs/serving.md");
+            assert!(its_kind != kind || is_documented, "{name} is not in docs/observability.md");
             assert!(text.contains(&format!("# HELP {name} ")), "{name} is not described");
         }
     }

@@ -680,7 +680,7 @@ fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let is_short = !source.contains("6_000");
-        assert_eq!(answer.starts_with("HTTP/1.1 200"), is_short, "{source}: {answer}");
+        assert!(is_short || answer.starts_with("HTTP/1.1 100"), "{source}: {answer}");
         assert!(answer.contains("HTTP/1.1 200") && answer.contains(value), "{source}: {answer}");
     }
     let mut stream = server.connect();

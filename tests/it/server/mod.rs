@@ -2,6 +2,12 @@
 
 /// Approval by the client: elicitation, and pending input of the stateless revision.
 mod approval;
+/// Scripts that are not run because they cannot succeed.
+mod check;
+/// The files of `deploy/`.
+mod deploy;
+/// Tools that clients see themselves, and their user interfaces.
+mod direct;
 /// Questions of upstream servers, passed on to the client.
 mod elicitation;
 /// The same over HTTP: its clients, what they see, and how it ends.
@@ -12,11 +18,25 @@ mod http_threats;
 mod json_memory;
 /// Attacks of THREATS group LD, by number: many runs at once.
 mod load;
+/// The metrics page of a server over stdio, alert rules and the dashboard.
+mod metrics;
 /// The configuration while the server runs.
 mod reload;
+/// Runs whose scripts are executed by another cx.
+mod remote;
+/// Runs over plain HTTP, for callers that speak no MCP.
+mod rest;
+/// The model of the client, in both ways of the protocol.
+mod sampling;
+/// Skills, and saved scripts by name.
+mod skills;
 /// State of scripts and the run history, through the server and the command.
 mod state;
 /// `cx serve` over stdio.
 mod stdio;
+/// What a collector of OpenTelemetry receives.
+mod telemetry;
 /// Attacks of THREATS group MP, by number.
 mod threats;
+/// Runs that go on after their answer, and progress of scripts.
+mod wait;

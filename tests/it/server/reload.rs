@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::chaos;
-use crate::support::serve::{Client, END, Start, WATCHDOG};
+use crate::support::serve::{Client, END, Start, WATCHDOG, meta};
 use crate::support::serve_http::Server;
 
 /// Calls a tool until that fails, and returns how it fails. The first call must succeed.
@@ -114,6 +114,106 @@ fn a_new_denial_over_http() {
     assert_eq!(told["method"], "notifications/tools/list_changed");
     let list = session.begin(2, "tools/list", json!({})).result().to_string();
     assert!(list.contains("Servers: a, b."), "{list}");
+}
+
+/// `subscriptions/listen` of the revision 2026-07-28.
+#[test]
+fn a_client_without_a_handshake_is_told_if_it_listens() {
+    const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+    let filter = || json!({ "notifications": { "toolsListChanged": true, "promptsListChanged": true }, "_meta": meta(json!({})) });
+    let mut client = start(&["a"]).spawn();
+    let offered = client.request("server/discover", json!({ "_meta": meta(json!({})) }));
+    assert_eq!(offered["result"]["capabilities"]["tools"]["listChanged"], true, "{offered}");
+    // One with a number, one with text, and one that wants nothing.
+    let mut ids = vec![client.begin("subscriptions/listen", filter())];
+    for (id, wanted) in [("listening", json!({ "toolsListChanged": true })), ("deaf", json!({}))] {
+        let params = json!({ "notifications": wanted, "_meta": meta(json!({})) });
+        client
+            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params }));
+        ids.push(json!(id));
+    }
+    // Requests are handled side by side.
+    let mut acknowledged: Vec<Value> = Vec::new();
+    for _ in &ids {
+        let said = client.receive();
+        assert_eq!(said["method"], "notifications/subscriptions/acknowledged", "{said}");
+        let id = said["params"]["_meta"][SUBSCRIPTION].clone();
+        let accepted = if id == "deaf" { json!({}) } else { json!({ "toolsListChanged": true }) };
+        assert_eq!(said["params"]["notifications"], accepted);
+        acknowledged.push(id);
+    }
+    assert!(acknowledged.len() == 3 && ids.iter().all(|id| acknowledged.contains(id)), "{acknowledged:?}");
+    let directory = client.directory().to_owned();
+    edit(&directory, |config| config["mcpServers"]["b"] = entry(&directory, "b"));
+    let mut told: Vec<Value> = (0..2)
+        .map(|_| {
+            let said = client.receive();
+            assert_eq!(said["method"], "notifications/tools/list_changed", "{said}");
+            said["params"]["_meta"][SUBSCRIPTION].clone()
+        })
+        .collect();
+    told.sort_by_key(Value::is_string);
+    assert_eq!(told, ids[..2]);
+    // A subscription that was cancelled says nothing more, and its place is free.
+    for id in &ids {
+        let params = json!({ "requestId": id });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    }
+    edit(&directory, |config| drop(config["mcpServers"].as_object_mut().unwrap().remove("b")));
+    let listed =
+        |client: &mut Client| client.request("tools/list", json!({ "_meta": meta(json!({})) })).to_string();
+    let start = Instant::now();
+    while listed(&mut client).contains("Servers: a, b.") {
+        assert!(start.elapsed() < WATCHDOG);
+    }
+    assert_eq!(client.take_seen(), [] as [Value; 0]);
+    // There are so many for each client.
+    let open: Vec<Value> = (0..65).map(|_| client.begin("subscriptions/listen", filter())).collect();
+    let refused = (0..66).map(|_| client.receive()).find(|said| said.get("error").is_some()).unwrap();
+    assert!(open.contains(&refused["id"]), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("64 subscriptions"), "{refused}");
+    client.end();
+}
+
+#[test]
+fn a_client_without_a_handshake_listens_over_http() {
+    let mut server = Server::start(start(&["a"]));
+    let params = || json!({ "notifications": { "toolsListChanged": true } });
+    let mut listening = server.stateless("subscriptions/listen", params());
+    assert_eq!(listening.next().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    let directory = server.directory().to_owned();
+    edit(&directory, |config| config["mcpServers"]["b"] = entry(&directory, "b"));
+    let told = listening.next().unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+    let list = server.stateless("tools/list", json!({})).result().to_string();
+    assert!(list.contains("Servers: a, b."), "{list}");
+    // One client has 64; a connection that ends frees its place.
+    let mut others: Vec<_> = (0..63).map(|_| server.stateless("subscriptions/listen", params())).collect();
+    for other in &mut others {
+        assert_eq!(other.next().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    }
+    let refused = |server: &Server| {
+        let mut reply = server.stateless("subscriptions/listen", params());
+        std::iter::from_fn(|| reply.next()).nth(1).is_some_and(|said| said.get("error").is_some())
+    };
+    assert!(refused(&server));
+    others.pop();
+    wait_until("a place is free", || {
+        let mut reply = server.stateless("subscriptions/listen", params());
+        reply.next();
+        // On a stream that is open nothing is said.
+        let (sender, said) = channel();
+        std::thread::spawn(move || sender.send(reply.next()));
+        said.recv_timeout(Duration::from_millis(200)).is_err()
+    });
+    // The end of the server ends the streams in order.
+    server.signal("TERM");
+    let last = listening.next().unwrap();
+    assert_eq!(last["id"], 1, "{last}");
+    assert!(last["result"].is_object(), "{last}");
+    assert_eq!(listening.next(), None);
+    assert!(server.wait(END).success());
 }
 
 #[test]
@@ -394,4 +494,30 @@ fn patterns_that_match_nothing_are_warned_of() {
         assert_eq!(warned, expected, "{arguments:?}: {stderr}");
         assert!(!stderr.contains("*.nothing") && !stderr.contains("resources"), "{stderr}");
     }
+}
+
+#[test]
+fn bounds_of_all_scripts_count_at_once() {
+    let server = Server::start_with(&["--http", "127.0.0.1:0"], start(&[]));
+    let run = || {
+        let arguments = json!({ "code": "return 1" });
+        let params = json!({ "name": "executeTypescript", "arguments": arguments });
+        server.stateless("tools/call", params).result()["structuredContent"].clone()
+    };
+    assert_eq!(run()["value"], 1);
+    edit(server.directory(), |config| {
+        config["clientRate"] = json!({ "calls": 2, "perMs": 3_600_000 });
+        config["totalMemoryBytes"] = json!(256 << 20);
+    });
+    let health = server.wait_for_health(|health| health["memory"]["totalBytes"] == 256 << 20);
+    assert!(health["config"].get("needsRestart").is_none(), "{health}");
+    assert_eq!((run()["value"].clone(), run()["value"].clone()), (json!(1), json!(1)));
+    assert_eq!(run()["error"]["code"], "RATE_LIMITED");
+    edit(server.directory(), |config| {
+        config["clientRate"]["calls"] = json!(9);
+        config["cache"] = json!({ "enabled": false });
+    });
+    let health = server.wait_for_health(|health| health["config"]["needsRestart"].is_array());
+    assert_eq!(health["config"]["needsRestart"], json!(["cache"]));
+    assert_eq!(run()["value"], 1);
 }

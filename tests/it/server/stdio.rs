@@ -1,5 +1,6 @@
 //! `cx serve` as a client sees it: a process, and JSON-RPC lines written by hand.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -167,8 +168,35 @@ fn the_list_of_tools_is_small_and_always_the_same() {
     let odd: Vec<&str> = odd.iter().map(String::as_str).collect();
     let list = start(&odd).request("tools/list", json!({ "_meta": meta(json!({})) }));
     measure("odd names", list["result"].clone());
+    // With the parameters of language models, which are listed only where scripts have one.
+    let start = names[..5].iter().fold(Start::new(), |start, name| start.server(name, &["silent"]));
+    let mut client = start.arguments(&["--llm"]).spawn().shaken();
+    let mut list = client.request("tools/list", json!({}))["result"].clone();
+    assert!(list.to_string().contains("maxSamplingTokens") && list.to_string().contains("samplingMetrics"));
+    list["tools"].as_array_mut().unwrap().iter_mut().for_each(|tool| {
+        tool.as_object_mut().unwrap().shift_remove("outputSchema");
+    });
+    let with_models = tokenizer.encode_ordinary(&list.to_string()).len();
+    println!("with language models: {with_models} tokens without output schemas");
+    assert!(with_models <= 560, "{with_models} tokens of o200k");
+    // The same with saved scripts, which have a parameter too.
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    let scripts = home.path().join("cx/scripts");
+    std::fs::create_dir_all(&scripts).unwrap();
+    std::fs::write(scripts.join("add.ts"), "return 1").unwrap();
+    let start =
+        names[..5].iter().fold(Start::new().within(home), |start, name| start.server(name, &["silent"]));
+    let mut client = start.arguments(&["--llm"]).spawn().shaken();
+    let mut list = client.request("tools/list", json!({}))["result"].clone();
+    assert!(list.to_string().contains("\"script\""), "{list:#}");
+    list["tools"].as_array_mut().unwrap().iter_mut().for_each(|tool| {
+        tool.as_object_mut().unwrap().shift_remove("outputSchema");
+    });
+    let with_scripts = tokenizer.encode_ordinary(&list.to_string()).len();
+    println!("and saved scripts: {with_scripts} tokens without output schemas");
+    assert!(with_scripts <= 560, "{with_scripts} tokens of o200k");
     assert!(most_shown <= 440, "{most_shown} tokens of o200k");
-    assert!(most <= 830, "{most} tokens of o200k");
+    assert!(most <= 880, "{most} tokens of o200k");
 }
 
 #[test]
@@ -197,7 +225,7 @@ fn tools_are_listed_before_any_server_is_there() {
         tools[0]["inputSchema"]["properties"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(
         parameters,
-        ["code", "input", "allowedTools", "timeoutMs", "maxToolCalls", "session", "dryRun"]
+        ["code", "input", "allowedTools", "timeoutMs", "maxToolCalls", "session", "dryRun", "timeZone"]
     );
     assert_eq!(client.health()["servers"]["silent"]["state"], "connecting");
     client.end();
@@ -254,6 +282,7 @@ fn parameters_that_a_strict_mode_fills_in_change_nothing() {
             "maxToolCalls": 0,
             "session": "",
             "dryRun": false,
+            "timeZone": "",
             "permissions": {},
             "enableSampling": false,
             "skipDangerousPatternCheck": false,
@@ -261,8 +290,66 @@ fn parameters_that_a_strict_mode_fills_in_change_nothing() {
         let filled = client.call(tool, filled);
         assert_eq!(filled["structuredContent"]["value"], plain, "{filled}");
     }
-    let result = client.call("executeTypescript", json!({ "code": "return 1", "enableSampling": true }));
-    assert_eq!(result["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{result}");
+    // A script that wants a model where there is none learns it when it asks.
+    let asks = "return await llm.ask('?').catch((error) => error.code)";
+    let result = client.call("executeTypescript", json!({ "code": asks, "enableSampling": true }));
+    assert_eq!(result["structuredContent"]["value"], "MODEL_UNAVAILABLE", "{result}");
+    client.end();
+}
+
+#[test]
+fn a_client_names_the_time_zone() {
+    let mut client = Start::new().arguments(&["--time-zone", "Asia/Tokyo"]).spawn().shaken();
+    let (typescript, python) = ("new Date(0).getHours()", "import time\ntime.localtime(0).tm_hour");
+    for (tool, code) in [("executeTypescript", typescript), ("executePython", python)] {
+        let hour = |client: &mut Client, zone: Value| {
+            let result = client.call(tool, json!({ "code": code, "timeZone": zone }));
+            result["structuredContent"]["value"].clone()
+        };
+        assert_eq!(hour(&mut client, json!(null)), json!(9));
+        assert_eq!(hour(&mut client, json!("Asia/Kolkata")), json!(5));
+        assert_eq!(hour(&mut client, json!("UTC")), json!(0));
+        let refused = client.call(tool, json!({ "code": code, "timeZone": "Tokyo" }));
+        let error = &refused["structuredContent"]["error"];
+        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{refused}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("`timeZone`") && message.contains("`Asia/Tokyo`"), "{message}");
+    }
+    client.end();
+}
+
+/// `permissions` asks for less than what the command line grants, and is listed only where something is.
+#[test]
+fn a_client_restricts_what_is_granted() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("inner")).unwrap();
+    std::fs::write(place.path().join("a"), "a").unwrap();
+    let granted = place.path().to_str().unwrap();
+    let arguments = ["--allow-read", granted, "--allow-net", "api.example.com:443"];
+    let mut client = Start::new().arguments(&arguments).spawn().shaken();
+    let list = client.request("tools/list", json!({}))["result"]["tools"].clone();
+    let properties = &list[0]["inputSchema"]["properties"];
+    assert_eq!(properties["permissions"]["type"], "object", "{properties}");
+    let health = client.call("health", json!({}))["structuredContent"]["grants"].clone();
+    assert_eq!(health, json!({ "read": [granted], "write": [], "net": ["api.example.com:443"] }));
+    let code = format!("return await fs.readFile({granted:?} + '/a', 'utf8').catch((error) => error.code)");
+    let value = |client: &mut Client, permissions: Value| {
+        let result = client.call("executeTypescript", json!({ "code": code, "permissions": permissions }));
+        result["structuredContent"].clone()
+    };
+    for all in [json!({}), json!(null), json!({ "net": [] }), json!({ "read": [granted] })] {
+        assert_eq!(value(&mut client, all.clone())["value"], "a", "{all}");
+    }
+    let inner = place.path().join("inner");
+    for less in [json!({ "read": [] }), json!({ "read": [inner] }), json!({ "read": ["/tmp"] })] {
+        assert_eq!(value(&mut client, less.clone())["value"], "ENOENT", "{less}");
+    }
+    for more in [json!({ "read": ["/etc"] }), json!({ "write": ["/srv"] }), json!({ "net": ["example.com"] })]
+    {
+        let error = value(&mut client, more.clone())["error"].clone();
+        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{more}");
+        assert!(error["message"].as_str().unwrap().contains("is not granted"), "{error}");
+    }
     client.end();
 }
 

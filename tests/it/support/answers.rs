@@ -8,14 +8,17 @@ use serde_json::{Value, json};
 use super::serve::Start;
 
 /// Fields whose content the schemas leave open: values of scripts, and maps and lists.
-const OPEN: [&str; 11] = [
+const OPEN: [&str; 14] = [
     "auditLog",
     "config",
     "connectionPool",
     "engines",
+    "grants",
     "mcpClients",
     "memory",
     "plannedCalls",
+    "samplingCalls",
+    "samplingMetrics",
     "servers",
     "toolCallSummary",
     "value",
@@ -24,7 +27,8 @@ const OPEN: [&str; 11] = [
 
 /// The output schemas by tool, as the server lists them.
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
-    let mut client = Start::new().spawn().shaken();
+    // With every tool and field that there can be.
+    let mut client = Start::new().arguments(&["--yield-after", "0s"]).spawn().shaken();
     let list = client.request("tools/list", json!({}));
     client.end();
     let tools = list["result"]["tools"].as_array().unwrap();

@@ -25,7 +25,7 @@ const WATCHDOG: Duration = Duration::from_secs(30);
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);
 
 /// How long a call on this stage may take. Every call without an answer takes this long.
-pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_000);
+pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_500);
 
 /// How long connecting may take on this stage.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_millis(1_500);
@@ -36,6 +36,15 @@ pub(crate) fn program() -> PathBuf {
     let program = test_binary.parent().unwrap().parent().unwrap().join("examples/chaos");
     assert!(program.exists(), "cargo builds the examples with the tests: {}", program.display());
     program
+}
+
+/// Writes `mcp.json` with the server `well`, which keeps notes beside it.
+pub(crate) fn configure_well(directory: &Path) {
+    let notes = directory.join("notes").display().to_string();
+    let servers = json!({ "mcpServers": { "well": {
+        "command": program(), "args": ["stdio", "--notes", notes, "well"],
+    } } });
+    std::fs::write(directory.join("mcp.json"), servers.to_string()).unwrap();
 }
 
 /// An executor with the servers `faulty` and `well`.

@@ -34,6 +34,11 @@ pub(crate) fn node(package: &str) -> String {
     format!("{}/@modelcontextprotocol/{package}/dist/index.js", node_modules())
 }
 
+/// A program of the type checkers, which Node runs.
+pub(crate) fn type_checker(path: &str) -> PathBuf {
+    installed(&directory().join("types"), "").join("node/node_modules").join(path)
+}
+
 /// The program of the official conformance suite.
 pub(crate) fn conformance_suite() -> String {
     let suite =
@@ -51,6 +56,16 @@ pub(crate) fn node_24() -> String {
         .to_str()
         .unwrap()
         .to_owned()
+}
+
+/// The interpreter with the protobuf classes of OTLP.
+pub(crate) fn telemetry_python() -> PathBuf {
+    installed(&directory().join("telemetry"), "").join("python/bin/python")
+}
+
+/// The interpreter with the checkers of documents.
+pub(crate) fn schemas_python() -> PathBuf {
+    installed(&directory().join("schemas"), "").join("python/bin/python")
 }
 
 /// A program of the servers in Python.

@@ -97,11 +97,13 @@ impl Drop for Increment<'_> {
 
 impl Mock {
     async fn answer(&self, request: ToolRequest) -> Result<ToolResult, ToolError> {
+        let sent = request.arguments_json();
         let arguments = Value::Object(request.arguments);
         let number = |name: &str| arguments[name].as_u64().unwrap_or(0);
         let text = |text: &str| json!({ "type": "text", "text": text });
         let content = |content: Vec<Value>| Ok(ToolResult::content(content));
         match &*request.tool {
+            "text" if arguments.get("text").is_none() => content(vec![text(&format!("sent {sent}"))]),
             "text" => content(vec![text(arguments["text"].as_str().unwrap_or(""))]),
             "texts" => content(
                 arguments["texts"]

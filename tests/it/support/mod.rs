@@ -6,10 +6,14 @@ pub(crate) mod answers;
 pub(crate) mod canary;
 /// An upstream server that breaks one rule beside one that breaks none.
 pub(crate) mod chaos;
+/// A web server on loopback for scripts that fetch.
+pub(crate) mod http_host;
 /// Servers and clients that we did not write, where they are installed.
 pub(crate) mod interop;
 /// A dispatcher with every shape of a result, and every way not to give one.
 pub(crate) mod mock;
+/// Providers of language models over HTTP on loopback.
+pub(crate) mod provider;
 /// Executors that run Python, and a process that may die of it.
 pub(crate) mod python_executor;
 /// A client of `cx serve` over stdio.
@@ -18,6 +22,8 @@ pub(crate) mod serve;
 pub(crate) mod serve_http;
 /// Bounds on time that are promises.
 pub(crate) mod stopwatch;
+/// `cx ui`, its requests, and the page in a browser.
+pub(crate) mod ui;
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};

@@ -229,11 +229,20 @@ impl Client {
         self
     }
 
+    /// After the handshake of a client with these capabilities.
+    pub(crate) fn shaken_with(mut self, capabilities: Value) -> Self {
+        self.initialize_with("2025-11-25", capabilities);
+        self
+    }
+
     pub(crate) fn initialize(&mut self, version: &str) -> Value {
-        let answer = self.request(
-            "initialize",
-            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }),
-        );
+        self.initialize_with(version, json!({}))
+    }
+
+    pub(crate) fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
+        let info = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": info });
+        let answer = self.request("initialize", params);
         self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         answer
     }
@@ -371,6 +380,16 @@ impl Client {
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
         Some(message)
+    }
+
+    /// The next message of this method. Those before it are dropped.
+    pub(crate) fn receive_method(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.receive();
+            if message["method"] == method {
+                return message;
+            }
+        }
     }
 
     /// Everything that came and was no answer that was waited for.

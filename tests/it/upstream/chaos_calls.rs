@@ -79,7 +79,7 @@ async fn up_208_a_call_that_hangs_is_cancelled_and_the_connection_stays() {
     stage
         .beside(async {
             let called = stage.target().await;
-            called.failed("TOOL_TIMEOUT", &["1000 ms", "unknown"]).within(CALL_TIME + LATE);
+            called.failed("TOOL_TIMEOUT", &["1500 ms", "unknown"]).within(CALL_TIME + LATE);
             crate::support::wait_until(|| stage.noted("cancelled ") == 1).await;
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         })

@@ -211,7 +211,7 @@ async fn up_222_bodies_that_are_no_answers() {
         ("html-error", "502", "UPSTREAM_UNAVAILABLE", "502 Bad Gateway"),
         ("truncated-chunked", "", "UPSTREAM_UNAVAILABLE", "unknown"),
         ("endless-body", "", "RESULT_TOO_LARGE", "34 MB"),
-        ("slow-loris", "", "TOOL_TIMEOUT", "1000 ms"),
+        ("slow-loris", "", "TOOL_TIMEOUT", "1500 ms"),
         ("gzip-bomb", "", "UPSTREAM_PROTOCOL", "compressed"),
     ] {
         let stage = Stage::http(&["http", mode, variant]);
@@ -245,11 +245,11 @@ fn up_222_floods_over_http_take_little_memory() {
 async fn up_223_streams_that_go_wrong() {
     for (mode, code, part) in [
         ("sse-cut", "UPSTREAM_UNAVAILABLE", "broke off"),
-        ("sse-no-end", "TOOL_TIMEOUT", "1000 ms"),
+        ("sse-no-end", "TOOL_TIMEOUT", "1500 ms"),
         ("sse-huge-event", "RESULT_TOO_LARGE", "one event"),
         ("sse-comment-flood", "UPSTREAM_PROTOCOL", "without an event"),
         ("sse-retry-0", "UPSTREAM_UNAVAILABLE", "broke off"),
-        ("sse-retry-huge", "TOOL_TIMEOUT", "1000 ms"),
+        ("sse-retry-huge", "TOOL_TIMEOUT", "1500 ms"),
     ] {
         let stage = Stage::http(&["http", mode]);
         stage

@@ -100,6 +100,47 @@ async fn every_way_to_name_a_tool_reaches_the_server() {
     assert_eq!(upstream.value(source).await, expected);
 }
 
+/// What Python's `json` writes and JSON does not have. More answers than open a circuit.
+#[tokio::test]
+async fn numbers_that_json_does_not_have_arrive() {
+    let upstream = Upstream::new("odd_numbers");
+    let source = "
+        const seen = [];
+        for (let i = 0; i < 4; i++) {
+            seen.push((await tools.fault.odd_numbers({})).a, (await tools.fault.odd_numbers({ text: true })).a);
+        }
+        return seen";
+    assert_eq!(upstream.value(source).await, json!(vec![[Value::Null, Value::Null, Value::Null]; 8]));
+    let source = "
+seen = []
+for text in (False, True):
+    answer = await tools.fault.odd_numbers(text=text)
+    seen += [str(answer['a']), answer['big'] == 2 ** 70 + 1]
+back = await tools.fault.echo(n=2 ** 70 + 1)
+return [*seen, back['n'] == 2 ** 70 + 1]";
+    let result = upstream.executor.run(cx::Script::python(source)).await.unwrap();
+    let expected = json!(["[nan, inf, -inf]", true, "[nan, inf, -inf]", true, true]);
+    assert_eq!(result.value(), Some(&expected), "{}", result.to_json());
+    assert_eq!(upstream.starts(), 1);
+}
+
+#[tokio::test]
+async fn a_schema_has_the_declaration_for_those_who_ask() {
+    let upstream = Upstream::new("well");
+    let source = "const tool = await getToolSchema('mcp__fault__echo');
+                  return [tool.typescript, Object.keys(tool).includes('typescript'), tool.name]";
+    let value = upstream.value(source).await;
+    assert!(value[0].as_str().unwrap().starts_with("interface Tools {\n  echo(args?: {"), "{value}");
+    assert_eq!((&value[1], &value[2]), (&json!(false), &json!("mcp__fault__echo")));
+    let source =
+        "tool = await get_tool_schema('mcp__fault__echo')\nreturn [tool['python'], list(tool), tool['name']]";
+    let result = upstream.executor.run(cx::Script::python(source)).await.unwrap();
+    let value = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
+    assert!(value[0].as_str().unwrap().contains("    async def echo(self, "), "{value}");
+    assert!(!value[1].as_array().unwrap().contains(&json!("python")), "{value}");
+    assert_eq!(value[2], "mcp__fault__echo");
+}
+
 #[tokio::test]
 async fn content_that_is_not_text_arrives_as_it_was_sent() {
     let value = Upstream::new("well").value("return await tools.fault.image()").await;

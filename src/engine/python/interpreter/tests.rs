@@ -1,7 +1,7 @@
 //! Hand-written components, for what a guest other than CPython could do. THREATS 118, 120 and 135.
 
 use super::*;
-use crate::run::context::RunEnvironment;
+use crate::run::context::{ExecutionContext, RunEnvironment};
 use crate::run::limits::Limits;
 
 /// A component that implements the guest's world. `module` is added to its core module, `imports`
@@ -38,7 +38,7 @@ impl Guest<'_> {
                         (global.set $free (i32.and (i32.add (i32.add (global.get $free) (local.get 3)) (i32.const 15)) (i32.const -8)))
                         (local.get $at))
                     (func (export "prepare"))
-                    (func (export "load") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) {load})
+                    (func (export "load") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) {load})
                     (func (export "run") (result i32) {run})
                     (data (i32.const 32) "\40\00\00\00\02\00\00\00")
                     (data (i32.const 64) "+7")
@@ -47,7 +47,7 @@ impl Guest<'_> {
                 (core instance $i (instantiate $m {with}))
                 (type $script (record
                     (field "source" string) (field "name" string) (field "input" string) (field "servers" string)
-                    (field "argument-bytes" u32) (field "result-bytes" u32)))
+                    (field "argument-bytes" u32) (field "result-bytes" u32) (field "time-zone" (option string)) (field "network" bool)))
                 (export $named "script" (type $script))
                 (func $prepare (canon lift (core func $i "prepare")))
                 (func $load (param "script" $named) (result (option string))
@@ -71,9 +71,9 @@ impl Guest<'_> {
         let interpreters = self.interpreters().unwrap();
         let mut interpreter = interpreters.make().await.unwrap();
         let environment = RunEnvironment::empty(Limits::default(), tokio::runtime::Handle::current());
-        let context =
+        let host: Arc<dyn RunHost> =
             Arc::new(ExecutionContext::new(crate::run::script::Script::python("source"), environment));
-        interpreter.execute(&context, "source", ()).await
+        interpreter.execute(&host, "source", ()).await
     }
 
     /// Checks that the run ends with a script error whose text contains `expected`.

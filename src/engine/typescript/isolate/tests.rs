@@ -102,3 +102,26 @@ fn nothing_of_the_engine_is_left_on_the_global_object() {
     });
     assert_eq!(left, "undefined,undefined,undefined,undefined");
 }
+
+/// ICU has one default for the process, which others change while their runs begin.
+#[test]
+fn an_isolate_keeps_its_time_zone_whatever_the_default_is() {
+    const SOURCE: &str = "[new Date(0).getHours(), new Date(0).toLocaleTimeString('en-GB'), \
+        Intl.DateTimeFormat().resolvedOptions().timeZone].join()";
+    for (own, expected) in [("UTC", "0,00:00:00,UTC"), ("America/New_York", "19,19:00:00,America/New_York")] {
+        let (answer, answered) = std::sync::mpsc::channel();
+        let task = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let _entered = runtime.enter();
+            let mut isolate = Isolate::new(64 << 20).unwrap();
+            let (own, other) = (TimeZone::find(own).unwrap(), TimeZone::find("Asia/Tokyo").unwrap());
+            if own != TimeZone::UTC {
+                isolate.set_time_zone(own).unwrap();
+            }
+            let seen = platform::with_default_time_zone(other, || evaluate(&mut isolate.runtime, SOURCE));
+            answer.send(seen).unwrap();
+        };
+        platform::spawn("own".to_owned(), Box::new(task)).unwrap();
+        assert_eq!(answered.recv().unwrap(), Ok(expected.to_owned()));
+    }
+}

@@ -11,7 +11,7 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{VisitMut, VisitMutWith};
 
-use super::fence::Part;
+use crate::engine::fence::Part;
 
 /// Hides the constants of `module` that the pass would evaluate.
 pub(super) fn hide(part: Part<'_>, module: &mut Module) {

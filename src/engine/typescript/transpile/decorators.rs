@@ -40,8 +40,8 @@ use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
 
 use names::PrivateNames;
 
-use super::fence::Part;
 use super::make;
+use crate::engine::fence::Part;
 
 /// The name by which lowered code refers to [`RUNTIME`]. Hygiene keeps the author's names apart from
 /// it.

@@ -10,11 +10,11 @@ use swc_ecma_visit::{VisitMut, VisitMutWith};
 
 use super::cancellation::Cancellation;
 use super::error::TranspileError;
-use super::fence::Part;
 use super::output::Transpiled;
 use super::parse::Parsed;
 use super::positions::Positions;
-use super::{constants, decorators, enums, lower, namespaces, print, refuse, value, work};
+use super::{constants, decorators, enums, lower, namespaces, print, refuse, survey, value, work};
+use crate::engine::fence::Part;
 
 /// Start of the wrapper. Where classes are decorated, what runs their decorators is the argument of
 /// a function around it. The directive is the first statement of the body, which makes all of it
@@ -71,6 +71,7 @@ fn transpile(
         namespaces::qualify(module, unresolved_names);
     }
     let value = value::decide(module, parsed.returns);
+    let survey = survey::survey(module, &value, unresolved_names);
     constants::hide(part, module);
     cancellation.check()?;
 
@@ -121,6 +122,7 @@ fn transpile(
     Ok(Transpiled {
         code,
         imports: lowered.imports,
+        survey,
         positions: Positions::new(part.text, part.lines_before, tokens, OPEN_LINES),
     })
 }

@@ -11,11 +11,11 @@ use swc_ecma_ast::{
 };
 
 use super::error::{TranspileError, TranspileErrorKind};
-use super::fence::Part;
 use super::output::{Import, ImportedName};
 use super::positions::{Location, LocationIndex};
 use super::value::{Value, begins_at, is_function};
 use super::{completion, make, refuse};
+use crate::engine::fence::Part;
 
 /// The statements of the function body, and the properties that the wrapper depends on.
 #[derive(Debug)]

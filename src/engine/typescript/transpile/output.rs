@@ -1,6 +1,7 @@
 //! What transpilation makes: JavaScript, and what the engine has to know about it.
 
 use super::positions::{Location, Positions};
+use crate::run::check::survey::Survey;
 
 /// The code for V8, and the data that maps its locations back to the author's text.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Transpiled {
     pub(crate) imports: Vec<Import>,
     /// Maps locations in `code` to the author's text.
     pub(crate) positions: Positions,
+    /// What the author's text says that it calls.
+    pub(crate) survey: Survey,
 }
 
 /// A static import that is used at run time.

@@ -13,9 +13,9 @@ use swc_ecma_visit::{Visit, VisitWith};
 
 use super::cancellation::Cancellation;
 use super::error::{TranspileError, TranspileErrorKind};
-use super::fence::Part;
 use super::positions::{FIRST_BYTE, location_of};
 use super::{messages, repair};
+use crate::engine::fence::Part;
 
 /// The author's module, and whether its top level returns.
 #[derive(Debug)]

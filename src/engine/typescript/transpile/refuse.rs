@@ -8,11 +8,14 @@ use swc_ecma_ast::{
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::error::{TranspileError, TranspileErrorKind};
-use super::fence::Part;
 use super::positions::location_of;
+use crate::engine::fence::Part;
 
 /// The scheme with which servers are imported.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
+
+/// The names of the module of files, which are those of Node. The first is its own.
+pub(crate) const FILE_MODULES: [&str; 4] = ["node:fs/promises", "fs/promises", "node:fs", "fs"];
 
 /// Returns an error of this kind at a span of `part`.
 pub(super) fn error(
@@ -123,15 +126,17 @@ fn exported_from(part: Part<'_>, source: &swc_ecma_ast::Str, span: Span) -> Resu
     ))
 }
 
-/// Returns the specifier if it names a server.
+/// Returns the specifier if it names a server, or the module of files.
 pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Result<String, TranspileError> {
     let specifier = source.value.to_string_lossy().into_owned();
-    if specifier.strip_prefix(SERVER_PREFIX).is_some_and(|server| !server.is_empty()) {
+    let is_server = specifier.strip_prefix(SERVER_PREFIX).is_some_and(|server| !server.is_empty());
+    if is_server || FILE_MODULES.contains(&specifier.as_str()) {
         return Ok(specifier);
     }
     let name = specifier.strip_prefix("node:").unwrap_or(&specifier);
     let hint = match name.split('/').next().unwrap_or(name) {
-        "fs" | "path" | "os" => "use the tools of a filesystem server: `tools.filesystem.<tool>(…)`",
+        "fs" => "import `node:fs/promises`, whose functions are those of the global `fs`",
+        "path" | "os" => "paths are text: write `/tmp/name` or `${directory}/name`",
         "http" | "https" | "net" | "axios" | "undici" | "got" | "node-fetch" => {
             "use a server that fetches: `tools.<server>.<tool>(…)`"
         }
@@ -139,7 +144,7 @@ pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Res
         "crypto" => "`crypto.randomUUID` and `crypto.getRandomValues` are globals",
         _ => "import a server as `mcp:<server>`, or call `tools.<server>.<tool>(…)`",
     };
-    let message = format!("cannot import `{specifier}`: scripts have no packages, files or URLs");
+    let message = format!("cannot import `{specifier}`: scripts have no packages and no URLs");
     Err(error(part, TranspileErrorKind::Syntax, source.span, &message, hint))
 }
 

@@ -5,6 +5,7 @@ mod code;
 mod conformance;
 mod errors;
 mod locations;
+mod survey;
 mod work;
 
 use super::{STACK_BYTES, TranspileError, Transpiled, transpile};

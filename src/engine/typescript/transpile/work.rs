@@ -12,8 +12,8 @@ use swc_ecma_ast::{AutoAccessor, Decorator, Id, Ident, Module, Program};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::error::{TranspileError, TranspileErrorKind};
-use super::fence::Part;
 use super::refuse;
+use crate::engine::fence::Part;
 
 /// The error message, used here and where the parser's work is bounded.
 pub(super) const MESSAGE: &str = "this source takes too much work to transpile";

@@ -1,0 +1,93 @@
+//! Names of OpenTelemetry's semantic conventions for generative AI and the Model Context Protocol, and
+//! cx's own. All names that are exported are here and nowhere else.
+//!
+//! From <https://github.com/open-telemetry/semantic-conventions-genai> at commit
+//! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`: `docs/gen-ai/mcp.md`, `docs/gen-ai/gen-ai-spans.md`.
+//! Their status is Development: names will change, and an upgrade changes this file, the commit above
+//! and the table in `docs/observability.md`, which a test compares with what is exported.
+
+/// The instrumentation scope.
+pub(crate) const SCOPE: &str = "cx";
+
+// Attributes of the conventions.
+pub(crate) const MCP_METHOD_NAME: &str = "mcp.method.name";
+pub(crate) const MCP_PROTOCOL_VERSION: &str = "mcp.protocol.version";
+pub(crate) const MCP_SESSION_ID: &str = "mcp.session.id";
+pub(crate) const JSONRPC_REQUEST_ID: &str = "jsonrpc.request.id";
+pub(crate) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
+pub(crate) const GEN_AI_TOOL_NAME: &str = "gen_ai.tool.name";
+pub(crate) const GEN_AI_TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+pub(crate) const GEN_AI_TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
+pub(crate) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
+pub(crate) const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(crate) const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
+pub(crate) const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+pub(crate) const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(crate) const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(crate) const ERROR_TYPE: &str = "error.type";
+pub(crate) const NETWORK_TRANSPORT: &str = "network.transport";
+pub(crate) const NETWORK_PROTOCOL_NAME: &str = "network.protocol.name";
+pub(crate) const SERVER_ADDRESS: &str = "server.address";
+pub(crate) const SERVER_PORT: &str = "server.port";
+
+// Values of the conventions.
+/// Method of a call, and the start of its span's name.
+pub(crate) const TOOLS_CALL: &str = "tools/call";
+/// Operation of a tool call.
+pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
+/// Operation of a request to a language model, and the start of its span's name.
+pub(crate) const CHAT: &str = "chat";
+/// `error.type` of a result with `isError`.
+pub(crate) const TOOL_ERROR: &str = "tool_error";
+/// `network.transport` of pipes.
+pub(crate) const PIPE: &str = "pipe";
+/// `network.transport` of HTTP.
+pub(crate) const TCP: &str = "tcp";
+
+// cx's own.
+/// Method of a run over REST, and the name of its span.
+#[cfg(feature = "http")]
+pub(crate) const REST_RUN: &str = "POST /v1/runs";
+/// Name of the span of a run.
+pub(crate) const RUN_SPAN: &str = "cx.run";
+pub(crate) const CX_RUN_ID: &str = "cx.run.id";
+pub(crate) const CX_RUN_LANGUAGE: &str = "cx.run.language";
+pub(crate) const CX_RUN_SOURCE_SHA256: &str = "cx.run.source.sha256";
+pub(crate) const CX_RUN_CPU_TIME: &str = "cx.run.cpu_time";
+pub(crate) const CX_RUN_QUEUE_TIME: &str = "cx.run.queue_time";
+pub(crate) const CX_RUN_MEMORY: &str = "cx.run.memory";
+pub(crate) const CX_RUN_TOOL_CALLS: &str = "cx.run.tool_calls";
+pub(crate) const CX_RUN_TOOL_RESULT_BYTES: &str = "cx.run.tool_result_bytes";
+/// The upstream server's name in the configuration.
+pub(crate) const CX_SERVER: &str = "cx.server";
+
+/// How long requests to upstream servers take. Names of these four are as Prometheus writes them;
+/// [`DURATIONS`] has those of the conventions.
+pub(crate) const CLIENT_OPERATION: &str = "mcp_client_operation_duration_seconds";
+/// How long requests of clients take.
+pub(crate) const SERVER_OPERATION: &str = "mcp_server_operation_duration_seconds";
+/// How long connections to upstream servers last.
+pub(crate) const CLIENT_SESSION: &str = "mcp_client_session_duration_seconds";
+/// How long sessions of clients last.
+pub(crate) const SERVER_SESSION: &str = "mcp_server_session_duration_seconds";
+
+// Labels of these histograms.
+pub(crate) const LABEL_METHOD: &str = "mcp_method_name";
+pub(crate) const LABEL_ERROR: &str = "error_type";
+pub(crate) const LABEL_TRANSPORT: &str = "network_transport";
+
+/// Histograms of the conventions: their name there, and the name with which they are counted here and
+/// on the metrics page, as Prometheus writes it.
+pub(crate) const DURATIONS: [(&str, &str); 4] = [
+    ("mcp.client.operation.duration", CLIENT_OPERATION),
+    ("mcp.server.operation.duration", SERVER_OPERATION),
+    ("mcp.client.session.duration", CLIENT_SESSION),
+    ("mcp.server.session.duration", SERVER_SESSION),
+];
+
+/// Labels of these histograms on the metrics page, and their names in the conventions.
+pub(crate) const LABELS: [(&str, &str); 3] =
+    [(LABEL_METHOD, MCP_METHOD_NAME), (LABEL_ERROR, ERROR_TYPE), (LABEL_TRANSPORT, NETWORK_TRANSPORT)];
+
+/// Upper bounds of their buckets in seconds.
+pub const BUCKETS: &[f64] = &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];

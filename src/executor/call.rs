@@ -1,0 +1,224 @@
+//! Calls of tools without a script: runs of one call that need no engine.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::core::Executor;
+use super::metrics::CountedRun;
+use super::settings::Settings;
+use crate::error::Error;
+use crate::json::Json;
+use crate::run::calls::ToolName;
+use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
+use crate::run::grants::RunGrants;
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::run::script::Script;
+use crate::run::state::{NoState, StateAccess};
+use crate::run::tool_call::{self, CallResult, ToolCall};
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::direct::DirectRules;
+use crate::tools::in_force::RunTools;
+use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
+
+impl Executor {
+    /// Calls one tool as a script would, without starting an engine: the same rules, approvals, hooks,
+    /// limits, checks of arguments, rate limits, dry runs and listeners apply, and it counts among the
+    /// runs. Unlike a script it gets the tool's own result, with all content blocks.
+    ///
+    /// Dropping the future cancels the call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), cx::Error> {
+    /// use cx::{Executor, ToolCall};
+    /// use serde_json::{Value, json};
+    ///
+    /// let double = |input: Value| async move {
+    ///     Ok::<_, String>(json!({ "doubled": input["n"].as_i64().unwrap_or(0) * 2 }))
+    /// };
+    /// let executor = Executor::builder().tool("math.double", json!({ "type": "object" }), double).build()?;
+    /// let call = ToolCall::new("math", "double").arguments(json!({ "n": 21 }));
+    /// let result = executor.call(call).await?.result.expect("the tool exists");
+    /// assert_eq!(result.structured.expect("it is an object").text(), r#"{"doubled":42}"#);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run). What goes wrong with the call itself is in [`CallResult::result`].
+    pub async fn call(&self, call: ToolCall) -> Result<CallResult, Error> {
+        let mut counted = CountedRun::without_script();
+        let ToolCall { server, tool, arguments, options } = call;
+        let arguments = arguments.map_or_else(String::new, Json::into_text);
+        let result = self
+            .without_script(options, async |context| {
+                let result = context.call_alone(ToolName::Pair { server, tool }, arguments).await;
+                let value = result.as_ref().map(tool_call::to_json).map_err(Clone::clone);
+                (result, value)
+            })
+            .await
+            .map(|(result, run)| CallResult { result, run });
+        counted.settle_with(&result.as_ref().map(|result| &result.run));
+        result
+    }
+
+    /// Sends a request about resources to a server, as [`call`](Self::call) calls a tool. Rules deny
+    /// it only by naming the method.
+    pub(crate) async fn request_resource(
+        &self,
+        options: Script,
+        server: &str,
+        request: ServerRequest,
+    ) -> Result<Result<Json, ToolError>, Error> {
+        let answer = self.without_script(options, async |context| {
+            let result = context.read_alone(server, request).await;
+            let value = result.clone();
+            (result, value)
+        });
+        answer.await.map(|(result, _run)| result)
+    }
+
+    /// Makes a run whose script is `work`. `work` returns its result, and the value of the run.
+    async fn without_script<T>(
+        &self,
+        mut script: Script,
+        work: impl AsyncFnOnce(Arc<ExecutionContext>) -> (Result<T, ToolError>, Result<Json, ToolError>),
+    ) -> Result<(Result<T, ToolError>, crate::run::result::ExecuteResult), Error> {
+        let queued = Instant::now();
+        let inner = &self.inner;
+        let cancel: CancellationToken = inner.closed.child_token();
+        let Settings { limits, clock_resolution, time_zone, llm, .. } = inner.settings.read().clone();
+        let limits = script.limits.unwrap_or(limits);
+        limits.validate()?;
+        let policy = script.policy()?;
+        // Kept until the call has ended: servers that nothing else uses any more end then.
+        let servers = self.servers_of(&mut script)?;
+        if inner.closed.is_cancelled() {
+            return Err(Error::Closed);
+        }
+        let grants = RunGrants::default();
+        let observed = inner.observers.start(&script, None, &limits, &grants, &inner.runtime).await;
+        let _stop_on_drop = cancel.clone().drop_guard();
+        let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
+        // The arguments, the result, and a copy of each on its way.
+        let memory_bytes = 2 * (limits.argument_bytes + limits.result_bytes);
+        let memory_bytes = memory_bytes.min(limits.memory_bytes);
+        inner.admission.check(memory_bytes)?;
+        let admitted = inner.admission.enter(&inner.runtime, memory_bytes, &cancel).await;
+        let environment = RunEnvironment {
+            purpose: Purpose::Run,
+            limits,
+            // There is no script that could use any.
+            grants: Arc::default(),
+            tools: RunTools::new(servers.tools.clone(), policy, inner.current.subscribe()),
+            approver: inner.approver.clone(),
+            elicitor: inner.elicitor.clone(),
+            hooks: Arc::clone(&inner.hooks),
+            observation: observed.observation().clone(),
+            tape: None,
+            state: StateAccess::None(NoState::NotConfigured),
+            llm,
+            history: None,
+            caller: None,
+            nested: Some(inner.nested_runner()),
+            cancel,
+            runtime: inner.runtime.clone(),
+            clock_resolution,
+            time_zone,
+            queued,
+            engine_start_time: std::time::Duration::ZERO,
+        };
+        let context = Arc::new(ExecutionContext::new(script, environment));
+        let (result, outcome) = match admitted {
+            Ok(_permit) if let Some(refusal) = observed.refusal() => {
+                (Err(refusal.clone()), Outcome::Failed(failed(refusal)))
+            }
+            Ok(_permit) => {
+                let (result, value) = work(Arc::clone(&context)).await;
+                let outcome = match value {
+                    Ok(value) => Outcome::Returned(value),
+                    Err(error) => Outcome::Failed(failed(&error)),
+                };
+                (result, outcome)
+            }
+            Err(refused) => {
+                let code = match refused.code {
+                    ErrorCode::QueueFull => ToolErrorCode::QueueFull,
+                    _ => ToolErrorCode::Cancelled,
+                };
+                let mut error = ToolError::new(code, refused.message.clone());
+                error.retry_after = refused.retry_after;
+                (Err(error), Outcome::Failed(*refused))
+            }
+        };
+        let run = context.finish(outcome, Measured::default());
+        observed.settle(Ok(&run));
+        Ok((result, run))
+    }
+
+    /// Which tools clients of a server see themselves.
+    pub(crate) fn direct_rules(&self) -> Arc<DirectRules> {
+        Arc::clone(&self.inner.settings.read().direct)
+    }
+
+    /// The servers whose rules permit any tool, each with its permitted tools as last listed. Asks no
+    /// server, but may read files.
+    pub(crate) fn listed_tools(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
+        let servers = self.servers();
+        let policy = &servers.tools.policy;
+        let known = servers.tools.catalog.known().into_iter();
+        let permitted = known.filter(|(server, _)| policy.may_permit_server(server));
+        permitted
+            .map(|(server, tools)| {
+                let tools = tools.map(|mut tools| {
+                    tools.retain(|tool| policy.permits(&tool.server, &tool.tool));
+                    tools
+                });
+                (server, tools)
+            })
+            .collect()
+    }
+
+    /// Asks those servers for their tools whose lists are unknown or out of date, and whose tools
+    /// clients may see themselves. Waits for each as long as a search does; what is asked goes on.
+    /// With `with_interfaces`, servers that are running are asked too: only their tools say whether they
+    /// have an interface.
+    pub(crate) async fn list_direct_tools(&self, with_interfaces: bool) {
+        let (servers, rules) = (self.servers(), self.direct_rules());
+        let policy = &servers.tools.policy;
+        let with_interfaces = with_interfaces && rules.shows_interfaces();
+        let is_wanted = |name: &str, is_running: bool| {
+            policy.may_permit_server(name) && (rules.may_show(name) || (with_interfaces && is_running))
+        };
+        servers.tools.catalog.discover(is_wanted).await;
+    }
+
+    /// Differs when the list of a server does, or has to be asked for again.
+    pub(crate) fn lists_stamp(&self) -> u64 {
+        self.servers().tools.catalog.lists_stamp()
+    }
+
+    /// What a list of tools was made for: the version of the servers and their rules, and
+    /// [`lists_stamp`](Self::lists_stamp).
+    pub(crate) fn lists_key(&self) -> (u64, u64) {
+        let servers = self.servers();
+        (servers.tools.version, servers.tools.catalog.lists_stamp())
+    }
+}
+
+/// The error of a run whose call has failed.
+fn failed(error: &ToolError) -> ScriptError {
+    let code = match error.code {
+        ToolErrorCode::Cancelled => ErrorCode::Cancelled,
+        ToolErrorCode::ResultTooLarge => ErrorCode::ResultTooLarge,
+        ToolErrorCode::MaxToolCallsExceeded => ErrorCode::MaxToolCallsExceeded,
+        _ => ErrorCode::RuntimeError,
+    };
+    let mut failed = ScriptError::new(code, error.message.clone());
+    failed.tool_code = Some(error.code);
+    failed.retry_after = error.retry_after;
+    failed
+}

@@ -1,0 +1,85 @@
+//! What every run of a client passes before it starts, over MCP and over REST: rate limits, saved scripts and
+//! the operator's limits.
+
+use std::sync::Arc;
+
+use super::answer::{self, Answer, INVALID_ARGUMENTS};
+use super::arguments::RunArguments;
+use super::metrics;
+use super::session::McpSession;
+use crate::error::Error;
+use crate::run::limits::Limits;
+use crate::run::script::{Language, Script};
+use crate::tools::{SavedScript, ToolErrorCode};
+
+/// A script with the limits of its run.
+pub(crate) struct PreparedRun {
+    pub(crate) script: Script,
+    /// That of the saved script, if the call names one.
+    pub(crate) language: Language,
+    pub(crate) limits: Limits,
+}
+
+/// Makes a script of a call's arguments. `language` is that of the arguments' code.
+///
+/// # Errors
+///
+/// The answer to a call that asks for more than is granted, of a saved script that is not there, or with an
+/// input that it does not take.
+pub(crate) fn prepare(
+    session: &McpSession,
+    mut arguments: RunArguments,
+    language: Language,
+) -> Result<PreparedRun, Answer> {
+    let executor = &session.shared.executor;
+    if let Err(error) = executor.grants().of_run(&arguments.permissions) {
+        let problem = match error {
+            Error::InvalidOptions { option, problem } => format!("`{option}`: {problem}"),
+            other => other.to_string(),
+        };
+        return Err(answer::refusal(session.shared.options.format, INVALID_ARGUMENTS, &problem, None));
+    }
+    let saved = saved_script(session, &mut arguments)?;
+    let language = saved.as_ref().map_or(language, |script| script.language);
+    let limits = arguments.limits(executor.limits(), &executor.max_limits());
+    let mut script = arguments.into_script(language).limits(limits);
+    if let Some(saved) = saved {
+        let extension = if language == Language::Python { "py" } else { "ts" };
+        script = script.named(format!("scripts/{}.{extension}", saved.name));
+    }
+    let script = script.default_scope(session.default_scope.clone());
+    Ok(PreparedRun { script, language, limits })
+}
+
+/// The saved script that a call names, whose code and input the arguments have then.
+///
+/// # Errors
+///
+/// The answer to a call of a script that is not there, or with an input that it does not take.
+fn saved_script(
+    session: &McpSession,
+    arguments: &mut RunArguments,
+) -> Result<Option<Arc<SavedScript>>, Answer> {
+    let Some(name) = arguments.script.take() else { return Ok(None) };
+    let refuse =
+        |problem: String| answer::refusal(session.shared.options.format, INVALID_ARGUMENTS, &problem, None);
+    let saved = session.shared.executor.saved_script(&name);
+    let saved = saved.map_err(|problem| refuse(format!("`script`: {problem}")))?;
+    let input = saved.check_input(arguments.input.take());
+    arguments.input = Some(input.map_err(|error| refuse(format!("`input`: {}", error.message)))?);
+    arguments.code.clone_from(&saved.source);
+    Ok(Some(saved))
+}
+
+/// Counts a run of `client` against the rate limits.
+///
+/// # Errors
+///
+/// The answer to a run beyond one.
+pub(crate) fn take_rate(session: &McpSession, client: &str) -> Result<(), Answer> {
+    session.rates.take(client).map_err(|exceeded| {
+        metrics::count_rate_limited();
+        let code = ToolErrorCode::RateLimited.as_str();
+        answer::refusal_for_now(session.shared.options.format, code, &exceeded.message, exceeded.retry_after)
+    })
+}

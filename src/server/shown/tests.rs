@@ -1,0 +1,80 @@
+use serde_json::json;
+
+use super::*;
+use crate::tools::DirectTools;
+
+fn executor(mode: ToolMode) -> Executor {
+    let direct = DirectTools { mode, tools: vec!["native.tool0".to_owned()], ..DirectTools::default() };
+    Executor::builder().languages([]).direct(direct).build().unwrap()
+}
+
+fn add(executor: &Executor, number: usize) {
+    let schema = json!({ "type": "object", "description": "Does something. ".repeat(8) });
+    let function = |input: Value| async move { Ok::<_, String>(input) };
+    executor.add_tool(&format!("tool{number}"), schema, function).unwrap();
+}
+
+async fn list(executor: &Executor, before: Option<&ShownTools>) -> ShownTools {
+    executor.list_direct_tools(false).await;
+    ShownTools::new(executor, false, before)
+}
+
+#[tokio::test]
+async fn a_list_that_is_shown_is_kept_a_little_longer() {
+    let executor = executor(ToolMode::Auto);
+    add(&executor, 0);
+    let mut shown = list(&executor, None).await;
+    assert_eq!(shown.shown, Shown::All(1));
+    let (mut count, mut fits) = (1, 1);
+    while shown.shown == Shown::All(count) {
+        add(&executor, count);
+        count += 1;
+        if list(&executor, None).await.shown == Shown::All(count) {
+            fits = count;
+        }
+        shown = list(&executor, Some(&shown)).await;
+        assert!(count < 100, "all are shown always");
+    }
+    // Some 13 tools of average size fit, and a quarter more are kept.
+    assert!((8..30).contains(&fits), "{fits}");
+    assert!(count > fits + 2, "{count} {fits}");
+    // Then those that are named, until all fit again.
+    assert_eq!(shown.shown, Shown::Some(1));
+    while count > fits + 1 {
+        count -= 1;
+        assert!(executor.remove_tool(&format!("tool{count}")));
+        shown = list(&executor, Some(&shown)).await;
+        assert_eq!(shown.shown, Shown::Some(1), "{count}");
+    }
+    executor.remove_tool(&format!("tool{}", count - 1));
+    assert_eq!(list(&executor, Some(&shown)).await.shown, Shown::All(fits));
+}
+
+#[tokio::test]
+async fn the_modes() {
+    for (mode, expected) in [(ToolMode::Script, Shown::Some(1)), (ToolMode::Direct, Shown::All(60))] {
+        let executor = executor(mode);
+        (0..60).for_each(|number| add(&executor, number));
+        let tools = list(&executor, None).await;
+        assert_eq!(tools.shown, expected);
+        assert_eq!(tools.tool("native__tool0").map(|tool| &*tool.tool), Some("tool0"));
+        // Only an interface's own server is known by the names of its tools.
+        assert!(tools.tool("tool0").is_none());
+    }
+}
+
+#[test]
+fn which_clients_show_interfaces() {
+    let client = |extensions: Value| -> ClientCapabilities {
+        serde_json::from_value(json!({ "extensions": extensions })).unwrap()
+    };
+    for (extensions, expected) in [
+        (json!({}), false),
+        (json!({ INTERFACES: {} }), true),
+        (json!({ INTERFACES: { "mimeTypes": [INTERFACE_TYPE] } }), true),
+        (json!({ INTERFACES: { "mimeTypes": ["text/plain"] } }), false),
+    ] {
+        assert_eq!(shows_interfaces(Some(&client(extensions.clone()))), expected, "{extensions}");
+    }
+    assert!(!shows_interfaces(None));
+}

@@ -1,0 +1,233 @@
+//! Runs that go on after their call was answered: the client gets the rest with `wait`.
+//!
+//! For clients that do not know tasks. A run is bound to its session, so a session of many clients,
+//! who cannot be told apart, has none.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use rmcp::model::{CallToolResult, ContentBlock};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use super::run_in_flight::RunInFlight;
+use crate::run::result::Output;
+
+/// Maximum number of yielded runs of one session. A run beyond it does not yield; its call is answered
+/// when it ends.
+const MAX_YIELDED: usize = 16;
+
+/// A run, or its answer, is dropped this long after it has yielded or was last waited for.
+pub(crate) const KEPT: Duration = Duration::from_secs(5 * 60);
+
+/// The yielded runs of one session, by their ids.
+#[derive(Clone, Default)]
+pub(crate) struct YieldedRuns {
+    runs: Arc<Mutex<HashMap<String, Entry>>>,
+}
+
+enum Entry {
+    /// Nobody waits for it now.
+    Waiting(Box<YieldedRun>, Expiry),
+    /// A call of `wait` has it.
+    Awaited,
+}
+
+/// A run that has yielded.
+pub(crate) struct YieldedRun {
+    pub(crate) id: String,
+    pub(crate) run: RunInFlight,
+    pub(crate) printed: Printed,
+}
+
+/// Drops a run for which its client does not wait. Dropping this stops the timer.
+struct Expiry(AbortHandle);
+
+impl Drop for Expiry {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Why a run cannot be waited for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAwaited {
+    #[error("no run `{0}` goes on: it was waited for already, has ended with its session, or was not waited \
+             for in {time} minutes", time = KEPT.as_secs() / 60)]
+    Unknown(String),
+    #[error("another call waits for the run `{0}`")]
+    Awaited(String),
+}
+
+/// What a run has printed, and how much of it the client has.
+#[derive(Clone, Default)]
+pub(crate) struct Printed {
+    state: Arc<Mutex<PrintedState>>,
+}
+
+#[derive(Default)]
+struct PrintedState {
+    /// What the client does not have.
+    new: String,
+    /// Bytes of what it has, as the lines are joined by newlines.
+    delivered: usize,
+    has_lines: bool,
+    /// Whether the rest belongs to the run's answer.
+    is_closed: bool,
+    /// The id of the run, once it has yielded.
+    id: Option<String>,
+}
+
+impl Printed {
+    /// That of a run whose client has its id from the start.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_run(id: String) -> Self {
+        let state = PrintedState { id: Some(id), ..PrintedState::default() };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// What was printed and not delivered, which stays so.
+    #[cfg(feature = "http")]
+    pub(crate) fn so_far(&self) -> String {
+        self.state.lock().new.clone()
+    }
+
+    /// Adds what is kept of the output. The run's limits bound it.
+    pub(crate) fn add(&self, entry: &Output) {
+        let Output::Log { text, .. } = entry else { return };
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return;
+        }
+        if state.has_lines {
+            state.new.push('\n');
+        }
+        state.has_lines = true;
+        state.new.push_str(text);
+    }
+
+    /// What was printed since the last time.
+    pub(crate) fn deliver(&self) -> String {
+        let mut state = self.state.lock();
+        let new = std::mem::take(&mut state.new);
+        state.delivered += new.len();
+        new.strip_prefix('\n').map(str::to_owned).unwrap_or(new)
+    }
+
+    /// The rest belongs to the run's answer: nothing more is delivered. Returns how much was, in bytes
+    /// of the whole output.
+    pub(crate) fn close(&self) -> usize {
+        let mut state = self.state.lock();
+        (state.is_closed, state.new) = (true, String::new());
+        state.delivered
+    }
+
+    /// The run's id, if it has yielded.
+    pub(crate) fn id(&self) -> Option<String> {
+        self.state.lock().id.clone()
+    }
+}
+
+impl YieldedRuns {
+    /// Whether one more run can yield.
+    pub(crate) fn have_space(&self) -> bool {
+        self.runs.lock().len() < MAX_YIELDED
+    }
+
+    /// Lets the run go on by itself, under this id. Must be called in a tokio runtime.
+    pub(crate) fn start(&self, id: String, mut run: RunInFlight, printed: Printed) {
+        printed.state.lock().id = Some(id.clone());
+        // A run that nobody waits for does not delay those that wait for the end of all calls.
+        run.guard = None;
+        // What waits for admission or its engine is driven too. Dropping the set drops the run.
+        let mut task = JoinSet::new();
+        task.spawn(run.run);
+        run.run = async move {
+            match task.join_next().await {
+                Some(Ok(result)) => result,
+                _ => {
+                    let text = ContentBlock::text("the run has failed; see the server's log");
+                    CallToolResult::error(vec![text])
+                }
+            }
+        }
+        .boxed();
+        self.put(YieldedRun { id, run, printed });
+    }
+
+    /// Keeps the run until it is waited for.
+    fn put(&self, run: YieldedRun) {
+        let (runs, id) = (Arc::downgrade(&self.runs), run.id.clone());
+        let expired = Instant::now() + KEPT;
+        let expiry = tokio::spawn(async move {
+            tokio::time::sleep_until(expired).await;
+            // Dropping the entry ends the run, after the lock is released.
+            let _forgotten = runs.upgrade().and_then(|runs| runs.lock().remove(&id));
+        });
+        let entry = Entry::Waiting(Box::new(run), Expiry(expiry.abort_handle()));
+        let Entry::Waiting(run, _) = &entry else { return };
+        let id = run.id.clone();
+        let _replaced = self.runs.lock().insert(id, entry);
+    }
+
+    /// Takes a run to wait for it. It is kept again when the returned value is dropped, unless its
+    /// result was taken.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such run, or another call waits for it.
+    pub(crate) fn take(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
+        let mut runs = self.runs.lock();
+        let shown: String = id.chars().take(40).collect();
+        match runs.get_mut(id) {
+            None => Err(NotAwaited::Unknown(shown)),
+            Some(Entry::Awaited) => Err(NotAwaited::Awaited(shown)),
+            Some(entry) => match std::mem::replace(entry, Entry::Awaited) {
+                Entry::Waiting(run, _timer) => Ok(AwaitedRun { of: self.clone(), run: Some(run) }),
+                Entry::Awaited => Err(NotAwaited::Awaited(shown)),
+            },
+        }
+    }
+
+    /// Whether the run goes on, or its answer was not fetched.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.runs.lock().contains_key(id)
+    }
+}
+
+/// A run that a call of `wait` has.
+pub(crate) struct AwaitedRun {
+    of: YieldedRuns,
+    run: Option<Box<YieldedRun>>,
+}
+
+impl AwaitedRun {
+    /// The run; `None` after its result was taken.
+    pub(crate) fn run(&mut self) -> Option<&mut YieldedRun> {
+        self.run.as_deref_mut()
+    }
+
+    /// The run has ended and its answer is delivered.
+    pub(crate) fn end(mut self, result: CallToolResult) -> CallToolResult {
+        if let Some(run) = self.run.take() {
+            self.of.runs.lock().remove(&run.id);
+        }
+        result
+    }
+}
+
+impl Drop for AwaitedRun {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take() {
+            if run.run.cancel.is_cancelled() {
+                // Its session has ended.
+                self.of.runs.lock().remove(&run.id);
+            } else {
+                self.of.put(*run);
+            }
+        }
+    }
+}

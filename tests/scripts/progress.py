@@ -1,0 +1,11 @@
+# What a script reports is no part of its result, and wrong numbers are its mistakes.
+refused = []
+for report in [("1",), (-1,), (float("nan"),), (1, float("inf")), (1, "2"), ()]:
+    try:
+        progress(*report)
+    except (TypeError, ValueError) as error:
+        refused.append(type(error).__name__)
+progress(1)
+progress(2, 3)
+progress(3, None, "done")
+return [len(refused), "undefined" if progress(3, 3, 7) is None else "?"]
