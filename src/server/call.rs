@@ -2,7 +2,7 @@
 //! arguments to an answer, a prompt or a task.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt as _;
 use rmcp::RoleServer;
@@ -177,7 +177,9 @@ fn yields(
 }
 
 fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
-    context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+    // rmcp stamps tasks with a time that has to be after 1970.
+    SystemTime::now() >= UNIX_EPOCH
+        && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
 /// Starts the call of a tool that is shown directly.

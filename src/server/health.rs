@@ -14,6 +14,7 @@ use crate::executor::Executor;
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result_json::milliseconds;
 use crate::text::preview;
+use crate::text::rfc3339;
 
 /// Maximum characters of an error's text.
 const MAX_ERROR_CHARACTERS: usize = 200;
@@ -54,7 +55,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
         "memory": { "totalBytes": runs.max_memory_bytes, "source": runs.memory_source.as_str() },
         "connectionPool": { "active": runs.running, "waiting": runs.queued, "max": runs.max_running },
         "uptime": shared.started.elapsed().as_secs(),
-        "timestamp": rmcp::task_manager::current_timestamp(),
+        "timestamp": rfc3339(SystemTime::now()),
         "version": env!("CARGO_PKG_VERSION"),
         "engines": engines,
     });

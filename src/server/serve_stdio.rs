@@ -1,6 +1,8 @@
 //! One client's connection over stdio, from its first line to the last answer.
 
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::service::serve_directly_with_ct;
@@ -34,11 +36,13 @@ where
 {
     let gone = CancellationToken::new();
     let (lines, writing) = ClientLines::new(reader, writer, gone.clone());
+    let cannot_write = Arc::<AtomicBool>::default();
     let mut writing = tokio::spawn({
-        let gone = gone.clone();
+        let (gone, cannot_write) = (gone.clone(), Arc::clone(&cannot_write));
         async move {
             if let Err(error) = writing.await {
                 tracing::debug!(%error, "writing to the client failed");
+                cannot_write.store(!is_gone(&error), Ordering::Relaxed);
             }
             gone.cancel();
         }
@@ -76,5 +80,13 @@ where
         // The client does not read. The remaining answers are lost.
         writing.abort();
     }
-    ended
+    match ended {
+        ShutdownReason::ClientGone if cannot_write.load(Ordering::Relaxed) => ShutdownReason::CannotWrite,
+        ended => ended,
+    }
+}
+
+/// Whether a write has failed because nobody reads any more.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected)
 }

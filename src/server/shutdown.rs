@@ -18,6 +18,8 @@ pub(crate) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
 pub enum ShutdownReason {
     /// The client has closed its end or has stopped reading.
     ClientGone,
+    /// What is sent to the client cannot be written, and not because it is gone: a full disk, for example.
+    CannotWrite,
     /// The caller's token was cancelled.
     Stopped,
     /// Too many workers are hung: their scripts cannot be stopped. Only the end of the process

@@ -15,6 +15,7 @@ use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::{document, setup};
+use cx::text::rfc3339;
 
 /// How often the files are looked at for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -151,7 +152,7 @@ pub(crate) struct Selection {
 impl Selection {
     pub(crate) fn new(run: Option<String>, since: Option<Duration>) -> Self {
         let since = since.map(|time| SystemTime::now().checked_sub(time).unwrap_or(SystemTime::UNIX_EPOCH));
-        Self { run, since: since.map(|time| humantime::format_rfc3339_millis(time).to_string()) }
+        Self { run, since: since.map(rfc3339) }
     }
 
     fn from_filter(filter: &LineFilter) -> Self {

@@ -21,6 +21,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("allow_net", "--allow-net"),
     ("deny", "--deny"),
     ("ask", "--ask"),
+    ("direct", "--direct"),
     // Keys of the configuration that have no argument.
     ("read_only", "readOnly"),
     ("clock_resolution", "clockResolutionUs"),
@@ -52,7 +53,9 @@ pub(crate) fn message(error: &Error) -> String {
     };
     if option == "total_memory_bytes" {
         let all = problem.rsplit(' ').next().unwrap_or_default();
-        return format!("invalid `--memory`: all scripts together have {all} bytes, and one needs more");
+        return format!(
+            "invalid `--total-memory` or `--memory`: all scripts together have {all} bytes, and one needs more"
+        );
     }
     format!("invalid `{}`: {}", argument(option), quoted(problem))
 }

@@ -11,7 +11,7 @@ use cx::{
     Limits, RemoteWorkers, Script,
 };
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
@@ -300,14 +300,14 @@ async fn was_interrupted(interrupted: &CancellationToken) {
 /// The first interrupt stops the script, so that its result is still printed. A second one, or a
 /// script that does not stop, ends the process.
 pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
-    let mut terminate = signal(SignalKind::terminate()).context("failed to watch for signals")?;
+    let mut interrupt = signals::listen(SignalKind::interrupt())?;
+    let mut terminate = signals::listen(SignalKind::terminate())?;
     // It ends with the runtime.
     tokio::spawn(async move {
         for _ in 0..2 {
             tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+                () = signals::next(&mut interrupt) => {}
+                () = signals::next(&mut terminate) => {}
             }
             if interrupted.is_cancelled() {
                 crate::exit::exit(ExitStatus::Interrupted);

@@ -182,6 +182,10 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     // Does not return through `main`: a thread may be blocked on a pipe that is not read.
     exit(match ended {
         ShutdownReason::WorkersHung => ExitStatus::Limit,
+        ShutdownReason::CannotWrite => {
+            diagnostic::print_warning("stdout could not be written: the client has not got all answers");
+            ExitStatus::Output
+        }
         _ => ExitStatus::Success,
     })
 }

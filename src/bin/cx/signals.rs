@@ -21,7 +21,7 @@ const MAX_END: Duration = Duration::from_millis(4_800);
 /// If the system refuses to report signals.
 pub(crate) fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-        let mut signal = listen(kind)?;
+        let Some(mut signal) = listen(kind)? else { continue };
         let stop = stop.clone();
         tokio::spawn(async move {
             if signal.recv().await.is_some() {
@@ -34,17 +34,13 @@ pub(crate) fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The signal that asks for the configuration to be loaded again; `None` if this process was started
-/// with it ignored, as `nohup` does. It stays ignored then.
+/// The signal that asks for the configuration to be loaded again, as [`listen`].
 ///
 /// # Errors
 ///
 /// If the system refuses to report signals.
 pub(crate) fn hangups() -> anyhow::Result<Option<Hangups>> {
-    if is_hangup_ignored() {
-        return Ok(None);
-    }
-    Ok(Some(Hangups(listen(SignalKind::hangup())?)))
+    Ok(listen(SignalKind::hangup())?.map(Hangups))
 }
 
 /// The signals SIGHUP that this process receives.
@@ -61,7 +57,7 @@ impl Hangups {
 }
 
 /// The signals that end a command which watches files.
-pub(crate) struct Endings([Signal; 3]);
+pub(crate) struct Endings([Option<Signal>; 3]);
 
 impl Endings {
     /// # Errors
@@ -79,24 +75,44 @@ impl Endings {
     pub(crate) async fn received(&mut self) -> SignalKind {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = terminate.recv() => SignalKind::terminate(),
-            _ = hangup.recv() => SignalKind::hangup(),
+            () = next(interrupt) => SignalKind::interrupt(),
+            () = next(terminate) => SignalKind::terminate(),
+            () = next(hangup) => SignalKind::hangup(),
         }
     }
 }
 
-fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
-    signal(kind).context("failed to watch for signals")
+/// Waits for a signal, for ever if there is none.
+pub(crate) async fn next(signal: &mut Option<Signal>) {
+    let received = match signal {
+        Some(signal) => signal.recv().await,
+        None => None,
+    };
+    if received.is_none() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The signals of a kind; `None` if this process was started with it ignored, as `nohup` does with SIGHUP and a shell
+/// without job control with SIGINT of what runs in the background. It stays ignored then.
+///
+/// # Errors
+///
+/// If the system refuses to report signals.
+pub(crate) fn listen(kind: SignalKind) -> anyhow::Result<Option<Signal>> {
+    if is_ignored(kind) {
+        return Ok(None);
+    }
+    signal(kind).context("failed to watch for signals").map(Some)
 }
 
 #[expect(unsafe_code, reason = "no safe crate has this call")]
-fn is_hangup_ignored() -> bool {
+fn is_ignored(kind: SignalKind) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action the call changes nothing; it writes the present one to `action`,
     // which is large enough. All zeros, which it has if the call fails, are a valid value of the type.
     let action = unsafe {
-        libc::sigaction(libc::SIGHUP, ptr::null(), action.as_mut_ptr());
+        libc::sigaction(kind.as_raw_value(), ptr::null(), action.as_mut_ptr());
         action.assume_init()
     };
     action.sa_sigaction == libc::SIG_IGN

@@ -73,6 +73,10 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
                     is_over = true;
                     let status = status.context("failed to wait for the run")?;
                     last = ended(status);
+                    if matches!(last, ExitStatus::Output | ExitStatus::ClosedPipe) {
+                        // Nobody would see what comes after a change.
+                        return Ok(last);
+                    }
                     print_note(&format!("watch: {} after {:.1?}; waiting for a change", said(last), began.elapsed()));
                 }
                 signal = endings.received() => {

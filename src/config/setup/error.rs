@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::config::error::ConfigError;
+use crate::text::rfc3339_seconds;
 
 /// Why the files were not changed.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,7 @@ pub enum SetupError {
 }
 
 fn holder(pid: Option<u32>, since: Option<SystemTime>) -> String {
-    let since = since.map(|since| humantime::format_rfc3339_seconds(since).to_string());
+    let since = since.map(rfc3339_seconds);
     match (pid, since) {
         (Some(pid), Some(since)) => format!(" (process {pid}, since {since})"),
         (Some(pid), None) => format!(" (process {pid})"),

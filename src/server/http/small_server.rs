@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
+use axum::http::{HeaderValue, Request, StatusCode};
 use axum::response::Response;
 use futures::future::BoxFuture;
 use hyper::body::Incoming;
@@ -77,13 +78,28 @@ pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &Cancell
     }
 }
 
+fn refused() -> Response {
+    let mut response = Response::new(Body::from("a body has to have a `Content-Length` here"));
+    *response.status_mut() = StatusCode::LENGTH_REQUIRED;
+    // What follows on the connection may be a part of the body.
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 async fn serve_connection(stream: TcpStream, answer: Answer) {
     if !has_http_date(SystemTime::now()) {
         return;
     }
     let service = service_fn(|request: Request<Incoming>| {
-        let response = answer(request.map(Body::new));
-        async move { Ok::<_, Infallible>(response.await) }
+        // A second length is how a request hides in another one. Nothing that is sent here needs pieces.
+        let is_in_pieces = request.headers().contains_key(TRANSFER_ENCODING);
+        let response = (!is_in_pieces).then(|| answer(request.map(Body::new)));
+        async move {
+            Ok::<_, Infallible>(match response {
+                Some(response) => response.await,
+                None => refused(),
+            })
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -19,6 +19,7 @@ use super::options::AuditOptions;
 use super::record::sha256;
 use super::{canonical, read};
 use crate::storage::private::{self, PrivateDirectory};
+use crate::text::{rfc3339, rfc3339_seconds};
 
 /// The file that is locked, the secret key, the public one, and the last checkpoint.
 const LOCK: &str = "lock";
@@ -305,13 +306,13 @@ fn stamped(event: &str, writer: &str, fields: Value) -> Map<String, Value> {
     };
     record.insert("event".to_owned(), event.into());
     record.insert("writer".to_owned(), writer.into());
-    record.insert("at".to_owned(), humantime::format_rfc3339_millis(SystemTime::now()).to_string().into());
+    record.insert("at".to_owned(), rfc3339(SystemTime::now()).into());
     record
 }
 
 /// The day of a time, in UTC, as files are named.
 pub(super) fn date(time: SystemTime) -> String {
-    let mut text = humantime::format_rfc3339_seconds(time).to_string();
+    let mut text = rfc3339_seconds(time);
     text.truncate("2026-11-22".len());
     text
 }

@@ -16,6 +16,7 @@ use crate::run::observer::{DefinitionEvent, ObservedRun, RunEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
 use crate::text::preview;
+use crate::text::rfc3339;
 use crate::tools::ToolErrorCode;
 
 /// Maximum characters of a name in a line. Names are the text of servers, scripts and clients.
@@ -127,7 +128,7 @@ impl Entry {
             }
         };
         fields.insert("event".to_owned(), name.into());
-        fields.insert("at".to_owned(), humantime::format_rfc3339_millis(self.at).to_string().into());
+        fields.insert("at".to_owned(), rfc3339(self.at).into());
         fields.insert("writer".to_owned(), writer.into());
         if let Some((run, elapsed)) = self.run {
             fields.insert("run".to_owned(), run.id.as_str().into());

@@ -18,6 +18,7 @@ use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
 use crate::run::observer::{DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver};
 use crate::text::ids::short_random_id;
+use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How long a call waits for its line if the trail is required. Writing takes microseconds; a disk that
@@ -244,7 +245,7 @@ impl Writer {
         let mut acknowledged = Vec::new();
         let mut records = Vec::with_capacity(batch.entries.len() + 1);
         if self.lost > 0 {
-            let since = self.since.map(|since| humantime::format_rfc3339_millis(since).to_string());
+            let since = self.since.map(rfc3339);
             let fields = json!({ "count": self.lost, "reason": self.reason, "since": since });
             records.push(Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
         }

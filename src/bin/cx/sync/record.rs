@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::document;
 use crate::text::shown_path;
+use cx::text::rfc3339_seconds;
 
 /// The file's name.
 const NAME: &str = "last-sync.json";
@@ -77,7 +78,7 @@ pub(super) fn read(path: &Path) -> Option<Value> {
 }
 
 fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    rfc3339_seconds(SystemTime::now())
 }
 
 impl SyncRecord {
