@@ -5,15 +5,20 @@ mod builder;
 mod call;
 mod core;
 mod isolation;
-#[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+#[cfg(all(feature = "process", any(feature = "http", feature = "nats"), target_os = "linux"))]
 mod lending;
 mod metrics;
+#[cfg_attr(not(all(feature = "nats", target_os = "linux")), path = "executor/no_nats.rs")]
+mod nats_lending;
+#[cfg(all(feature = "nats", target_os = "linux"))]
+mod nats_worker;
 mod nested;
 mod origin;
 #[cfg(feature = "mcp")]
 mod reconfigure;
 #[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
 mod remote_worker;
+mod queue;
 mod replay;
 mod run;
 mod runtime;
@@ -34,6 +39,7 @@ pub use self::core::Executor;
 pub use self::isolation::worker_process;
 #[cfg(feature = "mcp")]
 pub use self::reconfigure::ConfigChanges;
+pub use self::queue::{QueueEvent, QueueOptions};
 pub use self::replay::Replay;
 pub use self::run::{Run, RunEvent, RunEvents};
 #[cfg(feature = "mcp")]

@@ -7,10 +7,12 @@
 mod connection;
 mod frames;
 mod guest;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) mod lent;
 pub(crate) mod processes;
-#[cfg(any(feature = "http", feature = "mcp"))]
+#[cfg(any(feature = "nats", test))]
+pub(crate) mod relay;
+#[cfg(any(feature = "http", feature = "mcp", feature = "nats"))]
 pub(crate) mod refusal;
 mod resources;
 mod surveys;
