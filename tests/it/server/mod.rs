@@ -22,6 +22,8 @@ mod load;
 mod metrics;
 /// The configuration while the server runs.
 mod reload;
+/// Runs of a queue on a NATS server, and the machines that execute them.
+mod nats;
 /// Runs whose scripts are executed by another cx.
 mod remote;
 /// Runs over plain HTTP, for callers that speak no MCP.
