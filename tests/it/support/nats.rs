@@ -135,11 +135,21 @@ impl Worker {
             .arg(key)
             .args(["--concurrency", &concurrency.to_string()])
             .args(more);
-        let child = own_files(&mut command, directory.path())
+        own_files(&mut command, directory.path());
+        Self::within(command, directory)
+    }
+
+    /// A command that is one.
+    pub(crate) fn of(command: Command) -> Self {
+        Self::within(command, tempfile::tempdir().unwrap())
+    }
+
+    fn within(mut command: Command, directory: TempDir) -> Self {
+        command
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(directory.path().join("stderr")).unwrap())
-            .spawn();
-        Self { child: child.unwrap(), directory }
+            .stderr(File::create(directory.path().join("stderr")).unwrap());
+        Self { child: command.spawn().unwrap(), directory }
     }
 
     pub(crate) fn said(&self) -> String {
