@@ -7,18 +7,27 @@
 
 mod budget;
 mod clock;
+#[cfg(all(feature = "process", target_os = "linux"))]
+mod elsewhere;
 mod error;
 mod granted;
+#[cfg(all(feature = "process", target_os = "linux"))]
+mod hosted;
 mod memory;
 mod metadata;
+mod operations;
 mod path;
 mod quota;
 mod space;
 
 pub(crate) use self::budget::{Charge, MemoryBudget};
 pub(crate) use self::clock::Clock;
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) use self::elsewhere::{FileAnswer, FileHost, FileOperation};
 pub(crate) use self::error::{FileError, FileErrorCode};
 pub(crate) use self::granted::{Access, GrantedDirectory};
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) use self::hosted::HostedFiles;
 pub(crate) use self::metadata::{Entry, Kind, Metadata, OpenMode};
 pub(crate) use self::path::GuestPath;
 pub(crate) use self::quota::FileQuota;

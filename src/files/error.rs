@@ -1,18 +1,21 @@
 //! Why a file operation has failed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 /// A failed operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileError {
     pub(crate) code: FileErrorCode,
     /// What to do about it, where the code does not say enough.
-    pub(crate) hint: Option<&'static str>,
+    pub(crate) hint: Option<Cow<'static, str>>,
 }
 
 /// The kinds of errors, with the names that POSIX has for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileErrorCode {
     Access,
     BadDescriptor,
@@ -93,7 +96,7 @@ impl FileErrorCode {
 impl FileError {
     /// The error with a hint.
     pub(crate) const fn with_hint(code: FileErrorCode, hint: &'static str) -> Self {
-        Self { code, hint: Some(hint) }
+        Self { code, hint: Some(Cow::Borrowed(hint)) }
     }
 }
 
@@ -106,7 +109,7 @@ impl From<FileErrorCode> for FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.code.message())?;
-        self.hint.map_or(Ok(()), |hint| write!(formatter, " ({hint})"))
+        self.hint.as_deref().map_or(Ok(()), |hint| write!(formatter, " ({hint})"))
     }
 }
 

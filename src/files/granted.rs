@@ -14,6 +14,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
 
 use super::error::{FileError, FileErrorCode};
 use super::metadata::{Entry, Kind, Metadata, OpenMode};
@@ -39,7 +40,7 @@ pub(crate) struct GrantedDirectory {
 }
 
 /// What may be done in a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Access {
     Read,
     Write,

@@ -1,7 +1,9 @@
 //! What is known of files, and how they are opened.
 
+use serde::{Deserialize, Serialize};
+
 /// What a path is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     File,
     Directory,
@@ -12,7 +14,7 @@ pub(crate) enum Kind {
 }
 
 /// What is known of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) kind: Kind,
     pub(crate) size: u64,
@@ -23,7 +25,7 @@ pub(crate) struct Metadata {
 }
 
 /// How a file is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenMode {
     pub(crate) read: bool,
     pub(crate) write: bool,
@@ -36,7 +38,7 @@ pub(crate) struct OpenMode {
 }
 
 /// What a directory says of one of its entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) kind: Kind,

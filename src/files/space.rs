@@ -1,24 +1,23 @@
 //! The files of one run: which path is what, and the operations on them.
 
 use std::fmt;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use super::budget::MemoryBudget;
 use super::clock::Clock;
+#[cfg(all(feature = "process", target_os = "linux"))]
+use super::elsewhere::{Elsewhere, FileHost};
 use super::error::{FileError, FileErrorCode};
-use super::granted::{self, Access, GrantedDirectory, Mount};
+use super::granted::{Access, GrantedDirectory, Mount};
 use super::memory::{MemoryFile, MemoryTree};
 use super::metadata::{Entry, Kind, Metadata, OpenMode};
+use super::operations::{GrantedDirectories, GrantedFile, System};
 use super::path::GuestPath;
 use super::quota::{FileQuota, QuotaUse};
-use crate::machine::probe;
 
 /// The scratch directory.
 pub(crate) const SCRATCH: &str = "/tmp";
@@ -28,12 +27,6 @@ const SCRATCH_NAME: &str = "tmp";
 
 /// Maximum number of files that a run has open at once.
 const MAX_OPEN: usize = 256;
-
-/// Maximum number of operations on granted directories that one run, and all of the process, have under way
-/// at once. Each has a thread, which a file system that does not answer keeps. One after the other in a run, so
-/// that a file is read after it was written, also where the guest does not wait for the end of a write.
-const MAX_OPERATIONS_OF_RUN: usize = 1;
-const MAX_OPERATIONS: usize = 128;
 
 /// Maximum bytes of one read.
 const MAX_READ: usize = 1 << 20;
@@ -63,19 +56,13 @@ pub(crate) struct FileOptions<'a> {
 pub(crate) struct RunFiles {
     scratch: Mutex<MemoryTree>,
     mounts: Vec<Arc<Mount>>,
-    system: Arc<System>,
+    granted: Box<dyn GrantedDirectories>,
+    quota: Arc<QuotaUse>,
     budget: Arc<MemoryBudget>,
     clock: Arc<Clock>,
     open: Arc<AtomicUsize>,
     is_dry_run: bool,
     last_failure: Arc<Mutex<Option<FileError>>>,
-}
-
-/// What operations on granted directories share.
-struct System {
-    quota: Arc<QuotaUse>,
-    runtime: Handle,
-    operations: Arc<Semaphore>,
 }
 
 impl fmt::Debug for RunFiles {
@@ -105,23 +92,32 @@ impl RunFiles {
     pub(crate) fn new(options: FileOptions<'_>) -> Self {
         let budget = Arc::new(MemoryBudget::new(options.memory_bytes));
         let clock = Arc::new(options.clock);
+        let quota = options
+            .caller
+            .map_or_else(|| Arc::new(QuotaUse::new(options.quota)), |caller| Arc::clone(&caller.quota));
         Self {
             scratch: Mutex::new(MemoryTree::new(Arc::clone(&budget), Arc::clone(&clock))),
             mounts: options.directories.into_iter().filter_map(Mount::new).map(Arc::new).collect(),
-            system: Arc::new(System {
-                quota: options.caller.map_or_else(
-                    || Arc::new(QuotaUse::new(options.quota)),
-                    |caller| Arc::clone(&caller.system.quota),
-                ),
-                runtime: options.runtime,
-                operations: Arc::new(Semaphore::new(MAX_OPERATIONS_OF_RUN)),
-            }),
+            granted: Box::new(Arc::new(System::new(Arc::clone(&quota), options.runtime))),
+            quota,
             budget,
             clock,
             open: Arc::default(),
             is_dry_run: options.is_dry_run,
             last_failure: Arc::default(),
         }
+    }
+
+    /// The same, with granted directories that `host` has: `directories` says which paths they have.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(crate) fn elsewhere(options: FileOptions<'_>, host: Arc<dyn FileHost>) -> Self {
+        Self { granted: Box::new(Elsewhere(host)), ..Self::new(options) }
+    }
+
+    /// The granted directories, as scripts see them.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(crate) fn granted_directories(&self) -> impl Iterator<Item = (String, Access)> {
+        self.mounts.iter().map(|mount| (mount.guest.to_string(), mount.access))
     }
 
     /// The memory of the scratch directory.
@@ -207,10 +203,7 @@ impl RunFiles {
         let metadata = match self.place(path, Need::Know)? {
             Place::Scratch => self.scratch.lock().metadata(&path.names()[1..])?,
             Place::Above => Metadata { kind: Kind::Directory, size: 0, modified: 0, id: above(path) },
-            Place::Granted(mount) => {
-                let names = below(path, &mount);
-                self.system.blocking(move || mount.metadata(&names, follow)).await?
-            }
+            Place::Granted(mount) => self.granted.metadata(mount, path, follow).await?,
         };
         if path.must_be_directory && !matches!(metadata.kind, Kind::Directory | Kind::Link) {
             return Err(FileErrorCode::NotDirectory.into());
@@ -223,10 +216,7 @@ impl RunFiles {
         match self.place(path, Need::Read)? {
             Place::Scratch => self.scratch.lock().entries(&path.names()[1..]),
             Place::Above => Ok(self.entries_above(path)),
-            Place::Granted(mount) => {
-                let names = below(path, &mount);
-                self.system.blocking(move || mount.entries(&names)).await
-            }
+            Place::Granted(mount) => self.granted.entries(mount, path).await,
         }
     }
 
@@ -258,22 +248,14 @@ impl RunFiles {
         match self.changed(path)? {
             Place::Scratch => self.scratch.lock().create_directory(&path.names()[1..]),
             Place::Above => Err(FileErrorCode::Exists.into()),
-            Place::Granted(mount) => {
-                let (names, system) = (below(path, &mount), Arc::clone(&self.system));
-                if names.is_empty() {
-                    return Err(FileErrorCode::Exists.into());
-                }
-                self.system.blocking(move || mount.create_directory(&names, &system.quota)).await
-            }
+            Place::Granted(mount) if mount.guest.names() == path.names() => Err(FileErrorCode::Exists.into()),
+            Place::Granted(mount) => self.granted.create_directory(mount, path).await,
         }
     }
 
     pub(crate) async fn remove_file(&self, path: &GuestPath) -> Result<(), FileError> {
         match self.removed(path)? {
-            Place::Granted(mount) => {
-                let names = below(path, &mount);
-                self.system.blocking(move || mount.remove_file(&names)).await
-            }
+            Place::Granted(mount) => self.granted.remove_file(mount, path).await,
             _ if path.must_be_directory => Err(FileErrorCode::NotDirectory.into()),
             _ => self.scratch.lock().remove_file(&path.names()[1..]),
         }
@@ -281,10 +263,7 @@ impl RunFiles {
 
     pub(crate) async fn remove_directory(&self, path: &GuestPath) -> Result<(), FileError> {
         match self.removed(path)? {
-            Place::Granted(mount) => {
-                let names = below(path, &mount);
-                self.system.blocking(move || mount.remove_directory(&names)).await
-            }
+            Place::Granted(mount) => self.granted.remove_directory(mount, path).await,
             _ => self.scratch.lock().remove_directory(&path.names()[1..]),
         }
     }
@@ -292,8 +271,7 @@ impl RunFiles {
     pub(crate) async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<(), FileError> {
         match (self.removed(from)?, self.removed(to)?) {
             (Place::Granted(mount), Place::Granted(other)) if Arc::ptr_eq(&mount, &other) => {
-                let (from, to) = (below(from, &mount), below(to, &mount));
-                self.system.blocking(move || mount.rename(&from, &to)).await
+                self.granted.rename(mount, from, to).await
             }
             (Place::Scratch, Place::Scratch) => {
                 let mut scratch = self.scratch.lock();
@@ -312,10 +290,7 @@ impl RunFiles {
         match self.changed(path)? {
             Place::Scratch => self.scratch.lock().set_modified(&path.names()[1..], time),
             Place::Above => Err(FileErrorCode::Access.into()),
-            Place::Granted(mount) => {
-                let names = below(path, &mount);
-                self.system.blocking(move || mount.set_modified(&names, time)).await
-            }
+            Place::Granted(mount) => self.granted.set_modified(mount, path, time).await,
         }
     }
 
@@ -343,15 +318,10 @@ impl RunFiles {
                 Inner::Memory(file)
             }
             Place::Above => return Err(FileErrorCode::IsDirectory.into()),
-            Place::Granted(mount) => {
-                let (names, system) = (below(path, &mount), Arc::clone(&self.system));
-                let open = move || mount.open(&names, mode, &system.quota);
-                Inner::Granted(Arc::new(self.system.blocking(open).await?))
-            }
+            Place::Granted(mount) => Inner::Granted(self.granted.open(mount, path, mode).await?),
         };
-        let system = Arc::clone(&self.system);
         let (clock, last_failure) = (Arc::clone(&self.clock), Arc::clone(&self.last_failure));
-        Ok(OpenFile { inner, mode, system, clock, last_failure, _slot: slot })
+        Ok(OpenFile { inner, mode, clock, last_failure, _slot: slot })
     }
 
     /// The place of something that is created or changed.
@@ -373,7 +343,7 @@ impl RunFiles {
         let is_root = match &place {
             Place::Scratch => path.names().len() == 1,
             Place::Above => true,
-            Place::Granted(mount) => below(path, mount).is_empty(),
+            Place::Granted(mount) => mount.guest.names() == path.names(),
         };
         // Nor one that another granted directory is in: something else could take its place.
         let is_root = is_root || self.mounts.iter().any(|mount| mount.guest.below(path).is_some());
@@ -389,31 +359,6 @@ fn above(path: &GuestPath) -> (u64, u64) {
     let mut hasher = DefaultHasher::new();
     path.names().hash(&mut hasher);
     (0, hasher.finish())
-}
-
-fn below(path: &GuestPath, mount: &Mount) -> Vec<String> {
-    path.below(&mount.guest).unwrap_or_default().to_vec()
-}
-
-impl System {
-    /// Runs an operation on a thread that may block. If the file system never answers, the thread stays and
-    /// the run goes on to its deadline: dropping the future does not wait for it.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
-    ) -> Result<T, FileError> {
-        static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_OPERATIONS)));
-        let closed = |_| FileError::from(FileErrorCode::Io);
-        let of_run = Arc::clone(&self.operations).acquire_owned().await.map_err(closed)?;
-        let of_all = Arc::clone(&ALL).acquire_owned().await.map_err(closed)?;
-        let task = probe::spawn_blocking(&self.runtime, move || {
-            // Until the thread is free again.
-            let _permits = (of_run, of_all);
-            work()
-        });
-        let task = task.map_err(|_no_thread| FileError::from(FileErrorCode::TooManyOpen))?;
-        task.await.unwrap_or_else(|_ended| Err(FileErrorCode::Io.into()))
-    }
 }
 
 /// One of the files that a run has open.
@@ -441,7 +386,6 @@ impl Drop for OpenSlot {
 pub(crate) struct OpenFile {
     inner: Inner,
     pub(crate) mode: OpenMode,
-    system: Arc<System>,
     clock: Arc<Clock>,
     last_failure: Arc<Mutex<Option<FileError>>>,
     _slot: OpenSlot,
@@ -449,17 +393,14 @@ pub(crate) struct OpenFile {
 
 enum Inner {
     Memory(Arc<MemoryFile>),
-    Granted(Arc<File>),
+    Granted(Arc<dyn GrantedFile>),
 }
 
 impl OpenFile {
     pub(crate) async fn metadata(&self) -> Result<Metadata, FileError> {
         match &self.inner {
             Inner::Memory(file) => Ok(file.metadata()),
-            Inner::Granted(file) => {
-                let file = Arc::clone(file);
-                self.system.blocking(move || granted::metadata(&file)).await
-            }
+            Inner::Granted(file) => file.metadata().await,
         }
     }
 
@@ -471,16 +412,7 @@ impl OpenFile {
         let length = length.min(MAX_READ);
         match &self.inner {
             Inner::Memory(file) => Ok(file.read(offset, length)),
-            Inner::Granted(file) => {
-                let file = Arc::clone(file);
-                let read = move || {
-                    let mut bytes = vec![0; length];
-                    let count = file.read_at(&mut bytes, offset)?;
-                    bytes.truncate(count);
-                    Ok(bytes)
-                };
-                self.system.blocking(read).await
-            }
+            Inner::Granted(file) => file.read(offset, length).await,
         }
     }
 
@@ -497,19 +429,10 @@ impl OpenFile {
         if !(self.mode.write || self.mode.append) {
             return Err(FileErrorCode::BadDescriptor.into());
         }
+        let offset = (!self.mode.append).then_some(offset);
         match &self.inner {
-            Inner::Memory(file) => file.write((!self.mode.append).then_some(offset), &bytes),
-            Inner::Granted(file) => {
-                let (file, system, is_append) =
-                    (Arc::clone(file), Arc::clone(&self.system), self.mode.append);
-                let write = move || {
-                    let offset = if is_append { file.metadata()?.len() } else { offset };
-                    system.quota.write(offset, bytes.len() as u64)?;
-                    // With the flag for appending the system ignores the offset.
-                    Ok(file.write_all_at(&bytes, offset)?)
-                };
-                self.system.blocking(write).await
-            }
+            Inner::Memory(file) => file.write(offset, &bytes),
+            Inner::Granted(file) => file.write(offset, bytes).await,
         }
     }
 
@@ -519,15 +442,7 @@ impl OpenFile {
         }
         match &self.inner {
             Inner::Memory(file) => file.set_size(size),
-            Inner::Granted(file) => {
-                let (file, system) = (Arc::clone(file), Arc::clone(&self.system));
-                let resize = move || {
-                    let now = file.metadata()?.len();
-                    system.quota.write(now.min(size), size.saturating_sub(now))?;
-                    Ok(file.set_len(size)?)
-                };
-                self.system.blocking(resize).await
-            }
+            Inner::Granted(file) => file.set_size(size).await,
         }
     }
 
@@ -541,10 +456,7 @@ impl OpenFile {
                 file.set_modified(time);
                 Ok(())
             }
-            Inner::Granted(file) => {
-                let file = Arc::clone(file);
-                self.system.blocking(move || granted::set_modified(&file, time)).await
-            }
+            Inner::Granted(file) => file.set_modified(time).await,
         }
     }
 
@@ -552,10 +464,7 @@ impl OpenFile {
     pub(crate) async fn sync(&self) -> Result<(), FileError> {
         match &self.inner {
             Inner::Memory(_) => Ok(()),
-            Inner::Granted(file) => {
-                let file = Arc::clone(file);
-                self.system.blocking(move || Ok(file.sync_all()?)).await
-            }
+            Inner::Granted(file) => file.sync().await,
         }
     }
 }

@@ -478,3 +478,112 @@ async fn a_dry_run_writes_to_scratch_only() {
     assert_eq!(write(&files, "/tmp/x", "x").await, Ok(()));
     assert_eq!(fs::read_to_string(place.path().join("a")).unwrap(), "a");
 }
+
+/// Passes operations on without a connection between.
+#[cfg(all(feature = "process", target_os = "linux"))]
+struct Direct(Arc<HostedFiles>);
+
+#[cfg(all(feature = "process", target_os = "linux"))]
+impl FileHost for Direct {
+    fn perform(
+        &self,
+        operation: FileOperation,
+    ) -> futures::future::BoxFuture<'static, Result<FileAnswer, FileError>> {
+        self.0.perform(operation)
+    }
+
+    fn close(&self, file: u64) {
+        self.0.close(file);
+    }
+}
+
+/// A process that can open no file has the same files, with the same rules, and their messages.
+#[cfg(all(feature = "process", target_os = "linux"))]
+#[tokio::test]
+async fn another_process_has_the_same_files() {
+    let place = tempfile::tempdir().unwrap();
+    let (input, output) = (place.path().join("in"), place.path().join("out"));
+    for directory in [&input, &output] {
+        fs::create_dir(directory).unwrap();
+    }
+    fs::write(input.join("a"), "hello").unwrap();
+    symlink("/etc/passwd", input.join("link")).unwrap();
+    let granted = [(&*input, Access::Read), (&*output, Access::Write)];
+    let hosted = Arc::new(HostedFiles::new(Arc::new(files(&granted))));
+    let directories = granted.map(|(path, access)| GrantedDirectory {
+        root: path.to_owned(),
+        path: path.to_owned(),
+        access,
+    });
+    let options = FileOptions {
+        directories: directories.to_vec(),
+        memory_bytes: 1 << 20,
+        // Those of the host count.
+        quota: FileQuota { written_bytes: 0, files: 0, file_bytes: 0 },
+        caller: None,
+        clock: Clock::Real(Duration::ZERO),
+        runtime: tokio::runtime::Handle::current(),
+        is_dry_run: false,
+    };
+    let files = RunFiles::elsewhere(options, Arc::new(Direct(Arc::clone(&hosted))));
+    assert_eq!(read(&files, input.join("a")).await.unwrap(), "hello");
+    assert_eq!(read(&files, input.join("link")).await, Err("EACCES"));
+    assert_eq!(write(&files, input.join("b"), "x").await, Err("EACCES"));
+    assert_eq!(files.entries(&path(&input)).await.unwrap().len(), 2);
+    assert_eq!(write(&files, output.join("b"), "made").await, Ok(()));
+    files.rename(&path(output.join("b")), &path(output.join("c"))).await.unwrap();
+    assert_eq!(fs::read_to_string(output.join("c")).unwrap(), "made");
+    let large = files.open(&path(output.join("large")), writing()).await.unwrap();
+    let error = large.write(0, vec![0; 3 << 20]).await.unwrap_err();
+    assert_eq!(error.code, FileErrorCode::FileTooLarge);
+    assert!(error.to_string().contains("maxFileBytes"), "{error}");
+    // The scratch directory is here.
+    assert_eq!(write(&files, "/tmp/x", "scratch").await, Ok(()));
+    assert_eq!(fs::read_dir(&output).unwrap().count(), 2);
+    drop(large);
+    assert_eq!(hosted.open_count(), 0, "what is dropped there is closed here");
+}
+
+/// What a process asks for that was taken over.
+#[cfg(all(feature = "process", target_os = "linux"))]
+#[tokio::test]
+async fn another_process_is_not_trusted() {
+    use FileOperation as Op;
+
+    let place = tempfile::tempdir().unwrap();
+    let granted = place.path().join("granted");
+    fs::create_dir(&granted).unwrap();
+    fs::write(place.path().join("secret"), "x").unwrap();
+    let hosted =
+        Arc::new(HostedFiles::new(Arc::new(files(&[(&granted, Access::Read), (&granted, Access::Write)]))));
+    let text = |name: &str| granted.join(name).to_str().unwrap().to_owned();
+    let attempt = async |operation| hosted.perform(operation).await.map_err(|error| error.code.as_str());
+    for (operation, code) in [
+        (Op::Open { path: "/etc/passwd".to_owned(), mode: reading() }, "ENOENT"),
+        (Op::Open { path: text("../secret"), mode: reading() }, "ENOENT"),
+        (Op::Open { path: "granted".to_owned(), mode: reading() }, "ENOENT"),
+        (Op::Open { path: "x".repeat(1 << 20), mode: reading() }, "ENAMETOOLONG"),
+        (Op::Rename { from: text(".."), to: text("b") }, "EBUSY"),
+        (Op::RemoveDirectory { path: text("") }, "EBUSY"),
+        (Op::Read { file: 0, offset: 0, length: u64::MAX }, "EBADF"),
+        (Op::Write { file: u64::MAX, offset: u64::MAX, bytes: Vec::new() }, "EBADF"),
+        (Op::Write { file: 1, offset: 0, bytes: vec![0; (1 << 20) + 1] }, "EFBIG"),
+    ] {
+        let shown = format!("{operation:?}").chars().take(100).collect::<String>();
+        assert_eq!(attempt(operation).await.unwrap_err(), code, "{shown}");
+    }
+    // Handles, and operations that nobody waits for.
+    let mode = OpenMode { read: true, ..writing() };
+    for number in 1..=256 {
+        let opened = attempt(Op::Open { path: text("a"), mode }).await.unwrap();
+        assert!(matches!(opened, FileAnswer::Opened(opened) if opened == number), "{opened:?}");
+    }
+    assert_eq!(attempt(Op::Open { path: text("a"), mode }).await.unwrap_err(), "EMFILE");
+    let length = u64::MAX;
+    let held: Vec<_> = (0..1_000).map(|_| hosted.perform(Op::Read { file: 1, offset: 0, length })).collect();
+    let ends = futures::future::join_all(held).await;
+    assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 64);
+    hosted.close(1);
+    hosted.close(1);
+    assert_eq!(attempt(Op::Sync { file: 1 }).await.unwrap_err(), "EBADF");
+}

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::frames::{self, Decoder, FrameError, RunNumber};
 use super::wire::{self, FromWorker, Reply, Start, ToWorker};
 use crate::engine::host::Answer;
+use crate::files::{FileAnswer, FileError};
 use crate::run::limits::Limits;
 use crate::tools::ToolError;
 
@@ -49,6 +50,7 @@ struct State {
 pub(super) enum Waiter {
     Answer(oneshot::Sender<Answer>),
     Names(oneshot::Sender<Result<Vec<String>, ToolError>>),
+    File(oneshot::Sender<Result<FileAnswer, FileError>>),
 }
 
 impl AsRawFd for Connection {
@@ -83,6 +85,14 @@ impl Connection {
     /// If it is too long.
     pub(super) fn send(&self, message: &FromWorker) -> Result<(), FrameError> {
         self.state.lock().queue(&self.socket, message)
+    }
+
+    /// Queues a short message, if its run is under way: what a run leaves behind is of no interest to the executor.
+    pub(super) fn send_in_run(&self, message: &FromWorker) {
+        let mut state = self.state.lock();
+        if state.run != RunNumber::NONE {
+            let _fits = state.queue(&self.socket, message);
+        }
     }
 
     /// Queues a call, to which `waiter` gets the answer.
@@ -277,6 +287,11 @@ impl State {
             ToWorker::Names { call, names } => {
                 if let Some(Waiter::Names(waiter)) = self.calls.remove(&call) {
                     let _gone = waiter.send(names.map_err(ToolError::from));
+                }
+            }
+            ToWorker::File { call, answer } => {
+                if let Some(Waiter::File(waiter)) = self.calls.remove(&call) {
+                    let _gone = waiter.send(answer);
                 }
             }
             ToWorker::Reply(reply) => self.reply = Some(reply),

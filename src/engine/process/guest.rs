@@ -1,5 +1,6 @@
 //! The host interface of a run in a worker process: everything that the script asks for goes to the executor.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -16,7 +17,10 @@ use super::frames::FrameError;
 use super::wire::{self, FromWorker, Reply, Start};
 use crate::engine::host::{Answer, RunHost, RunTape};
 use crate::engine::host_calls::files::file_block;
-use crate::files::{Clock, FileOptions, FileQuota, RunFiles};
+use crate::files::{
+    Clock, FileAnswer, FileError, FileErrorCode, FileHost, FileOperation, FileOptions, FileQuota,
+    GrantedDirectory, RunFiles,
+};
 use crate::json::Json;
 use crate::run::calls::ToolName;
 use crate::run::limits::Limits;
@@ -74,7 +78,7 @@ impl GuestHost {
             limits: start.limits.limits(),
             deadline: started + Duration::from_nanos(start.time_left_ns),
             cancelled: CancellationToken::new(),
-            files: Arc::new(scratch(&start.limits.limits(), start)),
+            files: Arc::new(files(connection, start)),
             has_network: start.has_network,
             is_check: start.is_check,
             tape: start.has_tape.then(tape),
@@ -89,11 +93,16 @@ impl GuestHost {
     }
 }
 
-/// The scratch directory of the interpreter. The files of TypeScript are the executor's: its script asks for each.
-/// Here there is nothing else, because a worker can open no file.
-fn scratch(limits: &Limits, start: &Start) -> RunFiles {
-    RunFiles::new(FileOptions {
-        directories: Vec::new(),
+/// The files of the interpreter: its scratch directory is here, and the executor has its granted directories, because a
+/// worker can open no file. For TypeScript the executor has all files: its script asks for each operation.
+fn files(connection: &Arc<Connection>, start: &mut Start) -> RunFiles {
+    let limits = start.limits.limits();
+    let directory = |(path, access): (String, _)| {
+        let path = PathBuf::from(path);
+        GrantedDirectory { root: path.clone(), path, access }
+    };
+    let options = FileOptions {
+        directories: std::mem::take(&mut start.directories).into_iter().map(directory).collect(),
         memory_bytes: limits.memory_bytes,
         quota: FileQuota {
             written_bytes: limits.written_bytes,
@@ -107,7 +116,33 @@ fn scratch(limits: &Limits, start: &Start) -> RunFiles {
         },
         runtime: Handle::current(),
         is_dry_run: false,
-    })
+    };
+    let (connection, has_tape) = (Arc::clone(connection), start.has_tape);
+    RunFiles::elsewhere(options, Arc::new(ExecutorFiles { connection, has_tape }))
+}
+
+/// The granted directories of the run, which the executor has.
+struct ExecutorFiles {
+    connection: Arc<Connection>,
+    has_tape: bool,
+}
+
+impl FileHost for ExecutorFiles {
+    fn perform(&self, operation: FileOperation) -> BoxFuture<'static, Result<FileAnswer, FileError>> {
+        let (waiter, answer) = oneshot::channel();
+        let message = |call| FromWorker::File { call, operation };
+        if self.connection.begin(Waiter::File(waiter), message).is_err() {
+            return ready(Err(FileErrorCode::NameTooLong.into())).boxed();
+        }
+        if self.has_tape {
+            let _begun = self.connection.await_reply();
+        }
+        answer.map(|answer| answer.unwrap_or_else(|_over| Err(FileErrorCode::Io.into()))).boxed()
+    }
+
+    fn close(&self, file: u64) {
+        self.connection.send_in_run(&FromWorker::CloseFile(file));
+    }
 }
 
 fn too_long(what: &str, error: FrameError) -> ToolError {

@@ -24,9 +24,11 @@ use crate::engine::host::{Answer, RunHost};
 use crate::engine::pool::{Engine, Instance};
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::thread_root::ThreadRoot;
+use crate::files::{FileAnswer, FileError, HostedFiles};
 use crate::json::Json;
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::run::script::Language;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Stack of the threads that speak to workers, on which native tools are polled.
@@ -286,6 +288,7 @@ type Call = BoxFuture<'static, (u64, Answered)>;
 enum Answered {
     Text(Answer),
     Names(Result<Vec<String>, ToolError>),
+    File(Result<FileAnswer, FileError>),
 }
 
 /// The conversation with a worker about one run.
@@ -302,6 +305,7 @@ struct Talk {
     calls: FuturesUnordered<Call>,
     /// The codes with which calls of the run have failed.
     given: Vec<ToolErrorCode>,
+    files: Arc<HostedFiles>,
     resources: Arc<Resources>,
 }
 
@@ -323,6 +327,7 @@ impl Talk {
             sent: 0,
             calls: FuturesUnordered::new(),
             given: Vec::new(),
+            files: Arc::new(HostedFiles::new(Arc::clone(host.files()))),
             resources,
         })
     }
@@ -358,6 +363,10 @@ impl Talk {
             clock_resolution_ns: nanoseconds(host.clock_resolution()),
             has_tape: host.tape().is_some(),
             has_network: host.has_network(),
+            directories: match host.language() {
+                Language::Python => host.files().granted_directories().collect(),
+                Language::TypeScript => Vec::new(),
+            },
             time_left_ns: nanoseconds(host.deadline().saturating_duration_since(Instant::now())),
             limits: WireLimits::of(limits),
         }));
@@ -493,6 +502,14 @@ impl Talk {
                 let names = Arc::clone(host).tool_names(server);
                 self.begin_call(host, Box::pin(async move { (call, Answered::Names(names.await)) }), call)
             }
+            FromWorker::File { call, operation } => {
+                let answer = self.files.perform(operation);
+                self.begin_call(host, Box::pin(async move { (call, Answered::File(answer.await)) }), call)
+            }
+            FromWorker::CloseFile(file) => {
+                self.files.close(file);
+                Ok(None)
+            }
             FromWorker::Log { level, text } => {
                 host.log(wire::level(level), text);
                 Ok(None)
@@ -570,6 +587,7 @@ impl Talk {
             Answered::Names(names) => {
                 ToWorker::Names { call, names: names.map_err(|error| self.note(error)) }
             }
+            Answered::File(answer) => ToWorker::File { call, answer },
         };
         self.send(&message)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::ToolName;
 use crate::run::limits::Limits;
@@ -17,7 +18,7 @@ use crate::text::preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are mostly the same program; another one may be configured.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -53,6 +54,8 @@ pub(crate) enum ToWorker {
     Answer { call: u64, answer: Result<String, CallError> },
     /// The names of tools.
     Names { call: u64, names: Result<Vec<String>, CallError> },
+    /// The result of an operation on granted directories.
+    File { call: u64, answer: Result<FileAnswer, FileError> },
     /// The reply to a message for which the script's thread waits.
     Reply(Reply),
 }
@@ -87,6 +90,8 @@ pub(crate) struct Start {
     pub(crate) clock_resolution_ns: u64,
     pub(crate) has_tape: bool,
     pub(crate) has_network: bool,
+    /// The granted directories of a script of Python. For those of TypeScript the executor has all files.
+    pub(crate) directories: Vec<(String, Access)>,
     /// What is left until the run's deadline.
     pub(crate) time_left_ns: u64,
     pub(crate) limits: WireLimits,
@@ -160,6 +165,13 @@ pub(crate) enum FromWorker {
         call: u64,
         server: String,
     },
+    /// Performs an operation on granted directories.
+    File {
+        call: u64,
+        operation: FileOperation,
+    },
+    /// Closes a file. Not answered.
+    CloseFile(u64),
     /// Prints a line.
     Log {
         level: u8,

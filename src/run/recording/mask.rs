@@ -129,6 +129,9 @@ fn follows(
     if let Some(quote) = quote {
         // Up to the quote that ends it, without the backslash of text within text.
         let value = &text[start..];
+        if kind == TextKind::Source && ends_text(quote, &text[..start - between.len()], value) {
+            return None;
+        }
         let value = &value[..value.find([quote, '\n']).unwrap_or(value.len())];
         let value = value.trim_end_matches('\\');
         return (value.len() >= MIN_NAMED).then_some((start, start + value.len()));
@@ -140,6 +143,13 @@ fn follows(
     let is_literal = matches!(word, "true" | "false" | "null" | "None" | "True" | "False")
         || word.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     (kind == TextKind::Data && word.len() >= MIN_NAMED && !is_literal).then_some((start, end))
+}
+
+/// Whether a quote ends the text that the name of a secret is in, so that code follows it:
+/// `'client_secret=' + password`. `before` ends with the name.
+fn ends_text(quote: char, before: &str, after: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    line.matches(quote).count() % 2 == 1 && after.starts_with(['+', '%', '.'])
 }
 
 /// The secret that begins at `start`, if it is the second of two texts in brackets, as headers are written:

@@ -64,7 +64,16 @@ fn a_private_key_is_masked_to_its_end() {
 fn a_source_stays_a_script() {
     let source = "const token = await next(); const config = { password: input.secret, key: `a` };";
     assert_eq!(mask(source, TextKind::Source), source);
+    // What follows the text that the name is in is code.
+    for source in [
+        "body='client_secret=' + inputs['password'])",
+        "f(\"a=b&token=\"+ token + \"&c\")",
+        "'password: %s' % word",
+    ] {
+        assert_eq!(mask(source, TextKind::Source), source);
+    }
     assert_eq!(mask("const apiKey = \"abcd1234\";", TextKind::Source), "const apiKey = \"***1\";");
+    assert_eq!(mask("login({ password: '+plus+' })", TextKind::Source), "login({ password: '***1' })");
 }
 
 #[test]

@@ -4,10 +4,13 @@
 use std::fs;
 use std::path::Path;
 
-use cx::{Difference, ErrorCode, ExecuteResult, Executor, Grants, Limits, Permissions, Script};
+use cx::{
+    Difference, ErrorCode, ExecuteResult, Executor, Grants, Isolation, Limits, Permissions, Script,
+    WorkerProcesses,
+};
 use serde_json::{Value, json};
 
-use crate::support::{executor, python};
+use crate::support::{executor, python, python_cache};
 
 /// A program in both languages, with the same value.
 struct Twin {
@@ -21,12 +24,24 @@ impl Twin {
     }
 }
 
-async fn granting(read: &[&Path], write: &[&Path]) -> Executor {
+/// Executors that execute scripts in this process and in worker processes, which can open no file.
+async fn granting(read: &[&Path], write: &[&Path]) -> [Executor; 2] {
     // Compiled once for all tests.
     python().await;
     let paths = |paths: &[&Path]| paths.iter().map(|path| path.to_path_buf()).collect();
     let grants = Grants { read: paths(read), write: paths(write), ..Grants::default() };
-    Executor::builder().grants(grants).build().unwrap()
+    let processes = Isolation::Process(WorkerProcesses {
+        program: Some(env!("CARGO_BIN_EXE_cx").into()),
+        require: true,
+        ..WorkerProcesses::default()
+    });
+    let builder = || Executor::builder().grants(grants.clone()).cache_directory(python_cache());
+    [builder().build().unwrap(), builder().isolation(processes).build().unwrap()]
+}
+
+/// Each program on each executor.
+fn each<'a>(executors: &'a [Executor; 2], twin: &Twin) -> Vec<(&'a Executor, Script)> {
+    executors.iter().flat_map(|executor| twin.scripts().map(|script| (executor, script))).collect()
 }
 
 async fn run(executor: &Executor, script: Script) -> ExecuteResult {
@@ -57,7 +72,7 @@ async fn each_run_has_a_scratch_directory_of_its_own() {
 async fn granted_directories_are_used_as_granted() {
     let (input, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(input.path().join("a.txt"), "hello").unwrap();
-    let executor = granting(&[input.path()], &[output.path()]).await;
+    let executors = granting(&[input.path()], &[output.path()]).await;
     let twin = Twin {
         typescript: r#"
             const text = await fs.readFile(input.in + "/a.txt", "utf8");
@@ -84,8 +99,8 @@ for attempt in (
     except OSError as error: refused.append(errno.errorcode[error.errno])
 return [text, refused]",
     };
-    for script in twin.scripts() {
-        let result = run(&executor, script.input(json!({ "in": input.path(), "out": output.path() }))).await;
+    for (executor, script) in each(&executors, &twin) {
+        let result = run(executor, script.input(json!({ "in": input.path(), "out": output.path() }))).await;
         let refused = ["EACCES", "EACCES", "EACCES", "EACCES", "ENOENT"];
         assert_eq!(value(&result), &json!(["hello", refused]));
         assert_eq!(fs::read_to_string(output.path().join("deep/er/b.txt")).unwrap(), "hello!");
@@ -101,7 +116,7 @@ async fn a_run_asks_for_less_and_never_for_more() {
     fs::write(place.path().join("inner/b"), "b").unwrap();
     // A link that leaves the part that a run asks for.
     std::os::unix::fs::symlink("../a", place.path().join("inner/link")).unwrap();
-    let executor = granting(&[place.path()], &[]).await;
+    let executors = granting(&[place.path()], &[]).await;
     let twin = Twin {
         typescript: r#"
             const found = [];
@@ -125,9 +140,9 @@ return found",
         (less(&["inner"]), ["refused", "b", "refused"]),
         (less(&[]), ["refused", "refused", "refused"]),
     ] {
-        for script in twin.scripts() {
+        for (executor, script) in each(&executors, &twin) {
             let script = script.input(json!(place.path())).permissions(permissions.clone());
-            assert_eq!(value(&run(&executor, script).await), &json!(expected), "{permissions:?}");
+            assert_eq!(value(&run(executor, script).await), &json!(expected), "{permissions:?}");
         }
     }
     for more in [
@@ -135,7 +150,7 @@ return found",
         less(&["/etc"]),
         Permissions { write: less(&["/srv"]).read, ..Permissions::default() },
     ] {
-        let refused = executor.run(Script::typescript("return 1").permissions(more)).await.unwrap_err();
+        let refused = executors[0].run(Script::typescript("return 1").permissions(more)).await.unwrap_err();
         assert!(refused.to_string().starts_with("invalid option `permissions`"), "{refused}");
     }
 }
@@ -247,7 +262,7 @@ async fn special_files_do_not_hold_a_run() {
     let fifo = place.path().join("fifo");
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, rustix::fs::Mode::RWXU, 0).unwrap();
-    let executor = granting(&[place.path(), Path::new("/proc")], &[place.path()]).await;
+    let executors = granting(&[place.path(), Path::new("/proc")], &[place.path()]).await;
     let twin = Twin {
         typescript: r#"
             const found = [];
@@ -266,8 +281,8 @@ for action in (
     except OSError as error: found.append(errno.errorcode[error.errno])
 return found",
     };
-    for script in twin.scripts() {
-        let result = run(&executor, script.input(json!(fifo))).await;
+    for (executor, script) in each(&executors, &twin) {
+        let result = run(executor, script.input(json!(fifo))).await;
         assert_eq!(value(&result), &json!(["EACCES", "EACCES", "EACCES", "EACCES"]));
     }
 }
@@ -275,7 +290,7 @@ return found",
 #[tokio::test]
 async fn quotas_are_limits_of_a_run() {
     let place = tempfile::tempdir().unwrap();
-    let executor = granting(&[], &[place.path()]).await;
+    let executors = granting(&[], &[place.path()]).await;
     let twin = Twin {
         typescript: r#"
             const found = [];
@@ -297,8 +312,8 @@ for action in (
 return found",
     };
     let limits = Limits { written_bytes: 1_500, created_files: 3, file_bytes: 1_000, ..Limits::default() };
-    for (script, is_python) in twin.scripts().into_iter().zip([false, true]) {
-        let result = run(&executor, script.input(json!(place.path())).limits(limits)).await;
+    for ((executor, script), is_python) in each(&executors, &twin).into_iter().zip([false, true].repeat(2)) {
+        let result = run(executor, script.input(json!(place.path())).limits(limits)).await;
         let mut found = value(&result).clone();
         if is_python {
             // WASI's streams say of a write only that it has failed.
@@ -317,7 +332,7 @@ return found",
 #[tokio::test]
 async fn a_dry_run_writes_to_the_scratch_directory_only() {
     let place = tempfile::tempdir().unwrap();
-    let executor = granting(&[place.path()], &[place.path()]).await;
+    let executors = granting(&[place.path()], &[place.path()]).await;
     let twin = Twin {
         typescript: r#"
             await fs.writeFile("/tmp/x", "x");
@@ -328,8 +343,8 @@ open('/tmp/x', 'w').write('x')
 try: open(inputs + '/x', 'w')
 except OSError as error: return errno.errorcode[error.errno]",
     };
-    for script in twin.scripts() {
-        let result = run(&executor, script.input(json!(place.path())).dry_run()).await;
+    for (executor, script) in each(&executors, &twin) {
+        let result = run(executor, script.input(json!(place.path())).dry_run()).await;
         assert_eq!(value(&result), "EROFS");
     }
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
@@ -340,7 +355,7 @@ except OSError as error: return errno.errorcode[error.errno]",
 async fn a_replay_reads_no_granted_directory() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("a"), "recorded").unwrap();
-    let executor = granting(&[place.path()], &[]).await;
+    let [executor, _in_workers] = granting(&[place.path()], &[]).await;
     let source = r#"
         const text = await fs.readFile(input + "/a", "utf8");
         await fs.writeFile("/tmp/copy", text);
@@ -362,6 +377,63 @@ async fn a_replay_reads_no_granted_directory() {
     let replay = executor.replay(&recording.unwrap()).await.unwrap();
     let difference: Option<Difference> = replay.difference;
     assert!(difference.is_some(), "{:?}", replay.result.value());
+}
+
+/// What Python does with files beside reading and writing them whole, in a worker process, which can open none.
+#[tokio::test]
+async fn python_in_a_worker_process_has_all_of_its_files() {
+    let (input, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let large: Vec<u8> = (0..5_000_000_u32).map(|index| (index % 251) as u8).collect();
+    fs::write(input.path().join("large"), &large).unwrap();
+    let both = [input.path(), output.path()];
+    let [here, in_worker] = granting(&both, &[output.path()]).await;
+    let source = r#"
+import os, pathlib, sqlite3, hashlib, shutil
+source, target = pathlib.Path(inputs['in']), pathlib.Path(inputs['out'])
+found = {'names': sorted(os.listdir(source)), 'size': os.stat(source / 'large').st_size}
+with open(source / 'large', 'rb') as file:
+    file.seek(4_999_990)
+    found['end'] = list(file.read(100))
+    file.seek(0)
+    found['hash'] = hashlib.sha256(file.read()).hexdigest()
+shutil.copyfile(source / 'large', target / 'copy')
+shutil.copyfile(source / 'large', '/tmp/scratch')
+found['same'] = (target / 'copy').read_bytes() == open('/tmp/scratch', 'rb').read()
+with open(target / 'copy', 'r+b') as file:
+    file.truncate(10)
+with open(target / 'copy', 'ab') as file:
+    file.write(b'end')
+found['copy'] = list((target / 'copy').read_bytes())
+os.rename(target / 'copy', target / 'renamed')
+os.utime(target / 'renamed', (1, 2))
+found['time'] = os.stat(target / 'renamed').st_mtime
+(target / 'd' / 'e').mkdir(parents=True)
+with sqlite3.connect(target / 'd' / 'data.db') as database:
+    database.execute('create table t (x)')
+    database.executemany('insert into t values (?)', [(n,) for n in range(1000)])
+    found['sum'] = database.execute('select sum(x) from t').fetchone()[0]
+database.close()
+found['walk'] = sorted(str(path.relative_to(target)) for path in target.rglob('*'))
+emit({'file': str(target / 'renamed')})
+shutil.rmtree(target / 'd')
+os.remove(target / 'renamed')
+found['left'] = os.listdir(target)
+return found"#;
+    let mut found = Vec::new();
+    for executor in [&here, &in_worker] {
+        let script = Script::python(source).input(json!({ "in": input.path(), "out": output.path() }));
+        let report = run(executor, script).await;
+        found.push((value(&report).clone(), report.to_json()["emitted"].clone()));
+    }
+    assert_eq!(found[0], found[1]);
+    let (seen, emitted) = &found[1];
+    assert_eq!(
+        (&seen["size"], &seen["sum"], &seen["same"]),
+        (&json!(5_000_000), &json!(499_500), &json!(true))
+    );
+    assert_eq!((&seen["time"], &seen["left"]), (&json!(2.0), &json!([])));
+    assert_eq!(seen["walk"], json!(["d", "d/data.db", "d/e", "renamed"]));
+    assert!(emitted.is_array(), "{emitted}");
 }
 
 /// WASI has no code for it, so the hint says why a write has failed.

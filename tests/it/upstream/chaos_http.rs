@@ -13,11 +13,20 @@ fn deadline() -> Duration {
     CALL_TIME + LATE
 }
 
+/// How long 34 MB may take to arrive.
+const READING_TIME: Duration = Duration::from_secs(20);
+
 /// A header that must reach nobody but the server.
 const SECRET: &str = "Bearer chaos-secret";
 
 fn with_secret(server: McpServer) -> McpServer {
     server.header("Authorization", SECRET)
+}
+
+/// The server of a call that ends with `code`. What is endless is read until it is too large, however long that takes
+/// on a busy machine.
+fn with_time_to_read(server: McpServer, code: &str) -> McpServer {
+    if code == "TOOL_TIMEOUT" { server } else { server.call_timeout(READING_TIME) }
 }
 
 #[tokio::test]
@@ -214,12 +223,11 @@ async fn up_222_bodies_that_are_no_answers() {
         ("slow-loris", "", "TOOL_TIMEOUT", "1500 ms"),
         ("gzip-bomb", "", "UPSTREAM_PROTOCOL", "compressed"),
     ] {
-        let stage = Stage::http(&["http", mode, variant]);
+        let stage = Stage::http_with(&["http", mode, variant], |server| with_time_to_read(server, code));
         stage
             .beside(async {
                 let called = stage.target().await;
                 called.failed(code, &[part]);
-                // What is endless is read until it is too large.
                 if code == "TOOL_TIMEOUT" {
                     called.within(deadline());
                 }
@@ -251,12 +259,11 @@ async fn up_223_streams_that_go_wrong() {
         ("sse-retry-0", "UPSTREAM_UNAVAILABLE", "broke off"),
         ("sse-retry-huge", "TOOL_TIMEOUT", "1500 ms"),
     ] {
-        let stage = Stage::http(&["http", mode]);
+        let stage = Stage::http_with(&["http", mode], |server| with_time_to_read(server, code));
         stage
             .beside(async {
                 let called = stage.target().await;
                 called.failed(code, &[part]);
-                // What is endless is read until it is too large.
                 if code == "TOOL_TIMEOUT" {
                     called.within(deadline());
                 }

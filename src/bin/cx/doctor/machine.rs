@@ -160,8 +160,6 @@ fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
         walls.iter().filter_map(|(name, is_there)| (!is_there).then_some(*name)).collect();
     let is_wanted = matches!(config.isolation, Some(Isolation::Process(_)));
     let wanted = if is_wanted { "configured" } else { "not configured" };
-    let grants = &config.grants;
-    let grants_directories = !(grants.read.is_empty() && grants.write.is_empty());
     let check = if !missing.is_empty() {
         let message = format!("{wanted}; this kernel lacks what confines them: {}", missing.join(", "));
         match is_wanted {
@@ -174,10 +172,6 @@ fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
             ),
             false => Check::ok(SANDBOX, NAME, message),
         }
-    } else if is_wanted && grants_directories {
-        let message =
-            format!("{wanted}; Python scripts see no granted directories in them, TypeScript scripts do");
-        Check::warning(SANDBOX, NAME, message, "leave out `isolation`, or use files in TypeScript")
     } else {
         Check::ok(SANDBOX, NAME, format!("{wanted}; everything is there that confines them"))
     };
