@@ -106,9 +106,7 @@ fn work(url: String, key: String) {
     let executor = Executor::builder().languages([]).build().expect("an executor");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let joined = |_event| println!("joined");
-    runtime
-        .block_on(executor.work_for_queue(&options, joined, &CancellationToken::new()))
-        .expect("a worker");
+    runtime.block_on(executor.work_for_queue(&options, joined, &CancellationToken::new())).expect("a worker");
 }
 
 fn executor(isolation: Isolation) -> Executor {
@@ -206,7 +204,9 @@ fn main() {
         Box::leak(format!("const until = Date.now() + {WORK}; while (Date.now() < until); return 1").into());
     let waits: &'static str =
         Box::leak(format!("await new Promise((done) => setTimeout(done, {WORK})); return 1").into());
-    println!("\nworkers   runs/s that wait {WORK} ms   that compute {WORK} ms   messages a run   bytes a run");
+    println!(
+        "\nworkers   runs/s that wait {WORK} ms   that compute {WORK} ms   messages a run   bytes a run"
+    );
     let executor = Arc::new(executor(queue()));
     let mut workers = Vec::new();
     for count in 1..=MAX_WORKERS {

@@ -14,11 +14,11 @@ mod nats_lending;
 mod nats_worker;
 mod nested;
 mod origin;
+mod queue;
 #[cfg(feature = "mcp")]
 mod reconfigure;
 #[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
 mod remote_worker;
-mod queue;
 mod replay;
 mod run;
 mod runtime;
@@ -37,9 +37,9 @@ pub use self::admission::RunStats;
 pub use self::builder::ExecutorBuilder;
 pub use self::core::Executor;
 pub use self::isolation::worker_process;
+pub use self::queue::{QueueEvent, QueueOptions};
 #[cfg(feature = "mcp")]
 pub use self::reconfigure::ConfigChanges;
-pub use self::queue::{QueueEvent, QueueOptions};
 pub use self::replay::Replay;
 pub use self::run::{Run, RunEvent, RunEvents};
 #[cfg(feature = "mcp")]

@@ -221,8 +221,8 @@ pub use error::{Error, RuleList};
 #[cfg(feature = "mcp")]
 pub use executor::{ConfigChanges, ConfigFailure, ConfigStatus};
 pub use executor::{
-    Executor, ExecutorBuilder, QueueEvent, QueueOptions, Replay, Run, RunEvent, RunEvents, RunStats, Versions,
-    worker_process,
+    Executor, ExecutorBuilder, QueueEvent, QueueOptions, Replay, Run, RunEvent, RunEvents, RunStats,
+    Versions, worker_process,
 };
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;

@@ -61,7 +61,8 @@ const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
 
 /// Every key of `isolation`.
-pub(super) const ISOLATION_KEYS: &[&str] = &["mode", "require", "runsPerWorker", "url", "tokenFile", "keyFile", "credentialsFile"];
+pub(super) const ISOLATION_KEYS: &[&str] =
+    &["mode", "require", "runsPerWorker", "url", "tokenFile", "keyFile", "credentialsFile"];
 
 /// Every key of `openTelemetry`.
 pub(super) const OPEN_TELEMETRY_KEYS: &[&str] = &["endpoint", "content"];

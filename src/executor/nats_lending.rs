@@ -171,7 +171,8 @@ impl Site {
             ticks.tick().await;
             if let Ok(depth) = self.queue.depth().await {
                 // A queue holds far fewer than numbers that this cannot represent.
-                metrics::gauge!("cx_queue_runs_waiting").set(f64::from(u32::try_from(depth).unwrap_or(u32::MAX)));
+                metrics::gauge!("cx_queue_runs_waiting")
+                    .set(f64::from(u32::try_from(depth).unwrap_or(u32::MAX)));
             }
             let running = u32::try_from(self.running.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
             metrics::gauge!("cx_queue_runs_running").set(f64::from(running));

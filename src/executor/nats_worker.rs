@@ -110,7 +110,9 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
         }
         // The worker may live, and the way to it be broken.
         link.abort().await;
-        problem = format!("{MAX_ATTEMPTS} workers were lost before the script had an effect, the last one because {ended}");
+        problem = format!(
+            "{MAX_ATTEMPTS} workers were lost before the script had an effect, the last one because {ended}"
+        );
         relay.begin_again();
     }
     if !relay.has_passed_anything() {

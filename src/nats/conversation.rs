@@ -117,8 +117,7 @@ impl Conversation {
 
     /// The messages for what has to be sent again.
     pub(super) fn resend(&mut self, now: Instant) -> Vec<Vec<u8>> {
-        let is_late =
-            |sent: &Sent| now.saturating_duration_since(sent.at) >= RESEND_AFTER;
+        let is_late = |sent: &Sent| now.saturating_duration_since(sent.at) >= RESEND_AFTER;
         if !self.unreceived.front().is_some_and(is_late) {
             return Vec::new();
         }
@@ -150,7 +149,8 @@ impl Conversation {
         }
         let Some(message) = self.keys.open(sealed.to_vec()) else { return Heard::Refused };
         let Some((header, data)) = message.split_first_chunk::<HEADER>() else { return Heard::Refused };
-        let number = |at: usize| header[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
+        let number =
+            |at: usize| header[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
         let (kind, received, accepted, sequence) = (header[0], number(1), number(9), number(17));
         self.last_heard = now;
         while self.unreceived.front().is_some_and(|sent| sent.sequence <= received) {

@@ -173,7 +173,9 @@ impl Link {
             }
             Heard::Aborted => Some(LinkEnd::Aborted),
             Heard::Refused => {
-                tracing::debug!("a message on the subject of a run is not from its other side, or an old one");
+                tracing::debug!(
+                    "a message on the subject of a run is not from its other side, or an old one"
+                );
                 None
             }
         }

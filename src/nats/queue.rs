@@ -70,7 +70,9 @@ const MAX_PULLS: i64 = 65_536;
 pub(crate) enum OfferError {
     #[error("the queue is full: all workers are busy and others wait already")]
     Full,
-    #[error("there is no queue on the NATS server: no `cx worker` has ever joined it, or it has no JetStream")]
+    #[error(
+        "there is no queue on the NATS server: no `cx worker` has ever joined it, or it has no JetStream"
+    )]
     NoQueue,
     #[error("the NATS server does not answer")]
     Unanswered,
@@ -147,7 +149,8 @@ fn offer_error(error: &jetstream::context::PublishError) -> OfferError {
         PublishErrorKind::StreamNotFound => OfferError::NoQueue,
         PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe => OfferError::Unanswered,
         _ => {
-            let source = std::error::Error::source(error).and_then(|error| error.downcast_ref::<jetstream::Error>());
+            let source =
+                std::error::Error::source(error).and_then(|error| error.downcast_ref::<jetstream::Error>());
             match source.map(jetstream::Error::error_code) {
                 Some(ErrorCode::STREAM_STORE_FAILED) => OfferError::Full,
                 _ => OfferError::Refused(error.to_string()),
@@ -194,7 +197,9 @@ async fn take_claim(
 async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: &mut Subscriber) {
     while let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) {
         let Some((worker, _)) = split_id(&message.payload) else { continue };
-        if let (Some(reply), Some(refused)) = (message.reply, key.seal(Purpose::Grant, &[run, worker], REFUSED)) {
+        if let (Some(reply), Some(refused)) =
+            (message.reply, key.seal(Purpose::Grant, &[run, worker], REFUSED))
+        {
             let _gone = server.client.publish(reply, refused.into()).await;
         }
     }
@@ -220,7 +225,11 @@ impl Queue {
     /// # Errors
     ///
     /// Why that was not possible.
-    pub(crate) async fn join(server: &NatsServer, key: &SharedKey, max_queued: u32) -> Result<Self, QueueError> {
+    pub(crate) async fn join(
+        server: &NatsServer,
+        key: &SharedKey,
+        max_queued: u32,
+    ) -> Result<Self, QueueError> {
         let joining = timeout(3 * MAX_ANSWER_TIME, join(server, max_queued));
         match joining.await {
             Ok(Ok(consumer)) => Ok(Self { server: server.clone(), key: key.clone(), consumer, max_queued }),
@@ -340,7 +349,8 @@ enum Claimed {
 
 async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> {
     let Queue { server, key, .. } = queue;
-    let forged = || QueueError("a message in it is no run, or one of another key file or version of cx".to_owned());
+    let forged =
+        || QueueError("a message in it is no run, or one of another key file or version of cx".to_owned());
     let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
     let no_random_numbers = || QueueError("the system provides no random numbers".to_owned());
     let (run, sealed) = split_id(&message.payload).ok_or_else(forged)?;
@@ -363,7 +373,8 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
             return Ok(Claimed::Unanswered);
         }
     };
-    let opened = (answer.payload.len() <= MAX_BYTES).then(|| key.open(Purpose::Grant, &[run, &worker], &answer.payload));
+    let opened = (answer.payload.len() <= MAX_BYTES)
+        .then(|| key.open(Purpose::Grant, &[run, &worker], &answer.payload));
     match opened.flatten().as_deref() {
         Some(GRANTED) => {
             let keys = key.conversation(Side::Worker, run, &worker);

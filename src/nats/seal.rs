@@ -50,8 +50,9 @@ impl SharedKey {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text));
         read.map_err(|error| format!("the key file `{shown}` cannot be read: {error}"))?;
-        Self::new(&text)
-            .ok_or_else(|| format!("the key file `{shown}` has no key: expected at least {MIN_SECRET} characters"))
+        Self::new(&text).ok_or_else(|| {
+            format!("the key file `{shown}` has no key: expected at least {MIN_SECRET} characters")
+        })
     }
 
     /// The key of one purpose. The parts of `context` have a fixed length for each purpose, so that no two contexts
@@ -59,7 +60,8 @@ impl SharedKey {
     fn derive(&self, purpose: Purpose, context: &[&str]) -> LessSafeKey {
         let mut info: Vec<&[u8]> = vec![purpose.label()];
         info.extend(context.iter().map(|part| part.as_bytes()));
-        let expanded = self.0.expand(&info, &CHACHA20_POLY1305).expect("the key of a cipher is a valid length");
+        let expanded =
+            self.0.expand(&info, &CHACHA20_POLY1305).expect("the key of a cipher is a valid length");
         LessSafeKey::new(UnboundKey::from(expanded))
     }
 

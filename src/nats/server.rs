@@ -55,7 +55,10 @@ impl Addresses {
                 && url.query().is_none()
                 && url.fragment().is_none()
                 && matches!(url.path(), "" | "/");
-            if !matches!(address.scheme(), "nats" | "tls") || url.host_str().is_none_or(str::is_empty) || !is_plain {
+            if !matches!(address.scheme(), "nats" | "tls")
+                || url.host_str().is_none_or(str::is_empty)
+                || !is_plain
+            {
                 return Err(expected());
             }
             if has_credentials && !address.tls_required() && !is_this_machine(address.host()) {
@@ -72,7 +75,8 @@ impl Addresses {
 /// For messages: without what may be a password.
 impl fmt::Display for Addresses {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Vec<String> = self.0.iter().map(|address| address.clone().into_inner().to_string()).collect();
+        let shown: Vec<String> =
+            self.0.iter().map(|address| address.clone().into_inner().to_string()).collect();
         formatter.write_str(&shown.join(","))
     }
 }

@@ -204,7 +204,8 @@ fn addresses_are_those_of_servers_and_have_no_secrets() {
     let parse = |text: &str, has_credentials| {
         Addresses::parse(text, has_credentials).map(|addresses| addresses.to_string())
     };
-    for text in ["nats://127.0.0.1:4222", "tls://nats.example.com:4222", "nats://a:1,nats://b:2", "localhost"] {
+    for text in ["nats://127.0.0.1:4222", "tls://nats.example.com:4222", "nats://a:1,nats://b:2", "localhost"]
+    {
         assert!(parse(text, false).is_ok(), "{text}");
     }
     for text in [

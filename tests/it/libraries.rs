@@ -123,7 +123,10 @@ const LIBRARIES: &[(&str, Users)] = &[
             "bytes of files; headers that are not ASCII; bodies of requests; keys and signatures",
         ),
     ),
-    ("ring", Several(&["telemetry/audit/note", "nats/seal"], "signatures of the audit trail; seals of messages")),
+    (
+        "ring",
+        Several(&["telemetry/audit/note", "nats/seal"], "signatures of the audit trail; seals of messages"),
+    ),
     ("async-nats", One("nats")),
     ("hex", One("mcp/settings")),
     ("governor", One("rate")),

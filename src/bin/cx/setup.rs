@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use cx::audit::AuditOptions;
 use cx::text::one_line;
 use cx::{
-    AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions, NatsWorkers,
-    ScriptLibrary, StateStore, ToolError,
+    AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions,
+    NatsWorkers, ScriptLibrary, StateStore, ToolError,
 };
 
 use crate::args::{NatsArguments, ScriptArguments, ToolsSource, TrailArguments};

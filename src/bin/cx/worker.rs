@@ -1,7 +1,5 @@
 //! `cx worker`.
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, anyhow};
 use cx::server::{Server, ServerOptions};
 use cx::{CancellationToken, Isolation, NatsWorkers, QueueEvent, QueueOptions};
@@ -75,7 +73,9 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
                     *said = problem;
                 }
             }
-            _ => diagnostic::print_note(&format!("taking scripts from {url}, at most {concurrency} at a time")),
+            _ => {
+                diagnostic::print_note(&format!("taking scripts from {url}, at most {concurrency} at a time"))
+            }
         };
         executor.work_for_queue(&queue, observe, &stop).await.map_err(|error| invalid(error.into()))
     })?;

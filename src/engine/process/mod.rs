@@ -10,10 +10,10 @@ mod guest;
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) mod lent;
 pub(crate) mod processes;
-#[cfg(any(feature = "nats", test))]
-pub(crate) mod relay;
 #[cfg(any(feature = "http", feature = "mcp", feature = "nats"))]
 pub(crate) mod refusal;
+#[cfg(any(feature = "nats", test))]
+pub(crate) mod relay;
 mod resources;
 mod surveys;
 mod wall;

@@ -20,10 +20,10 @@ mod json_memory;
 mod load;
 /// The metrics page of a server over stdio, alert rules and the dashboard.
 mod metrics;
-/// The configuration while the server runs.
-mod reload;
 /// Runs of a queue on a NATS server, and the machines that execute them.
 mod nats;
+/// The configuration while the server runs.
+mod reload;
 /// Runs whose scripts are executed by another cx.
 mod remote;
 /// Runs over plain HTTP, for callers that speak no MCP.

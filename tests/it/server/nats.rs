@@ -18,21 +18,24 @@ use crate::support::serve_http::{Server, wait_for, wait_within};
 const LONG: Duration = Duration::from_secs(60);
 
 /// A script that goes on until it is stopped, after a call that can be seen.
-const ENDLESS: &str = "await tools.here.echo({ text: 'a' }); for (;;) await new Promise((done) => setTimeout(done, 50))";
+const ENDLESS: &str =
+    "await tools.here.echo({ text: 'a' }); for (;;) await new Promise((done) => setTimeout(done, 50))";
 
 #[test]
 fn the_script_runs_there_and_its_tools_are_here() {
     let Some(server) = NatsServer::start() else { return };
     let (_worker, front) = (server.worker(2), Front::new(&server, "well"));
-    let result =
-        front.run(&["-e", "console.log('there'); return await tools.here.echo({ text: 'a' })"]);
+    let result = front.run(&["-e", "console.log('there'); return await tools.here.echo({ text: 'a' })"]);
     assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("there")), "{result}");
     assert_eq!(result["toolCallsMade"], 1);
     assert_eq!(front.notes().matches("executed echo").count(), 1);
     let python = "print('there')\nr = await tools.here.echo(text='b')\ninputs['n'] * 7";
     let result = front.run(&["--lang", "py", "--input", "{\"n\": 6}", "-e", python]);
     assert_eq!((&result["value"], &result["output"]), (&json!(42), &json!("there")), "{result}");
-    let kept = front.run(&["-e", "await state.set('k', 7); return [await state.get('k'), (await searchTools('echo')).length]"]);
+    let kept = front.run(&[
+        "-e",
+        "await state.set('k', 7); return [await state.get('k'), (await searchTools('echo')).length]",
+    ]);
     assert_eq!(kept["value"], json!([7, 1]), "{kept}");
     let failed = front.run(&["-e", "const a = 1;\nthrow new TypeError('no')"]);
     assert_eq!(
@@ -65,7 +68,14 @@ fn calls_and_limits_are_decided_on_both_machines() {
     let begun = Instant::now();
     assert_eq!(front.run(&["-e", "return 1"])["value"], 1);
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    let ended = front.run(&["--timeout", "60s", "--cpu-time", "60s", "-e", &format!("{call}; for (;;);").replace("return", "")]);
+    let ended = front.run(&[
+        "--timeout",
+        "60s",
+        "--cpu-time",
+        "60s",
+        "-e",
+        &format!("{call}; for (;;);").replace("return", ""),
+    ]);
     assert_eq!(ended["error"]["code"], "ENGINE_CRASHED", "{ended}");
     assert!(!worker.said().contains("panicked"), "{}", worker.said());
 }
@@ -209,7 +219,8 @@ fn what_is_wrong_is_said() {
 fn a_full_queue_refuses_and_loses_nothing() {
     let Some(server) = NatsServer::start() else { return };
     let (_worker, front) = (server.worker_with(1, &["--max-queued", "2"]), Front::new(&server, "well"));
-    let busy = "await tools.here.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 4000)); return 1";
+    let busy =
+        "await tools.here.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 4000)); return 1";
     let busy = front.spawn(&["-e", busy]);
     wait_for(|| front.notes().contains("executed echo").then_some(()));
     let results: Vec<Value> = std::thread::scope(|scope| {
@@ -249,7 +260,8 @@ fn a_server_that_goes_comes_back() {
 fn a_worker_that_is_asked_to_end_finishes_its_runs() {
     let Some(server) = NatsServer::start() else { return };
     let (mut worker, front) = (server.worker(2), Front::new(&server, "well"));
-    let slow = "await tools.here.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 6000)); return 5";
+    let slow =
+        "await tools.here.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 6000)); return 5";
     let run = front.spawn(&["--timeout", "60s", "-e", slow]);
     wait_for(|| front.notes().contains("executed echo").then_some(()));
     worker.signal("TERM");
@@ -269,16 +281,16 @@ fn two_front_ends_share_the_workers() {
     let Some(server) = NatsServer::start() else { return };
     let worker = server.worker_with(2, &["--metrics", "127.0.0.1:0"]);
     let isolation = json!({ "mode": "nats", "url": server.url(), "keyFile": server.key() });
-    let start = || Server::start(Start::new().server("well", &["well"]).config("isolation", isolation.clone()));
+    let start =
+        || Server::start(Start::new().server("well", &["well"]).config("isolation", isolation.clone()));
     let fronts = [start(), start()];
     std::thread::scope(|scope| {
         for (number, front) in fronts.iter().enumerate() {
             scope.spawn(move || {
                 let session = front.session();
                 for round in 0..5 {
-                    let result = session.run(&format!(
-                        "await tools.well.echo({{ text: 'a' }}); return [{number}, {round}]"
-                    ));
+                    let result = session
+                        .run(&format!("await tools.well.echo({{ text: 'a' }}); return [{number}, {round}]"));
                     assert_eq!(result["value"], json!([number, round]), "{result}");
                 }
                 assert_eq!(front.notes("well").matches("executed echo").count(), 5);
@@ -293,12 +305,14 @@ fn two_front_ends_share_the_workers() {
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
         let page = std::io::read_to_string(stream).unwrap();
-        (page.contains("cx_queue_runs_taken_total 10") && page.contains("cx_queue_runs_waiting 0")).then_some(())
+        (page.contains("cx_queue_runs_taken_total 10") && page.contains("cx_queue_runs_waiting 0"))
+            .then_some(())
     };
     wait_within(Duration::from_secs(15), taken);
     // `cx serve --nats` does the same as the configuration.
     let (url, key) = (server.url(), server.key());
-    let front = Server::start(Start::new().arguments(&["--nats", &url, "--nats-key-file", key.to_str().unwrap()]));
+    let front =
+        Server::start(Start::new().arguments(&["--nats", &url, "--nats-key-file", key.to_str().unwrap()]));
     assert_eq!(front.session().run("return 1")["value"], 1);
     drop(worker);
     let result = front.session().run("return 1");
@@ -335,7 +349,8 @@ fn workers_that_are_killed_lose_and_repeat_nothing() {
         scope.spawn(|| {
             let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
             while finished.load(Ordering::Relaxed) < runs {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 std::thread::sleep(Duration::from_millis(100 + (random >> 33) % 900));
                 let worker = &workers[usize::try_from((random >> 20) % 5).unwrap()];
                 worker.lock().signal("KILL");
@@ -403,7 +418,17 @@ fn the_arguments_belong_together() {
         &["worker", "--nats", "nats://127.0.0.1:1"],
         &["run", "--nats", "nats://127.0.0.1:1", "-e", "return 1"],
         &["run", "--nats-key-file", "key", "-e", "return 1"],
-        &["run", "--nats", "nats://127.0.0.1:1", "--nats-key-file", "key", "--remote", "http://127.0.0.1:1", "-e", "1"],
+        &[
+            "run",
+            "--nats",
+            "nats://127.0.0.1:1",
+            "--nats-key-file",
+            "key",
+            "--remote",
+            "http://127.0.0.1:1",
+            "-e",
+            "1",
+        ],
         &["worker", "--nats", "nats://127.0.0.1:1", "--nats-key-file", "/none", "--concurrency", "0"],
     ] {
         let directory = tempfile::tempdir().unwrap();

@@ -64,7 +64,8 @@ fn a_run_is_there_after_the_first_message() {
 #[test]
 fn another_worker_begins_again_unseen() {
     let mut relay = Relay::default();
-    let (start, proceed) = ([order(&ToWorker::Proceed), order(&ToWorker::Proceed)].concat(), order(&ToWorker::Proceed));
+    let (start, proceed) =
+        ([order(&ToWorker::Proceed), order(&ToWorker::Proceed)].concat(), order(&ToWorker::Proceed));
     relay.note(&start);
     assert_eq!(send_all(&mut relay), start);
     assert_eq!(hear(&mut relay, &ready()), ready());
