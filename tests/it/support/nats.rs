@@ -267,6 +267,7 @@ pub(crate) fn end(mut child: Child, most: Duration) -> Value {
 pub(crate) struct Stranger {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
+    subscriptions: u32,
 }
 
 impl Stranger {
@@ -276,11 +277,12 @@ impl Stranger {
         let reader = BufReader::new(writer.try_clone()?);
         // Its own messages do not come back to it.
         writer.write_all(b"CONNECT {\"verbose\":false,\"echo\":false}\r\n")?;
-        Ok(Self { writer, reader })
+        Ok(Self { writer, reader, subscriptions: 0 })
     }
 
     pub(crate) fn subscribe(&mut self, subject: &str) {
-        self.writer.write_all(format!("SUB {subject} {}\r\n", subject.len()).as_bytes()).unwrap();
+        self.subscriptions += 1;
+        self.writer.write_all(format!("SUB {subject} {}\r\n", self.subscriptions).as_bytes()).unwrap();
     }
 
     pub(crate) fn publish(&mut self, subject: &str, payload: &[u8]) {
