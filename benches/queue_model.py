@@ -28,12 +28,14 @@ from dataclasses import dataclass, replace
 
 # Measured with `cargo bench --bench nats` and `--measure` on the machine of benches/README.md (2 cores). The capacities of
 # servers are those of one core of it; a machine of a cluster has more of them, and a network between.
-FRONT_SECONDS = 0.010       # CPU of the front end for each run: the start of a process, its connection, its messages
-START_SECONDS = 0.045       # CPU of a worker for each run: the start of the next worker process, and the run's end
+# Two cores executed 28.8 runs a second that compute 50 ms: 69 ms of a core for each, of which 19 ms are all the rest.
+FRONT_SECONDS = 0.005       # of them at the front end: the start of a process, its connection, its messages
+START_SECONDS = 0.014       # of them at the worker: the start of the next worker process, and the run's end
+FRONT_BYTES = 6 << 20       # private memory of a front end for each run that waits or is executed
 OFFERS_PER_SECOND = 200_000  # stored by one leader, in a file, without replicas
 REPLICA_FACTOR = 0.1        # what is left of that with three replicas over a network: assumed, not measured
 MESSAGES_PER_SECOND = 1_400_000 * 0.3  # passed on by one server; the factor is for TLS and 16,000 subjects: assumed
-MESSAGES_PER_RUN = 16       # without tool calls
+MESSAGES_PER_RUN = 14       # without tool calls
 MESSAGES_PER_CALL = 2
 BEATS_PER_SECOND = 2        # of both sides, while a run goes on
 
@@ -56,6 +58,7 @@ class Site:
     slots: int = 16         # places of each machine: --concurrency
     fronts: int = 20
     front_cores: int = 8
+    front_bytes: int = 24 << 30
     servers: int = 3
     streams: int = 1
 
@@ -123,6 +126,7 @@ def simulate(site, rate, times, seed=1):
         "slots": slots.busy / counted / (site.machines * site.slots),
         "cores": busy_cores / counted / (site.machines * site.cores),
         "messages": messages.busy / counted / site.servers,
+        "memory": (slots.busy + sum(waits)) / counted * FRONT_BYTES / (site.fronts * site.front_bytes),
     }
     return use, waits
 
@@ -156,18 +160,19 @@ GROW = {
     "offers": lambda site: replace(site, streams=site.streams * 2),
     "slots": lambda site: replace(site, slots=site.slots * 2),
     "cores": lambda site: replace(site, machines=site.machines * 2),
+    "memory": lambda site: replace(site, fronts=site.fronts * 2),
     "messages": lambda site: replace(site, servers=site.servers * 2),
 }
 
 
 def report(times):
     site = Site()
-    print("machines  places  fronts  servers  streams   runs/s   in use: front offers places cores messages   breaks first")
+    print("machines  places  fronts  servers  streams   runs/s   in use: front offers places cores messages memory   breaks first")
     for _ in range(6):
         rate = most(site, times)
         _, use, _ = holds(site, rate, times)
         first = max(use, key=use.get)
-        shown = "  ".join(f"{use[name]:4.0%}" for name in ["front", "offers", "slots", "cores", "messages"])
+        shown = "  ".join(f"{use[name]:4.0%}" for name in ["front", "offers", "slots", "cores", "messages", "memory"])
         name = {"slots": "places"}.get(first, first)
         print(
             f"{site.machines:8}  {site.machines * site.slots:6}  {site.fronts:6}  {site.servers:7}  {site.streams:7}"
