@@ -130,7 +130,7 @@ impl GrantedDirectories for Arc<System> {
     }
 
     fn open(&self, mount: Arc<Mount>, path: &GuestPath, mode: OpenMode) -> Operation<Arc<dyn GrantedFile>> {
-        let (names, system) = (below(path, &mount), Arc::clone(self));
+        let (names, system) = (below(path, &mount), Self::clone(self));
         self.blocking(move || {
             let file = Arc::new(mount.open(&names, mode, &system.quota)?);
             Ok(Arc::new(SystemFile { file, system }) as Arc<dyn GrantedFile>)

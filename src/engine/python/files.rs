@@ -157,13 +157,7 @@ impl types::HostDescriptor for FileSystem<'_> {
         descriptor: Resource<types::Descriptor>,
         offset: u64,
     ) -> FsResult<Resource<DynInputStream>> {
-        let stream: DynInputStream = Box::new(FileStream {
-            file: self.file(&descriptor)?,
-            offset,
-            read: None,
-            written: None,
-            failure: None,
-        });
+        let stream: DynInputStream = Box::new(FileStream::new(self.file(&descriptor)?, offset));
         Ok(self.table.push(stream)?)
     }
 
@@ -172,13 +166,7 @@ impl types::HostDescriptor for FileSystem<'_> {
         descriptor: Resource<types::Descriptor>,
         offset: u64,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let stream: DynOutputStream = Box::new(FileStream {
-            file: self.file(&descriptor)?,
-            offset,
-            read: None,
-            written: None,
-            failure: None,
-        });
+        let stream: DynOutputStream = Box::new(FileStream::new(self.file(&descriptor)?, offset));
         Ok(self.table.push(stream)?)
     }
 
@@ -505,6 +493,10 @@ const READ_AHEAD: usize = 8 << 10;
 type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl FileStream {
+    fn new(file: Arc<OpenFile>, offset: u64) -> Self {
+        Self { file, offset, read: None, written: None, failure: None }
+    }
+
     async fn read_some(&mut self, size: usize) -> StreamResult<Bytes> {
         match self.file.read(self.offset, size).await {
             Ok(bytes) if bytes.is_empty() && size > 0 => Err(StreamError::Closed),

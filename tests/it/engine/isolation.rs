@@ -2,7 +2,6 @@
 //! worker costs its own run only, and nothing is left behind.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::mock::Mock;
 use crate::support::python_executor::cache;
+use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
 
 /// Every how manyth script of the suite is run in the short form. A prime, so that all kinds are met.
 const SAMPLE: usize = 17;
@@ -60,31 +60,6 @@ fn value(result: &ExecuteResult) -> Value {
     }
 }
 
-fn scripts() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ts" || extension == "py"));
-    paths.sort();
-    paths
-}
-
-/// What the script comes to in this process.
-fn snapshot(path: &Path) -> Value {
-    let name = path.file_name().unwrap().to_string_lossy();
-    let text = fs::read_to_string(path.with_file_name(format!("snapshots@{name}.snap"))).unwrap();
-    serde_json::from_str(text.splitn(3, "---").nth(2).unwrap()).unwrap()
-}
-
-fn without_times(result: &ExecuteResult) -> Value {
-    let mut report = result.to_json();
-    report.as_object_mut().unwrap().remove("executionTimeMs");
-    for summary in report.get_mut("toolCallSummary").and_then(Value::as_array_mut).into_iter().flatten() {
-        summary.as_object_mut().unwrap().remove("totalMs");
-    }
-    report
-}
-
 /// The behaviour of scripts is that of `tests/scripts`, where each has a snapshot of its outcome in this process.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_come_to_the_same_in_worker_processes() {
@@ -98,9 +73,9 @@ async fn scripts_come_to_the_same_in_worker_processes() {
         let (builder, _mock) = builder();
         let executor = builder.languages([]).state(store.clone(), directory.path()).build().unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let script = match path.extension().is_some_and(|extension| extension == "py") {
-            true => Script::python(source).named("script.py"),
-            false => Script::typescript(source).named("script.ts"),
+        let script = match language_of(path) {
+            Language::Python => Script::python(source).named("script.py"),
+            _ => Script::typescript(source).named("script.ts"),
         };
         let script = script.session(name.as_str()).input(json!({ "n": 7, "list": [1, 2] }));
         let found = without_times(&executor.run(script).await.unwrap());

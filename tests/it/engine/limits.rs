@@ -71,7 +71,10 @@ async fn memory() {
     .await;
     // More than the executor's isolates are made with.
     let more = Limits { memory_bytes: 512 << 20, ..Limits::default() };
-    obeyed("return new Array(24 * 2 ** 20).fill(1.5).length", more, json!(24 << 20)).await;
+    let arrays =
+        "const a = []; for (let i = 0; i < 6; i++) a.push(new Array(2 ** 22).fill(1.5)); return a.length";
+    obeyed(arrays, more, json!(6)).await;
+    violated(arrays, Limits::default(), ErrorCode::MemoryLimit).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Recordings: what a run got from its host, run again without it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use cx::{Executor, Language, Limits, ProviderKind, Recording, RecordingError, Script, StateStore};
 use serde_json::{Value, json};
@@ -9,47 +8,16 @@ use serde_json::{Value, json};
 use crate::support::mock::Mock;
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::python;
+use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
 
 /// Scripts whose replay differs, and why.
 const EXCLUDED: &[(&str, &str)] = &[];
-
-fn scripts() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ts" || extension == "py"));
-    paths.sort();
-    paths
-}
 
 /// The result as JSON, without what is a time or a measurement.
 fn comparable(result: &cx::ExecuteResult) -> Value {
     let mut report = result.to_json();
     report.as_object_mut().unwrap().remove("executionTimeMs");
     report
-}
-
-/// The same without all times.
-fn without_times(result: &cx::ExecuteResult) -> Value {
-    let mut report = comparable(result);
-    for summary in report.get_mut("toolCallSummary").and_then(Value::as_array_mut).into_iter().flatten() {
-        summary.as_object_mut().unwrap().remove("totalMs");
-    }
-    report
-}
-
-/// What the script comes to without a tape.
-fn snapshot(path: &Path) -> Value {
-    let name = path.file_name().unwrap().to_string_lossy();
-    let text = fs::read_to_string(path.with_file_name(format!("snapshots@{name}.snap"))).unwrap();
-    serde_json::from_str(text.splitn(3, "---").nth(2).unwrap()).unwrap()
-}
-
-fn language_of(path: &Path) -> Language {
-    match path.extension().is_some_and(|extension| extension == "py") {
-        true => Language::Python,
-        false => Language::TypeScript,
-    }
 }
 
 /// Every script of the suite is recorded, and replayed by an executor that has no server: the recording as it

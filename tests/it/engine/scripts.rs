@@ -4,10 +4,11 @@
 use std::fs;
 
 use cx::{Executor, Language, Script, StateStore};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::mock::Mock;
 use crate::support::python;
+use crate::support::script_suite::without_times;
 
 #[test]
 fn snapshots() {
@@ -40,17 +41,7 @@ fn snapshots() {
                 let script = script.session(path.file_name().unwrap().to_string_lossy());
                 executor.run(script.input(json!({ "n": 7, "list": [1, 2] }))).await.unwrap()
             });
-            let mut report = result.to_json();
-            remove_times(&mut report);
-            insta::assert_json_snapshot!(report);
+            insta::assert_json_snapshot!(without_times(&result));
         });
     });
-}
-
-/// Times are all that may differ from run to run.
-fn remove_times(report: &mut Value) {
-    report.as_object_mut().unwrap().remove("executionTimeMs");
-    for summary in report.get_mut("toolCallSummary").and_then(Value::as_array_mut).into_iter().flatten() {
-        summary.as_object_mut().unwrap().remove("totalMs");
-    }
 }

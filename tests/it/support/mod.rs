@@ -18,6 +18,8 @@ pub(crate) mod nats;
 pub(crate) mod provider;
 /// Executors that run Python, and a process that may die of it.
 pub(crate) mod python_executor;
+/// The scripts of `tests/scripts`, and what each comes to.
+pub(crate) mod script_suite;
 /// A client of `cx serve` over stdio.
 pub(crate) mod serve;
 /// `cx serve --http`, and requests to it.

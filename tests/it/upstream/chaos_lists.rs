@@ -448,11 +448,18 @@ async fn v_393_a_search_among_forty_dead_servers_adds_one_line() {
     }
     let executor = builder.build().unwrap();
     let source = "return (await searchTools('echo arguments')).map((tool) => tool.name)";
-    let result = executor.run_ts(source).await.unwrap();
-    let names = result.value().unwrap().to_string();
-    assert!(names.contains("mcp__well__echo"), "{names}");
-    let output: Vec<String> = result.logs.iter().map(|entry| format!("{entry:?}")).collect();
-    assert_eq!(output.len(), 1, "{output:?}");
+    // The servers are tried again with each search: on a busy machine not all of them have ended after the first.
+    let mut output: Vec<String> = Vec::new();
+    for _ in 0..10 {
+        let result = executor.run_ts(source).await.unwrap();
+        let names = result.value().unwrap().to_string();
+        assert!(names.contains("mcp__well__echo"), "{names}");
+        output = result.logs.iter().map(|entry| format!("{entry:?}")).collect();
+        assert_eq!(output.len(), 1, "{output:?}");
+        if output[0].contains("exit status 1") {
+            break;
+        }
+    }
     for part in ["the tools of 40 servers are missing", "`dead-0`", "and 30 more", "exit status 1"] {
         assert!(output[0].contains(part), "{output:?}");
     }
