@@ -3,6 +3,7 @@
 //!
 //! `cargo bench --bench nats`
 #![expect(clippy::print_stdout, reason = "a program that reports")]
+#![expect(clippy::disallowed_methods, reason = "starts the server and the workers")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -74,7 +74,9 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
                 }
             }
             _ => {
-                diagnostic::print_note(&format!("taking scripts from {url}, at most {concurrency} at a time"));
+                diagnostic::print_note(&format!(
+                    "taking scripts from {url}, at most {concurrency} at a time"
+                ));
             }
         };
         executor.work_for_queue(&queue, observe, &stop).await.map_err(|error| invalid(error.into()))
