@@ -18,7 +18,7 @@ mod survey;
 
 pub use self::error::SetupError;
 pub use self::journal::{Applied, Undone, undo};
-pub use self::lock::SyncLock;
+pub use self::lock::{SetupLock, SyncLock};
 pub use self::paths::{below_home, home_directory, on_path, timer_environment};
 pub use self::plan::{Choices, Existing, FileChange, Plan, PlannedServer};
 pub use self::survey::{FoundClient, FoundServer, ServerFitness, Survey};

@@ -7,7 +7,9 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use cx::setup::{Choices, Existing, FoundClient, Plan, ServerFitness, Survey, below_home, on_path, undo};
+use cx::setup::{
+    Choices, Existing, FoundClient, Plan, ServerFitness, SetupLock, Survey, below_home, on_path, undo,
+};
 use cx::text::one_line;
 use inquire::{Confirm, InquireError, MultiSelect, Select};
 use serde_json::{Value, json};
@@ -28,6 +30,11 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if arguments.undo {
         return take_back(arguments);
     }
+    // Held while the person is asked: two at once would plan the same changes.
+    let lock = match arguments.dry_run {
+        true => None,
+        false => Some(SetupLock::take(&setup::directories()?)?),
+    };
     let survey = survey(arguments)?;
     if !arguments.json {
         print_text(&render_survey(&survey))?;
@@ -40,9 +47,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     }
     let asks = !arguments.yes && !arguments.dry_run && !arguments.json;
     if asks && !io::stdin().is_terminal() {
-        bail!(
-            "stdin is no terminal: --yes answers every question with its default, --dry-run shows the changes"
-        );
+        bail!("stdin is no terminal: --yes makes the changes without a question, --dry-run shows them");
     }
     // The questions are drawn on the terminal directly: what was printed so far must be there first.
     writer::flush(MAX_FLUSH);
@@ -52,17 +57,18 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if !arguments.json {
         print_text(&render_plan(&plan))?;
     }
-    if arguments.dry_run || plan.changes.is_empty() {
+    let Some(lock) = lock.filter(|_| !plan.changes.is_empty()) else {
         if arguments.json {
             print_json(&report(&survey, &plan, None, None).to_string())?;
         }
         return Ok(ExitStatus::Success);
-    }
+    };
     writer::flush(MAX_FLUSH);
     if asks && !answer(Confirm::new("Make these changes?").with_default(true).prompt())?.unwrap_or(false) {
         return refused();
     }
-    let applied = plan.apply(&setup::directories()?)?;
+    let applied = plan.apply(&lock)?;
+    drop(lock);
     if !arguments.json {
         print_text(&format!(
             "done; the files as they were are in {}, and `cx setup --undo` puts them back",
@@ -87,7 +93,7 @@ fn refused() -> anyhow::Result<ExitStatus> {
 }
 
 fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
-    let undone = undo(&setup::directories()?, arguments.force)?;
+    let undone = undo(&SetupLock::take(&setup::directories()?)?, arguments.force)?;
     if arguments.json {
         let files: Vec<_> = undone.files.iter().map(|path| path.to_string_lossy()).collect();
         print_json(&json!({ "restored": files }).to_string())?;
@@ -241,12 +247,13 @@ fn render_survey(survey: &Survey) -> String {
         let _ = write!(text, "{}  {}", client.title, shown(&client.file));
         let _ = match (&client.problem, client.servers.len()) {
             (Some(problem), _) => writeln!(text, "\n  left as it is: {}", problem.replace('\n', "\n  ")),
+            (None, 0) if !client.has_file() => writeln!(text, "  (no file yet)"),
             (None, 0) => writeln!(text, "  (no servers)"),
             (None, _) => writeln!(text),
         };
         for server in &client.servers {
             let about = match &server.fitness {
-                ServerFitness::Executor if client.has_cx => "starts cx already".to_owned(),
+                ServerFitness::Cx => "starts cx already".to_owned(),
                 ServerFitness::Executor => "an executor like cx: never behind it".to_owned(),
                 ServerFitness::Disabled => format!("switched off: {}", server.summary),
                 ServerFitness::Unusable(reason) => format!("left where it is: {}", one_line(reason)),
@@ -333,6 +340,7 @@ fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&
                 "fitness": match &server.fitness {
                     ServerFitness::Usable => "usable",
                     ServerFitness::Disabled => "disabled",
+                    ServerFitness::Cx => "cx",
                     ServerFitness::Executor => "executor",
                     _ => "unusable",
                 },

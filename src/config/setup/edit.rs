@@ -1,6 +1,8 @@
 //! Changes one list of servers in a client's file, and nothing else: comments, order and formatting
 //! stay. What comes out is parsed again and compared with what was meant.
 
+use std::collections::VecDeque;
+
 use serde_json::{Map, Value};
 
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
@@ -95,8 +97,11 @@ impl Edit {
         });
         let is_inline = list.is_inline_table();
         let list = list.as_table_like_mut().ok_or_else(|| format!("`{key}` in it is not a table"))?;
+        let mut removed = Vec::new();
         for name in &self.remove {
-            list.remove(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
+            let comment = list.key(name).and_then(|key| comment(key.leaf_decor()));
+            let item = list.remove(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
+            removed.push((comment, item));
         }
         for (name, entry) in &self.set {
             let value = toml_value(entry).ok_or("its entry cannot be written in TOML")?;
@@ -107,6 +112,9 @@ impl Edit {
                 value => toml_edit::Item::Value(value),
             };
             list.insert(name, item);
+        }
+        for (comment, item) in removed {
+            keep_comments(&mut document, comment, &item);
         }
         Ok(document.to_string())
     }
@@ -135,6 +143,56 @@ impl Edit {
         }
         Ok(document.to_string())
     }
+}
+
+/// The lines before a key or a table, if there is a comment among them.
+fn comment(decor: &toml_edit::Decor) -> Option<String> {
+    decor.prefix()?.as_str().filter(|text| text.contains('#')).map(str::to_owned)
+}
+
+/// Puts the comments that stood before something that was removed before what follows it. What stands before the
+/// first server is mostly not about it: the head of the file, and settings that are switched off.
+fn keep_comments(document: &mut toml_edit::DocumentMut, before: Option<String>, removed: &toml_edit::Item) {
+    let mut kept = before.unwrap_or_default();
+    let mut position = None;
+    let mut tables: VecDeque<&toml_edit::Table> = removed.as_table().into_iter().collect();
+    while let Some(table) = tables.pop_front() {
+        kept.push_str(&comment(table.decor()).unwrap_or_default());
+        position = position.max(table.position());
+        tables.extend(table.iter().filter_map(|(_, item)| item.as_table()));
+    }
+    if kept.is_empty() {
+        return;
+    }
+    match following(document.as_table_mut(), position.unwrap_or(-1)) {
+        Some(table) => {
+            let own = table.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
+            let prefix = format!("{kept}{own}");
+            table.decor_mut().set_prefix(prefix);
+        }
+        None => {
+            let trailing = format!("{kept}{}", document.trailing().as_str().unwrap_or_default());
+            document.set_trailing(trailing);
+        }
+    }
+}
+
+/// The first table that has a header and stands behind `position`.
+fn following(table: &mut toml_edit::Table, position: isize) -> Option<&mut toml_edit::Table> {
+    fn all(table: &toml_edit::Table) -> Vec<isize> {
+        let own = table.position().filter(|_| !table.is_implicit());
+        let below = table.iter().filter_map(|(_, item)| item.as_table()).flat_map(all);
+        own.into_iter().chain(below).collect()
+    }
+    fn find(table: &mut toml_edit::Table, wanted: isize) -> Option<&mut toml_edit::Table> {
+        if table.position() == Some(wanted) && !table.is_implicit() {
+            return Some(table);
+        }
+        let items = table.iter_mut().filter_map(|(_, item)| item.as_table_mut());
+        items.into_iter().find_map(|table| find(table, wanted))
+    }
+    let wanted = all(table).into_iter().filter(|other| *other > position).min()?;
+    find(table, wanted)
 }
 
 fn yaml_mapping(text: &str) -> Result<yaml_edit::Mapping, String> {

@@ -4,14 +4,55 @@
 use crate::config::entry::{ServerEntry, Target};
 use crate::config::environment::Environment;
 
-/// Words in the name of a variable that say that it is a credential, and not whose.
-const CREDENTIALS: [&str; 8] = ["token", "key", "secret", "password", "pat", "credentials", "auth", "dsn"];
+/// Words in the name of a variable that say what it is about a service, and not which one.
+const KINDS: [&str; 28] = [
+    "token",
+    "key",
+    "secret",
+    "password",
+    "pat",
+    "credentials",
+    "auth",
+    "dsn",
+    "url",
+    "uri",
+    "id",
+    "team",
+    "org",
+    "account",
+    "workspace",
+    "project",
+    "host",
+    "endpoint",
+    "site",
+    "domain",
+    "user",
+    "username",
+    "email",
+    "region",
+    "pgpassword",
+    "pghost",
+    "pguser",
+    "pgdatabase",
+];
 
 /// Words that say neither.
-const FILLERS: [&str; 6] = ["api", "access", "personal", "url", "id", "app"];
+const FILLERS: [&str; 4] = ["api", "access", "personal", "app"];
 
-/// The credentials in the environment that are named after the server or its program, and that its entry
-/// does not pass on: `GITHUB_TOKEN` for `@modelcontextprotocol/server-github`.
+/// Words of variables that stand for services with other names.
+const ALIASES: [(&str, &[&str]); 8] = [
+    ("gh", &["github"]),
+    ("gl", &["gitlab"]),
+    ("database", &["postgres", "postgresql", "mysql", "mariadb"]),
+    ("postgres", &["postgresql"]),
+    ("pgpassword", &["postgres", "postgresql"]),
+    ("pghost", &["postgres", "postgresql"]),
+    ("pguser", &["postgres", "postgresql"]),
+    ("pgdatabase", &["postgres", "postgresql"]),
+];
+
+/// The variables in the environment that are named after the server or its program, and that its entry does not
+/// pass on: `GITHUB_TOKEN` for `@modelcontextprotocol/server-github`. A guess: what a program reads is not known.
 pub(super) fn inherited<'a>(name: &str, entry: &ServerEntry, environment: &'a Environment) -> Vec<&'a str> {
     let Some(Target::Stdio(target)) = &entry.target else { return Vec::new() };
     let mut about = vec![name.to_lowercase(), target.command.raw.to_lowercase()];
@@ -23,11 +64,17 @@ pub(super) fn inherited<'a>(name: &str, entry: &ServerEntry, environment: &'a En
     };
     let is_about = |variable: &str| {
         let words: Vec<String> = variable.split('_').map(str::to_lowercase).collect();
+        let is_of_kind = words.iter().any(|word| KINDS.contains(&word.as_str()));
+        let also =
+            |word: &str| ALIASES.iter().find(|(short, _)| *short == word).map_or(&[][..], |(_, names)| names);
+        let is_named = |name: &str| about.iter().any(|text| has_word(text, name));
         let subject = words.iter().find(|word| {
-            word.len() > 2 && !CREDENTIALS.contains(&word.as_str()) && !FILLERS.contains(&word.as_str())
+            let is_short =
+                word.len() <= 2 || KINDS.contains(&word.as_str()) || FILLERS.contains(&word.as_str());
+            !is_short || !also(word).is_empty()
         });
-        words.iter().any(|word| CREDENTIALS.contains(&word.as_str()))
-            && subject.is_some_and(|subject| about.iter().any(|text| has_word(text, subject)))
+        is_of_kind
+            && subject.is_some_and(|word| is_named(word) || also(word).iter().any(|name| is_named(name)))
     };
     environment.names().filter(|variable| is_about(variable) && !has(variable)).collect()
 }

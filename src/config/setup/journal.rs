@@ -12,18 +12,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::{SetupError, io};
-use super::lock::lock;
+use super::lock::SetupLock;
 use super::plan::{FileChange, Plan, is_unchanged};
-use crate::config::environment::Directories;
 use crate::storage::files::{Store, sha256};
 use crate::storage::private::PrivateDirectory;
 
 /// The document in the directory of one change, and its format.
 const JOURNAL: &str = "journal";
 const VERSION: u32 = 1;
-
-/// What holds the lock.
-const SETUP: &str = "setup";
 
 /// How many changes are kept. Their copies have secrets, as the files had.
 const MAX_KEPT: usize = 20;
@@ -65,17 +61,15 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If another setup is running, a file was changed since the plan was made, or one cannot be written.
-    /// No file is changed then.
-    pub fn apply(&self, directories: &Directories) -> Result<Applied, SetupError> {
-        let root = directories.state.join("setup");
-        let _lock = lock(&root, SETUP)?;
+    /// If a file was changed since the plan was made, or one cannot be written. No file is changed then.
+    pub fn apply(&self, lock: &SetupLock) -> Result<Applied, SetupError> {
+        let root = &lock.root;
         for change in &self.changes {
             if !is_unchanged(&change.path, change.before.as_deref()).map_err(io(&change.path))? {
                 return Err(SetupError::Changed { path: change.path.clone() });
             }
         }
-        let copies = keep_copies(&root, &self.changes)?;
+        let copies = keep_copies(root, &self.changes)?;
         for (position, change) in self.changes.iter().enumerate() {
             if let Err(error) = write(&change.path, &change.after) {
                 for done in self.changes.iter().take(position) {
@@ -85,7 +79,7 @@ impl Plan {
                 return Err(SetupError::Io { path: change.path.clone(), error });
             }
         }
-        prune(&root);
+        prune(root);
         Ok(Applied { copies })
     }
 }
@@ -95,12 +89,11 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// If there is nothing to undo, another setup is running, a file was changed since, or one cannot be written.
-pub fn undo(directories: &Directories, force: bool) -> Result<Undone, SetupError> {
-    let root = directories.state.join("setup");
-    let _lock = lock(&root, SETUP)?;
+/// If there is nothing to undo, a file was changed since, or one cannot be written.
+pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
+    let root = &lock.root;
     let mut last = None;
-    for number in numbers(&root).into_iter().rev() {
+    for number in numbers(root).into_iter().rev() {
         let directory = root.join(number.to_string());
         let journal: Option<Journal> =
             Store::new(&directory).read(JOURNAL, VERSION).map_err(io(&directory))?;

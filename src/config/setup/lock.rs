@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{SetupError, io};
@@ -30,9 +30,30 @@ impl SyncLock {
     }
 }
 
+/// The lock of `cx setup` among all processes of a user, until it is dropped.
+#[derive(Debug)]
+pub struct SetupLock {
+    _file: File,
+    /// The directory of the changes.
+    pub(super) root: PathBuf,
+}
+
+impl SetupLock {
+    /// Takes the lock. A lock whose holder has died is free.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Running`] if another process holds it, and [`SetupError::Io`] if its file cannot be
+    /// used.
+    pub fn take(directories: &Directories) -> Result<Self, SetupError> {
+        let root = directories.state.join("setup");
+        Ok(Self { _file: lock(&root, "setup")?, root })
+    }
+}
+
 /// Locks `command` for all processes of the user. The file in `directory` says who holds it; the kernel
 /// releases it when its holder dies, so what a dead process has written there holds nobody up.
-pub(super) fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
+fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
     let private = PrivateDirectory::create(directory).map_err(io(directory))?;
     let path = directory.join("lock");
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CREATE;

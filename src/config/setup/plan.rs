@@ -150,6 +150,7 @@ impl Plan {
         let entry = server.entry.as_ref().filter(|_| is_movable(&server.fitness));
         let Some(entry) = entry.map(own_entry) else {
             let why = match &server.fitness {
+                ServerFitness::Cx => "it is cx",
                 ServerFitness::Executor => "it is an executor itself",
                 ServerFitness::Unusable(reason) => reason,
                 ServerFitness::Usable | ServerFitness::Disabled => "it has no command and no URL",

@@ -27,8 +27,12 @@ const TITLES: [(&str, &str); 10] = [
     ("goose", "goose"),
 ];
 
-/// Words in a command that start an executor like cx. Behind cx it would start itself, or another one.
+/// Words in a command that start an executor like cx, and names that people give to its entry. Behind cx it would
+/// start itself, or another one.
 const EXECUTORS: [&str; 2] = ["code-executor-mcp", "code-executor"];
+
+/// The name that people give to cx's entry.
+const OWN_NAME: &str = "cx";
 
 /// The clients of this user.
 #[derive(Debug)]
@@ -86,10 +90,19 @@ pub enum ServerFitness {
     Usable,
     /// It could, but the client has it switched off.
     Disabled,
-    /// It is cx or another executor: never behind cx.
+    /// It is cx: never behind itself.
+    Cx,
+    /// It is another executor: never behind cx.
     Executor,
     /// It cannot as things are, and why: a variable is not set, or there is no command.
     Unusable(String),
+}
+
+impl FoundClient {
+    /// Whether its file exists. It is made if it does not.
+    pub fn has_file(&self) -> bool {
+        self.bytes.is_some() || self.problem.is_some()
+    }
 }
 
 impl Survey {
@@ -173,10 +186,10 @@ fn found_client(
                 .iter()
                 .map(|member| found_server(client, &member.name, &member.value, scope))
                 .collect();
-            let mut entries = found.servers.iter().filter_map(|server| server.entry.as_ref());
-            let own = entries.find(|entry| is_cx(entry));
-            found.program = own.and_then(|entry| Some((*words(entry).first()?).to_owned()));
-            found.has_cx = own.is_some();
+            let own = || found.servers.iter().filter(|server| server.fitness == ServerFitness::Cx);
+            let direct = own().filter_map(|server| server.entry.as_ref()).find(|entry| starts_cx(entry));
+            found.program = direct.and_then(|entry| Some((*words(entry).first()?).to_owned()));
+            found.has_cx = own().next().is_some();
         }
         Err(findings) => found.problem = Some(ConfigError::new(&found.file, findings).to_string()),
     }
@@ -188,7 +201,8 @@ fn found_server(client: &'static Client, name: &str, node: &Node, scope: Scope<'
     let entry = client.server(&valid_name(name), node, &mut findings);
     let summary = entry.as_ref().map(summary).unwrap_or_default();
     let fitness = match &entry {
-        Some(entry) if is_cx(entry) || is_executor(entry) => ServerFitness::Executor,
+        Some(entry) if is_cx(name, entry) => ServerFitness::Cx,
+        Some(entry) if is_executor(name, entry) => ServerFitness::Executor,
         Some(entry) if entry.target.is_none() => {
             ServerFitness::Unusable("it has no command and no URL".to_owned())
         }
@@ -223,14 +237,28 @@ fn words(entry: &ServerEntry) -> Vec<&str> {
     }
 }
 
-/// Whether an entry starts `cx serve`.
-fn is_cx(entry: &ServerEntry) -> bool {
-    let words = words(entry);
-    let program = words.first().map(|word| word.rsplit(['/', '\\']).next().unwrap_or(word));
-    matches!(program, Some("cx" | "cx.exe")) && words.contains(&"serve")
+/// Whether the program of an entry is cx itself.
+fn starts_cx(entry: &ServerEntry) -> bool {
+    words(entry).first().is_some_and(|word| is_program(word))
 }
 
-/// Whether an entry starts an executor that cx replaces.
-fn is_executor(entry: &ServerEntry) -> bool {
-    words(entry).iter().flat_map(|word| word.split(['/', '\\', '@'])).any(|part| EXECUTORS.contains(&part))
+/// Whether a word is the path of cx, or of a build of it such as `cx-nightly`.
+fn is_program(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    name == OWN_NAME || name.starts_with("cx-")
+}
+
+/// Whether an entry starts `cx serve`, also through a shell, `env` or another program; or has its name.
+fn is_cx(name: &str, entry: &ServerEntry) -> bool {
+    let mut words = words(entry).into_iter().flat_map(|word| word.split([' ', '\t', '"', '\'', ';']));
+    let starts = words.any(is_program) && words.any(|word| word == "serve");
+    starts || name.eq_ignore_ascii_case(OWN_NAME)
+}
+
+/// Whether an entry starts an executor that cx replaces, or has its name.
+fn is_executor(name: &str, entry: &ServerEntry) -> bool {
+    let separators = ['/', '\\', '@', ':', ' ', '\t', '"', '\''];
+    let mut parts = words(entry).into_iter().flat_map(|word| word.split(separators));
+    parts.any(|part| EXECUTORS.contains(&part)) || EXECUTORS.contains(&name.to_lowercase().as_str())
 }

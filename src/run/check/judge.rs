@@ -15,7 +15,7 @@ use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Maximum number of findings of one check. The others are counted.
+/// Maximum number of findings of one check. The last one says how many there are besides.
 const MAX_FINDINGS: usize = 50;
 
 /// Maximum number of findings that the message of a refused run names.
@@ -99,11 +99,20 @@ impl ExecutionContext {
         if judged.findings.len() > MAX_FINDINGS {
             // Errors are kept, because they decide about the run.
             judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), position(finding)));
-            judged.findings.truncate(MAX_FINDINGS);
+            let left_out = judged.findings.split_off(MAX_FINDINGS - 1);
             judged.findings.sort_by_key(position);
+            judged.findings.extend(rest(left_out));
         }
         judged
     }
+}
+
+/// What is said of the findings that are left out: the first of them, and how many there are.
+fn rest(left_out: Vec<Finding>) -> Option<Finding> {
+    let count = left_out.len();
+    let first = left_out.into_iter().next()?;
+    let hint = format!("{count} findings are not shown; mend these first");
+    Some(Finding { hint: Some(hint), ..first })
 }
 
 /// The error of a run that is refused.

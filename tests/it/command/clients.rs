@@ -291,6 +291,82 @@ fn variables_of_the_shell_are_named() {
     let shown = text(&output.stdout);
     assert!(shown.contains(r#""env": { "GITHUB_TOKEN": "${GITHUB_TOKEN}" }"#), "{shown}");
     assert!(!shown.contains("OTHER_TOKEN") && !shown.contains("ghp_secret"), "{shown}");
+    // Other names of the service, and what is no credential.
+    let servers = json!({ "mcpServers": {
+        "github": { "command": "npx", "args": ["@modelcontextprotocol/server-github"] },
+        "slack": { "command": "npx", "args": ["server-slack"] },
+        "postgres": { "command": "npx", "args": ["server-postgres"] },
+    } });
+    let home = Home::with(&[(CLAUDE.0, "{}")]);
+    fs::write(home.path(CLAUDE.0), servers.to_string()).unwrap();
+    let mut command = home.command(&["--dry-run"]);
+    for name in ["GH_TOKEN", "SLACK_TEAM_ID", "DATABASE_URL", "PGPASSWORD", "SLACK_NOTHING", "TEAM_ID"] {
+        command.env(name, "x");
+    }
+    let shown = text(&command.output().unwrap().stdout);
+    for named in ["GH_TOKEN", "SLACK_TEAM_ID", "DATABASE_URL", "PGPASSWORD"] {
+        assert!(shown.contains(&format!("${{{named}}}")), "{named}: {shown}");
+    }
+    assert!(!shown.contains("SLACK_NOTHING") && !shown.contains("{TEAM_ID"), "{shown}");
+}
+
+/// What stands before a server that is taken out is mostly about something else.
+#[test]
+fn comments_before_a_server_stay_when_it_is_taken_out() {
+    let before = "# head of the file\n\n# model = \"x\"\n[mcp_servers.library]\ncommand = \"LIBRARY\"\n\n\
+        # of the next\n[mcp_servers.library.env]\nA = \"1\"\n\n# about the tui\n[tui]\nx = 1 # one\n";
+    let home = Home::with(&[(CODEX.0, before)]);
+    let whole = home.read(CODEX.0);
+    assert!(home.setup(&["--yes", "--take-out", "--no-connect"]).status.success());
+    let after = home.read(CODEX.0);
+    assert!(!after.contains("library"), "{after}");
+    for comment in [
+        "# head of the file\n\n# model = \"x\"\n",
+        "# of the next\n",
+        "# about the tui\n[tui]\nx = 1 # one\n",
+    ] {
+        assert!(after.contains(comment), "{comment}: {after}");
+    }
+    // The last table of the file, and one in a line.
+    let last = "model = \"x\"\n\n# about the library\n[mcp_servers]\n# in a line\nlibrary = { command = \"LIBRARY\" }\n";
+    let home = Home::with(&[(CODEX.0, last)]);
+    assert!(home.setup(&["--yes", "--take-out", "--no-connect"]).status.success());
+    let after = home.read(CODEX.0);
+    assert!(after.contains("# about the library") && after.contains("# in a line"), "{after}");
+    assert!(!after.contains("library ="), "{after}");
+    assert!(home.setup(&["--undo"]).status.success());
+    assert_eq!(home.read(CODEX.0), last.replace("LIBRARY", &library_server().display().to_string()));
+    assert!(whole.starts_with("# head"));
+}
+
+#[test]
+fn executors_are_recognised_however_they_are_started() {
+    let servers = json!({ "mcpServers": {
+        "code-executor": { "command": "node", "args": ["/opt/ce/dist/index.js"] },
+        "in-docker": { "command": "docker", "args": ["run", "-i", "someone/code-executor-mcp:latest"] },
+        "with-env": { "command": "env", "args": ["A=b", "cx", "serve"] },
+        "in-shell": { "command": "bash", "args": ["-c", "exec '/usr/local/bin/cx' serve --deny x"] },
+        "nightly": { "command": "/usr/local/bin/cx-nightly", "args": ["serve"] },
+        "cx": { "url": "http://127.0.0.1:8000/mcp" },
+        "serves": { "command": "docs", "args": ["serve", "cx"] },
+    } });
+    let home = Home::with(&[(CURSOR.0, "{}")]);
+    fs::write(home.path(CURSOR.0), servers.to_string()).unwrap();
+    let report = home.report(&["--dry-run"]);
+    let clients = report["clients"].as_array().unwrap();
+    let cursor = clients.iter().find(|client| client["client"] == "cursor").unwrap();
+    let fitness = |name: &str| {
+        let servers = cursor["servers"].as_array().unwrap();
+        servers.iter().find(|server| server["name"] == name).unwrap()["fitness"].clone()
+    };
+    for name in ["with-env", "in-shell", "nightly", "cx"] {
+        assert_eq!(fitness(name), "cx", "{name}");
+    }
+    for name in ["code-executor", "in-docker"] {
+        assert_eq!(fitness(name), "executor", "{name}");
+    }
+    assert_eq!(fitness("serves"), "usable");
+    assert_eq!(cursor["hasCx"], true);
 }
 
 #[test]
@@ -309,6 +385,9 @@ fn only_one_setup_changes_files_at_a_time() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("process 4711, since 2023-11-14T22:13:20Z"), "{said}");
+    // Before anything is asked, too.
+    assert!(text(&home.setup(&[]).stderr).contains("process 4711"));
+    assert!(home.setup(&["--dry-run"]).status.success());
     assert_eq!(home.files(), before);
     // What a process that is gone has left there holds nobody up.
     drop(lock);
