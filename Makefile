@@ -10,7 +10,7 @@ CX = $(CARGO_TARGET_DIR)/release/cx
 # Where benches/agents installs its packages.
 AGENTS = $(CACHE)/agents
 
-.PHONY: isolation syscalls
+.PHONY: isolation syscalls nats-kills
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
 .PHONY: v8 interop frameworks
 .PHONY: v8 interop conformance bench-agents bench-search
@@ -73,6 +73,11 @@ soak: v8
 ## grows, and honest runs take at most five times as long. A short form is part of `test`.
 soak-attackers: v8
 	CX_SOAK_SECONDS=$(or $(CX_SOAK_SECONDS),1200) cargo test --release --locked --test it soak_attackers:: -- --nocapture --test-threads 1
+
+## Two thousand runs on five workers over NATS, which are killed at any moment: none is lost, none is executed twice. Needs
+## `nats-server`. A short form is part of `test`.
+nats-kills: v8
+	CX_NATS_RUNS=$(or $(CX_NATS_RUNS),2000) cargo test --locked --test it nats::workers_that_are_killed -- --nocapture
 
 ## Two processes that write one audit trail, killed 200 times at any moment. A short form is part of `test`.
 audit-kills: v8

@@ -5,11 +5,16 @@ mod builder;
 mod call;
 mod core;
 mod isolation;
-#[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+#[cfg(all(feature = "process", any(feature = "http", feature = "nats"), target_os = "linux"))]
 mod lending;
 mod metrics;
+#[cfg_attr(not(all(feature = "nats", target_os = "linux")), path = "executor/no_nats.rs")]
+mod nats_lending;
+#[cfg(all(feature = "nats", target_os = "linux"))]
+mod nats_worker;
 mod nested;
 mod origin;
+mod queue;
 #[cfg(feature = "mcp")]
 mod reconfigure;
 #[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
@@ -32,6 +37,7 @@ pub use self::admission::RunStats;
 pub use self::builder::ExecutorBuilder;
 pub use self::core::Executor;
 pub use self::isolation::worker_process;
+pub use self::queue::{QueueEvent, QueueOptions};
 #[cfg(feature = "mcp")]
 pub use self::reconfigure::ConfigChanges;
 pub use self::replay::Replay;

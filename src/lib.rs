@@ -186,6 +186,8 @@ mod llm;
 mod machine;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(all(feature = "nats", target_os = "linux"))]
+mod nats;
 mod net;
 mod pauses;
 mod queue;
@@ -219,7 +221,8 @@ pub use error::{Error, RuleList};
 #[cfg(feature = "mcp")]
 pub use executor::{ConfigChanges, ConfigFailure, ConfigStatus};
 pub use executor::{
-    Executor, ExecutorBuilder, Replay, Run, RunEvent, RunEvents, RunStats, Versions, worker_process,
+    Executor, ExecutorBuilder, QueueEvent, QueueOptions, Replay, Run, RunEvent, RunEvents, RunStats,
+    Versions, worker_process,
 };
 /// What hooks and dispatchers return.
 pub use futures::future::BoxFuture;
@@ -242,7 +245,7 @@ pub use run::check::finding::{Checked, Finding, FindingCode, Severity};
 pub use run::grants::{Grants, HostPattern, InvalidHostPattern, Permissions};
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
-pub use run::isolation::{Isolation, RemoteWorkers, WorkerProcesses};
+pub use run::isolation::{Isolation, NatsWorkers, RemoteWorkers, WorkerProcesses};
 pub use run::limits::Limits;
 pub use run::models::{
     ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingOptions, SamplingReport,

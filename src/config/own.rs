@@ -14,7 +14,7 @@ use super::limits::limits;
 use super::parsed::{AuditFields, Settings};
 use super::reader::{At, Fields};
 use super::{code_executor, grants, llm_settings, mcpproxy};
-use crate::run::isolation::{Isolation, RemoteWorkers};
+use crate::run::isolation::{Isolation, NatsWorkers, RemoteWorkers};
 use crate::run::limits::Limits;
 use crate::run::time_zone::TimeZone;
 use crate::tools::policy::is_pattern;
@@ -61,7 +61,8 @@ const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
 
 /// Every key of `isolation`.
-pub(super) const ISOLATION_KEYS: &[&str] = &["mode", "require", "runsPerWorker", "url", "tokenFile"];
+pub(super) const ISOLATION_KEYS: &[&str] =
+    &["mode", "require", "runsPerWorker", "url", "tokenFile", "keyFile", "credentialsFile"];
 
 /// Every key of `openTelemetry`.
 pub(super) const OPEN_TELEMETRY_KEYS: &[&str] = &["endpoint", "content"];
@@ -278,9 +279,13 @@ const MAX_RUNS_PER_WORKER: u64 = 1_000_000;
 fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
     let mode = section.read(&["mode"], |at| {
         let text = at.text()?;
-        let remote = || (text.raw == Isolation::REMOTE).then(|| Isolation::Remote(RemoteWorkers::new("")));
-        Isolation::from_name(&text.raw).or_else(remote).ok_or_else(|| {
-            let modes = Isolation::MODES.into_iter().chain([Isolation::REMOTE]);
+        let elsewhere = || match text.raw.as_str() {
+            Isolation::REMOTE => Some(Isolation::Remote(RemoteWorkers::new(""))),
+            Isolation::NATS => Some(Isolation::Nats(NatsWorkers::new("", ""))),
+            _ => None,
+        };
+        Isolation::from_name(&text.raw).or_else(elsewhere).ok_or_else(|| {
+            let modes = Isolation::MODES.into_iter().chain([Isolation::REMOTE, Isolation::NATS]);
             let names = modes.map(|mode| format!("`{mode}`")).collect::<Vec<_>>().join(" or ");
             Finding::unexpected(&text.key, text.location, names, "another text")
         })
@@ -288,20 +293,20 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
     let runs = section.read(&["runsPerWorker"], |at| at.number(1, MAX_RUNS_PER_WORKER, "runs"));
     let require = section.read(&["require"], At::boolean);
     let url = section.read(&["url"], At::string);
-    let token_file = section.read(&["tokenFile"], |at| {
-        let text = at.text()?;
-        let path = PathBuf::from(&text.raw);
-        let is_absolute = path.is_absolute();
-        // The working directory is the client's.
-        is_absolute
-            .then_some(path)
-            .ok_or_else(|| Finding::unexpected(&text.key, text.location, "an absolute path", "another one"))
-    });
+    let token_file = section.read(&["tokenFile"], absolute_path);
+    let key_file = section.read(&["keyFile"], absolute_path);
+    let credentials_file = section.read(&["credentialsFile"], absolute_path);
     match mode? {
         Isolation::Remote(mut workers) => {
             workers.url = url.unwrap_or_default();
             workers.token_file = token_file;
             Some(Isolation::Remote(workers))
+        }
+        Isolation::Nats(mut workers) => {
+            workers.url = url.unwrap_or_default();
+            workers.key_file = key_file.unwrap_or_default();
+            workers.credentials_file = credentials_file;
+            Some(Isolation::Nats(workers))
         }
         Isolation::Process(mut workers) => {
             workers.require = require.unwrap_or(workers.require);
@@ -311,6 +316,16 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
         }
         other => Some(other),
     }
+}
+
+/// The path of a file. The working directory is the client's, so that a relative one means nothing.
+fn absolute_path(at: &At<'_>) -> Result<PathBuf, Finding> {
+    let text = at.text()?;
+    let path = PathBuf::from(&text.raw);
+    let is_absolute = path.is_absolute();
+    is_absolute
+        .then_some(path)
+        .ok_or_else(|| Finding::unexpected(&text.key, text.location, "an absolute path", "another one"))
 }
 
 fn time_zone(at: &At<'_>) -> Result<String, Finding> {

@@ -202,6 +202,12 @@ fn isolation(isolation: &Isolation) -> Value {
             "url": workers.url,
             "tokenFile": workers.token_file,
         }),
+        Isolation::Nats(workers) => json!({
+            "mode": isolation.as_str(),
+            "url": workers.url,
+            "keyFile": workers.key_file,
+            "credentialsFile": workers.credentials_file,
+        }),
         Isolation::InProcess => json!({ "mode": isolation.as_str() }),
     }
 }

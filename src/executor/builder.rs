@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
 use super::core::{Executor, Inner};
-use super::isolation::{remote_worker_program, worker_program};
+use super::isolation::{nats_worker_program, remote_worker_program, worker_program};
 use super::runtime;
 use super::servers::ServerSet;
 use super::settings::{Bounds, FromConfig, OwnSettings, Settings, check_strict};
@@ -632,6 +632,7 @@ impl ExecutorBuilder {
                 self.warm_instances = Some(0);
                 Some(remote_worker_program(&workers)?)
             }
+            Some(Isolation::Nats(workers)) => Some(nats_worker_program(&workers)?),
             Some(Isolation::InProcess) | None => None,
         };
         let engines = Engines::new(EngineOptions {

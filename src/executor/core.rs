@@ -704,7 +704,7 @@ impl Executor {
     }
 
     /// Cache directories for machine code, best first.
-    #[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+    #[cfg(all(feature = "process", any(feature = "http", feature = "nats"), target_os = "linux"))]
     pub(super) fn cache_directories(&self) -> &[std::path::PathBuf] {
         self.inner.engines.caches()
     }

@@ -3,12 +3,14 @@
 #[cfg(all(feature = "process", target_os = "linux"))]
 use std::path::PathBuf;
 
+#[cfg(all(feature = "nats", target_os = "linux"))]
+use super::nats_worker;
 #[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
 use super::remote_worker;
 use crate::engine::engines::WorkerProgram;
 use crate::error::Error;
 use crate::machine::SandboxFeatures;
-use crate::run::isolation::{RemoteWorkers, WorkerProcesses};
+use crate::run::isolation::{NatsWorkers, RemoteWorkers, WorkerProcesses};
 
 /// The program of the workers.
 ///
@@ -49,6 +51,7 @@ fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
         arguments: vec![ARGUMENT.to_owned()],
         requires_walls: workers.require,
         runs: workers.runs_per_worker,
+        stands_in: false,
     })
 }
 
@@ -68,15 +71,44 @@ pub(super) fn remote_worker_program(workers: &RemoteWorkers) -> Result<WorkerPro
     let _usable = remote_worker::parse_url(&workers.url, workers.token_file.is_some())?;
     let mut arguments = vec![remote_worker::ARGUMENT.to_owned(), workers.url.clone()];
     if let Some(file) = &workers.token_file {
-        // The process runs in another directory.
-        let file = std::path::absolute(file).ok().and_then(|file| file.into_os_string().into_string().ok());
-        arguments.push(file.ok_or_else(|| Error::InvalidOptions {
-            option: "isolation",
-            problem: "the path of the token file for another machine is not UTF-8".to_owned(),
-        })?);
+        arguments.push(absolute(file)?);
     }
     let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
     Ok(WorkerProgram { arguments, ..program(&local)? })
+}
+
+/// A path as an argument of a process that runs in another directory.
+#[cfg(all(feature = "process", any(feature = "mcp", feature = "nats"), target_os = "linux"))]
+fn absolute(file: &std::path::Path) -> Result<String, Error> {
+    let file = std::path::absolute(file).ok().and_then(|file| file.into_os_string().into_string().ok());
+    file.ok_or_else(|| Error::InvalidOptions {
+        option: "isolation",
+        problem: "the path of a file for other machines is not UTF-8".to_owned(),
+    })
+}
+
+/// The program that stands for workers that have joined a queue on a NATS server.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if there is none, or the address or the key cannot be used.
+#[cfg(all(feature = "nats", target_os = "linux"))]
+pub(super) fn nats_worker_program(workers: &NatsWorkers) -> Result<WorkerProgram, Error> {
+    nats_worker::check(workers)?;
+    let mut arguments =
+        vec![nats_worker::ARGUMENT.to_owned(), workers.url.clone(), absolute(&workers.key_file)?];
+    if let Some(file) = &workers.credentials_file {
+        arguments.push(absolute(file)?);
+    }
+    let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
+    Ok(WorkerProgram { arguments, stands_in: true, ..program(&local)? })
+}
+
+/// The same in a build that has none.
+#[cfg(not(all(feature = "nats", target_os = "linux")))]
+pub(super) fn nats_worker_program(_workers: &NatsWorkers) -> Result<WorkerProgram, Error> {
+    let problem = "workers over NATS are for Linux, in builds with the feature `nats`";
+    Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() })
 }
 
 /// The same in a build that has none.
@@ -91,6 +123,8 @@ mod worker {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use crate::engine::{engines, process};
+    #[cfg(feature = "nats")]
+    use crate::executor::nats_worker;
     #[cfg(feature = "mcp")]
     use crate::executor::remote_worker;
 
@@ -128,6 +162,13 @@ mod worker {
             let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
             let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
             remote_worker::run(socket, arguments);
+        }
+        #[cfg(feature = "nats")]
+        if first.as_ref().is_some_and(|argument| argument == nats_worker::ARGUMENT) {
+            // Neither is this one.
+            let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
+            let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
+            nats_worker::run(socket, arguments);
         }
         if first.is_none_or(|argument| argument != ARGUMENT) {
             return;

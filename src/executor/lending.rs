@@ -9,17 +9,18 @@ use super::core::Executor;
 use super::isolation::worker_program;
 
 impl Executor {
-    /// Starts workers to lend. Their runs may use what those of this executor may at most.
+    /// Starts workers to lend, so many of each language ahead of time. Their runs may use what those of this executor
+    /// may at most.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if this program cannot be started as a worker; [`Error::Start`] if the system
     /// refuses a thread.
-    pub(crate) fn lend_workers(&self) -> Result<LentWorkers, Error> {
+    pub(crate) fn lend_workers(&self, ahead: usize) -> Result<LentWorkers, Error> {
         // Who runs the script is on another machine: no wall may be missing here.
         let required = WorkerProcesses { require: true, ..WorkerProcesses::default() };
         let program = worker_program(&required, &SandboxFeatures::of_kernel())?;
-        let workers = LentWorkers::new(&program, self.cache_directories(), self.max_limits());
+        let workers = LentWorkers::new(&program, self.cache_directories(), self.max_limits(), ahead);
         workers.map_err(|source| Error::Start { what: "the workers to lend", source })
     }
 }

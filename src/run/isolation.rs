@@ -14,14 +14,19 @@ pub enum Isolation {
     /// In worker processes of a server on another machine, `cx serve --http --compute`. Only the script and what it
     /// is told cross the network: tools, rules, approvals, limits of calls, state and records stay here. Linux only.
     Remote(RemoteWorkers),
+    /// In worker processes of the machines that have joined a queue on a NATS server, `cx worker`. The rest is as with
+    /// [`Remote`](Self::Remote). Linux only.
+    Nats(NatsWorkers),
 }
 
 impl Isolation {
     /// The names of the modes, as configurations and arguments have them.
     pub const MODES: [&'static str; 2] = ["in-process", "process"];
 
-    /// The name of the mode that needs an address.
+    /// The names of the modes that need an address.
     pub const REMOTE: &'static str = "remote";
+    /// See [`REMOTE`](Self::REMOTE).
+    pub const NATS: &'static str = "nats";
 
     /// The mode of this name, with its default options.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -38,6 +43,7 @@ impl Isolation {
             Self::InProcess => "in-process",
             Self::Process(_) => "process",
             Self::Remote(_) => Self::REMOTE,
+            Self::Nats(_) => Self::NATS,
         }
     }
 
@@ -79,6 +85,29 @@ impl RemoteWorkers {
     /// Workers of this server, without a token.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), token_file: None, program: None }
+    }
+}
+
+/// The NATS server of [`Isolation::Nats`], and how to speak to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NatsWorkers {
+    /// Address of the server, such as `tls://nats.example.com:4222`. The addresses of a cluster have commas between them.
+    pub url: String,
+    /// A file with the key that all machines of the queue share, at least 32 characters. Everything that crosses the
+    /// server is encrypted with keys that are derived from it.
+    pub key_file: PathBuf,
+    /// A file with the credentials for the server, as `nsc` writes it. They are only used over TLS, or on this machine.
+    pub credentials_file: Option<PathBuf>,
+    /// The program that keeps the connection: one that calls [`worker_process`](crate::worker_process), such as `cx`,
+    /// of the same version as this crate. `None` for this program itself, which then must call it first in its `main`.
+    pub program: Option<PathBuf>,
+}
+
+impl NatsWorkers {
+    /// The queue on this server, without credentials.
+    pub fn new(url: impl Into<String>, key_file: impl Into<PathBuf>) -> Self {
+        Self { url: url.into(), key_file: key_file.into(), credentials_file: None, program: None }
     }
 }
 

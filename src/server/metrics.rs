@@ -48,6 +48,9 @@ pub fn describe_metrics() {
         "cx_http_evicted_total",
         "Sessions and connections that were evicted for new ones, by kind"
     );
+    describe_gauge!("cx_queue_runs_waiting", "Runs in the queue of `cx worker` that no worker has");
+    describe_gauge!("cx_queue_runs_running", "Runs of the queue that this worker executes");
+    describe_counter!("cx_queue_runs_taken_total", "Runs of the queue that this worker was granted");
     describe_counter!("cx_audit_events_total", "Events that were written to the audit trail");
     describe_counter!("cx_audit_events_dropped_total", "Events that were not written to the audit trail");
     describe_gauge!("cx_audit_failing", "1 while the audit trail cannot be written");

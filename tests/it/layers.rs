@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["llm"],
     &["net"],
     &["tools"],
-    &["files", "storage"],
+    &["files", "nats", "storage"],
     &["queue"],
     &["conventions", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];

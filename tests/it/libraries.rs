@@ -73,8 +73,8 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "getrandom",
         Several(
-            &["engine/typescript", "engine/process", "telemetry/audit/append", "text/ids"],
-            "`crypto` of scripts, and ids and names that nobody can guess",
+            &["engine/typescript", "engine/process", "telemetry/audit/append", "text/ids", "nats"],
+            "`crypto` of scripts, ids and names that nobody can guess, nonces of messages",
         ),
     ),
     // The Model Context Protocol and HTTP.
@@ -123,7 +123,11 @@ const LIBRARIES: &[(&str, Users)] = &[
             "bytes of files; headers that are not ASCII; bodies of requests; keys and signatures",
         ),
     ),
-    ("ring", One("telemetry/audit/note")),
+    (
+        "ring",
+        Several(&["telemetry/audit/note", "nats/seal"], "signatures of the audit trail; seals of messages"),
+    ),
+    ("async-nats", One("nats")),
     ("hex", One("mcp/settings")),
     ("governor", One("rate")),
     (

@@ -109,6 +109,15 @@ pub(crate) enum Command {
     /// error, 3 too many scripts could not be stopped and the process should be restarted.
     Serve(ServeArguments),
 
+    /// Execute scripts of other machines that come over a queue on a NATS server
+    ///
+    /// Scripts of `cx serve --nats` and `cx run --nats` with the same server and key are executed here, in worker
+    /// processes without files and network. Their tools are called where they come from. The first SIGTERM or SIGINT
+    /// lets the scripts that run end and takes no more; a second one ends them.
+    ///
+    /// Exit status: 0 ended by a signal, 2 usage or configuration error, or this machine has no worker processes.
+    Worker(WorkerArguments),
+
     /// List, search and show the tools of the configured servers
     ///
     /// Uses cached tool lists: a server is only asked with --refresh, or when a script needs it.
@@ -311,6 +320,69 @@ pub(crate) struct ReplArguments {
     pub(crate) script: ScriptArguments,
 }
 
+/// The queue of runs on a NATS server.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NatsArguments {
+    /// Run scripts in worker processes of the machines that have joined the queue of this NATS server (`cx worker`);
+    /// their tools, approvals and state stay here. Several addresses of a cluster have commas between them
+    #[arg(long, value_name = "URL", requires = "nats_key_file")]
+    pub(crate) nats: Option<String>,
+
+    /// Read the key that all machines of the queue share from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_key_file: Option<PathBuf>,
+
+    /// Read the credentials for the NATS server from this file
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_credentials: Option<PathBuf>,
+}
+
+/// Arguments of `cx worker`.
+#[derive(Args, Debug)]
+pub(crate) struct WorkerArguments {
+    /// Address of the NATS server, such as tls://nats.example.com:4222; several addresses of a cluster have commas
+    /// between them [default: that of `isolation` in the configuration]
+    #[arg(long, value_name = "URL", requires = "nats_key_file")]
+    pub(crate) nats: Option<String>,
+
+    /// Read the key that all machines of the queue share from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_key_file: Option<PathBuf>,
+
+    /// Read the credentials for the NATS server from this file
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_credentials: Option<PathBuf>,
+
+    /// Maximum number of scripts that run at the same time [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) concurrency: Option<u16>,
+
+    /// Maximum number of scripts that wait in the queue, if it is not there yet
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_queued: u32,
+
+    /// Maximum wall-clock time of a script, whatever its own machine permits [default: as configured, else 10m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Maximum CPU time of a script, whatever its own machine permits [default: as configured, else 10m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) cpu_time: Option<Duration>,
+
+    /// Maximum memory of a script, whatever its own machine permits [default: as configured, else 1 GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
+
+    /// Serve metrics in the Prometheus format at `/metrics` of this address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    pub(crate) metrics: Option<SocketAddr>,
+
+    /// Read the token that readers of the metrics must send from this file, which only you may read; without it, from
+    /// CX_HTTP_TOKEN
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
 /// What scripts may call and use: the arguments shared by `run`, `repl` and `serve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScriptArguments {
@@ -492,6 +564,9 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten)]
     pub(crate) over_http: HttpArguments,
+
+    #[command(flatten)]
+    pub(crate) nats: NatsArguments,
 }
 
 /// Reads an address with a port. `localhost` is the loopback address (RFC 6761); other names are not
@@ -1097,12 +1172,15 @@ pub(crate) struct RunArguments {
 
     /// Run the script in a worker process of this server (`cx serve --http --compute`); its tools, approvals and
     /// state stay here
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "nats")]
     pub(crate) remote: Option<String>,
 
     /// Read the token for --remote from this file
     #[arg(long, value_name = "FILE", requires = "remote")]
     pub(crate) remote_token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) nats: NatsArguments,
 
     /// Call only read-only tools; list the other calls instead
     #[arg(long)]

@@ -54,6 +54,7 @@ mod typecheck;
 mod types;
 mod ui;
 mod watch;
+mod worker;
 mod writer;
 
 use std::env;
@@ -106,6 +107,7 @@ fn perform(command: Command) -> anyhow::Result<ExitStatus> {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Repl(arguments) => repl::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Worker(arguments) => worker::run(&arguments),
         Command::Tools(command) => tools::run(command),
         Command::Types(arguments) => types::run(&arguments),
         Command::Sync(arguments) => sync::run(&arguments),

@@ -78,6 +78,9 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         workers.token_file = arguments.remote_token_file.clone();
         builder = builder.isolation(Isolation::Remote(workers));
     }
+    if let Some(queue) = setup::nats(&arguments.nats) {
+        builder = builder.isolation(queue);
+    }
     let record = arguments.record.clone();
     let executor = if trace.is_some() {
         let traced = Arc::clone(&traced);

@@ -194,6 +194,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
 fn adjustment(arguments: &ServeArguments) -> Adjust {
     let (scripts, default_timeout) = (arguments.scripts.clone(), arguments.default_timeout);
     let direct = arguments.direct.clone();
+    let nats = setup::nats(&arguments.nats);
     let mode = arguments.mode.map(|mode| match mode {
         ServeMode::Script => ToolMode::Script,
         ServeMode::Auto => ToolMode::Auto,
@@ -210,7 +211,8 @@ fn adjustment(arguments: &ServeArguments) -> Adjust {
             config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
         }
         config.time_zone = scripts.time_zone.clone().or(config.time_zone);
-        config.isolation = setup::isolation(scripts.isolation.as_ref(), config.isolation);
+        config.isolation =
+            nats.clone().or_else(|| setup::isolation(scripts.isolation.as_ref(), config.isolation.take()));
         config.direct.tools.extend(direct.iter().cloned());
         config.direct.mode = mode.unwrap_or(config.direct.mode);
         if scripts.llm {

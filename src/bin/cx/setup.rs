@@ -8,10 +8,10 @@ use cx::audit::AuditOptions;
 use cx::text::one_line;
 use cx::{
     AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions,
-    ScriptLibrary, StateStore, ToolError,
+    NatsWorkers, ScriptLibrary, StateStore, ToolError,
 };
 
-use crate::args::{ScriptArguments, ToolsSource, TrailArguments};
+use crate::args::{NatsArguments, ScriptArguments, ToolsSource, TrailArguments};
 use crate::diagnostic::{self, invalid};
 
 /// The name that saved scripts have as a server.
@@ -270,6 +270,13 @@ pub(crate) fn tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
 /// What is wrong with the configuration.
 pub(crate) fn audited_tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
     Ok(tools_with(source, true)?.executor)
+}
+
+/// The queue that the arguments name.
+pub(crate) fn nats(arguments: &NatsArguments) -> Option<Isolation> {
+    let mut workers = NatsWorkers::new(arguments.nats.clone()?, arguments.nats_key_file.clone()?);
+    workers.credentials_file = arguments.nats_credentials.clone();
+    Some(Isolation::Nats(workers))
 }
 
 /// Where scripts are executed: the argument says in which way, and the configuration with which options.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Bytes before the message.
-const HEADER: usize = 12;
+pub(super) const HEADER: usize = 12;
 
 /// How many bytes are asked of the system at once. Almost every frame fits.
 const CHUNK: usize = 16 * 1024;
@@ -143,7 +143,7 @@ impl Decoder {
     }
 
     /// What has arrived after the last message.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", feature = "nats"))]
     pub(crate) fn rest(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

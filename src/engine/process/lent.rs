@@ -56,17 +56,24 @@ pub(crate) enum LentError {
     Version { theirs: u32 },
     #[error("the worker was ended: {0}")]
     Bound(&'static str),
+    #[error("no worker process can be started: {0}")]
+    NoWorker(#[source] io::Error),
     #[error("the connection broke")]
     Broken(#[from] io::Error),
 }
 
 impl LentWorkers {
-    /// Workers of `program`, whose runs may use at most `max`. One of each language is started ahead of time.
+    /// Workers of `program`, whose runs may use at most `max`. Some of each language are started ahead of time.
     ///
     /// # Errors
     ///
     /// If the system refuses a thread.
-    pub(crate) fn new(program: &WorkerProgram, caches: &[PathBuf], max: Limits) -> io::Result<Self> {
+    pub(crate) fn new(
+        program: &WorkerProgram,
+        caches: &[PathBuf],
+        max: Limits,
+        ahead: usize,
+    ) -> io::Result<Self> {
         let workers = |is_python, counts_fuel, spare| {
             Workers::new(WorkerOptions {
                 // A worker that has served one connection ends with it.
@@ -79,8 +86,8 @@ impl LentWorkers {
             })
         };
         Ok(Self {
-            typescript: workers(false, false, 1)?,
-            python: workers(true, false, 1)?,
+            typescript: workers(false, false, ahead)?,
+            python: workers(true, false, ahead)?,
             python_with_fuel: workers(true, true, 0)?,
             max,
         })
@@ -109,7 +116,7 @@ impl LentWorkers {
             (true, false) => &self.python,
             (true, true) => &self.python_with_fuel,
         };
-        let worker = workers.take(&None).await?;
+        let worker = workers.take(&None).await.map_err(LentError::NoWorker)?;
         self.pass_on(stream, decoder.rest(), worker).await
     }
 

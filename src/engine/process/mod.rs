@@ -7,11 +7,13 @@
 mod connection;
 mod frames;
 mod guest;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) mod lent;
 pub(crate) mod processes;
-#[cfg(any(feature = "http", feature = "mcp"))]
+#[cfg(any(feature = "http", feature = "mcp", feature = "nats"))]
 pub(crate) mod refusal;
+#[cfg(any(feature = "nats", test))]
+pub(crate) mod relay;
 mod resources;
 mod surveys;
 mod wall;

@@ -39,6 +39,7 @@ struct Stage {
 impl Stage {
     fn new(runs: u32, spare: usize) -> Self {
         let program = WorkerProgram {
+            stands_in: false,
             program: "/proc/self/exe".into(),
             arguments: ["--exact", WORKER, "--nocapture", "--test-threads=1", MARK]
                 .map(str::to_owned)

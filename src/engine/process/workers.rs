@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -33,6 +33,9 @@ const KEEP: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
+/// How long a process may take to end that was asked to. One message has to be sent in that time.
+const MAX_END: Duration = Duration::from_millis(150);
+
 /// Whose runs a worker serves. Runs of no client are the embedder's own.
 pub(crate) type Tenant = Option<String>;
 
@@ -46,6 +49,9 @@ pub(crate) struct WorkerProgram {
     pub(crate) requires_walls: bool,
     /// How many runs of a tenant a worker serves, at least one.
     pub(crate) runs: u32,
+    /// Whether its processes stand for workers elsewhere, and say nothing before they have a run. They are asked to end
+    /// before they are killed, so that the worker elsewhere need not find it out.
+    pub(crate) stands_in: bool,
 }
 
 /// How worker processes are made.
@@ -75,6 +81,7 @@ pub(crate) struct WorkerProcess {
     pub(super) was_ready: bool,
     pub(super) runs: u32,
     idle_since: Instant,
+    ending: Ending,
     shared: Arc<Shared>,
 }
 
@@ -84,17 +91,32 @@ impl fmt::Debug for WorkerProcess {
     }
 }
 
+/// How a process is ended: at once, or by asking first.
+#[derive(Clone, Debug)]
+struct Ending {
+    asks_first: bool,
+    asked_at: Arc<OnceLock<Instant>>,
+}
+
+impl Ending {
+    fn signal(&self) -> Signal {
+        let asked_at = *self.asked_at.get_or_init(Instant::now);
+        if self.asks_first && asked_at.elapsed() < MAX_END { Signal::TERM } else { Signal::KILL }
+    }
+}
+
 /// Kills a process, also from other threads. Knows nothing else of it.
 #[derive(Debug)]
 pub(super) struct Killer {
     process: OwnedFd,
     pub(super) pid: Pid,
+    ending: Ending,
 }
 
 impl Killer {
     /// Kills it. A process that has ended is left alone, whatever has its number now.
     pub(super) fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, Signal::KILL);
+        let _gone = pidfd_send_signal(&self.process, self.ending.signal());
     }
 }
 
@@ -103,11 +125,12 @@ impl WorkerProcess {
     ///
     /// If there is no descriptor left.
     pub(super) fn killer(&self) -> io::Result<Killer> {
-        Ok(Killer { process: self.process.as_fd().try_clone_to_owned()?, pid: self.pid })
+        let process = self.process.as_fd().try_clone_to_owned()?;
+        Ok(Killer { process, pid: self.pid, ending: self.ending.clone() })
     }
 
     fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, Signal::KILL);
+        let _gone = pidfd_send_signal(&self.process, self.ending.signal());
     }
 
     /// How it has ended, if it has.
@@ -122,10 +145,11 @@ impl Drop for WorkerProcess {
         let Some(mut child) = self.child.take() else { return };
         let mut state = self.shared.state.lock();
         if state.has_thread {
-            state.dying.push(child);
+            state.dying.push((child, Instant::now()));
             self.shared.changed.notify_one();
         } else {
             drop(state);
+            let _gone = child.kill();
             // It was killed, so this takes no longer than the kernel needs to free its memory.
             let _status = child.wait();
         }
@@ -171,7 +195,7 @@ struct State {
     /// Runs that have found none.
     wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
     /// Were killed, and are not reaped yet.
-    dying: Vec<Child>,
+    dying: Vec<(Child, Instant)>,
     /// Failures to start in a row.
     failures: u32,
     /// No worker is started ahead of time before that.
@@ -249,6 +273,9 @@ impl Workers {
     /// they cannot be started.
     pub(super) fn are_warm(&self) -> bool {
         let state = self.shared.state.lock();
+        if self.options.program.stands_in {
+            return state.fresh.len() >= self.options.spare || state.failures > 0 || state.is_closed;
+        }
         let has_spoken = |worker: &WorkerProcess| {
             let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             let socket = worker.socket.as_ref();
@@ -339,7 +366,12 @@ impl Keeper {
     /// Reaps what has ended, and returns idle workers that nobody will use.
     fn look(&self) -> Vec<WorkerProcess> {
         let mut state = self.shared.state.lock();
-        state.dying.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        state.dying.retain_mut(|(child, since)| {
+            if since.elapsed() > MAX_END {
+                let _gone = child.kill();
+            }
+            matches!(child.try_wait(), Ok(None))
+        });
         let mut ended = Vec::new();
         let mut kept = VecDeque::new();
         let mut has_failed = false;
@@ -418,6 +450,7 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         was_ready: false,
         runs: 0,
         idle_since: Instant::now(),
+        ending: Ending { asks_first: options.program.stands_in, asked_at: Arc::default() },
         shared: Arc::clone(shared),
     })
 }

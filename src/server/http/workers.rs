@@ -40,7 +40,7 @@ impl Lending {
         if max == 0 {
             return Ok(None);
         }
-        let workers = Arc::new(executor.lend_workers()?);
+        let workers = Arc::new(executor.lend_workers(1)?);
         Ok(Some(Self { workers, permits: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))) }))
     }
 }

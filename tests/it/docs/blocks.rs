@@ -32,7 +32,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 
 /// What the commands of a `sh` block may be besides cx, make and cargo.
 const OTHER_COMMANDS: &[&str] =
-    &["claude", "cp", "curl", "echo", "install", "kubectl", "openssl", "podman", "systemctl"];
+    &["claude", "cp", "curl", "echo", "install", "kubectl", "nats", "openssl", "podman", "systemctl"];
 
 #[derive(Deserialize)]
 struct Anything {

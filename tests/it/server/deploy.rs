@@ -9,8 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::interop::{schemas_python, script};
+use crate::support::nats::{Front, NatsServer, Worker};
 use crate::support::serve::{Start, wait_for_end};
-use crate::support::serve_http::{Server, TOKEN};
+use crate::support::serve_http::{Server, TOKEN, wait_within};
 
 /// The oldest and the newest version that the manifests are for: `preStop.sleep` is of 1.30.
 const KUBERNETES: [&str; 2] = ["1.30.0", "1.37.0"];
@@ -24,11 +25,15 @@ fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// The manifests by their kind, after the check of their schemas.
+/// The manifests of `cx serve` by their kind, after the check of their schemas.
 fn manifests() -> Value {
+    manifests_of("kubernetes")
+}
+
+fn manifests_of(folder: &str) -> Value {
     let checked = Command::new(schemas_python())
         .arg(script("schemas/check_kubernetes.py"))
-        .arg(file("kubernetes"))
+        .arg(file(folder))
         .args(KUBERNETES)
         .output()
         .unwrap();
@@ -87,6 +92,109 @@ fn the_manifests_are_valid_and_fit_together() {
         serde_json::from_str(all["ConfigMap"]["data"]["config.json"].as_str().unwrap()).unwrap();
     let timeout = config["limits"]["timeoutMs"].as_u64().unwrap().div_ceil(1000);
     assert!(timeout < sleep && sleep + 5 < grace, "{timeout} {sleep} {grace}");
+}
+
+#[test]
+fn the_manifests_of_workers_are_valid_and_fit_together() {
+    let all = manifests_of("kubernetes-worker");
+    let deployment = &all["Deployment"];
+    let pod = &deployment["spec"]["template"];
+    let labels = &pod["metadata"]["labels"];
+    let selectors = [
+        &deployment["spec"]["selector"]["matchLabels"],
+        &all["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        &all["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        &pod["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+    ];
+    for selector in selectors {
+        assert_eq!(selector, labels);
+    }
+    let scaling = &all["HorizontalPodAutoscaler"]["spec"];
+    assert_eq!(scaling["scaleTargetRef"]["name"], deployment["metadata"]["name"]);
+    assert_eq!(pod["spec"]["serviceAccountName"], all["ServiceAccount"]["metadata"]["name"]);
+    let container = &pod["spec"]["containers"][0];
+    let volumes = pod["spec"]["volumes"].as_array().unwrap();
+    for mount in container["volumeMounts"].as_array().unwrap() {
+        assert!(volumes.iter().any(|volume| volume["name"] == mount["name"]), "{mount}");
+    }
+    let config = volumes.iter().find(|volume| volume["name"] == "config").unwrap();
+    assert_eq!(config["configMap"]["name"], all["ConfigMap"]["metadata"]["name"]);
+    let security = &container["securityContext"];
+    assert_eq!(security["readOnlyRootFilesystem"], true);
+    assert_eq!(security["allowPrivilegeEscalation"], false);
+    assert_eq!(security["capabilities"]["drop"], json!(["ALL"]));
+    assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
+    assert_ne!(pod["spec"]["securityContext"]["seccompProfile"]["type"], "Unconfined");
+    assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
+    // Runs end before the pod does.
+    let arguments: Vec<&str> =
+        container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let value = |name: &str| arguments[arguments.iter().position(|word| *word == name).unwrap() + 1];
+    let timeout: u64 = value("--timeout").strip_suffix('s').unwrap().parse().unwrap();
+    assert!(timeout + 5 < pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap());
+    // The memory of all runs that it executes at a time.
+    let runs: u64 = value("--concurrency").parse().unwrap();
+    let memory: u64 = value("--memory").strip_suffix("MiB").unwrap().parse().unwrap();
+    assert_eq!(container["resources"]["limits"]["memory"], "3Gi");
+    assert!(runs * (2 * memory + 128) + 256 <= 3 << 10);
+    let depth = &scaling["metrics"][0]["external"];
+    assert_eq!(depth["target"]["averageValue"], json!(runs.to_string()));
+    let rules = std::fs::read_to_string(file("prometheus/adapter-rules.yaml")).unwrap();
+    assert!(rules.contains(&format!("'{}{{", depth["metric"]["name"].as_str().unwrap())), "no rule");
+}
+
+/// The arguments and the configuration of the manifests, and the metric that the autoscaler reads.
+#[test]
+fn a_worker_runs_as_the_deployment_starts_it() {
+    let Some(nats) = NatsServer::start() else { return };
+    let all = manifests_of("kubernetes-worker");
+    let container = &all["Deployment"]["spec"]["template"]["spec"]["containers"][0];
+    let directory = tempfile::tempdir().unwrap();
+    let config = all["ConfigMap"]["data"]["config.json"].as_str().unwrap();
+    let mut config: Value = serde_json::from_str(config).unwrap();
+    // The server here is one without TLS and accounts.
+    let isolation = config["isolation"].as_object_mut().unwrap();
+    isolation.insert("url".to_owned(), nats.url().into());
+    isolation.insert("keyFile".to_owned(), json!(nats.key()));
+    isolation.remove("credentialsFile").unwrap();
+    std::fs::write(directory.path().join("config.json"), config.to_string()).unwrap();
+    let arguments = container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    command
+        .args(arguments.map(|word| if word == "0.0.0.0:9464" { "127.0.0.1:0" } else { word }))
+        .env_clear()
+        .current_dir(directory.path());
+    for variable in container["env"].as_array().unwrap() {
+        let name = variable["name"].as_str().unwrap();
+        match name {
+            "CX_HTTP_TOKEN" => command.env(name, TOKEN),
+            "CX_CONFIG" => command.env(name, directory.path().join("config.json")),
+            "HOME" => command.env(name, directory.path()),
+            "XDG_CACHE_HOME" => command.env(name, crate::support::python_cache()),
+            other => panic!("{other}: what is it for?"),
+        };
+    }
+    let worker = Worker::of(command);
+    worker.wait_for_line("taking scripts from");
+    let front = Front::new(&nats, "well");
+    assert_eq!(front.run(&["-e", "return await tools.here.echo({ text: 'a' }) !== null"])["value"], true);
+    let said = worker.said();
+    let address = said.lines().find_map(|line| line.strip_prefix("metrics at http://")).unwrap();
+    let address = address.strip_suffix("/metrics").unwrap();
+    let name = "cx_queue_runs_waiting";
+    assert_eq!(all["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["external"]["metric"]["name"], name);
+    let page = |token: &str| get(address, token);
+    assert!(page("").starts_with("HTTP/1.1 401"));
+    wait_within(Duration::from_secs(20), || page(TOKEN).contains(&format!("\n{name} 0")).then_some(()));
+}
+
+fn get(address: &str, token: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    );
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    std::io::read_to_string(stream).unwrap()
 }
 
 /// The arguments, variables and paths of the manifests, and the metrics that the autoscaler reads.
@@ -175,7 +283,7 @@ fn the_units_are_valid_and_confined() {
         return skipped("there is no systemd-analyze on this machine");
     }
     let directory = tempfile::tempdir().unwrap();
-    for name in ["cx.service", "cx.socket"] {
+    for name in ["cx.service", "cx.socket", "cx-worker.service"] {
         let unit = std::fs::read_to_string(file("systemd").join(name)).unwrap();
         // The program has to exist.
         let unit = unit.replace("/usr/local/bin/cx ", &format!("{} ", env!("CARGO_BIN_EXE_cx")));
@@ -184,19 +292,21 @@ fn the_units_are_valid_and_confined() {
     let unit = |name: &str| directory.path().join(name);
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--man=no"])
-        .args([unit("cx.service"), unit("cx.socket")])
+        .args([unit("cx.service"), unit("cx.socket"), unit("cx-worker.service")])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
     // Of units of the machine it may say what it likes.
-    let own: Vec<_> = said.lines().filter(|line| line.contains("cx.")).collect();
+    let own: Vec<_> = said.lines().filter(|line| line.contains("cx.") || line.contains("cx-")).collect();
     assert!(verified.status.success() && own.is_empty(), "{said}");
-    let security = Command::new("systemd-analyze")
-        .args(["security", "--no-pager", "--offline=yes", "--threshold=20"])
-        .arg(unit("cx.service"))
-        .output()
-        .unwrap();
-    assert!(security.status.success(), "{}", String::from_utf8_lossy(&security.stdout));
+    for name in ["cx.service", "cx-worker.service"] {
+        let security = Command::new("systemd-analyze")
+            .args(["security", "--no-pager", "--offline=yes", "--threshold=20"])
+            .arg(unit(name))
+            .output()
+            .unwrap();
+        assert!(security.status.success(), "{name}: {}", String::from_utf8_lossy(&security.stdout));
+    }
 }
 
 /// A command that gets a socket as systemd passes it: as descriptor 3, with variables for this process.

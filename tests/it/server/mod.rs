@@ -20,6 +20,8 @@ mod json_memory;
 mod load;
 /// The metrics page of a server over stdio, alert rules and the dashboard.
 mod metrics;
+/// Runs of a queue on a NATS server, and the machines that execute them.
+mod nats;
 /// The configuration while the server runs.
 mod reload;
 /// Runs whose scripts are executed by another cx.

@@ -12,6 +12,8 @@ pub(crate) mod http_host;
 pub(crate) mod interop;
 /// A dispatcher with every shape of a result, and every way not to give one.
 pub(crate) mod mock;
+/// A real NATS server, and the machines that execute the runs of its queue.
+pub(crate) mod nats;
 /// Providers of language models over HTTP on loopback.
 pub(crate) mod provider;
 /// Executors that run Python, and a process that may die of it.

@@ -1,5 +1,6 @@
 //! What the machine and its limits grant this process, and what its kernel has for sandboxes.
 
+use cx::text::one_line;
 use cx::{Config, Executor, Isolation, Machine, MemorySource, SandboxFeatures};
 use serde_json::Value;
 
@@ -126,7 +127,7 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
         }
     };
     let group = features.cgroup_v2.as_ref();
-    vec![
+    let mut checks = vec![
         ok("Landlock", landlock).with("abi", features.landlock_abi),
         ok("seccomp", is_there(features.seccomp)).with("available", features.seccomp),
         ok("user namespaces", is_there(features.user_namespaces)).with("available", features.user_namespaces),
@@ -135,7 +136,20 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
             .with("controllers", group.map_or(Value::Null, |group| group.controllers.clone().into()))
             .with("delegated", group.is_some_and(|group| group.is_delegated)),
         worker_processes(&features, config),
-    ]
+    ];
+    checks.extend(elsewhere(config));
+    checks
+}
+
+/// Where scripts are executed, if that is not this machine. Whether they can be is what the checks of the engines say.
+fn elsewhere(config: &Config) -> Option<Check> {
+    let (url, whose) = match config.isolation.as_ref()? {
+        Isolation::Remote(workers) => (&workers.url, "by the worker processes of"),
+        Isolation::Nats(workers) => (&workers.url, "by the workers of the queue at"),
+        _ => return None,
+    };
+    let message = format!("scripts are executed {whose} {}", one_line(url));
+    Some(Check::ok(SANDBOX, "other machines", message).with("url", one_line(url)))
 }
 
 /// What confines worker processes here, and whether the configuration wants any.

@@ -1,0 +1,126 @@
+//! `cx worker`.
+
+use anyhow::{Context as _, anyhow};
+use cx::server::{Server, ServerOptions};
+use cx::{CancellationToken, Isolation, NatsWorkers, QueueEvent, QueueOptions};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+use crate::args::WorkerArguments;
+use crate::diagnostic::invalid;
+use crate::exit::{ExitStatus, exit};
+use crate::signals::Endings;
+use crate::{diagnostic, logging, metrics, setup};
+
+/// Threads and file descriptors beside those of the scripts.
+const THREADS: usize = 6;
+const DESCRIPTORS: usize = 16;
+
+/// Executes scripts of the queue until a signal is received.
+///
+/// # Errors
+///
+/// What is wrong with the arguments, the configuration or the machine.
+pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
+    logging::start();
+    let mut config = setup::load(Vec::new())?;
+    diagnostic::print_warnings(&config.warnings);
+    let queue = queue(arguments, config.isolation.take())?;
+    // No script of this machine's own runs, so no server is needed.
+    config.servers.clear();
+    let max = &mut config.max_limits;
+    max.wall_time = arguments.timeout.unwrap_or(max.wall_time);
+    max.cpu_time = arguments.cpu_time.unwrap_or(max.cpu_time);
+    if let Some(size) = arguments.memory {
+        max.memory_bytes = usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
+    }
+    // The maximum may be below the default.
+    let default = &mut config.limits;
+    default.wall_time = default.wall_time.min(max.wall_time);
+    default.cpu_time = default.cpu_time.min(max.cpu_time);
+    default.memory_bytes = default.memory_bytes.min(max.memory_bytes);
+    cx::check_machine(THREADS, DESCRIPTORS + 3 * queue.concurrency, 0)
+        .context("failed to start the worker's threads")?;
+    // What executes here are worker processes: this executor has their limits.
+    let executor = setup::builder(config).languages([]).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("cx-worker")
+        .enable_all()
+        .build()
+        .context("failed to start the worker's threads")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        end_with(&stop)?;
+        // End with this block.
+        let mut tasks = JoinSet::new();
+        if let Some(address) = arguments.metrics {
+            let print = metrics::install(true, None)?;
+            let at = metrics::listen(address, arguments.token_file.as_deref()).await?;
+            let server = Server::new(executor.clone(), ServerOptions::default());
+            if let (Some(at), Some(print)) = (at, print) {
+                metrics::serve(&server, at, print, None, &CancellationToken::new(), &mut tasks);
+            }
+        }
+        let said = Mutex::new(String::new());
+        let (url, concurrency) = (queue.nats.url.clone(), queue.concurrency);
+        let observe = move |event: QueueEvent| match event {
+            QueueEvent::NotJoined(problem) => {
+                // It is tried again and again.
+                let mut said = said.lock();
+                if *said != problem {
+                    diagnostic::print_warning(&format!("no scripts are taken: {problem}"));
+                    *said = problem;
+                }
+            }
+            _ => {
+                diagnostic::print_note(&format!(
+                    "taking scripts from {url}, at most {concurrency} at a time"
+                ));
+            }
+        };
+        executor.work_for_queue(&queue, observe, &stop).await.map_err(|error| invalid(error.into()))
+    })?;
+    // Does not return through `main`: see `exit`.
+    exit(ExitStatus::Success)
+}
+
+/// The queue of the arguments, or of the configuration.
+fn queue(arguments: &WorkerArguments, configured: Option<Isolation>) -> anyhow::Result<QueueOptions> {
+    let nats = match (&arguments.nats, &arguments.nats_key_file, configured) {
+        (Some(url), Some(key), _) => {
+            let mut nats = NatsWorkers::new(url, key);
+            nats.credentials_file = arguments.nats_credentials.clone();
+            nats
+        }
+        (_, _, Some(Isolation::Nats(nats))) => nats,
+        _ => {
+            return Err(invalid(anyhow!(
+                "there is no queue: give --nats and --nats-key-file, or configure `isolation` with the mode `nats`"
+            )));
+        }
+    };
+    let mut options = QueueOptions::new(nats);
+    options.concurrency = arguments.concurrency.map_or(options.concurrency, usize::from);
+    options.max_queued = arguments.max_queued;
+    Ok(options)
+}
+
+/// Cancels `stop` at the first signal that asks the process to end. The second one ends it.
+///
+/// # Errors
+///
+/// If the system refuses to report signals.
+fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
+    let mut endings = Endings::new()?;
+    let stop = stop.clone();
+    // Ends with the runtime.
+    tokio::spawn(async move {
+        let _first = endings.received().await;
+        diagnostic::print_note("taking no more scripts; a second signal ends those that run");
+        stop.cancel();
+        let _second = endings.received().await;
+        exit(ExitStatus::Success);
+    });
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! What a process that stands for a worker elsewhere passes on, and how much of it another worker could do again.
+//!
+//! Until a script has had an effect that its executor has seen, nothing distinguishes a run that is begun again by
+//! another worker. So the executor's messages are kept until then, and what the second worker says that the first has
+//! said already is left out.
+
+use super::frames::HEADER;
+
+/// The first byte of the messages of a worker that are no effect: it is warm, and what the script says that it calls.
+const READY: u8 = 0;
+const SURVEYED: u8 = 2;
+
+/// Maximum bytes of a frame that is held back until it is complete. A longer one is passed on as it comes, and ends
+/// the possibility to begin again.
+const MAX_HELD: usize = 1 << 20;
+
+/// While so much is to be sent to the worker, nothing more is read for it.
+const MAX_UNSENT: usize = 256 << 10;
+
+/// The messages of a run, on their way through.
+#[derive(Default)]
+pub(crate) struct Relay {
+    /// What the executor has said before it knew what the script calls, and what it has said since then. A worker
+    /// reads the second part only after it has told what the script calls.
+    first: Vec<u8>,
+    rest: Vec<u8>,
+    sent: usize,
+    sent_of_rest: usize,
+    /// The beginning of a frame of the worker.
+    held: Vec<u8>,
+    /// Frames that the executor has, and frames of the present worker.
+    passed: usize,
+    seen: usize,
+    was_surveyed: bool,
+    /// Whether the present worker has told what the script calls.
+    is_surveyed: bool,
+    has_effect: bool,
+}
+
+impl Relay {
+    /// The executor has said this.
+    pub(crate) fn note(&mut self, orders: &[u8]) {
+        if self.was_surveyed || self.has_effect { &mut self.rest } else { &mut self.first }
+            .extend_from_slice(orders);
+    }
+
+    /// Whether there is a run: anything after the first message, which is about the worker.
+    pub(crate) fn has_run(&self) -> bool {
+        frame_length(&self.first).is_some_and(|length| self.first.len() > length)
+    }
+
+    /// Whether more should be read of the executor.
+    pub(crate) fn takes_more(&self) -> bool {
+        !self.has_effect || self.rest.len() - self.sent_of_rest < MAX_UNSENT
+    }
+
+    /// What is to be sent to the worker now.
+    pub(crate) fn unsent(&self) -> &[u8] {
+        if self.sent < self.first.len() {
+            &self.first[self.sent..]
+        } else if self.is_surveyed || self.has_effect {
+            &self.rest[self.sent_of_rest..]
+        } else {
+            &[]
+        }
+    }
+
+    /// So much of it was sent.
+    pub(crate) fn sent(&mut self, count: usize) {
+        if self.sent < self.first.len() {
+            self.sent += count;
+            return;
+        }
+        self.sent_of_rest += count;
+        if self.has_effect {
+            self.rest.drain(..self.sent_of_rest);
+            self.sent_of_rest = 0;
+        }
+    }
+
+    /// The worker has said this. Appends what the executor is to be told.
+    pub(crate) fn hear(&mut self, replies: &[u8], out: &mut Vec<u8>) {
+        if self.has_effect {
+            out.extend_from_slice(replies);
+            return;
+        }
+        self.held.extend_from_slice(replies);
+        loop {
+            let Some(&kind) = self.held.get(HEADER) else { return };
+            let length = frame_length(&self.held).unwrap_or(usize::MAX);
+            if !matches!(kind, READY | SURVEYED) || length > MAX_HELD {
+                self.has_effect = true;
+                out.append(&mut self.held);
+                if self.sent >= self.first.len() {
+                    (self.first, self.sent) = (Vec::new(), 0);
+                }
+                self.rest.drain(..self.sent_of_rest);
+                self.sent_of_rest = 0;
+                return;
+            }
+            if self.held.len() < length {
+                return;
+            }
+            let frame = self.held.drain(..length);
+            self.seen += 1;
+            if self.seen > self.passed {
+                self.passed = self.seen;
+                out.extend(frame);
+            } else {
+                drop(frame);
+            }
+            if kind == SURVEYED {
+                (self.is_surveyed, self.was_surveyed) = (true, true);
+            }
+        }
+    }
+
+    /// Whether another worker can do the run.
+    pub(crate) fn can_begin_again(&self) -> bool {
+        !self.has_effect
+    }
+
+    /// Whether the executor was told anything.
+    pub(crate) fn has_passed_anything(&self) -> bool {
+        self.passed > 0 || self.has_effect
+    }
+
+    /// What follows is about another worker, which has got nothing yet.
+    pub(crate) fn begin_again(&mut self) {
+        (self.sent, self.sent_of_rest, self.seen) = (0, 0, 0);
+        self.is_surveyed = false;
+        self.held.clear();
+    }
+}
+
+/// The bytes of the frame that begins here, if its length is there.
+fn frame_length(bytes: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(*bytes.first_chunk::<4>()?);
+    HEADER.checked_add(usize::try_from(length).ok()?)
+}
+
+#[cfg(test)]
+mod tests;

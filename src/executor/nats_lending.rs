@@ -1,0 +1,190 @@
+//! Worker processes that execute the runs of a queue on a NATS server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::duplex;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::core::Executor;
+use super::queue::{QueueEvent, QueueOptions};
+use crate::engine::process::lent::{LentError, LentWorkers};
+use crate::error::Error;
+use crate::nats::link::{Link, LinkEnd, LocalEnd};
+use crate::nats::queue::{Queue, pause_after};
+use crate::nats::seal::SharedKey;
+use crate::nats::server::{Addresses, ConnectError, NatsServer};
+
+/// Maximum number of worker processes of each language that are started ahead of time.
+const MAX_AHEAD: usize = 4;
+
+/// Bytes between a worker process and its conversation.
+const CHUNK: usize = 64 << 10;
+
+/// How often the depth of the queue is asked for.
+const SAMPLING: Duration = Duration::from_secs(10);
+
+/// See [`Executor::work_for_queue`].
+///
+/// # Errors
+///
+/// As there.
+pub(super) async fn work_for_queue(
+    executor: &Executor,
+    options: &QueueOptions,
+    observe: &(impl Fn(QueueEvent) + Send + Sync),
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let invalid = |problem| Error::InvalidOptions { option: "nats", problem };
+    let nats = &options.nats;
+    let addresses = Addresses::parse(&nats.url, nats.credentials_file.is_some()).map_err(invalid)?;
+    let key = SharedKey::read(&nats.key_file).map_err(invalid)?;
+    let workers = Arc::new(executor.lend_workers(options.concurrency.min(MAX_AHEAD))?);
+    let joining = join(&addresses, nats.credentials_file.as_ref(), &key, options.max_queued, observe);
+    let queue = tokio::select! {
+        joined = joining => joined.map_err(invalid)?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    observe(QueueEvent::Joined);
+    let site = Site { workers, queue, running: Arc::default(), stop: stop.clone() };
+    // They end with this future.
+    let mut tasks = JoinSet::new();
+    for _ in 0..options.concurrency {
+        tasks.spawn(site.clone().work());
+    }
+    let mut sampling = JoinSet::new();
+    sampling.spawn(site.sample());
+    while tasks.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Connects and joins, as often as it takes. The error is a sentence.
+async fn join(
+    addresses: &Addresses,
+    credentials: Option<&PathBuf>,
+    key: &SharedKey,
+    max_queued: u32,
+    observe: &(impl Fn(QueueEvent) + Send + Sync),
+) -> Result<Queue, String> {
+    let mut failures = 0;
+    loop {
+        let problem = match NatsServer::connect(addresses, credentials.map(PathBuf::as_path)).await {
+            Ok(server) => match Queue::join(&server, key, max_queued).await {
+                Ok(queue) => return Ok(queue),
+                Err(error) => error.to_string(),
+            },
+            Err(ConnectError::Unusable(problem)) => return Err(problem),
+            Err(ConnectError::Unreachable(problem)) => problem,
+        };
+        observe(QueueEvent::NotJoined(problem));
+        failures += 1;
+        pause_after(failures).await;
+    }
+}
+
+/// What executes runs on this machine.
+#[derive(Clone)]
+struct Site {
+    workers: Arc<LentWorkers>,
+    queue: Queue,
+    running: Arc<AtomicUsize>,
+    stop: CancellationToken,
+}
+
+impl Site {
+    /// Executes one run after the other.
+    async fn work(self) {
+        let mut failures = 0;
+        while !self.stop.is_cancelled() {
+            let offer = tokio::select! {
+                // An offer that comes at this moment goes to another machine.
+                () = self.stop.cancelled() => return,
+                offer = self.queue.next() => offer,
+            };
+            let claimed = match offer {
+                Ok(Some(offer)) => offer.claim().await,
+                Ok(None) => continue,
+                Err(error) => {
+                    self.queue.restore().await;
+                    Err(error)
+                }
+            };
+            let problem = match claimed {
+                Ok(Some(link)) => self.execute(link).await.err(),
+                Ok(None) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(problem) = problem {
+                tracing::warn!(problem, "a run was not executed");
+                failures += 1;
+                tokio::select! {
+                    () = pause_after(failures) => {}
+                    () = self.stop.cancelled() => return,
+                }
+            } else {
+                failures = 0;
+            }
+        }
+    }
+
+    /// Executes a run to its end. The error is why there was no worker process for it.
+    async fn execute(&self, mut link: Link) -> Result<(), String> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let running = Running(Arc::clone(&self.running));
+        metrics::counter!("cx_queue_runs_taken_total").increment(1);
+        let (near, far) = duplex(CHUNK);
+        let mut passing = std::pin::pin!(link.pass_on(far, LocalEnd::Finish));
+        let lent = tokio::select! {
+            lent = self.workers.lend(near) => lent,
+            ended = &mut passing => {
+                // The worker process is killed with the future.
+                tracing::debug!(%ended, "a run was given up by the other side");
+                return Ok(());
+            }
+        };
+        // The other side gets what was said, and the end.
+        let ended = passing.await;
+        drop(running);
+        if ended == LinkEnd::Silent {
+            tracing::info!("the other side of a run has gone");
+        }
+        match lent {
+            Err(error @ LentError::NoWorker(_)) => Err(error.to_string()),
+            // What a script or the other side does says nothing about this machine.
+            Err(error) => {
+                tracing::info!(%error, "a worker was not lent to the end of its run");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Records how much there is to do.
+    async fn sample(self) {
+        let mut ticks = interval(SAMPLING);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Ok(depth) = self.queue.depth().await {
+                // A queue holds far fewer than numbers that this cannot represent.
+                metrics::gauge!("cx_queue_runs_waiting")
+                    .set(f64::from(u32::try_from(depth).unwrap_or(u32::MAX)));
+            }
+            let running = u32::try_from(self.running.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+            metrics::gauge!("cx_queue_runs_running").set(f64::from(running));
+        }
+    }
+}
+
+/// A run that is executed.
+struct Running(Arc<AtomicUsize>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

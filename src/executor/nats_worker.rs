@@ -1,0 +1,232 @@
+//! A process that stands for a worker which has joined a queue on a NATS server: its executor speaks to it as to a
+//! worker of its own. It offers the run, and passes bytes on to the worker that takes it (`nats_lending.rs`).
+//!
+//! It is a process, and not a task of the executor, because an executor ends a worker by killing it, whatever the
+//! network does.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, split};
+use tokio::net::UnixStream;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::engine::process::end_process;
+use crate::engine::process::refusal::failed;
+use crate::engine::process::relay::Relay;
+use crate::error::Error;
+use crate::nats::link::{Link, LinkEnd, LocalEnd};
+use crate::nats::queue::offer;
+use crate::nats::seal::SharedKey;
+use crate::nats::server::{Addresses, NatsServer};
+use crate::run::isolation::NatsWorkers;
+
+/// The argument with which a program is started as such a process. The address follows, then the key's file, then
+/// that of credentials.
+pub(super) const ARGUMENT: &str = "cx-nats-worker";
+
+/// How many workers a run tries that end before it has had an effect.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// Bytes that are passed on at once.
+const CHUNK: usize = 64 << 10;
+
+/// Checks what can be checked before there is a run.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if the address is none, or the key cannot be read.
+pub(super) fn check(workers: &NatsWorkers) -> Result<(), Error> {
+    let invalid = |problem| Error::InvalidOptions { option: "isolation", problem };
+    Addresses::parse(&workers.url, workers.credentials_file.is_some()).map_err(invalid)?;
+    if workers.key_file.as_os_str().is_empty() {
+        return Err(invalid("a queue on a NATS server needs a key file (`keyFile`)".to_owned()));
+    }
+    SharedKey::read(&workers.key_file).map_err(invalid)?;
+    Ok(())
+}
+
+/// Serves the executor at `socket` for one run.
+pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) -> ! {
+    let (url, key) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
+    let credentials = arguments.next();
+    let mut workers = NatsWorkers::new(url, key);
+    workers.credentials_file = credentials.map(PathBuf::from);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    if let Ok(runtime) = runtime {
+        runtime.block_on(async {
+            let (Ok(executor), Ok(end)) = (adopt(socket), signal(SignalKind::terminate())) else { return };
+            serve(executor, end, &workers).await;
+        });
+    }
+    end_process()
+}
+
+fn adopt(socket: OwnedFd) -> io::Result<UnixStream> {
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
+
+async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers) {
+    let connected = tokio::select! {
+        connected = connect(workers) => connected,
+        _ = end.recv() => return,
+    };
+    let (server, key) = match connected {
+        Ok(connected) => connected,
+        Err(problem) => {
+            let _gone = executor.write_all(&failed(&problem)).await;
+            return;
+        }
+    };
+    let mut relay = Relay::default();
+    while !relay.has_run() {
+        // It may wait for long: executors start some ahead of time.
+        tokio::select! {
+            read = read_orders(&mut executor, &mut relay) => if read.is_err() { return },
+            _ = end.recv() => return,
+        }
+    }
+    let mut problem = String::new();
+    for _ in 0..MAX_ATTEMPTS {
+        let offered = tokio::select! {
+            offered = offer(&server, &key) => offered,
+            () = gone(&mut executor, &mut relay) => return,
+            _ = end.recv() => return,
+        };
+        let mut link = match offered {
+            Ok(link) => link,
+            Err(error) => {
+                problem = error.to_string();
+                break;
+            }
+        };
+        let Some((rest, ended)) = pass_on(executor, &mut end, &mut link, &mut relay).await else { return };
+        executor = rest;
+        if !relay.can_begin_again() {
+            return;
+        }
+        // The worker may live, and the way to it be broken.
+        link.abort().await;
+        problem = format!(
+            "{MAX_ATTEMPTS} workers were lost before the script had an effect, the last one because {ended}"
+        );
+        relay.begin_again();
+    }
+    if !relay.has_passed_anything() {
+        let _gone = executor.write_all(&failed(&problem)).await;
+    }
+}
+
+/// The error is the rest of a sentence, for the run's author.
+async fn connect(workers: &NatsWorkers) -> Result<(NatsServer, SharedKey), String> {
+    let addresses = Addresses::parse(&workers.url, workers.credentials_file.is_some())?;
+    let key = SharedKey::read(&workers.key_file)?;
+    let connected = NatsServer::connect(&addresses, workers.credentials_file.as_deref()).await;
+    Ok((connected.map_err(|error| error.to_string())?, key))
+}
+
+/// Reads what the executor says. Dropping the future loses nothing.
+async fn read_orders(executor: &mut UnixStream, relay: &mut Relay) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    match executor.read(&mut buffer).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        count => {
+            relay.note(&buffer[..count]);
+            Ok(())
+        }
+    }
+}
+
+/// Completes when the executor has gone.
+async fn gone(executor: &mut UnixStream, relay: &mut Relay) {
+    while read_orders(executor, relay).await.is_ok() {}
+}
+
+/// Passes bytes on between the executor and a worker. Returns the executor and why the worker has ended; `None` if
+/// nobody wants anything any more.
+async fn pass_on(
+    executor: UnixStream,
+    end: &mut Signal,
+    link: &mut Link,
+    relay: &mut Relay,
+) -> Option<(UnixStream, LinkEnd)> {
+    let (near, far) = duplex(CHUNK);
+    let mut passing = std::pin::pin!(link.pass_on(far, LocalEnd::Abort));
+    let mut relaying = std::pin::pin!(relay_bytes(executor, end, near, relay));
+    let mut ended = None;
+    loop {
+        tokio::select! {
+            relayed = &mut relaying => {
+                return match relayed {
+                    Some(executor) => {
+                        let ended = match ended {
+                            Some(ended) => ended,
+                            None => passing.await,
+                        };
+                        Some((executor, ended))
+                    }
+                    None => {
+                        // The worker is told, if it is still there.
+                        if ended.is_none() {
+                            passing.await;
+                        }
+                        None
+                    }
+                };
+            }
+            // What is on its way is still passed on.
+            end = &mut passing, if ended.is_none() => ended = Some(end),
+        }
+    }
+}
+
+/// Relays bytes until the worker's side ends, and returns the executor; `None` if the executor has gone, or wants
+/// this process to end.
+async fn relay_bytes(
+    mut executor: UnixStream,
+    end: &mut Signal,
+    near: DuplexStream,
+    relay: &mut Relay,
+) -> Option<UnixStream> {
+    let (mut from_worker, mut to_worker) = split(near);
+    let (mut orders, mut replies) = (vec![0; CHUNK], vec![0; CHUNK]);
+    let mut to_executor: Vec<u8> = Vec::new();
+    let mut is_ended = false;
+    {
+        let (mut from_executor, mut executor) = executor.split();
+        loop {
+            if is_ended && to_executor.is_empty() {
+                break;
+            }
+            let unsent = relay.unsent();
+            let (unsent, takes_more) = (&unsent[..unsent.len().min(CHUNK)], relay.takes_more());
+            tokio::select! {
+                _ = end.recv() => return None,
+                read = from_executor.read(&mut orders), if takes_more => match read {
+                    Ok(0) | Err(_) => return None,
+                    Ok(count) => relay.note(&orders[..count]),
+                },
+                // What comes from the worker says better why this is not possible.
+                written = to_worker.write(unsent), if !unsent.is_empty() && !is_ended => {
+                    if let Ok(count) = written {
+                        relay.sent(count);
+                    } else {
+                        is_ended = true;
+                    }
+                }
+                read = from_worker.read(&mut replies), if to_executor.is_empty() && !is_ended => match read {
+                    Ok(0) | Err(_) => is_ended = true,
+                    Ok(count) => relay.hear(&replies[..count], &mut to_executor),
+                },
+                written = executor.write(&to_executor), if !to_executor.is_empty() => match written {
+                    Ok(count) => drop(to_executor.drain(..count)),
+                    Err(_gone) => return None,
+                },
+            }
+        }
+    }
+    Some(executor)
+}

@@ -1,0 +1,235 @@
+//! Passes bytes on between a local stream and the other side of a conversation, over two subjects of a NATS server.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use async_nats::{Message, StatusCode, Subject, Subscriber};
+use futures::StreamExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::conversation::{Conversation, Heard, MAX_DATA};
+use super::seal::ConversationKeys;
+use super::server::NatsServer;
+
+/// How often a side says that it lives.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// A side of which nothing was heard for so long is dead. A server that restarts, or the change to another server of
+/// a cluster, takes less.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+
+/// So many beats in a row to which the server answers that nobody hears them: the other side has no connection, and
+/// none that it makes again. The server knows at once of a process that has ended.
+const MAX_UNHEARD: u32 = 3;
+
+/// How long a message may take to be queued in this process. It takes longer only while there is no server.
+const MAX_QUEUE_TIME: Duration = Duration::from_secs(10);
+
+/// How long the other side may take to receive the end of the stream.
+const MAX_LINGER: Duration = Duration::from_secs(3);
+
+/// How long the message may take that ends a conversation early. Without it the other side finds out by itself.
+const MAX_ABORT_TIME: Duration = Duration::from_millis(100);
+
+/// One side of a conversation, with its subjects.
+pub(crate) struct Link {
+    server: NatsServer,
+    incoming: Subscriber,
+    /// Where the messages of the other side come from.
+    from: Subject,
+    to: Subject,
+    conversation: Conversation,
+    unheard: u32,
+}
+
+/// What the end of the local stream means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalEnd {
+    /// Everything has been said: the other side gets all of it, and then the end.
+    Finish,
+    /// Nobody wants the rest: the other side is told to give up.
+    Abort,
+}
+
+/// How a conversation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LinkEnd {
+    /// A side has said everything, and the other has it.
+    #[error("it has ended")]
+    Finished,
+    /// A side has given up.
+    #[error("the other side has given up")]
+    Aborted,
+    /// Nothing was heard of the other side.
+    #[error("nothing is heard of the other side")]
+    Silent,
+    /// There is no connection to the server.
+    #[error("the connection to the NATS server is lost")]
+    NoServer,
+}
+
+impl Link {
+    pub(super) fn new(
+        server: NatsServer,
+        incoming: Subscriber,
+        subjects: (Subject, Subject),
+        keys: ConversationKeys,
+    ) -> Self {
+        let (from, to) = subjects;
+        let conversation = Conversation::new(keys, Instant::now());
+        Self { server, incoming, from, to, conversation, unheard: 0 }
+    }
+
+    /// Passes bytes on until one of the sides has ended. If this is dropped before, the other side finds out by itself:
+    /// see [`abort`](Self::abort).
+    pub(crate) async fn pass_on<S>(&mut self, local: S, on_local_end: LocalEnd) -> LinkEnd
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let (mut reader, mut writer) = tokio::io::split(local);
+        let mut beats = interval(BEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut buffer = vec![0; MAX_DATA];
+        let mut finished_at: Option<Instant> = None;
+        loop {
+            if let Some(at) = finished_at
+                && (self.conversation.is_received() || at.elapsed() > MAX_LINGER)
+            {
+                return LinkEnd::Finished;
+            }
+            if self.conversation.should_tell() {
+                let beat = self.conversation.beat();
+                if let Some(end) = self.publish(beat).await {
+                    return end;
+                }
+            }
+            let space = self.conversation.space();
+            let step = {
+                let arrived = self.conversation.arrived();
+                let has_arrived = arrived.is_some();
+                tokio::select! {
+                    message = self.incoming.next() => Step::Heard(message),
+                    read = reader.read(&mut buffer[..space]), if finished_at.is_none() && space > 0 => {
+                        Step::Read(read)
+                    }
+                    written = deliver(&mut writer, arrived), if has_arrived => Step::Delivered(written),
+                    _ = beats.tick() => Step::Beat,
+                }
+            };
+            let end = match step {
+                Step::Heard(None) => Some(LinkEnd::NoServer),
+                Step::Heard(Some(message)) => self.hear(&message),
+                Step::Read(Ok(count)) if count > 0 => {
+                    let message = self.conversation.send(&buffer[..count], Instant::now());
+                    self.publish(message).await
+                }
+                Step::Read(_ended) if on_local_end == LocalEnd::Abort => {
+                    self.abort().await;
+                    Some(LinkEnd::Aborted)
+                }
+                Step::Read(_ended) => {
+                    finished_at = Some(Instant::now());
+                    let message = self.conversation.send(&[], Instant::now());
+                    self.publish(message).await
+                }
+                Step::Delivered(Ok(Some(count))) => {
+                    self.conversation.delivered(count);
+                    None
+                }
+                // The other side has said everything. It is told so, or it would wait.
+                Step::Delivered(Ok(None)) => {
+                    let beat = self.conversation.beat();
+                    let _gone = self.publish(beat).await;
+                    self.server.flush(MAX_ABORT_TIME).await;
+                    Some(LinkEnd::Finished)
+                }
+                // Whoever reads here has gone: `reader` says it too, if it is to mean something.
+                Step::Delivered(Err(_gone)) if on_local_end == LocalEnd::Finish => {
+                    self.conversation.delivered(usize::MAX);
+                    None
+                }
+                Step::Delivered(Err(_gone)) => {
+                    self.abort().await;
+                    Some(LinkEnd::Aborted)
+                }
+                Step::Beat => self.beat().await,
+            };
+            if let Some(end) = end {
+                return end;
+            }
+        }
+    }
+
+    fn hear(&mut self, message: &Message) -> Option<LinkEnd> {
+        if message.status == Some(StatusCode::NO_RESPONDERS) {
+            self.unheard += 1;
+            return (self.unheard >= MAX_UNHEARD).then_some(LinkEnd::Silent);
+        }
+        match self.conversation.hear(&message.payload, Instant::now()) {
+            Heard::Alive => {
+                self.unheard = 0;
+                None
+            }
+            Heard::Aborted => Some(LinkEnd::Aborted),
+            Heard::Refused => {
+                tracing::debug!(
+                    "a message on the subject of a run is not from its other side, or an old one"
+                );
+                None
+            }
+        }
+    }
+
+    async fn beat(&mut self) -> Option<LinkEnd> {
+        let now = Instant::now();
+        if self.conversation.silence(now) > MAX_SILENCE {
+            return Some(LinkEnd::Silent);
+        }
+        for message in self.conversation.resend(now) {
+            if let Some(end) = self.publish(message).await {
+                return Some(end);
+            }
+        }
+        let beat = self.conversation.beat();
+        // The server answers to the own subject if nobody hears this.
+        let (to, from) = (self.to.clone(), self.from.clone());
+        let published = self.server.client.publish_with_reply(to, from, beat.into());
+        let published = timeout(MAX_QUEUE_TIME, published).await;
+        (!matches!(published, Ok(Ok(())))).then_some(LinkEnd::NoServer)
+    }
+
+    async fn publish(&self, message: Vec<u8>) -> Option<LinkEnd> {
+        let published = self.server.client.publish(self.to.clone(), message.into());
+        let published = timeout(MAX_QUEUE_TIME, published).await;
+        (!matches!(published, Ok(Ok(())))).then_some(LinkEnd::NoServer)
+    }
+
+    /// Tells the other side to give up.
+    pub(crate) async fn abort(&mut self) {
+        let message = self.conversation.abort();
+        let aborted = async {
+            let _gone = self.server.client.publish(self.to.clone(), message.into()).await;
+            let _gone = self.server.client.flush().await;
+        };
+        let _late = timeout(MAX_ABORT_TIME, aborted).await;
+    }
+}
+
+enum Step {
+    Heard(Option<Message>),
+    Read(io::Result<usize>),
+    Delivered(io::Result<Option<usize>>),
+    Beat,
+}
+
+/// Writes some of what has arrived; `None` after the end of it.
+async fn deliver<W: AsyncWrite + Unpin>(writer: &mut W, arrived: Option<&[u8]>) -> io::Result<Option<usize>> {
+    match arrived {
+        Some([]) | None => {
+            writer.shutdown().await?;
+            Ok(None)
+        }
+        Some(data) => writer.write(data).await.map(Some),
+    }
+}

@@ -1,0 +1,393 @@
+//! The queue of runs: a work queue of JetStream, which holds an offer for each run that waits for a worker.
+//!
+//! An offer says no more than that there is a run. A worker that gets one asks the side that has made it, over the
+//! subject of the run, and that side grants the run to the first worker that asks. So an offer that is delivered twice
+//! is executed once, one that nobody stands behind any more is executed never, and no record of finished runs is
+//! needed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::{self, AckKind, Context, ErrorCode};
+use async_nats::{Message, RequestErrorKind, Subject, Subscriber};
+use futures::StreamExt as _;
+use tokio::time::{sleep, timeout};
+
+use super::link::Link;
+use super::seal::{Purpose, SharedKey, Side};
+use super::server::{MAX_ANSWER_TIME, NatsServer};
+use crate::text::ids::random_id;
+
+/// The stream of offers, its consumer and its subject.
+pub(crate) const STREAM: &str = "cx-queue";
+const CONSUMER: &str = "cx-workers";
+const SUBJECT: &str = "cx.queue";
+
+/// What an offer and a claim say: the version of this protocol.
+const VERSION: &[u8] = b"cx run 1";
+
+/// The answers to a claim.
+const GRANTED: &[u8] = b"granted";
+const REFUSED: &[u8] = b"refused";
+
+/// What a worker says on the subject of claims that cannot read an offer. It proves nothing, and is only told to people.
+const UNREADABLE: &[u8] = b"unreadable";
+
+/// Characters of the id of a run, or of a worker's claim.
+const ID: usize = 32;
+
+/// Maximum bytes of an offer, a claim, or the answer to one.
+const MAX_BYTES: usize = 256;
+
+/// How long a run waits for a worker.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// How long an offer is kept. Nobody stands behind it after [`MAX_WAIT`].
+const MAX_AGE: Duration = Duration::from_secs(30);
+
+/// An offer that a worker got and has not confirmed after this time goes to another one. A claim takes milliseconds.
+const ACK_WAIT: Duration = Duration::from_secs(6);
+
+/// How often an offer is delivered.
+const MAX_DELIVER: i64 = 5;
+
+/// The pause before an offer is delivered again whose maker does not answer.
+const REDELIVER_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a worker's request for an offer stands. Then it is made again, so that none is forgotten.
+const PULL: Duration = Duration::from_secs(30);
+
+/// How many requests of workers may stand at the same time, and how many offers may be unconfirmed: one for each run
+/// that all workers together execute.
+const MAX_PULLS: i64 = 65_536;
+
+/// Why no worker has taken a run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OfferError {
+    #[error("the queue is full: all workers are busy and others wait already")]
+    Full,
+    #[error(
+        "there is no queue on the NATS server: no `cx worker` has ever joined it, or it has no JetStream"
+    )]
+    NoQueue,
+    #[error("the NATS server does not answer")]
+    Unanswered,
+    #[error("the NATS server refuses the run: {0}")]
+    Refused(String),
+    #[error("no worker has taken the run within {} s: all are busy, or there are none", MAX_WAIT.as_secs())]
+    NotTaken,
+    #[error("a worker cannot read the run: its key file or its version of cx is another one")]
+    Unreadable,
+    #[error("the system provides no random numbers")]
+    NoRandomNumbers,
+}
+
+fn subject_of_claims(run: &str) -> String {
+    format!("cx.run.{run}.claim")
+}
+
+/// The subjects to and from a worker.
+fn subjects(run: &str, worker: &str) -> (Subject, Subject) {
+    (format!("cx.run.{run}.{worker}.to").into(), format!("cx.run.{run}.{worker}.from").into())
+}
+
+/// The id at the start of a message, and the rest.
+fn split_id(message: &[u8]) -> Option<(&str, &[u8])> {
+    let (id, sealed) = message.split_at_checked(ID).filter(|_| message.len() <= MAX_BYTES)?;
+    let is_id = id.iter().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte));
+    Some((std::str::from_utf8(id).ok().filter(|_| is_id)?, sealed))
+}
+
+/// Offers a run, and returns the link to the worker that has taken it. Dropping the future withdraws the offer.
+///
+/// # Errors
+///
+/// Why there is none.
+pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<Link, OfferError> {
+    let run = random_id().ok_or(OfferError::NoRandomNumbers)?;
+    let unanswered = |_| OfferError::Unanswered;
+    let claims = timeout(MAX_ANSWER_TIME, server.client.subscribe(subject_of_claims(&run)));
+    let claims = claims.await.map_err(unanswered)?;
+    let mut claims = claims.map_err(|error| OfferError::Refused(error.to_string()))?;
+    let sealed = key.seal(Purpose::Offer, &[&run], VERSION).ok_or(OfferError::NoRandomNumbers)?;
+    let offer = PublishMessage::build()
+        .payload([run.as_bytes(), &sealed].concat().into())
+        // If it is sent twice, it is kept once.
+        .message_id(&run);
+    let mut context = jetstream::new(server.client.clone());
+    context.set_timeout(MAX_ANSWER_TIME);
+    let published = async {
+        let sent = context.send_publish(SUBJECT, offer).await?;
+        sent.await
+    };
+    let is_unreadable = AtomicBool::new(false);
+    let taken = async {
+        let claim = take_claim(server, key, &run, &mut claims, &is_unreadable).await;
+        // Others may still ask: the answer is that nobody is there.
+        drop(claims);
+        claim
+    };
+    tokio::pin!(published, taken);
+    let first = timeout(MAX_WAIT, async {
+        tokio::select! {
+            link = &mut taken => return link,
+            published = &mut published => published.map_err(|error| offer_error(&error))?,
+        };
+        taken.await
+    });
+    first.await.unwrap_or_else(|_late| {
+        Err(if is_unreadable.load(Ordering::Relaxed) { OfferError::Unreadable } else { OfferError::NotTaken })
+    })
+}
+
+fn offer_error(error: &jetstream::context::PublishError) -> OfferError {
+    match error.kind() {
+        PublishErrorKind::StreamNotFound => OfferError::NoQueue,
+        PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe => OfferError::Unanswered,
+        _ => {
+            let source =
+                std::error::Error::source(error).and_then(|error| error.downcast_ref::<jetstream::Error>());
+            match source.map(jetstream::Error::error_code) {
+                Some(ErrorCode::STREAM_STORE_FAILED) => OfferError::Full,
+                _ => OfferError::Refused(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Waits for the first claim, and grants it.
+async fn take_claim(
+    server: &NatsServer,
+    key: &SharedKey,
+    run: &str,
+    claims: &mut Subscriber,
+    is_unreadable: &AtomicBool,
+) -> Result<Link, OfferError> {
+    loop {
+        let Some(message) = claims.next().await else { return Err(OfferError::Unanswered) };
+        if message.payload == UNREADABLE {
+            is_unreadable.store(true, Ordering::Relaxed);
+            continue;
+        }
+        let Some((worker, sealed)) = split_id(&message.payload) else { continue };
+        let Some(reply) = &message.reply else { continue };
+        if key.open(Purpose::Claim, &[run, worker], sealed).is_none_or(|version| version != VERSION) {
+            tracing::debug!("a claim of a run is not from a worker with the same key");
+            continue;
+        }
+        let (to, from) = subjects(run, worker);
+        let incoming = server.client.subscribe(from.clone()).await;
+        let incoming = incoming.map_err(|error| OfferError::Refused(error.to_string()))?;
+        let grant = key.seal(Purpose::Grant, &[run, worker], GRANTED).ok_or(OfferError::NoRandomNumbers)?;
+        let granted = timeout(MAX_ANSWER_TIME, server.client.publish(reply.clone(), grant.into())).await;
+        if !matches!(granted, Ok(Ok(()))) {
+            return Err(OfferError::Unanswered);
+        }
+        refuse_others(server, key, run, claims).await;
+        let keys = key.conversation(Side::Executor, run, worker);
+        return Ok(Link::new(server.clone(), incoming, (from, to), keys));
+    }
+}
+
+/// Answers the claims that have come already: their workers need not wait.
+async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: &mut Subscriber) {
+    while let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) {
+        let Some((worker, _)) = split_id(&message.payload) else { continue };
+        if let (Some(reply), Some(refused)) =
+            (message.reply, key.seal(Purpose::Grant, &[run, worker], REFUSED))
+        {
+            let _gone = server.client.publish(reply, refused.into()).await;
+        }
+    }
+}
+
+/// Why there is no queue to take runs from.
+#[derive(Debug, thiserror::Error)]
+#[error("the queue `{STREAM}` of the NATS server cannot be used: {0}")]
+pub(crate) struct QueueError(String);
+
+/// The queue, for a worker.
+#[derive(Clone)]
+pub(crate) struct Queue {
+    server: NatsServer,
+    key: SharedKey,
+    consumer: Consumer<pull::Config>,
+    max_queued: u32,
+}
+
+impl Queue {
+    /// Joins the queue. It is made if it is not there; what is there stays as its operator has made it.
+    ///
+    /// # Errors
+    ///
+    /// Why that was not possible.
+    pub(crate) async fn join(
+        server: &NatsServer,
+        key: &SharedKey,
+        max_queued: u32,
+    ) -> Result<Self, QueueError> {
+        let joining = timeout(3 * MAX_ANSWER_TIME, join(server, max_queued));
+        match joining.await {
+            Ok(Ok(consumer)) => Ok(Self { server: server.clone(), key: key.clone(), consumer, max_queued }),
+            Ok(Err(error)) => Err(QueueError(error.to_string())),
+            Err(_late) => Err(QueueError("it does not answer".to_owned())),
+        }
+    }
+
+    /// Makes the queue again if it is not there any more, such as after the server has lost its files.
+    pub(crate) async fn restore(&self) {
+        // The next request says whether it is there.
+        let _failed = timeout(3 * MAX_ANSWER_TIME, join(&self.server, self.max_queued)).await;
+    }
+
+    /// Waits for an offer. `None` if there was none for a while: ask again.
+    ///
+    /// # Errors
+    ///
+    /// If the queue cannot be used any more. Join it again.
+    pub(crate) async fn next(&self) -> Result<Option<Offer>, QueueError> {
+        let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
+        let pulling = async {
+            let batch = self.consumer.batch().max_messages(1).expires(PULL).messages().await;
+            let mut batch = batch.map_err(|error| failed(&error))?;
+            batch.next().await.transpose().map_err(|error| QueueError(error.to_string()))
+        };
+        tokio::select! {
+            offer = timeout(PULL + MAX_ANSWER_TIME, pulling) => {
+                // A request that was not answered at all is made again.
+                let message = offer.unwrap_or(Ok(None))?;
+                Ok(message.map(|message| Offer { queue: self.clone(), message }))
+            }
+            // The server that had the request may have forgotten it.
+            () = self.server.reconnected() => Ok(None),
+        }
+    }
+
+    /// How many offers wait for a worker.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not say it.
+    pub(crate) async fn depth(&self) -> Result<u64, QueueError> {
+        let mut consumer = self.consumer.clone();
+        let info = timeout(MAX_ANSWER_TIME, consumer.info()).await;
+        let info = info.map_err(|_late| QueueError("it does not answer".to_owned()))?;
+        Ok(info.map_err(|error| QueueError(error.to_string()))?.num_pending)
+    }
+}
+
+async fn join(server: &NatsServer, max_queued: u32) -> Result<Consumer<pull::Config>, async_nats::Error> {
+    let mut context: Context = jetstream::new(server.client.clone());
+    context.set_timeout(MAX_ANSWER_TIME);
+    let stream = context.get_or_create_stream(Config {
+        name: STREAM.to_owned(),
+        description: Some("Runs of cx that wait for a worker".to_owned()),
+        subjects: vec![SUBJECT.to_owned()],
+        retention: RetentionPolicy::WorkQueue,
+        storage: StorageType::File,
+        max_age: MAX_AGE,
+        duplicate_window: MAX_AGE,
+        max_messages: i64::from(max_queued),
+        max_message_size: i32::try_from(2 * MAX_BYTES).unwrap_or(i32::MAX),
+        // A run that finds the queue full is refused; no other one is dropped for it.
+        discard: DiscardPolicy::New,
+        ..Config::default()
+    });
+    let consumer = pull::Config {
+        durable_name: Some(CONSUMER.to_owned()),
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: ACK_WAIT,
+        max_deliver: MAX_DELIVER,
+        max_waiting: MAX_PULLS,
+        max_ack_pending: MAX_PULLS,
+        ..pull::Config::default()
+    };
+    Ok(stream.await?.get_or_create_consumer(CONSUMER, consumer).await?)
+}
+
+/// An offer that was delivered to this worker.
+pub(crate) struct Offer {
+    queue: Queue,
+    message: jetstream::Message,
+}
+
+impl Offer {
+    /// Asks for the run. `None` if another worker has it, or nobody wants it executed any more.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the offer or the answer.
+    pub(crate) async fn claim(self) -> Result<Option<Link>, QueueError> {
+        let claimed = claim(&self.queue, &self.message.message).await;
+        let kind = match &claimed {
+            // From here on the side that has offered it sees to the run.
+            Ok(Claimed::Granted(_)) => AckKind::Ack,
+            Ok(Claimed::Refused) => AckKind::Term,
+            // Another worker may have the key that it needs.
+            Ok(Claimed::Unanswered) | Err(_) => AckKind::Nak(Some(REDELIVER_AFTER)),
+        };
+        if let Err(error) = self.message.ack_with(kind).await {
+            // It is delivered again, and refused.
+            tracing::debug!(%error, "an offer was not confirmed");
+        }
+        match claimed? {
+            Claimed::Granted(link) => Ok(Some(*link)),
+            Claimed::Refused | Claimed::Unanswered => Ok(None),
+        }
+    }
+}
+
+enum Claimed {
+    Granted(Box<Link>),
+    Refused,
+    Unanswered,
+}
+
+async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> {
+    let Queue { server, key, .. } = queue;
+    let forged =
+        || QueueError("a message in it is no run, or one of another key file or version of cx".to_owned());
+    let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
+    let no_random_numbers = || QueueError("the system provides no random numbers".to_owned());
+    let (run, sealed) = split_id(&message.payload).ok_or_else(forged)?;
+    if key.open(Purpose::Offer, &[run], sealed).is_none_or(|version| version != VERSION) {
+        let _gone = server.client.publish(subject_of_claims(run), UNREADABLE.into()).await;
+        return Err(forged());
+    }
+    let worker = random_id().ok_or_else(no_random_numbers)?;
+    let (to, from) = subjects(run, &worker);
+    let incoming = server.client.subscribe(to.clone()).await.map_err(|error| failed(&error))?;
+    let sealed = key.seal(Purpose::Claim, &[run, &worker], VERSION).ok_or_else(no_random_numbers)?;
+    let claim = [worker.as_bytes(), &sealed].concat();
+    let began = Instant::now();
+    let answer = match server.client.request(subject_of_claims(run), claim.into()).await {
+        Ok(answer) => answer,
+        // A side that loses its server for a moment is there again soon.
+        Err(error) if error.kind() == RequestErrorKind::NoResponders => return Ok(Claimed::Unanswered),
+        Err(error) => {
+            tracing::info!(%error, waited = ?began.elapsed(), "who has offered a run does not answer");
+            return Ok(Claimed::Unanswered);
+        }
+    };
+    let opened = (answer.payload.len() <= MAX_BYTES)
+        .then(|| key.open(Purpose::Grant, &[run, &worker], &answer.payload));
+    match opened.flatten().as_deref() {
+        Some(GRANTED) => {
+            let keys = key.conversation(Side::Worker, run, &worker);
+            Ok(Claimed::Granted(Box::new(Link::new(server.clone(), incoming, (to, from), keys))))
+        }
+        Some(_) => Ok(Claimed::Refused),
+        None => Err(forged()),
+    }
+}
+
+/// A pause after a failure, longer after each one in a row.
+pub(crate) async fn pause_after(failures: u32) {
+    const FIRST: Duration = Duration::from_millis(200);
+    const MAX: Duration = Duration::from_secs(10);
+    sleep(FIRST.saturating_mul(1 << failures.min(8)).min(MAX)).await;
+}

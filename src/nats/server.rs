@@ -1,0 +1,208 @@
+//! The connection to a NATS server, or to a cluster of them.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use tokio::sync::watch;
+
+/// How long a server may take to accept a connection.
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// How long an answer to a request may take.
+pub(super) const MAX_ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// How often the connection is tested while nothing else crosses it.
+const PING: Duration = Duration::from_secs(10);
+
+/// The pause before the connection is made again, which doubles up to the maximum.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// Messages of one subject that wait here. More are lost, and sent again by the other side.
+const MAX_WAITING: usize = 1_024;
+
+/// Maximum bytes of a credentials file.
+const MAX_CREDENTIALS: u64 = 64 << 10;
+
+/// Addresses of the servers of one cluster.
+pub(crate) struct Addresses(Vec<ServerAddr>);
+
+impl Addresses {
+    /// Reads `nats://` and `tls://` addresses with commas between them. The error is a sentence.
+    ///
+    /// # Errors
+    ///
+    /// If one is none, has a password in it, or credentials would be sent unencrypted to another machine.
+    pub(crate) fn parse(text: &str, has_credentials: bool) -> Result<Self, String> {
+        let expected = || {
+            format!(
+                "expected the address of a NATS server, such as tls://nats.example.com:4222, or several with commas \
+                 between them: `{}`",
+                without_secrets(text)
+            )
+        };
+        let mut addresses = Vec::new();
+        for part in text.split(',') {
+            let address: ServerAddr = part.trim().parse().map_err(|_invalid| expected())?;
+            let url = address.clone().into_inner();
+            let is_plain = url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+                && matches!(url.path(), "" | "/");
+            if !matches!(address.scheme(), "nats" | "tls")
+                || url.host_str().is_none_or(str::is_empty)
+                || !is_plain
+            {
+                return Err(expected());
+            }
+            if has_credentials && !address.tls_required() && !is_this_machine(address.host()) {
+                let problem = "the credentials would be sent to another machine without TLS: use an address with \
+                    `tls`";
+                return Err(problem.to_owned());
+            }
+            addresses.push(address);
+        }
+        Ok(Self(addresses))
+    }
+}
+
+/// For messages: without what may be a password.
+impl fmt::Display for Addresses {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<String> =
+            self.0.iter().map(|address| address.clone().into_inner().to_string()).collect();
+        formatter.write_str(&shown.join(","))
+    }
+}
+
+/// What stands before an `@` may be a password.
+fn without_secrets(text: &str) -> String {
+    let hidden = |part: &str| match part.rsplit_once('@') {
+        Some((_, host)) => format!("…@{host}"),
+        None => part.to_owned(),
+    };
+    text.split(',').map(hidden).collect::<Vec<_>>().join(",")
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// Trying again is of no use.
+    #[error("{0}")]
+    Unusable(String),
+    /// It may work later.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+/// A connection that is made again whenever it breaks, until this is dropped.
+#[derive(Clone)]
+pub(crate) struct NatsServer {
+    pub(super) client: Client,
+    /// How often the connection was made.
+    connections: watch::Receiver<u64>,
+}
+
+impl fmt::Debug for NatsServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("NatsServer")
+    }
+}
+
+impl NatsServer {
+    /// Connects to one of the servers.
+    ///
+    /// # Errors
+    ///
+    /// Why that was not possible.
+    pub(crate) async fn connect(
+        addresses: &Addresses,
+        credentials: Option<&Path>,
+    ) -> Result<Self, ConnectError> {
+        let (sender, connections) = watch::channel(0);
+        let mut options = ConnectOptions::new()
+            .name(concat!("cx ", env!("CARGO_PKG_VERSION")))
+            .connection_timeout(MAX_CONNECT_TIME)
+            .request_timeout(Some(MAX_ANSWER_TIME))
+            .ping_interval(PING)
+            .subscription_capacity(MAX_WAITING)
+            // A server cannot name others that get the credentials.
+            .ignore_discovered_servers()
+            .require_tls(addresses.0.iter().any(ServerAddr::tls_required))
+            .reconnect_delay_callback(pause)
+            .event_callback(move |event| {
+                match &event {
+                    Event::Connected => sender.send_modify(|count| *count += 1),
+                    Event::Disconnected => tracing::warn!("the connection to the NATS server is lost"),
+                    event => tracing::info!(%event, "of the NATS server"),
+                }
+                std::future::ready(())
+            });
+        if let Some(path) = credentials {
+            let text = read_credentials(path).map_err(ConnectError::Unusable)?;
+            let problem = |error| {
+                ConnectError::Unusable(format!("the credentials file `{}` has none: {error}", path.display()))
+            };
+            options = options.credentials(&text).map_err(problem)?;
+        }
+        let connecting = tokio::time::timeout(2 * MAX_CONNECT_TIME, options.connect(addresses.0.clone()));
+        let client = match connecting.await {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => {
+                let is_refused = matches!(
+                    error.kind(),
+                    ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
+                );
+                return Err(if is_refused {
+                    ConnectError::Unusable(format!("`{addresses}` does not accept the credentials: {error}"))
+                } else {
+                    ConnectError::Unreachable(format!("`{addresses}` cannot be reached: {error}"))
+                });
+            }
+            Err(_late) => return Err(ConnectError::Unreachable(format!("`{addresses}` does not answer"))),
+        };
+        Ok(Self { client, connections })
+    }
+
+    /// Completes when the connection is made again.
+    pub(super) async fn reconnected(&self) {
+        let mut connections = self.connections.clone();
+        connections.mark_unchanged();
+        if connections.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Sends what is queued, for at most `most`.
+    pub(super) async fn flush(&self, most: Duration) {
+        let _late_or_gone = tokio::time::timeout(most, self.client.flush()).await;
+    }
+}
+
+/// Clients that have lost a server come back one after the other.
+fn pause(attempts: usize) -> Duration {
+    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX).min(8);
+    let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);
+    let mut random = [0];
+    // Without it the pauses are all the same.
+    let _none = getrandom::fill(&mut random);
+    pause.mul_f64(0.5 + f64::from(random[0]) / 512.0)
+}
+
+fn read_credentials(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_CREDENTIALS).read_to_string(&mut text));
+    read.map_err(|error| format!("the credentials file `{}` cannot be read: {error}", path.display()))?;
+    Ok(text)
+}

@@ -1,0 +1,235 @@
+//! Messages that are forged, lost, repeated, reordered or cut off, and addresses.
+
+use std::time::{Duration, Instant};
+
+use super::conversation::{Conversation, Heard, MAX_DATA, MAX_MESSAGE, WINDOW};
+use super::seal::{Purpose, SharedKey, Side};
+use super::server::Addresses;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+const RUN: &str = "00112233445566778899aabbccddeeff";
+const WORKER: &str = "ffeeddccbbaa99887766554433221100";
+
+fn key() -> SharedKey {
+    SharedKey::new(SECRET).unwrap()
+}
+
+/// Both sides of a conversation.
+fn sides(now: Instant) -> (Conversation, Conversation) {
+    let side = |side| Conversation::new(key().conversation(side, RUN, WORKER), now);
+    (side(Side::Executor), side(Side::Worker))
+}
+
+/// Everything that can be delivered; the end of the stream as `$`.
+fn delivered(side: &mut Conversation) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(data) = side.arrived() {
+        all.extend(if data.is_empty() { b"$" } else { data });
+        let count = data.len();
+        side.delivered(count);
+    }
+    all
+}
+
+#[test]
+fn a_key_has_a_least_length_and_no_white_space_around_it() {
+    assert!(SharedKey::new(&SECRET[1..]).is_none());
+    assert!(SharedKey::new(&format!("{}{}", &SECRET[1..], "\n\n\n")).is_none());
+    let (one, other) = (key(), SharedKey::new(&format!(" {SECRET}\n")).unwrap());
+    let sealed = one.seal(Purpose::Offer, &[RUN], b"a").unwrap();
+    assert_eq!(other.open(Purpose::Offer, &[RUN], &sealed).unwrap(), b"a");
+}
+
+#[test]
+fn what_stands_alone_is_for_one_purpose_and_one_run() {
+    let sealed = key().seal(Purpose::Claim, &[RUN, WORKER], b"cx run 1").unwrap();
+    assert!(!sealed.windows(6).any(|bytes| bytes == b"cx run"));
+    assert_eq!(key().open(Purpose::Claim, &[RUN, WORKER], &sealed).unwrap(), b"cx run 1");
+    assert_eq!(key().open(Purpose::Grant, &[RUN, WORKER], &sealed), None);
+    assert_eq!(key().open(Purpose::Claim, &[WORKER, RUN], &sealed), None);
+    let other = SharedKey::new(&SECRET.replace('0', "1")).unwrap();
+    assert_eq!(other.open(Purpose::Claim, &[RUN, WORKER], &sealed), None);
+    for position in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[position] ^= 1;
+        assert_eq!(key().open(Purpose::Claim, &[RUN, WORKER], &changed), None, "{position}");
+        assert_eq!(key().open(Purpose::Claim, &[RUN, WORKER], &sealed[..position]), None, "{position}");
+    }
+}
+
+#[test]
+fn streams_arrive_in_order_and_end() {
+    let now = Instant::now();
+    let (mut executor, mut worker) = sides(now);
+    for data in ["one", "two", "three"] {
+        let message = executor.send(data.as_bytes(), now);
+        assert_eq!(worker.hear(&message, now), Heard::Alive);
+    }
+    let end = executor.send(b"", now);
+    worker.hear(&end, now);
+    assert_eq!(delivered(&mut worker), b"onetwothree$");
+    assert!(!executor.is_received());
+    let beat = worker.beat();
+    executor.hear(&beat, now);
+    assert!(executor.is_received());
+    let answer = worker.send(b"four", now);
+    executor.hear(&answer, now);
+    assert_eq!(delivered(&mut executor), b"four");
+}
+
+#[test]
+fn what_was_changed_or_replayed_is_refused() {
+    let now = Instant::now();
+    let (mut executor, mut worker) = sides(now);
+    let message = executor.send(b"data", now);
+    for position in 0..message.len() {
+        let mut changed = message.clone();
+        changed[position] ^= 0x80;
+        assert_eq!(worker.hear(&changed, now), Heard::Refused, "{position}");
+        assert_eq!(worker.hear(&message[..position], now), Heard::Refused, "{position}");
+    }
+    let longer = [&message[..], b"!"].concat();
+    assert_eq!(worker.hear(&longer, now), Heard::Refused);
+    assert_eq!(worker.hear(&vec![0; MAX_MESSAGE + 1], now), Heard::Refused);
+    // Nothing of that has kept the message itself from being heard, once.
+    assert_eq!(worker.hear(&message, now), Heard::Alive);
+    assert_eq!(worker.hear(&message, now), Heard::Refused);
+    // A side does not hear itself, and nobody hears another conversation.
+    assert_eq!(executor.hear(&message, now), Heard::Refused);
+    let mut other = Conversation::new(key().conversation(Side::Worker, RUN, RUN), now);
+    assert_eq!(other.hear(&message, now), Heard::Refused);
+    assert_eq!(delivered(&mut worker), b"data");
+    // The number of a message is part of what is sealed.
+    let mut later = executor.beat();
+    later[0] += 1;
+    assert_eq!(worker.hear(&later, now), Heard::Refused);
+}
+
+#[test]
+fn what_is_lost_is_sent_again_and_what_comes_late_is_left_out() {
+    let begin = Instant::now();
+    let (mut executor, mut worker) = sides(begin);
+    let messages: Vec<Vec<u8>> = (0..5_u8).map(|number| executor.send(&[b'a' + number], begin)).collect();
+    // The second one is lost, and the fourth overtakes the third.
+    for number in [0, 3, 2, 4] {
+        worker.hear(&messages[number], begin);
+    }
+    assert_eq!(delivered(&mut worker), b"a");
+    assert!(executor.resend(begin + Duration::from_millis(100)).is_empty());
+    let beat = worker.beat();
+    executor.hear(&beat, begin);
+    let later = begin + Duration::from_secs(2);
+    let again = executor.resend(later);
+    assert_eq!(again.len(), 4);
+    assert!(executor.resend(later).is_empty());
+    for message in again {
+        assert_eq!(worker.hear(&message, later), Heard::Alive);
+    }
+    assert_eq!(delivered(&mut worker), b"bcde");
+    // Sent once more, because the answer was lost: nothing arrives twice.
+    for message in executor.resend(later + Duration::from_secs(2)) {
+        assert_eq!(worker.hear(&message, later), Heard::Alive);
+    }
+    assert_eq!(delivered(&mut worker), b"");
+    // The number of the late one is not accepted any more either.
+    assert_eq!(worker.hear(&messages[1], later), Heard::Refused);
+}
+
+#[test]
+fn a_side_that_does_not_read_stops_the_other() {
+    let now = Instant::now();
+    let (mut executor, mut worker) = sides(now);
+    let mut sent = 0;
+    while executor.space() > 0 {
+        let data = vec![7; executor.space()];
+        let message = executor.send(&data, now);
+        worker.hear(&message, now);
+        sent += data.len() as u64;
+    }
+    assert_eq!(sent, WINDOW);
+    // It has received everything, which ends the repetition, and has delivered nothing, so that there is no space.
+    let beat = worker.beat();
+    executor.hear(&beat, now);
+    assert!(executor.is_received());
+    assert_eq!(executor.space(), 0);
+    assert!(!worker.should_tell());
+    assert_eq!(delivered(&mut worker).len() as u64, WINDOW);
+    assert!(worker.should_tell());
+    let beat = worker.beat();
+    assert!(!worker.should_tell());
+    executor.hear(&beat, now);
+    assert_eq!(executor.space(), MAX_DATA);
+    // Many small messages are bounded too.
+    let mut count = 0;
+    while executor.space() > 0 {
+        let message = executor.send(b"a", now);
+        worker.hear(&message, now);
+        count += 1;
+        assert!(count < 1_000);
+    }
+    assert!(worker.should_tell());
+}
+
+/// What a side holds is bounded also if the other one does not keep to the window.
+#[test]
+fn more_than_the_window_is_not_kept() {
+    let now = Instant::now();
+    let (mut executor, mut worker) = sides(now);
+    for _ in 0..2_000 {
+        let message = executor.send(&[0; MAX_DATA], now);
+        worker.hear(&message, now);
+    }
+    assert_eq!(delivered(&mut worker).len() as u64, WINDOW);
+    for _ in 0..2_000 {
+        let message = worker.send(b"", now);
+        executor.hear(&message, now);
+    }
+    assert!(delivered(&mut executor).len() < 300);
+}
+
+#[test]
+fn giving_up_and_silence() {
+    let now = Instant::now();
+    let (mut executor, mut worker) = sides(now);
+    let abort = executor.abort();
+    assert_eq!(worker.hear(&abort, now + Duration::from_secs(5)), Heard::Aborted);
+    assert_eq!(worker.silence(now + Duration::from_secs(8)), Duration::from_secs(3));
+    // What is refused is no sign of life.
+    assert_eq!(worker.hear(&abort, now + Duration::from_secs(7)), Heard::Refused);
+    assert_eq!(worker.silence(now + Duration::from_secs(8)), Duration::from_secs(3));
+}
+
+#[test]
+fn addresses_are_those_of_servers_and_have_no_secrets() {
+    let parse = |text: &str, has_credentials| {
+        Addresses::parse(text, has_credentials).map(|addresses| addresses.to_string())
+    };
+    for text in ["nats://127.0.0.1:4222", "tls://nats.example.com:4222", "nats://a:1,nats://b:2", "localhost"]
+    {
+        assert!(parse(text, false).is_ok(), "{text}");
+    }
+    for text in [
+        "",
+        "http://nats.example.com",
+        "ws://nats.example.com",
+        "nats://",
+        "nats://a,",
+        "nats://a/path",
+        "nats://a?query",
+        "nats://a b",
+    ] {
+        let problem = parse(text, false).unwrap_err();
+        assert!(problem.contains("expected the address"), "{text}: {problem}");
+    }
+    let problem = parse("nats://user:secret@nats.example.com", false).unwrap_err();
+    assert!(problem.contains("nats.example.com") && !problem.contains("secret"), "{problem}");
+    assert!(parse("nats://token@nats.example.com", false).is_err());
+    // Credentials stay on this machine, or cross the network encrypted.
+    for text in ["nats://127.0.0.1", "nats://[::1]:4222", "nats://localhost", "tls://nats.example.com"] {
+        assert!(parse(text, true).is_ok(), "{text}");
+    }
+    for text in ["nats://nats.example.com", "nats://192.0.2.1", "tls://a.example.com,nats://b.example.com"] {
+        let problem = parse(text, true).unwrap_err();
+        assert!(problem.contains("without TLS"), "{text}: {problem}");
+    }
+}

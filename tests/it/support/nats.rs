@@ -1,0 +1,322 @@
+//! A real NATS server, machines that execute the runs of its queue, and somebody who is on it too.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::chaos;
+use super::serve::wait_for_end;
+use super::serve_http::{wait_for, wait_within};
+
+/// Long enough for any queue.
+pub(crate) const KEY: &str = "a key that all machines of the queue share";
+
+/// The variable with which tests that need `nats-server` are left out, where it cannot be installed.
+const WITHOUT: &str = "CX_WITHOUT_NATS_SERVER";
+
+/// `nats-server` with JetStream, on a free port of this machine.
+pub(crate) struct NatsServer {
+    child: Child,
+    directory: TempDir,
+    pub(crate) port: u16,
+}
+
+impl NatsServer {
+    /// Starts one. `None` if the person who runs the tests has said that there is none.
+    ///
+    /// # Panics
+    ///
+    /// If it is not installed.
+    pub(crate) fn start() -> Option<Self> {
+        if std::env::var_os(WITHOUT).is_some() {
+            skip();
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let child = spawn(directory.path(), "-1");
+        let ports = directory.path().join(format!("nats-server_{}.ports", child.id()));
+        let read = || serde_json::from_str::<Value>(&std::fs::read_to_string(&ports).ok()?).ok();
+        let ports: Value = wait_for(read);
+        let port = ports["nats"][0].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
+        let server = Self { child, directory, port };
+        std::fs::write(server.key(), KEY).unwrap();
+        Some(server)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The file with the key of the queue.
+    pub(crate) fn key(&self) -> PathBuf {
+        self.directory.path().join("key")
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again at the same port, with its files.
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(self.directory.path(), &self.port.to_string());
+    }
+
+    /// Somebody else who is on the server.
+    pub(crate) fn stranger(&self) -> Stranger {
+        wait_for(|| Stranger::connect(self.port).ok())
+    }
+
+    /// A machine that executes so many runs at a time.
+    pub(crate) fn worker(&self, concurrency: usize) -> Worker {
+        self.worker_with(concurrency, &[])
+    }
+
+    pub(crate) fn worker_with(&self, concurrency: usize, more: &[&str]) -> Worker {
+        Worker::start(&self.url(), &self.key(), concurrency, more)
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was not tested")]
+fn skip() {
+    eprintln!("skipped: {WITHOUT} is set");
+}
+
+fn spawn(directory: &Path, port: &str) -> Child {
+    let spawned = Command::new("nats-server")
+        .args(["-a", "127.0.0.1", "-p", port, "-js", "-sd"])
+        .arg(directory.join("jetstream"))
+        .arg("--ports_file_dir")
+        .arg(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(directory.join("log")).unwrap())
+        .spawn();
+    spawned.unwrap_or_else(|error| {
+        panic!(
+            "`nats-server` cannot be started: {error}: install it (`apt-get install nats-server`), or set {WITHOUT}=1 to \
+             leave out the tests that need it"
+        )
+    })
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// A `cx worker`.
+pub(crate) struct Worker {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Worker {
+    /// Starts it, and waits until it takes runs.
+    pub(crate) fn start(url: &str, key: &Path, concurrency: usize, more: &[&str]) -> Self {
+        let worker = Self::start_unjoined(url, key, concurrency, more);
+        worker.wait_for_line("taking scripts from");
+        worker
+    }
+
+    pub(crate) fn start_unjoined(url: &str, key: &Path, concurrency: usize, more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command
+            .args(["worker", "--nats", url, "--nats-key-file"])
+            .arg(key)
+            .args(["--concurrency", &concurrency.to_string()])
+            .args(more);
+        own_files(&mut command, directory.path());
+        Self::within(command, directory)
+    }
+
+    /// A command that is one.
+    pub(crate) fn of(command: Command) -> Self {
+        Self::within(command, tempfile::tempdir().unwrap())
+    }
+
+    fn within(mut command: Command, directory: TempDir) -> Self {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(directory.path().join("stderr")).unwrap());
+        Self { child: command.spawn().unwrap(), directory }
+    }
+
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("stderr")).unwrap()
+    }
+
+    pub(crate) fn wait_for_line(&self, text: &str) {
+        wait_within(Duration::from_secs(60), || self.said().contains(text).then_some(()));
+    }
+
+    /// The worker processes that it has started.
+    pub(crate) fn processes(&self) -> Vec<PathBuf> {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.child.id())) else {
+            return Vec::new();
+        };
+        let of_thread =
+            |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
+        let all = threads.map(|thread| of_thread(thread.unwrap().path())).collect::<Vec<_>>().join(" ");
+        all.split_whitespace().map(|pid| Path::new("/proc").join(pid)).collect()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+    }
+
+    pub(crate) fn wait(&mut self, most: Duration) -> ExitStatus {
+        wait_for_end(&mut self.child, most)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// The person's directories are in one that is removed.
+fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+    command
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .env("XDG_CACHE_HOME", super::python_cache())
+        .env_remove("CX_HTTP_TOKEN")
+        .stdin(Stdio::null())
+}
+
+/// Where the tools are: a workspace with a server of `tests/chaos`, and `cx run --nats`.
+pub(crate) struct Front {
+    directory: TempDir,
+    url: String,
+    key: PathBuf,
+}
+
+impl Front {
+    pub(crate) fn new(server: &NatsServer, mode: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = directory.path().join("notes");
+        let upstream = json!({ "command": chaos::program(), "args": ["stdio", "--notes", notes, mode] });
+        let config = json!({ "mcpServers": { "here": upstream } });
+        std::fs::write(directory.path().join("mcp.json"), config.to_string()).unwrap();
+        Self { directory, url: server.url(), key: server.key() }
+    }
+
+    pub(crate) fn notes(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("notes")).unwrap_or_default()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn command_at(&self, url: &str, key: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        command
+            .args(["run", "--json", "--mcp-config"])
+            .arg(self.path("mcp.json"))
+            .args(["--nats", url, "--nats-key-file"])
+            .arg(key)
+            .args(arguments);
+        own_files(&mut command, self.directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.command_at(&self.url, &self.key, arguments)
+    }
+
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().unwrap()
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Value {
+        result(&self.command(arguments).output().unwrap())
+    }
+}
+
+/// What `cx run --json` has printed.
+pub(crate) fn result(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// What a process of [`Front::spawn`] has printed, at its end.
+pub(crate) fn end(mut child: Child, most: Duration) -> Value {
+    wait_for_end(&mut child, most);
+    let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// A client that is connected to a NATS server, in the words of its protocol.
+pub(crate) struct Stranger {
+    writer: TcpStream,
+    reader: BufReader<TcpStream>,
+    subscriptions: u32,
+}
+
+impl Stranger {
+    fn connect(port: u16) -> std::io::Result<Self> {
+        let mut writer = TcpStream::connect(("127.0.0.1", port))?;
+        writer.set_read_timeout(Some(Duration::from_millis(100)))?;
+        let reader = BufReader::new(writer.try_clone()?);
+        // Its own messages do not come back to it.
+        writer.write_all(b"CONNECT {\"verbose\":false,\"echo\":false}\r\n")?;
+        Ok(Self { writer, reader, subscriptions: 0 })
+    }
+
+    pub(crate) fn subscribe(&mut self, subject: &str) {
+        self.subscriptions += 1;
+        self.writer.write_all(format!("SUB {subject} {}\r\n", self.subscriptions).as_bytes()).unwrap();
+    }
+
+    pub(crate) fn publish(&mut self, subject: &str, payload: &[u8]) {
+        let mut message = format!("PUB {subject} {}\r\n", payload.len()).into_bytes();
+        message.extend(payload);
+        message.extend(b"\r\n");
+        self.writer.write_all(&message).unwrap();
+    }
+
+    /// The next message, its subject and payload; `None` if none comes for a while.
+    pub(crate) fn next(&mut self) -> Option<(String, Vec<u8>)> {
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.first() {
+                Some(&"PING") => self.writer.write_all(b"PONG\r\n").unwrap(),
+                Some(&"MSG" | &"HMSG") => {
+                    let mut payload = vec![0; words.last()?.parse::<usize>().ok()? + 2];
+                    self.reader.get_mut().set_read_timeout(None).ok()?;
+                    let read = self.reader.read_exact(&mut payload);
+                    self.reader.get_mut().set_read_timeout(Some(Duration::from_millis(100))).ok()?;
+                    read.ok()?;
+                    payload.truncate(payload.len() - 2);
+                    // Before the payload are its headers.
+                    if words[0] == "HMSG" {
+                        payload.drain(..words[words.len() - 2].parse::<usize>().ok()?);
+                    }
+                    return Some((words[1].to_owned(), payload));
+                }
+                _ => {}
+            }
+        }
+    }
+}
