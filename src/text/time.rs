@@ -29,11 +29,10 @@ mod tests {
 
     #[test]
     fn every_time_has_a_text() {
-        let second = Duration::from_secs(1);
         for (time, text) in [
             (UNIX_EPOCH, "1970-01-01T00:00:00Z"),
-            (UNIX_EPOCH - second, "1970-01-01T00:00:00Z"),
-            (UNIX_EPOCH - 100_000_000_000 * second, "1970-01-01T00:00:00Z"),
+            (UNIX_EPOCH - Duration::from_secs(1), "1970-01-01T00:00:00Z"),
+            (UNIX_EPOCH - Duration::from_secs(100_000_000_000), "1970-01-01T00:00:00Z"),
             (UNIX_EPOCH + Duration::from_secs(1_700_000_000), "2023-11-14T22:13:20Z"),
             (UNIX_EPOCH + Duration::from_secs(u64::MAX / 4), "9999-12-31T23:59:59Z"),
         ] {

@@ -197,8 +197,8 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "humantime",
         Several(
-            &["bin/cx", "config/reader", "config/setup", "telemetry/audit"],
-            "times on the command line, in files, in lines and in errors",
+            &["bin/cx", "config/reader", "text/time"],
+            "times on the command line, in files and in texts",
         ),
     ),
     ("bytesize", One("bin/cx")),

@@ -21,7 +21,7 @@ use crate::output::OutputError;
 use crate::source::Source;
 use crate::trace::TraceFormat;
 use crate::writer::{self, Writer};
-use crate::{diagnostic, logging, output, replay, setup, source, telemetry, trace};
+use crate::{diagnostic, logging, output, replay, setup, signals, source, telemetry, trace};
 
 /// How long closing the servers may delay the exit. Servers end within four seconds; only an
 /// authorization server that is renewing tokens may take longer, up to ten.

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{PipeReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -63,7 +63,87 @@ const COMMANDS: &[&[&str]] = &[
     &["sync", "--json"],
     &["doctor", "--offline"],
     &["doctor", "--offline", "--json"],
+    &["check", "-e", "return 1", "--json"],
+    &["runs", "list"],
+    &["scripts", "list"],
+    &["man"],
+    &["completions", "bash"],
+    &["top", "--once"],
 ];
+
+/// What goes on until it is ended has an end when nobody can read it any more.
+#[test]
+fn commands_that_go_on_end_with_their_stdout() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("a.ts"), "console.log('x'.repeat(100_000))").unwrap();
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let mut watching = cx(home.path(), &["watch", "a.ts"]).stdout(full()).spawn().unwrap();
+    assert_eq!(wait(&mut watching).code(), Some(4));
+    let mut watching = cx(home.path(), &["watch", "a.ts"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(watching.stdout.take());
+    assert_eq!(wait(&mut watching).code(), Some(141));
+    let mut serving = cx(home.path(), &["serve"])
+        .stdin(Stdio::piped())
+        .stdout(full())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = serving.stdin.take().unwrap();
+    let first = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+    } });
+    writeln!(stdin, "{first}").unwrap();
+    assert_eq!(wait(&mut serving).code(), Some(4));
+    let said = std::io::read_to_string(serving.stderr.take().unwrap()).unwrap();
+    assert!(said.contains("stdout could not be written"), "{said}");
+    drop(stdin);
+}
+
+/// A signal that was ignored when the command was started stays ignored, as of what a shell runs in the background.
+#[test]
+fn ignored_signals_stay_ignored() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("a.ts"), "return 1").unwrap();
+    for arguments in [
+        "watch a.ts",
+        "types --watch --out b.d.ts",
+        "run -e 'await new Promise((done) => setTimeout(done, 50_000))' --timeout 60s",
+    ] {
+        let command = format!("trap '' INT HUP; exec {} {arguments}", env!("CARGO_BIN_EXE_cx"));
+        let mut child = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(home.path())
+            .env("HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let process = child.id().to_string();
+        std::thread::sleep(Duration::from_millis(1_500));
+        for signal in ["-INT", "-HUP"] {
+            Command::new("kill").args([signal, &process]).status().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(child.try_wait().unwrap(), None, "{arguments}");
+        Command::new("kill").args(["-TERM", &process]).status().unwrap();
+        wait(&mut child);
+    }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if began.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 #[test]
 fn a_full_stdout_is_an_error_of_every_command() {

@@ -55,6 +55,13 @@ fn the_metrics_of_a_server_over_stdio() {
     let page = get(address, "/metrics");
     assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
     assert!(page.contains("content-type: text/plain; version=0.0.4"), "{page}");
+    // Two lengths are how a request hides in another one.
+    let mut hiding = std::net::TcpStream::connect(address).unwrap();
+    let lengths = "Content-Length: 4\r\nTransfer-Encoding: chunked";
+    write!(hiding, "GET /metrics HTTP/1.1\r\nHost: {address}\r\n{lengths}\r\n\r\n0\r\n\r\n").unwrap();
+    let mut refused = String::new();
+    hiding.read_to_string(&mut refused).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 4") && refused.matches("HTTP/1.1").count() == 1, "{refused}");
     for line in [
         "cx_runs_total{language=\"typescript\",outcome=\"ok\"} 1",
         "cx_tool_calls_total{server=\"well\",outcome=\"ok\"} 9",
