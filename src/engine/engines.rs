@@ -129,7 +129,7 @@ impl Engines {
     }
 
     /// Cache directories for machine code, best first.
-    #[cfg(all(feature = "process", feature = "http", target_os = "linux"))]
+    #[cfg(all(feature = "process", any(feature = "http", feature = "nats"), target_os = "linux"))]
     pub(crate) fn caches(&self) -> &[PathBuf] {
         &self.options.caches
     }

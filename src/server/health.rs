@@ -1,7 +1,6 @@
 //! The server's health report.
 
 use std::path::PathBuf;
-#[cfg(feature = "mcp")]
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
