@@ -6,6 +6,8 @@ mod check;
 mod cli;
 /// What `cx setup` makes of the files of clients.
 mod clients;
+/// Clocks that are far off.
+mod clocks;
 /// Configuration files as the command finds, trusts and shows them.
 mod config;
 /// What `cx doctor` finds, and how it is to be mended.
