@@ -12,9 +12,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, spl
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::engine::process::end_process;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::relay::Relay;
+use crate::engine::process::{adopt, end_process};
 use crate::error::Error;
 use crate::nats::link::{Link, LinkEnd, LocalEnd};
 use crate::nats::queue::offer;
@@ -61,12 +61,6 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
         });
     }
     end_process()
-}
-
-fn adopt(socket: OwnedFd) -> io::Result<UnixStream> {
-    let socket = std::os::unix::net::UnixStream::from(socket);
-    socket.set_nonblocking(true)?;
-    UnixStream::from_std(socket)
 }
 
 async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers) {

@@ -5,7 +5,7 @@
 //! network does.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,11 @@ use std::time::{Duration, SystemTime};
 use http::header::{AUTHORIZATION, CONNECTION, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
-use tokio::net::UnixStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use crate::engine::process::end_process;
 use crate::engine::process::refusal::failed;
+use crate::engine::process::{adopt, end_process};
 use crate::error::{Error, last_source};
 use crate::mcp::web::{check_clock, upgrading_client};
 
@@ -89,12 +88,6 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
         });
     }
     end_process()
-}
-
-fn adopt(socket: OwnedFd) -> io::Result<UnixStream> {
-    let socket = std::os::unix::net::UnixStream::from(socket);
-    socket.set_nonblocking(true)?;
-    UnixStream::from_std(socket)
 }
 
 /// Asks a server for a worker. The error is the rest of a sentence, for the run's author.

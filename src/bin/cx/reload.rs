@@ -1,15 +1,14 @@
 //! Takes up changes of the configuration while `cx serve` runs.
 
 use std::collections::HashSet;
-use std::future::pending;
 use std::time::Duration;
 
 use cx::{Config, ConfigError, ConfigFiles, Executor};
+use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::diagnostic;
-use crate::signals::Hangups;
+use crate::{diagnostic, signals};
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -46,12 +45,12 @@ impl Reload {
 
     /// Follows the files until it is dropped. They are loaded again when one has changed, and at
     /// each SIGHUP.
-    pub(crate) async fn follow(mut self, mut files: ConfigFiles, mut hangups: Option<Hangups>) {
+    pub(crate) async fn follow(mut self, mut files: ConfigFiles, mut hangups: Option<Signal>) {
         loop {
             self.check_patterns().await;
             let is_asked = tokio::select! {
                 () = sleep(INTERVAL) => false,
-                () = next(&mut hangups) => true,
+                () = signals::next(&mut hangups) => true,
             };
             let mut look = spawn_blocking(move || {
                 let loaded = (is_asked || files.have_changed()).then(|| files.load());
@@ -145,12 +144,5 @@ impl Reload {
             self.printed.clear();
         }
         self.printed.insert(text)
-    }
-}
-
-async fn next(hangups: &mut Option<Hangups>) {
-    match hangups {
-        Some(hangups) => hangups.next().await,
-        None => pending().await,
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use cx::server::{Format, Server, ServerOptions, ShutdownReason};
 use cx::{CancellationToken, ConfigFiles, HistoryLimits, ToolMode};
+use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
 use crate::args::{AnswerFormat, HttpAddress, MetricsAddress, ServeApprover, ServeArguments, ServeMode};
@@ -112,7 +113,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
         signals::end_with(&stop)?;
-        let hangups = signals::hangups()?;
+        let hangups = signals::listen(SignalKind::hangup())?;
         let reload = Reload::new(executor.clone(), adjust, &warnings);
         // Ends with this block.
         let mut following = JoinSet::new();

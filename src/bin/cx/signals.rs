@@ -34,28 +34,6 @@ pub(crate) fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The signal that asks for the configuration to be loaded again, as [`listen`].
-///
-/// # Errors
-///
-/// If the system refuses to report signals.
-pub(crate) fn hangups() -> anyhow::Result<Option<Hangups>> {
-    Ok(listen(SignalKind::hangup())?.map(Hangups))
-}
-
-/// The signals SIGHUP that this process receives.
-pub(crate) struct Hangups(Signal);
-
-impl Hangups {
-    /// Waits for the next one. Several that come before it is called are one.
-    pub(crate) async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            // There will be no other.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 /// The signals that end a command which watches files.
 pub(crate) struct Endings([Option<Signal>; 3]);
 

@@ -308,6 +308,18 @@ pub(crate) fn end_process() -> ! {
     std::process::exit(0)
 }
 
+/// That socket as a stream, for a process that stands for a worker elsewhere. Called in a runtime.
+///
+/// # Errors
+///
+/// If the system refuses it.
+#[cfg(any(feature = "mcp", feature = "nats"))]
+pub(crate) fn adopt(socket: OwnedFd) -> io::Result<tokio::net::UnixStream> {
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    tokio::net::UnixStream::from_std(socket)
+}
+
 /// The socket over which a worker was started: its standard input. Closes everything that the worker has inherited
 /// beside its standard streams, so call it before anything is opened. Says whether it could.
 ///

@@ -21,6 +21,8 @@ mod wire;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
+#[cfg(any(feature = "mcp", feature = "nats"))]
+pub(crate) use connection::adopt;
 pub(crate) use connection::{end_process, own_socket};
 pub(crate) use workers::WorkerProgram;
 
