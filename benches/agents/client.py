@@ -68,6 +68,7 @@ class PipeClient(Client):
     def close(self):
         self.process.stdin.close()
         self.process.wait(timeout=30)
+        self.process.stdout.close()
 
 
 class HttpClient(Client):

@@ -1,6 +1,6 @@
 """What an agent pays to find, call and read tools: directly, and through cx.
 
-    run.py CX [--category base|long_context] [--entries N] [--figures FILE]
+    run.py CX [--category NAME] [--entries N] [--figures FILE]
 
 Runs the ground truth of BFCL v4's multi-turn entries: each turn's calls directly, as a script in TypeScript and as one in
 Python. The benchmark's own checker compares state and answers after every turn. README.md says what is counted."""
@@ -24,6 +24,9 @@ from client import HttpClient, PipeClient
 HERE = Path(__file__).resolve().parent
 
 LANGUAGES = {"typescript": "executeTypescript", "python": "executePython"}
+
+# Those with calls that are executed. In `miss_func` and `miss_param` a turn lacks a tool or a value, and has no calls.
+CATEGORIES = ("base", "long_context", "miss_func", "miss_param")
 
 # How an agent finds tools before it calls them.
 DISCOVERY = ("none", "search", "help")
@@ -52,6 +55,9 @@ def entries(category):
     answers = (data / "possible_answer" / file).read_text().splitlines()
     for question, answer in zip(map(json.loads, questions), map(json.loads, answers), strict=True):
         assert question["id"] == answer["id"]
+        # The user of `miss_func` only says that there are more tools now, and means what was asked before.
+        for number, turn in enumerate(question["question"]):
+            question["question"][number] = turn or question["question"][number - 1]
         yield question | {"ground_truth": answer["ground_truth"]}
 
 
@@ -70,16 +76,43 @@ def call_text(tool, arguments):
     return json.dumps({"name": tool, "arguments": arguments}, separators=(",", ":"), ensure_ascii=False)
 
 
+def serve(cx, backends, home):
+    """`cx serve` with the benchmark's servers, over pipes, and with a home of its own."""
+    config = Path(home) / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {name: {"url": backends.url(name)} for name in SERVERS}}))
+    return PipeClient([cx, "serve", "--mcp-config", str(config)], {"HOME": home, "PATH": "/usr/bin:/bin"})
+
+
+def servers_of(entry):
+    names = {class_name: name for name, class_name in SERVERS.items()}
+    return [names[class_name] for class_name in entry["involved_classes"]]
+
+
+def check(backends, entry, number, truth_model):
+    """The benchmark's comparison of state and answers after a turn, with what the ground truth makes of an entry of its
+    own in the name of `truth_model`. Returns what differs."""
+    turn, classes = entry["ground_truth"][number], entry["involved_classes"]
+    long_context = "long_context" in entry["id"]
+    answers, instances = execute_multi_turn_func_call(
+        turn, entry["initial_config"], classes, truth_model, entry["id"], long_context, True
+    )
+    if not turn:
+        return None
+    for verdict in (
+        state_checker(backends.instances(classes), instances),
+        response_checker(backends.results(), answers, number),
+    ):
+        if not verdict["valid"]:
+            return f"turn {number}: {verdict['error_message']}"
+    return None
+
+
 class Bench:
     def __init__(self, cx, tokens):
         self.backends = Backends()
         self.tokens = tokens
         self.directory = tempfile.TemporaryDirectory()
-        config = Path(self.directory.name) / "mcp.json"
-        servers = {name: {"url": self.backends.url(name)} for name in SERVERS}
-        config.write_text(json.dumps({"mcpServers": servers}))
-        environment = {"HOME": self.directory.name, "PATH": "/usr/bin:/bin"}
-        self.cx = PipeClient([cx, "serve", "--mcp-config", str(config)], environment)
+        self.cx = serve(cx, self.backends, self.directory.name)
         tools = self.cx.request("tools/list", {})["tools"]
         self.cx_definitions = self.tokens(shown_definitions(tools)) + self.tokens(self.cx.instructions)
         self.server_definitions = {
@@ -88,8 +121,6 @@ class Bench:
             ]
             for name, backend in self.backends.all.items()
         }
-        names = {class_name: name for name, class_name in SERVERS.items()}
-        self.servers_of = lambda entry: [names[class_name] for class_name in entry["involved_classes"]]
         self.servers = {name: HttpClient(self.backends.port, f"/{name}/") for name in SERVERS}
         # Every server is asked for its list once, as a client's first session does.
         self.cx.call("executeTypescript", {"code": "return (await searchTools('')).length"})
@@ -110,24 +141,8 @@ class Bench:
                 round_trips += 1
             if turn:
                 seconds.append(took)
-            problem = problem or self.check(entry, turn, number, "truth_direct")
+            problem = problem or check(self.backends, entry, number, "truth_direct")
         return {"tokens": spent, "roundTrips": round_trips, "seconds": seconds, "problem": problem}
-
-    def check(self, entry, turn, number, truth_model):
-        """The benchmark's comparison of state and answers after a turn. Returns what differs."""
-        long_context = "long_context" in entry["id"]
-        answers, instances = execute_multi_turn_func_call(
-            turn, entry["initial_config"], entry["involved_classes"], truth_model, entry["id"], long_context, True
-        )
-        if not turn:
-            return None
-        for verdict in (
-            state_checker(self.backends.instances(entry["involved_classes"]), instances),
-            response_checker(self.backends.results(), answers, number),
-        ):
-            if not verdict["valid"]:
-                return f"turn {number}: {verdict['error_message']}"
-        return None
 
     def through_cx(self, entry, language, discovery):
         self.backends.load(entry)
@@ -151,7 +166,7 @@ class Bench:
                 round_trips += 1
                 if result.get("isError") and not problem:
                     problem = f"turn {number}: {text_of(result)[:300]}"
-            problem = problem or self.check(entry, turn, number, truth_model)
+            problem = problem or check(self.backends, entry, number, truth_model)
         return {
             "tokens": spent,
             "discovery": found,
@@ -170,7 +185,7 @@ class Bench:
         return self.tokens(call_text(tool, {"code": code})) + self.tokens(text_of(result))
 
     def entry(self, entry):
-        servers = self.servers_of(entry)
+        servers = servers_of(entry)
         every = sum(sum(tokens) for tokens in self.server_definitions.values())
         involved = sum(sum(self.server_definitions[name]) for name in servers)
         tools = sum(len(self.server_definitions[name]) for name in servers)
@@ -264,7 +279,7 @@ def break_even(rows, language, way):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cx", help="the program")
-    parser.add_argument("--category", default="base", choices=["base", "long_context"])
+    parser.add_argument("--category", default="base", choices=CATEGORIES)
     parser.add_argument("--entries", type=int, default=None, help="only the first N")
     parser.add_argument("--tokens", type=Path, default=HERE / "tokens.mjs", help="beside its installed packages")
     parser.add_argument("--figures", type=Path, help="where the figures of every entry go, as JSON")

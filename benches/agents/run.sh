@@ -8,8 +8,9 @@ cx=$1
 here=$(cd "$(dirname "$0")" && pwd)
 place=${XDG_CACHE_HOME:-$HOME/.cache}/cx/agents
 "$here/install.sh"
-for category in base long_context; do
+for category in base long_context miss_func miss_param; do
     "$place/python/bin/python" "$here/run.py" "$cx" --category "$category" --tokens "$place/tokens.mjs" \
         --figures "$here/figures/$category.json"
 done
+"$place/python/bin/python" "$here/calls.py" "$cx"
 "$place/python/bin/python" "$here/chart.py"

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import keyword
 
 
 def parse(call, backends):
@@ -17,7 +18,7 @@ def parse(call, backends):
 
 def typescript(calls):
     """Makes the calls one after the other and returns what each returned."""
-    lines = [f"  await tools.{server}.{tool}({_object(arguments)})," for server, tool, arguments in calls]
+    lines = [f"  await tools{_member(server)}{_member(tool)}({_object(arguments)})," for server, tool, arguments in calls]
     if len(lines) == 1:
         return f"return {lines[0].strip().rstrip(',')}"
     return "\n".join(["return [", *lines, "]"])
@@ -25,7 +26,11 @@ def typescript(calls):
 
 def python(calls):
     def call(server, tool, arguments):
-        return f"await tools.{server}.{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+        if all(map(_is_name, arguments)):
+            written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        else:
+            written = repr(arguments)
+        return f"await tools{_member(server)}{_member(tool)}({written})"
 
     lines = [f"    {call(*parsed)}," for parsed in calls]
     if len(lines) == 1:
@@ -33,8 +38,17 @@ def python(calls):
     return "\n".join(["[", *lines, "]"])
 
 
+def _is_name(name):
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _member(name):
+    return f".{name}" if _is_name(name) else f"[{json.dumps(name)}]"
+
+
 def _object(arguments):
     if not arguments:
         return ""
-    fields = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    field = lambda name: name if _is_name(name) else json.dumps(name)
+    fields = (f"{field(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
     return "{ " + ", ".join(fields) + " }"
