@@ -131,11 +131,12 @@ pub(crate) fn is_memory_limited() -> bool {
     [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
 }
 
-/// The address space that this process uses, in bytes; 0 where the system does not report it.
-fn address_space_used() -> u64 {
-    let pages = read(Path::new("/proc/self/statm"))
-        .and_then(|statm| statm.split_whitespace().next()?.parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
+/// The address space that this process uses, in bytes; `None` where the system does not report it, and in a worker
+/// process, which can open no file.
+fn address_space_used() -> Option<u64> {
+    let statm = read(Path::new("/proc/self/statm"))?;
+    let pages = statm.split_whitespace().next()?.parse::<u64>().ok()?;
+    Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
 /// The start of a file as text; `None` if it cannot be read.

@@ -15,12 +15,15 @@ pub(crate) enum StopReason {
     Cancelled = 4,
 }
 
+/// Makes an engine compare its memory with a limit in bytes.
+type Measure = Box<dyn Fn(usize) + Send>;
+
 /// The stop request, shared by the engine's callbacks, the watchdog and the run's thread.
 #[derive(Default)]
 pub(crate) struct Stop {
     reason: AtomicU8,
     interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
-    measure: Mutex<Option<Box<dyn Fn() + Send>>>,
+    measure: Mutex<Option<Measure>>,
     cpu_time: Mutex<Option<Box<dyn Fn() -> Duration + Send>>>,
 }
 
@@ -31,9 +34,9 @@ impl Stop {
         *self.interrupt.lock() = Some(Box::new(interrupt));
     }
 
-    /// Sets the function that makes the engine measure its memory, for engines that can do so only
-    /// on their own thread.
-    pub(crate) fn attach_measure(&self, measure: impl Fn() + Send + 'static) {
+    /// Sets the function that makes the engine compare its memory with a limit in bytes, which is at most the one that
+    /// the run started with. It only asks for that where an engine can measure on its own thread only.
+    pub(crate) fn attach_measure(&self, measure: impl Fn(usize) + Send + 'static) {
         *self.measure.lock() = Some(Box::new(measure));
     }
 
@@ -52,10 +55,10 @@ impl Stop {
         *self.interrupt.lock() = None;
     }
 
-    /// Makes the engine measure its memory as soon as it can.
-    pub(super) fn measure(&self) {
+    /// Makes the engine compare its memory with `limit`, in bytes, as soon as it can.
+    pub(super) fn measure(&self, limit: usize) {
         if let Some(measure) = &*self.measure.lock() {
-            measure();
+            measure(limit);
         }
     }
 

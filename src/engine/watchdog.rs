@@ -95,7 +95,8 @@ impl Watched {
             Progress::Ended => return false,
         };
         self.context.turn.reclaim(now);
-        self.stop.measure();
+        let limits = self.context.limits();
+        self.stop.measure(limits.memory_bytes);
         let cpu_time = self.cpu.elapsed() + self.stop.cpu_time();
         if cpu_time > SHORT_RUN && !self.has_low_priority.swap(true, Ordering::Relaxed) {
             self.lower_priority(LONG_RUN_NICENESS);
@@ -105,7 +106,7 @@ impl Watched {
                 Some(StopReason::Timeout)
             } else if self.context.cancel.is_cancelled() {
                 Some(StopReason::Cancelled)
-            } else if cpu_time > self.context.limits.cpu_time {
+            } else if cpu_time > limits.cpu_time {
                 Some(StopReason::Cpu)
             } else {
                 None

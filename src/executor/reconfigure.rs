@@ -145,8 +145,10 @@ impl Executor {
     /// * Runs that start later get the new configuration.
     /// * Runs in flight are restricted at once, and gain nothing: from their next call on, a tool
     ///   must be permitted by the rules that the run started with and by the new ones, a call needs
-    ///   approval if either says so, and a tool is read-only only if both say so. They keep their
-    ///   limits.
+    ///   approval if either says so, and a tool is read-only only if both say so. Where the maximum of
+    ///   a limit ([`Config::max_limits`]) is lower than before, it counts for them too: one that has
+    ///   had more time, CPU time or memory already is stopped within some milliseconds. `fuel`,
+    ///   `calls_in_flight` and `source_bytes` stay those of their start.
     /// * A server that is defined as before keeps its connection; so does one with other rules only.
     ///   Of a removed or changed server, calls in flight are completed. Later calls of runs in
     ///   flight go to the new definition, or fail with
@@ -201,7 +203,10 @@ impl Executor {
         {
             let mut current = inner.settings.write();
             changes.settings |= *current != settings;
+            let max_limits = settings.max_limits;
             *current = settings;
+            // After the settings: a run that starts now has followed it since before it read them.
+            inner.max_limits.send_replace(max_limits);
         }
         let stats = inner.admission.stats();
         changes.settings |= (stats.max_running, stats.max_memory_bytes) != (bounds.runs, bounds.memory.bytes);

@@ -1,5 +1,6 @@
 //! How much a run may write to granted directories.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{FileError, FileErrorCode};
@@ -19,26 +20,41 @@ pub(crate) struct FileQuota {
     pub(crate) file_bytes: u64,
 }
 
+/// Tells the quotas at this moment. They can be lowered while a run is in flight.
+pub(crate) type FileQuotaNow = Box<dyn Fn() -> FileQuota + Send + Sync>;
+
 /// What a run has used of its quotas.
-#[derive(Debug)]
 pub(super) struct QuotaUse {
-    quota: FileQuota,
+    quota: FileQuotaNow,
     written: AtomicU64,
     files: AtomicU64,
 }
 
+impl fmt::Debug for QuotaUse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { quota, written, files } = self;
+        let quota = quota();
+        formatter
+            .debug_struct("QuotaUse")
+            .field("quota", &quota)
+            .field("written", written)
+            .field("files", files)
+            .finish()
+    }
+}
+
 impl QuotaUse {
-    pub(super) fn new(quota: FileQuota) -> Self {
+    pub(super) fn new(quota: FileQuotaNow) -> Self {
         Self { quota, written: AtomicU64::new(0), files: AtomicU64::new(0) }
     }
 
     /// Counts a write of `bytes` at `offset`, before it is made.
     pub(super) fn write(&self, offset: u64, bytes: u64) -> Result<(), FileError> {
-        let end = offset.checked_add(bytes);
-        if end.is_none_or(|end| end > self.quota.file_bytes) {
+        let (quota, end) = ((self.quota)(), offset.checked_add(bytes));
+        if end.is_none_or(|end| end > quota.file_bytes) {
             return Err(FileError::with_hint(FileErrorCode::FileTooLarge, FILE));
         }
-        if take(&self.written, bytes, self.quota.written_bytes) {
+        if take(&self.written, bytes, quota.written_bytes) {
             Ok(())
         } else {
             Err(FileError::with_hint(FileErrorCode::Quota, WRITTEN))
@@ -47,7 +63,7 @@ impl QuotaUse {
 
     /// Counts a file or directory that is created, before it is.
     pub(super) fn create(&self) -> Result<(), FileError> {
-        if take(&self.files, 1, self.quota.files) {
+        if take(&self.files, 1, (self.quota)().files) {
             Ok(())
         } else {
             Err(FileError::with_hint(FileErrorCode::Quota, FILES))

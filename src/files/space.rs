@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -17,7 +17,7 @@ use super::memory::{MemoryFile, MemoryTree};
 use super::metadata::{Entry, Kind, Metadata, OpenMode};
 use super::operations::{GrantedDirectories, GrantedFile, System};
 use super::path::GuestPath;
-use super::quota::{FileQuota, QuotaUse};
+use super::quota::{FileQuotaNow, QuotaUse};
 
 /// The scratch directory.
 pub(crate) const SCRATCH: &str = "/tmp";
@@ -42,7 +42,7 @@ pub(crate) struct FileOptions<'a> {
     pub(crate) directories: Vec<GrantedDirectory>,
     /// Memory limit of the run.
     pub(crate) memory_bytes: usize,
-    pub(crate) quota: FileQuota,
+    pub(crate) quota: FileQuotaNow,
     /// The run whose script has called this one, which has its quotas.
     pub(crate) caller: Option<&'a RunFiles>,
     pub(crate) clock: Clock,
@@ -62,6 +62,8 @@ pub(crate) struct RunFiles {
     clock: Arc<Clock>,
     open: Arc<AtomicUsize>,
     is_dry_run: bool,
+    /// Whether the script has asked for something in a granted directory, or for its name.
+    has_used_granted: AtomicBool,
     last_failure: Arc<Mutex<Option<FileError>>>,
 }
 
@@ -104,6 +106,7 @@ impl RunFiles {
             clock,
             open: Arc::default(),
             is_dry_run: options.is_dry_run,
+            has_used_granted: AtomicBool::new(false),
             last_failure: Arc::default(),
         }
     }
@@ -128,6 +131,11 @@ impl RunFiles {
     /// Why the last write to an open file has failed. Python hears of it only that it has.
     pub(crate) fn last_failure(&self) -> Option<FileError> {
         self.last_failure.lock().clone()
+    }
+
+    /// Whether the script has used granted directories: then it behaves differently without them.
+    pub(crate) fn has_used_granted(&self) -> bool {
+        self.has_used_granted.load(Ordering::Relaxed)
     }
 
     /// Whether a file may be read or written to.
@@ -161,6 +169,7 @@ impl RunFiles {
         if within.peek().is_none() {
             return self.place_without_grant(path, need, is_scratch);
         }
+        self.has_used_granted.store(true, Ordering::Relaxed);
         let has_access = |mount: &&Arc<Mount>| match need {
             Need::Know => true,
             Need::Read => mount.access == Access::Read,
@@ -231,6 +240,9 @@ impl RunFiles {
     }
 
     fn entries_above(&self, path: &GuestPath) -> Vec<Entry> {
+        if !self.mounts.is_empty() {
+            self.has_used_granted.store(true, Ordering::Relaxed);
+        }
         let mut names: Vec<&str> = self
             .mounts
             .iter()

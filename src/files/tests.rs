@@ -20,7 +20,7 @@ fn files(directories: &[(&Path, Access)]) -> RunFiles {
     RunFiles::new(FileOptions {
         directories: directories.collect(),
         memory_bytes: 1 << 20,
-        quota: QUOTA,
+        quota: Box::new(|| QUOTA),
         caller: None,
         clock: Clock::Real(Duration::ZERO),
         runtime: tokio::runtime::Handle::current(),
@@ -467,7 +467,7 @@ async fn a_dry_run_writes_to_scratch_only() {
     let files = RunFiles::new(FileOptions {
         directories: vec![granted(Access::Read), granted(Access::Write)],
         memory_bytes: 1 << 20,
-        quota: QUOTA,
+        quota: Box::new(|| QUOTA),
         caller: None,
         clock: Clock::counting(),
         runtime: tokio::runtime::Handle::current(),
@@ -519,7 +519,7 @@ async fn another_process_has_the_same_files() {
         directories: directories.to_vec(),
         memory_bytes: 1 << 20,
         // Those of the host count.
-        quota: FileQuota { written_bytes: 0, files: 0, file_bytes: 0 },
+        quota: Box::new(|| FileQuota { written_bytes: 0, files: 0, file_bytes: 0 }),
         caller: None,
         clock: Clock::Real(Duration::ZERO),
         runtime: tokio::runtime::Handle::current(),

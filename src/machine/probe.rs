@@ -64,22 +64,32 @@ pub(crate) fn address_space(bytes: usize) -> io::Result<()> {
 }
 
 fn no_address_space(bytes: usize, errno: Errno) -> io::Error {
-    let needed = megabytes(bytes as u64);
     let problem = match getrlimit(Resource::As).current {
-        Some(limit) => {
-            let used = super::address_space_used();
-            // `ulimit` counts kilobytes.
-            let enough = used.saturating_add(bytes as u64).div_ceil(1024);
-            format!(
-                "{needed} of address space are needed beside the {} that are in use, and the limit is {}: raise \
-                 it with `ulimit -v unlimited`, or at least `ulimit -v {enough}`",
-                megabytes(used),
-                megabytes(limit)
-            )
-        }
-        None => format!("{needed} of address space are needed, and the system refuses them: {errno}"),
+        Some(limit) => too_small(bytes as u64, super::address_space_used(), limit),
+        None => format!(
+            "{} of address space are needed, and the system refuses them: {errno}",
+            megabytes(bytes as u64)
+        ),
     };
     Shortage(problem).into_error(errno)
+}
+
+/// Says that the limit of address space is too small, and how to raise it.
+fn too_small(needed: u64, used: Option<u64>, limit: u64) -> String {
+    let (in_use, at_least) = match used {
+        Some(used) => (
+            format!("the {} that are", megabytes(used)),
+            // `ulimit` counts kilobytes.
+            format!(", or at least `ulimit -v {}`", used.saturating_add(needed).div_ceil(1024)),
+        ),
+        None => ("what is".to_owned(), String::new()),
+    };
+    format!(
+        "{} of address space are needed beside {in_use} in use, and the limit is {}: raise it with `ulimit -v \
+         unlimited`{at_least}",
+        megabytes(needed),
+        megabytes(limit)
+    )
 }
 
 fn megabytes(bytes: u64) -> String {

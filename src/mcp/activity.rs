@@ -1,5 +1,8 @@
-//! Whether a process that does not answer yet is at work: `npx` and `uvx` download a server before they start
-//! it, which takes as long as the network needs.
+//! Whether a process that does not answer yet shows signs of life: `npx` and `uvx` download a server before they
+//! start it, which takes as long as the network needs.
+//!
+//! Output on stderr is one however long ago it was: npm says what it is going to install, and then waits up to a
+//! minute for a registry that does not answer, without a byte or a tick of the clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +56,11 @@ impl Activity {
         activity
     }
 
+    /// Whether the process has said anything.
+    fn has_spoken(&self) -> bool {
+        self.stderr_bytes > 0
+    }
+
     /// Whether something has happened between `earlier` and this.
     fn differs(&self, earlier: &Self) -> bool {
         self.stderr_bytes != earlier.stderr_bytes
@@ -93,7 +101,7 @@ pub(crate) struct ConnectTime {
     pub(crate) since: Instant,
     /// The time that every server has.
     pub(crate) plain: Duration,
-    /// The time of one that is at work, if that is more.
+    /// The time of one that shows signs of life, if that is more.
     pub(crate) busy: Duration,
 }
 
@@ -101,8 +109,8 @@ pub(crate) struct ConnectTime {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elapsed {
     pub(crate) after: Duration,
-    /// Whether the server was at work until the end.
-    pub(crate) was_busy: bool,
+    /// Whether the server showed signs of life until the end.
+    pub(crate) was_alive: bool,
 }
 
 impl ConnectTime {
@@ -121,11 +129,11 @@ impl ConnectTime {
     /// Waits until the time of a server without a process is over.
     pub(crate) async fn elapsed(self) -> Elapsed {
         sleep_until((self.since + self.plain).into()).await;
-        Elapsed { after: self.plain, was_busy: false }
+        Elapsed { after: self.plain, was_alive: false }
     }
 
-    /// Waits until the time of a server is over: after the plain time as soon as its process has done nothing
-    /// for a while, and at the latest after the busy time.
+    /// Waits until the time of a server is over: after the plain time as soon as its process has said nothing at all
+    /// and has done nothing for a while, and at the latest after the busy time.
     pub(crate) async fn elapsed_for(self, process: &Arc<Process>) -> Elapsed {
         if self.busy <= self.plain {
             return self.elapsed().await;
@@ -144,9 +152,9 @@ impl ConnectTime {
                 busy_at = Some(now);
                 last = activity;
             }
-            let was_busy = busy_at.is_some_and(|at| now.duration_since(at) < max_quiet);
-            if now >= self.latest() || (now >= self.since + self.plain && !was_busy) {
-                return Elapsed { after: now.duration_since(self.since), was_busy };
+            let was_alive = last.has_spoken() || busy_at.is_some_and(|at| now.duration_since(at) < max_quiet);
+            if now >= self.latest() || (now >= self.since + self.plain && !was_alive) {
+                return Elapsed { after: now.duration_since(self.since), was_alive };
             }
         }
     }

@@ -77,10 +77,10 @@ impl HandshakeFailure {
             elapsed @ Self::Elapsed(_) => elapsed,
         };
         let message = match error {
-            Self::Elapsed(Elapsed { after, was_busy }) => {
+            Self::Elapsed(Elapsed { after, was_alive }) => {
                 let seconds = (after.as_secs_f64() * 10.0).round() / 10.0;
-                let busy = if was_busy { ", although it was at work" } else { "" };
-                format!("server `{server}` did not answer the handshake within {seconds} s{busy}; {LONGER}")
+                let alive = if was_alive { ", although it showed signs of life" } else { "" };
+                format!("server `{server}` did not answer the handshake within {seconds} s{alive}; {LONGER}")
             }
             Self::Refused(error) => match *error {
                 ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {

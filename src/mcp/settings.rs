@@ -29,8 +29,8 @@ pub struct McpServer {
     pub rules: ToolRules,
     /// Maximum time for connecting: starting the process and the handshake.
     pub connect_timeout: Duration,
-    /// The same for a process that is at work until then: it writes to its stderr, or it or its
-    /// descendants use the CPU, read, write, start or end. `npx` and `uvx` download a server before
+    /// The same for a process that shows signs of life: it has written to its stderr, or until then it
+    /// or its descendants use the CPU, read, write, start or end. `npx` and `uvx` download a server before
     /// they start it. No effect if it is not above `connect_timeout`, or on an HTTP server.
     pub busy_connect_timeout: Duration,
     /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier.
@@ -255,7 +255,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time for connecting, also of a process that is at work: both
+    /// Sets the maximum time for connecting, also of a process that shows signs of life: both
     /// `connect_timeout` and `busy_connect_timeout`.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {

@@ -153,7 +153,7 @@ impl ExecutionContext {
             exact_numbers: question.exact.to_vec(),
             reason: question.reason.clone(),
             script: self.script.name.clone(),
-            time: self.limits.answer_time,
+            time: self.limits().answer_time,
         };
         if request.arguments_text().len() > MAX_SHOWN_BYTES {
             return Ok(Err(Refusal::TooLong.into()));
@@ -204,7 +204,7 @@ impl ExecutionContext {
             },
             Refusal::NoAnswer => format!(
                 "nobody answered within {} s whether `{server}.{tool}` may be called",
-                self.limits.answer_time.as_secs_f64()
+                self.limits().answer_time.as_secs_f64()
             ),
             Refusal::NobodyToAsk if *reason == AskReason::ScriptChange => format!(
                 "`{server}.{tool}` needs a person's approval ({reason}), and nobody can be asked here; a person can \
@@ -225,7 +225,7 @@ impl ExecutionContext {
             Refusal::TooManyQuestions => format!(
                 "`{server}.{tool}` needs a person's approval, and this run has asked {} questions already; do less in \
                  one run, or raise `maxQuestions`",
-                self.limits.questions
+                self.limits().questions
             ),
             Refusal::TooLong => format!(
                 "`{server}.{tool}` needs a person's approval, and its arguments are longer than the {MAX_SHOWN_BYTES} \

@@ -228,15 +228,22 @@ impl ExecutionContext {
         result
     }
 
-    /// Completes at the run's deadline, which moves while a prompt is open.
+    /// Completes at the run's deadline, which moves while a prompt is open, and when an operator lowers the limits.
     async fn passed_deadline(&self) {
-        while Instant::now() < self.deadline() {
-            tokio::time::sleep_until(self.deadline().into()).await;
+        let mut lowered = self.limits.changes();
+        loop {
+            lowered.mark_unchanged();
+            let deadline = self.deadline();
+            if Instant::now() >= deadline {
+                return;
+            }
+            // A closed channel means that the executor has ended, and with it the run.
+            let _ = tokio::time::timeout_at(deadline.into(), lowered.changed()).await;
         }
     }
 
     fn too_late(&self) -> ToolError {
-        let message = format!("no answer within {} ms", self.limits.wall_time.as_millis());
+        let message = format!("no answer within {} ms", self.limits().wall_time.as_millis());
         ToolError::new(ToolErrorCode::ToolTimeout, message)
     }
 
@@ -358,7 +365,8 @@ impl ExecutionContext {
     /// Counts a call, and counts it as unfinished until the returned value is dropped.
     pub(super) fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
         let counted = self.count_at_callers();
-        let held = counted.and_then(|()| self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits)));
+        let held =
+            counted.and_then(|()| self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits())));
         held.inspect_err(|error| self.count_refusal(None, error))
     }
 
@@ -394,7 +402,7 @@ impl ExecutionContext {
             return Err(over());
         }
         let number = count(&mut ledger)?;
-        ledger.hold(argument_bytes, &self.limits)?;
+        ledger.hold(argument_bytes, &self.limits())?;
         Ok(HeldCall {
             context: Arc::clone(self),
             number,
@@ -789,7 +797,7 @@ impl ExecutionContext {
 
     /// Truncates an error message of a tool that is larger than a result may be.
     fn bounded(&self, mut error: ToolError) -> ToolError {
-        let max = self.limits.result_bytes;
+        let max = self.limits().result_bytes;
         if error.message.len() > max {
             error.message.truncate(error.message.floor_char_boundary(max.min(MAX_CUT_MESSAGE_BYTES)));
             error.message.push('…');

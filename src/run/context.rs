@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::files::{Clock, FileOptions, FileQuota, RunFiles};
+use crate::files::{Clock, FileOptions, RunFiles};
 use crate::json::Json;
 use crate::llm::setup::LlmSetup;
 use crate::run::check::finding::Checked;
@@ -21,12 +21,13 @@ use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::ledger::{Ledger, Logged};
 use crate::run::limits::Limits;
+use crate::run::limits::in_force::RunLimits;
 use crate::run::models::RunModels;
 use crate::run::nested::{NestedRunner, NestedSlots};
 use crate::run::observer::{ApproverKind, Discovered, Observation, RunEvent};
 use crate::run::prompts::Prompts;
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, ToolCallStatus, Usage};
-use crate::run::script::Script;
+use crate::run::script::{Language, Script};
 use crate::run::state::StateAccess;
 use crate::run::tape::{Facts, Performed, Tape};
 use crate::run::time_zone::TimeZone;
@@ -49,7 +50,7 @@ const MAX_SHOWN_QUERY: usize = 80;
 /// Every decision about a call is made here, so no engine can omit one.
 pub(crate) struct ExecutionContext {
     pub(crate) script: Script,
-    pub(crate) limits: Limits,
+    pub(super) limits: RunLimits,
     /// Cancels everything that the run waits for. It is cancelled when the run ends for any reason.
     pub(crate) cancel: CancellationToken,
     /// The run's use of the compute slots.
@@ -106,7 +107,7 @@ pub(crate) enum Purpose {
 pub(crate) struct RunEnvironment {
     pub(crate) purpose: Purpose,
     /// The script's limits, or else the executor's.
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     /// What the script may reach of the machine.
     pub(crate) grants: Arc<RunGrants>,
     /// The servers, and the policies of the executor and of the run. All must permit a call.
@@ -146,7 +147,8 @@ pub(crate) struct RunEnvironment {
 impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
-        let limits = environment.limits;
+        let run_limits = environment.limits.clone();
+        let limits = run_limits.now();
         if let Some(tape) = &environment.tape {
             let servers = visible_servers(&environment.tools.now());
             tape.begin(
@@ -163,10 +165,10 @@ impl ExecutionContext {
         }
         let caller = environment.caller.as_deref();
         let above = caller.map(|caller| Arc::clone(&caller.clock));
-        let clock = RunClock::start(&limits, environment.engine_start_time, above);
+        let clock = RunClock::start(run_limits.clone(), environment.engine_start_time, above);
         let prompts = match caller {
             Some(caller) => caller.prompts.of_nested(&clock, &environment.cancel),
-            None => Prompts::new(&limits, &clock, &environment.cancel, &environment.runtime),
+            None => Prompts::new(&run_limits, &clock, &environment.cancel, &environment.runtime),
         };
         let elicitor = match caller {
             Some(caller) => caller.elicitor.clone(),
@@ -194,10 +196,9 @@ impl ExecutionContext {
         let files = RunFiles::new(FileOptions {
             directories: environment.grants.directories.clone(),
             memory_bytes: limits.memory_bytes,
-            quota: FileQuota {
-                written_bytes: limits.written_bytes,
-                files: limits.created_files,
-                file_bytes: limits.file_bytes,
+            quota: {
+                let limits = run_limits.clone();
+                Box::new(move || limits.now().file_quota())
             },
             caller: caller.map(|caller| &*caller.files),
             clock: match &environment.tape {
@@ -209,7 +210,7 @@ impl ExecutionContext {
         });
         Self {
             files: Arc::new(files),
-            limits,
+            limits: run_limits,
             cancel: environment.cancel.clone(),
             turn: Turn::default(),
             approver,
@@ -229,18 +230,23 @@ impl ExecutionContext {
         }
     }
 
+    /// The limits in force: those of the start, lowered where the operator has lowered the maximum since.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits.now()
+    }
+
     /// How many runs are above this one.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The environment of a run that this run has called: this one's, with an observation, a
-    /// cancellation and limits that are still this run's.
-    pub(crate) fn nested_environment(self: &Arc<Self>, purpose: Purpose) -> RunEnvironment {
+    /// The environment of a run that this run has called: this one's, with an observation and a
+    /// cancellation that are still this run's.
+    pub(crate) fn nested_environment(self: &Arc<Self>, purpose: Purpose, limits: Limits) -> RunEnvironment {
         let own = &self.environment;
         RunEnvironment {
             purpose,
-            limits: self.limits,
+            limits: self.limits.of_nested(limits),
             grants: Arc::clone(&own.grants),
             tools: own.tools.for_nested(),
             approver: own.approver.clone(),
@@ -383,9 +389,15 @@ impl ExecutionContext {
 
     /// Returns the record of an earlier run of the same client as JSON text. Records of other
     /// clients are not found.
-    pub(crate) fn earlier_run(&self, id: &str) -> Result<String, ToolError> {
-        let history = self.environment.history.as_ref().zip(self.script.client.as_ref());
-        let Some(run) = history.and_then(|(history, client)| history.get(client, id)) else {
+    pub(crate) async fn earlier_run(&self, id: &str) -> Result<String, ToolError> {
+        let run = match self.environment.history.as_ref().zip(self.script.client.as_ref()) {
+            Some((history, client)) => history.find(client, id).await.map_err(|error| {
+                let problem = format!("the records that front ends share cannot be read: {error}");
+                ToolError::new(ToolErrorCode::StateUnavailable, problem)
+            })?,
+            None => None,
+        };
+        let Some(run) = run else {
             let shown: String = id.chars().take(40).collect();
             let problem = format!(
                 "no run `{shown}` is kept: `runId` names one in the answer that left something out, for an hour"
@@ -522,7 +534,7 @@ impl ExecutionContext {
             return;
         }
         // The ledger is not locked while a listener runs.
-        let logged = self.ledger.lock().log(level, &text, &self.limits);
+        let logged = self.ledger.lock().log(level, &text, &self.limits());
         if logged == Logged::Over {
             return;
         }
@@ -583,7 +595,7 @@ impl ExecutionContext {
             if ledger.is_over() {
                 return Err(over());
             }
-            ledger.emit(block.clone(), &self.limits)?;
+            ledger.emit(block.clone(), &self.limits())?;
         }
         self.observation().emit(|| RunEvent::Printed { level: None, text: block.text() });
         let entry = Output::Emit(block);
@@ -598,7 +610,7 @@ impl ExecutionContext {
 
     /// Checks that the script may receive `what`, JSON text of `bytes` bytes.
     pub(super) fn check_result_bytes(&self, what: &str, bytes: usize) -> Result<(), ToolError> {
-        let max = self.limits.result_bytes;
+        let max = self.limits().result_bytes;
         if bytes > max {
             let message = format!("{what} is {bytes} bytes of JSON, at most {max} can be received");
             return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));
@@ -627,6 +639,12 @@ impl ExecutionContext {
         if self.environment.caller.is_none() {
             result.sampling = self.models.finish();
         }
+        if let Some(tape) = self.tape()
+            && self.script.language == Language::Python
+            && self.files.has_used_granted()
+        {
+            tape.note_unrecorded_files();
+        }
         self.fetches.finish();
         self.cancel.cancel();
         result
@@ -654,7 +672,7 @@ impl RunEnvironment {
     pub(crate) fn empty(limits: Limits, runtime: tokio::runtime::Handle) -> Self {
         Self {
             purpose: Purpose::Run,
-            limits,
+            limits: RunLimits::fixed(limits),
             grants: Arc::default(),
             tools: RunTools::empty(),
             approver: None,

@@ -1,8 +1,11 @@
 //! The resource limits of one run.
 
+pub(crate) mod in_force;
+
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::files::FileQuota;
 
 /// Limits of one run.
 ///
@@ -121,6 +124,15 @@ impl Limits {
     pub fn with_wall_time(self, wall_time: Duration, max_cpu_time: Duration) -> Self {
         let cpu_time = self.cpu_time.max(wall_time).min(max_cpu_time);
         Self { wall_time, cpu_time, ..self }
+    }
+
+    /// What of them counts for files.
+    pub(crate) fn file_quota(&self) -> FileQuota {
+        FileQuota {
+            written_bytes: self.written_bytes,
+            files: self.created_files,
+            file_bytes: self.file_bytes,
+        }
     }
 
     /// The maximum of `fuel` if it is limited: what JSON can represent exactly, years of computing.

@@ -106,7 +106,7 @@ impl ExecutionContext {
             let answer = begun.within(way.model.model.complete(begun.request(request))).await;
             match answer {
                 Ok(answer) => {
-                    let max = self.limits.result_bytes;
+                    let max = self.limits().result_bytes;
                     if answer.text.len() > max {
                         return Err(begun.fail(&CallFailure::TooLarge(max)));
                     }
@@ -131,7 +131,7 @@ impl ExecutionContext {
         // The semaphore is never closed; an error would only mean that the run is over.
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_closed| over())?;
         // A client shows its user what is asked.
-        let client = way.is_client.then(|| (self.clock.pause(), self.limits.answer_time));
+        let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
         let call = self.models.begin(way, request, reservation, slot, client, self.observation());
         call.announced(request).await
     }
@@ -178,7 +178,7 @@ impl ExecutionContext {
                 return Ok("null".to_owned());
             }
         };
-        match stream.next(self.limits.result_bytes).await {
+        match stream.next(self.limits().result_bytes).await {
             Ok(Next::Piece(text)) => {
                 keep(Entry::Open(stream));
                 Ok(Value::from(text).to_string())

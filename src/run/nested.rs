@@ -70,7 +70,7 @@ impl ExecutionContext {
             if ledger.is_over() {
                 return Err(over());
             }
-            ledger.count_call(&caller.limits)?;
+            ledger.count_call(&caller.limits())?;
             drop(ledger);
             next = caller.environment.caller.as_deref();
         }
@@ -115,8 +115,8 @@ impl ExecutionContext {
         let spent = |what: &str| {
             ToolError::new(ToolErrorCode::ToolTimeout, format!("`{name}` was not run: the {what} is used up"))
         };
-        let wall_time = self.clock.left();
-        let cpu_time = self.limits.cpu_time.saturating_sub(self.ledger.lock().nested_cpu_time());
+        let (wall_time, limits) = (self.clock.left(), self.limits());
+        let cpu_time = limits.cpu_time.saturating_sub(self.ledger.lock().nested_cpu_time());
         let least = Duration::from_millis(1);
         if wall_time < least {
             return Err(spent("time of the run that calls it"));
@@ -124,7 +124,7 @@ impl ExecutionContext {
         if cpu_time < least {
             return Err(spent("CPU time of the run that calls it"));
         }
-        Ok(Limits { wall_time, cpu_time, paused_time: self.clock.pause_left(), ..self.limits })
+        Ok(Limits { wall_time, cpu_time, paused_time: self.clock.pause_left(), ..limits })
     }
 
     fn nested_script(self: &Arc<Self>, name: &str, stored: StoredScript, limits: Limits) -> Script {

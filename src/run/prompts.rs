@@ -12,12 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::clock::RunClock;
-use crate::run::limits::Limits;
+use crate::run::limits::in_force::RunLimits;
 
 /// The prompts of one run.
 pub(super) struct Prompts {
-    max: u32,
-    time: Duration,
+    limits: RunLimits,
     /// How many were shown or wait to be shown.
     reserved: Arc<AtomicU32>,
     /// The holder of its permit shows a prompt.
@@ -40,14 +39,13 @@ pub(super) enum NoAnswer {
 
 impl Prompts {
     pub(super) fn new(
-        limits: &Limits,
+        limits: &RunLimits,
         clock: &Arc<RunClock>,
         cancel: &CancellationToken,
         runtime: &Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
-            max: limits.questions,
-            time: limits.answer_time,
+            limits: limits.clone(),
             reserved: Arc::default(),
             turn: Arc::new(Semaphore::new(1)),
             clock: Arc::clone(clock),
@@ -60,8 +58,7 @@ impl Prompts {
     /// open at a time.
     pub(super) fn of_nested(&self, clock: &Arc<RunClock>, cancel: &CancellationToken) -> Arc<Self> {
         Arc::new(Self {
-            max: self.max,
-            time: self.time,
+            limits: self.limits.clone(),
             reserved: Arc::clone(&self.reserved),
             turn: Arc::clone(&self.turn),
             clock: Arc::clone(clock),
@@ -72,17 +69,18 @@ impl Prompts {
 
     /// Maximum number of prompts.
     pub(super) fn max(&self) -> u32 {
-        self.max
+        self.limits.now().questions
     }
 
     /// Time limit of each answer.
     pub(super) fn time(&self) -> Duration {
-        self.time
+        self.limits.now().answer_time
     }
 
     /// Takes one of the run's prompts; `false` if none is left.
     pub(super) fn reserve(&self) -> bool {
-        let next = |reserved: u32| (reserved < self.max).then_some(reserved + 1);
+        let max = self.max();
+        let next = |reserved: u32| (reserved < max).then_some(reserved + 1);
         self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 
@@ -97,7 +95,7 @@ impl Prompts {
     ) -> Result<T, NoAnswer> {
         // The semaphore is never closed; an error would only mean that the run is over.
         let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|_closed| NoAnswer::RunOver)?;
-        let (clock, cancel, time) = (Arc::clone(&self.clock), self.cancel.clone(), self.time);
+        let (clock, cancel, time) = (Arc::clone(&self.clock), self.cancel.clone(), self.time());
         let mut asking = JoinSet::new();
         asking.spawn_on(
             async move {

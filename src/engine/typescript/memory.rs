@@ -71,6 +71,11 @@ impl MemoryMeter {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
+    /// Lowers the limit in bytes while a run uses the isolate.
+    fn lower_limit(&self, bytes: usize) {
+        self.limit.fetch_min(bytes, Ordering::Relaxed);
+    }
+
     /// Counts the scratch directory of the run together with the isolate.
     pub(crate) fn count_files(self: &Arc<Self>, files: &Arc<MemoryBudget>) {
         let meter = Arc::downgrade(self);
@@ -204,8 +209,9 @@ pub(crate) fn watch_heap(runtime: &mut JsRuntime, meter: &Arc<MemoryMeter>) {
     let handle = isolate.thread_safe_handle();
     // Weak, because the meter owns the `Stop` that owns this function.
     let read_meter = Arc::downgrade(meter);
-    meter.stop.attach_measure(move || {
+    meter.stop.attach_measure(move |limit| {
         let Some(meter) = read_meter.upgrade() else { return };
+        meter.lower_limit(limit);
         // One request at a time: an isolate that waits for a tool processes none, so they would
         // accumulate.
         if !meter.is_reading.swap(true, Ordering::Relaxed) {

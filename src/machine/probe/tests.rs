@@ -26,3 +26,18 @@ fn what_there_is_not_is_an_error_that_says_what_is_needed() {
     assert!(!Shortage::is_cause(&io::Error::from(io::ErrorKind::NotFound)));
     assert!(!Shortage::is_cause(&io::Error::other("something else")));
 }
+
+#[test]
+fn what_is_not_known_is_not_named() {
+    let gigabyte = 1 << 30;
+    assert_eq!(
+        too_small(2 * gigabyte, Some(gigabyte), 2 * gigabyte),
+        "2048 MiB of address space are needed beside the 1024 MiB that are in use, and the limit is 2048 MiB: raise it \
+         with `ulimit -v unlimited`, or at least `ulimit -v 3145728`"
+    );
+    assert_eq!(
+        too_small(2 * gigabyte, None, gigabyte),
+        "2048 MiB of address space are needed beside what is in use, and the limit is 1024 MiB: raise it with \
+         `ulimit -v unlimited`"
+    );
+}

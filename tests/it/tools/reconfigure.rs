@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    Approval, Config, Error, ExecuteResult, Executor, ExecutorBuilder, Limits, Script, ToolErrorCode,
-    ToolRules,
+    Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Limits, Script,
+    ToolErrorCode, ToolRules, WorkerProcesses,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
+
+use crate::support::python_executor::cache;
 
 /// What the tool `tools.native.change` does.
 type Change = Arc<dyn Fn(&Executor) + Send + Sync>;
@@ -172,20 +174,95 @@ async fn an_approval_does_not_outlive_a_denial() {
     assert_eq!(bench.steps(), 0);
 }
 
+fn lower(change: impl Fn(&mut Limits) + Send + Sync + 'static) -> impl Fn(&Executor) + Send + Sync {
+    move |executor| {
+        let mut config = Config::default();
+        change(&mut config.limits);
+        change(&mut config.max_limits);
+        assert!(executor.reconfigure(config).unwrap().settings);
+    }
+}
+
+/// Executes scripts in this process, and in worker processes.
+fn isolations() -> [Isolation; 2] {
+    let workers =
+        WorkerProcesses { program: Some(env!("CARGO_BIN_EXE_cx").into()), ..WorkerProcesses::default() };
+    [Isolation::InProcess, Isolation::Process(workers)]
+}
+
+/// Runs a script that would go on for a minute and whose tool `change` lowers the maximum.
+async fn run_lowering(isolation: Isolation, script: Script, change: fn(&mut Limits)) -> ExecuteResult {
+    let minute = Duration::from_secs(60);
+    let mut before = Config::default();
+    before.limits =
+        Limits { wall_time: minute, cpu_time: minute, memory_bytes: 512 << 20, ..Limits::default() };
+    let builder = Executor::builder().config(before).isolation(isolation).cache_directory(cache());
+    let result = Bench::new(builder).run_changing(script, lower(change)).await;
+    assert!(result.usage.wall_time < minute / 2, "{result:?}");
+    result
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_count_for_later_runs() {
+async fn a_maximum_that_is_lowered_counts_for_runs_in_flight() {
+    let endless = "await tools.native.change({}); for (;;) {}";
+    let waits = "await tools.native.change({}); await tools.native.wait({})";
+    // A global, because V8 collects what the loop does not need.
+    let grows = "globalThis.all = new Uint8Array(300e6).fill(1); await tools.native.change({}); for (;;) {}";
+    let calls = "await tools.native.change({}); await tools.native.step({}); await tools.native.step({})";
+    let prints = "await tools.native.change({}); console.log('x'.repeat(100)); return 'kept'";
+    type Case = (&'static str, fn(&mut Limits), Option<ErrorCode>, &'static str);
+    let cases: [Case; 6] = [
+        (endless, |limits| limits.wall_time = Duration::from_millis(300), Some(ErrorCode::Timeout), "300ms"),
+        (waits, |limits| limits.wall_time = Duration::from_millis(300), Some(ErrorCode::Timeout), "300ms"),
+        (endless, |limits| limits.cpu_time = Duration::from_millis(200), Some(ErrorCode::CpuLimit), "200ms"),
+        (grows, |limits| limits.memory_bytes = 16 << 20, Some(ErrorCode::MemoryLimit), "16777216"),
+        (calls, |limits| limits.tool_calls = 2, Some(ErrorCode::MaxToolCallsExceeded), "2 tool calls"),
+        (prints, |limits| limits.output_bytes = 10, None, ""),
+    ];
+    for isolation in isolations() {
+        for (script, change, code, message) in &cases {
+            let result = run_lowering(isolation.clone(), Script::typescript(*script), *change).await;
+            let context = format!("{isolation:?} {script}: {result:?}");
+            assert_eq!(result.error().map(|error| error.code), *code, "{context}");
+            assert!(result.error().is_none_or(|error| error.message.contains(message)), "{context}");
+            assert_eq!(result.usage.output_bytes_dropped > 0, code.is_none(), "{context}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maximum_that_is_lowered_counts_for_python_in_flight() {
+    let endless = "await tools.native.change()\nwhile True: pass";
+    let grows = "all = bytearray(b'x') * 300_000_000\nawait tools.native.change()\nwhile True: pass";
+    type Case = (&'static str, fn(&mut Limits), ErrorCode);
+    let cases: [Case; 3] = [
+        (endless, |limits| limits.wall_time = Duration::from_millis(300), ErrorCode::Timeout),
+        (endless, |limits| limits.cpu_time = Duration::from_millis(200), ErrorCode::CpuLimit),
+        (grows, |limits| limits.memory_bytes = 16 << 20, ErrorCode::MemoryLimit),
+    ];
+    for isolation in isolations() {
+        for (script, change, code) in &cases {
+            let result = run_lowering(isolation.clone(), Script::python(*script), *change).await;
+            let found = result.error().map(|error| error.code);
+            assert_eq!(found, Some(*code), "{isolation:?} {script}: {result:?}");
+        }
+    }
+}
+
+/// A default that is lowered is for scripts that ask for nothing, later. So is a maximum that is raised.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_limits_count_for_later_runs() {
     let bench = Bench::new(Executor::builder().config(Config::default()));
     let few = |executor: &Executor| {
         let mut config = Config::default();
         config.limits.tool_calls = 2;
-        config.max_limits.wall_time = Duration::from_secs(5);
+        config.max_limits.wall_time = Limits::CEILING.wall_time;
         assert!(executor.reconfigure(config).unwrap().settings);
     };
     let script = "await tools.native.change({}); await tools.native.step({}); await tools.native.step({})";
     let result = bench.run_changing(script, few).await;
     assert!(result.error().is_none(), "{result:?}");
     assert_eq!(bench.executor.limits().tool_calls, 2);
-    assert_eq!(bench.executor.max_limits().wall_time, Duration::from_secs(5));
     let result = bench.run_changing(script, |_| {}).await;
     let error = result.error().unwrap();
     assert!(error.message.contains("at most 2") || error.message.contains("2 tool calls"), "{error:?}");
