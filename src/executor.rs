@@ -10,6 +10,8 @@ mod lending;
 mod metrics;
 #[cfg_attr(not(all(feature = "nats", target_os = "linux")), path = "executor/no_nats.rs")]
 mod nats_lending;
+#[cfg_attr(not(all(feature = "nats", target_os = "linux")), path = "executor/no_nats_shared.rs")]
+mod nats_shared;
 #[cfg(all(feature = "nats", target_os = "linux"))]
 mod nats_worker;
 mod nested;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::admission::Admission;
 use super::core::{Executor, Inner};
 use super::isolation::{nats_worker_program, remote_worker_program, worker_program};
+use super::nats_shared::{self, SharedStores};
 use super::runtime;
 use super::servers::ServerSet;
 use super::settings::{Bounds, FromConfig, OwnSettings, Settings, check_strict};
@@ -28,6 +29,7 @@ use crate::error::Error;
 use crate::llm::{LanguageModel, LlmOptions, NamedModel};
 use crate::machine::{self, SandboxFeatures};
 use crate::run::grants::Grants;
+use crate::run::history::shared::SharedRuns;
 use crate::run::history::{History, HistoryLimits};
 use crate::run::hooks::CallHook;
 use crate::run::isolation::Isolation;
@@ -35,7 +37,7 @@ use crate::run::limits::Limits;
 use crate::run::observer::{DefinitionEvent, Observers, RunObserver};
 use crate::run::script::Language;
 use crate::storage::files::Store;
-use crate::storage::state::{StateScope, StateStore};
+use crate::storage::state::{SharedState, StateScope, StateStore};
 #[cfg(feature = "audit")]
 use crate::telemetry::audit::{AuditOptions, AuditTrail};
 use crate::telemetry::requests::RequestTracer;
@@ -540,6 +542,7 @@ impl ExecutorBuilder {
         let audit = self.start_audit()?;
         let observers = Observers::from(std::mem::take(&mut self.observers));
         let catalog_options = self.catalog_options(&settings, &observers, &runtime);
+        let Kept { history, state } = self.kept(&runtime)?;
         let engines = self.start_engines(&runtime)?;
         #[cfg(feature = "mcp")]
         self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
@@ -548,6 +551,7 @@ impl ExecutorBuilder {
             ServerSet::new(self.native, self.dispatchers, servers, policy, &server_options, &catalog_options);
         Ok(Executor {
             inner: Arc::new(Inner {
+                max_limits: watch::Sender::new(max_limits),
                 settings: RwLock::new(settings),
                 own: self.own,
                 config: Mutex::new(self.config),
@@ -565,13 +569,30 @@ impl ExecutorBuilder {
                 admission: Arc::new(admission),
                 #[cfg(feature = "mcp")]
                 scripts: self.scripts,
-                history: self.keep_runs.map(|limits| Arc::new(History::new(limits))),
-                state: self.state,
+                history,
+                state,
                 closed: CancellationToken::new(),
                 runtime,
                 _own_runtime: own_runtime,
             }),
         })
+    }
+
+    /// The run history and the state of scripts, and what of them is shared with other executors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if what is to be shared cannot be used.
+    fn kept(&mut self, runtime: &Handle) -> Result<Kept, Error> {
+        let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
+        let shared = nats_shared::open(isolation, self.keep_runs.unwrap_or_default(), runtime)?;
+        let (history, state) = (self.keep_runs.map(History::new), self.state.take());
+        let Some(SharedStores { state: shared, runs }) = shared else {
+            return Ok(Kept { history: history.map(Arc::new), state });
+        };
+        let history = history.map(|history| Arc::new(history.sharing(SharedRuns::new(runs))));
+        let state = state.map(|(store, scope)| (store.sharing(SharedState::new(shared)), scope));
+        Ok(Kept { history, state })
     }
 
     #[cfg(feature = "audit")]
@@ -661,6 +682,12 @@ impl ExecutorBuilder {
         }
         Ok(engines)
     }
+}
+
+/// What an executor keeps between runs.
+struct Kept {
+    history: Option<Arc<History>>,
+    state: Option<(StateStore, StateScope)>,
 }
 
 fn default_warm_instances() -> usize {

@@ -13,6 +13,7 @@ use crate::json::Json;
 use crate::run::calls::ToolName;
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
 use crate::run::grants::RunGrants;
+use crate::run::limits::in_force::RunLimits;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::script::Script;
 use crate::run::state::{NoState, StateAccess};
@@ -90,7 +91,9 @@ impl Executor {
         let queued = Instant::now();
         let inner = &self.inner;
         let cancel: CancellationToken = inner.closed.child_token();
-        let Settings { limits, clock_resolution, time_zone, llm, .. } = inner.settings.read().clone();
+        let lowered = inner.max_limits.subscribe();
+        let Settings { limits, max_limits, clock_resolution, time_zone, llm, .. } =
+            inner.settings.read().clone();
         let limits = script.limits.unwrap_or(limits);
         limits.validate()?;
         let policy = script.policy()?;
@@ -110,7 +113,7 @@ impl Executor {
         let admitted = inner.admission.enter(&inner.runtime, memory_bytes, &cancel).await;
         let environment = RunEnvironment {
             purpose: Purpose::Run,
-            limits,
+            limits: RunLimits::new(limits, max_limits, lowered),
             // There is no script that could use any.
             grants: Arc::default(),
             tools: RunTools::new(servers.tools.clone(), policy, inner.current.subscribe()),

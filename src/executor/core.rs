@@ -25,12 +25,13 @@ use crate::engine::engines::Engines;
 use crate::engine::pool::{Job, PoolStats};
 use crate::error::Error;
 use crate::machine::probe;
-use crate::run::check::finding::Checked;
+use crate::run::check::finding::{Checked, Finding};
 use crate::run::context::{Purpose, RunEnvironment};
 use crate::run::grants::{Grants, RunGrants};
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
+use crate::run::limits::in_force::RunLimits;
 use crate::run::nested::NestedRunner;
 use crate::run::observer::{DefinitionEvent, Observation, Observers};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Usage};
@@ -67,6 +68,8 @@ pub struct Executor {
 
 pub(super) struct Inner {
     pub(super) settings: RwLock<Settings>,
+    /// The maximum limits of `settings`, for runs in flight.
+    pub(super) max_limits: watch::Sender<Limits>,
     pub(super) own: OwnSettings,
     /// Held while a configuration is applied.
     pub(super) config: Mutex<FromConfig>,
@@ -239,7 +242,9 @@ impl Executor {
         let result = self.perform(script, grants, purpose, Observation::none(), None, cancel).await?;
         let mut checked = std::mem::take(&mut *found.lock());
         if let Outcome::Failed(error) = result.outcome {
-            checked.findings.insert(0, error.into());
+            let error = Finding::from(error);
+            let at = checked.findings.partition_point(|finding| finding.place() < error.place());
+            checked.findings.insert(at, error);
         }
         Ok(checked)
     }
@@ -283,7 +288,9 @@ impl Executor {
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
         let queued = Instant::now();
-        let Settings { limits, clock_resolution, time_zone, llm, .. } = self.inner.settings.read().clone();
+        let lowered = self.inner.max_limits.subscribe();
+        let Settings { limits, max_limits, clock_resolution, time_zone, llm, .. } =
+            self.inner.settings.read().clone();
         let limits = script.limits.unwrap_or(limits);
         limits.validate()?;
         self.inner.admission.check(limits.memory_bytes)?;
@@ -314,7 +321,7 @@ impl Executor {
             script,
             environment: RunEnvironment {
                 purpose,
-                limits,
+                limits: RunLimits::new(limits, max_limits, lowered),
                 grants,
                 tools: RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe()),
                 approver: self.inner.approver.clone(),

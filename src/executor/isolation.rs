@@ -52,6 +52,7 @@ fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
         requires_walls: workers.require,
         runs: workers.runs_per_worker,
         stands_in: false,
+        is_elsewhere: false,
     })
 }
 
@@ -74,7 +75,7 @@ pub(super) fn remote_worker_program(workers: &RemoteWorkers) -> Result<WorkerPro
         arguments.push(absolute(file)?);
     }
     let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
-    Ok(WorkerProgram { arguments, ..program(&local)? })
+    Ok(WorkerProgram { arguments, is_elsewhere: true, ..program(&local)? })
 }
 
 /// A path as an argument of a process that runs in another directory.
@@ -97,11 +98,11 @@ pub(super) fn nats_worker_program(workers: &NatsWorkers) -> Result<WorkerProgram
     nats_worker::check(workers)?;
     let mut arguments =
         vec![nats_worker::ARGUMENT.to_owned(), workers.url.clone(), absolute(&workers.key_file)?];
-    if let Some(file) = &workers.credentials_file {
-        arguments.push(absolute(file)?);
+    for file in [&workers.credentials_file, &workers.ca_file] {
+        arguments.push(file.as_deref().map_or(Ok(String::new()), absolute)?);
     }
     let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
-    Ok(WorkerProgram { arguments, stands_in: true, ..program(&local)? })
+    Ok(WorkerProgram { arguments, stands_in: true, is_elsewhere: true, ..program(&local)? })
 }
 
 /// The same in a build that has none.

@@ -1,6 +1,5 @@
 //! Worker processes that execute the runs of a queue on a NATS server.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,13 +10,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::core::Executor;
+use super::nats_worker::access;
 use super::queue::{QueueEvent, QueueOptions};
 use crate::engine::process::lent::{LentError, LentWorkers};
 use crate::error::Error;
 use crate::nats::link::{Link, LinkEnd, LocalEnd};
 use crate::nats::queue::{Queue, pause_after};
 use crate::nats::seal::SharedKey;
-use crate::nats::server::{Addresses, ConnectError, NatsServer};
+use crate::nats::server::{Access, Addresses, ConnectError, NatsServer};
 
 /// Maximum number of worker processes of each language that are started ahead of time.
 const MAX_AHEAD: usize = 4;
@@ -44,7 +44,8 @@ pub(super) async fn work_for_queue(
     let addresses = Addresses::parse(&nats.url, nats.credentials_file.is_some()).map_err(invalid)?;
     let key = SharedKey::read(&nats.key_file).map_err(invalid)?;
     let workers = Arc::new(executor.lend_workers(options.concurrency.min(MAX_AHEAD))?);
-    let joining = join(&addresses, nats.credentials_file.as_ref(), &key, options.max_queued, observe);
+    let access = access(nats);
+    let joining = join(&addresses, &access, &key, options.max_queued, observe);
     let queue = tokio::select! {
         joined = joining => joined.map_err(invalid)?,
         () = stop.cancelled() => return Ok(()),
@@ -65,14 +66,14 @@ pub(super) async fn work_for_queue(
 /// Connects and joins, as often as it takes. The error is a sentence.
 async fn join(
     addresses: &Addresses,
-    credentials: Option<&PathBuf>,
+    access: &Access,
     key: &SharedKey,
     max_queued: u32,
     observe: &(impl Fn(QueueEvent) + Send + Sync),
 ) -> Result<Queue, String> {
     let mut failures = 0;
     loop {
-        let problem = match NatsServer::connect(addresses, credentials.map(PathBuf::as_path)).await {
+        let problem = match NatsServer::connect(addresses, access).await {
             Ok(server) => match Queue::join(&server, key, max_queued).await {
                 Ok(queue) => return Ok(queue),
                 Err(error) => error.to_string(),

@@ -12,18 +12,19 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, spl
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::relay::Relay;
-use crate::engine::process::{adopt, end_process};
+use crate::engine::process::{adopt, end_process_with};
 use crate::error::Error;
 use crate::nats::link::{Link, LinkEnd, LocalEnd};
 use crate::nats::queue::offer;
 use crate::nats::seal::SharedKey;
-use crate::nats::server::{Addresses, NatsServer};
+use crate::nats::server::{Access, Addresses, NatsServer};
 use crate::run::isolation::NatsWorkers;
 
 /// The argument with which a program is started as such a process. The address follows, then the key's file, then
-/// that of credentials.
+/// those of credentials and of authorities: empty, if there is none.
 pub(super) const ARGUMENT: &str = "cx-nats-worker";
 
 /// How many workers a run tries that end before it has had an effect.
@@ -50,45 +51,47 @@ pub(super) fn check(workers: &NatsWorkers) -> Result<(), Error> {
 /// Serves the executor at `socket` for one run.
 pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) -> ! {
     let (url, key) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
-    let credentials = arguments.next();
+    let mut file = || arguments.next().filter(|path| !path.is_empty()).map(PathBuf::from);
     let mut workers = NatsWorkers::new(url, key);
-    workers.credentials_file = credentials.map(PathBuf::from);
+    (workers.credentials_file, workers.ca_file) = (file(), file());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let mut lost = None;
     if let Ok(runtime) = runtime {
         runtime.block_on(async {
             let (Ok(executor), Ok(end)) = (adopt(socket), signal(SignalKind::terminate())) else { return };
-            serve(executor, end, &workers).await;
+            lost = serve(executor, end, &workers).await;
         });
     }
-    end_process()
+    end_process_with(lost.map_or(0, LostWorker::code))
 }
 
-async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers) {
+/// Returns how a worker was lost whose run cannot be begun again.
+async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers) -> Option<LostWorker> {
     let connected = tokio::select! {
         connected = connect(workers) => connected,
-        _ = end.recv() => return,
+        _ = end.recv() => return None,
     };
     let (server, key) = match connected {
         Ok(connected) => connected,
         Err(problem) => {
             let _gone = executor.write_all(&failed(&problem)).await;
-            return;
+            return None;
         }
     };
     let mut relay = Relay::default();
     while !relay.has_run() {
         // It may wait for long: executors start some ahead of time.
         tokio::select! {
-            read = read_orders(&mut executor, &mut relay) => if read.is_err() { return },
-            _ = end.recv() => return,
+            read = read_orders(&mut executor, &mut relay) => if read.is_err() { return None },
+            _ = end.recv() => return None,
         }
     }
     let mut problem = String::new();
     for _ in 0..MAX_ATTEMPTS {
         let offered = tokio::select! {
             offered = offer(&server, &key) => offered,
-            () = gone(&mut executor, &mut relay) => return,
-            _ = end.recv() => return,
+            () = gone(&mut executor, &mut relay) => return None,
+            _ = end.recv() => return None,
         };
         let mut link = match offered {
             Ok(link) => link,
@@ -97,10 +100,14 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
                 break;
             }
         };
-        let Some((rest, ended)) = pass_on(executor, &mut end, &mut link, &mut relay).await else { return };
+        let (rest, ended) = pass_on(executor, &mut end, &mut link, &mut relay).await?;
         executor = rest;
         if !relay.can_begin_again() {
-            return;
+            return Some(match ended {
+                LinkEnd::Finished | LinkEnd::Aborted => LostWorker::Ended,
+                LinkEnd::Silent => LostWorker::Silent,
+                LinkEnd::NoServer | LinkEnd::Unsealed => LostWorker::Unreachable,
+            });
         }
         // The worker may live, and the way to it be broken.
         link.abort().await;
@@ -112,13 +119,19 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
     if !relay.has_passed_anything() {
         let _gone = executor.write_all(&failed(&problem)).await;
     }
+    None
+}
+
+/// By what the server is believed, and what it is told.
+pub(super) fn access(workers: &NatsWorkers) -> Access {
+    Access { credentials: workers.credentials_file.clone(), authorities: workers.ca_file.clone() }
 }
 
 /// The error is the rest of a sentence, for the run's author.
 async fn connect(workers: &NatsWorkers) -> Result<(NatsServer, SharedKey), String> {
     let addresses = Addresses::parse(&workers.url, workers.credentials_file.is_some())?;
     let key = SharedKey::read(&workers.key_file)?;
-    let connected = NatsServer::connect(&addresses, workers.credentials_file.as_deref()).await;
+    let connected = NatsServer::connect(&addresses, &access(workers)).await;
     Ok((connected.map_err(|error| error.to_string())?, key))
 }
 

@@ -40,7 +40,7 @@ async fn run(
 ) -> Result<ExecuteResult, Error> {
     let parts = parts.ok_or(Error::Closed)?;
     let mut counted = CountedRun::new(script.language);
-    let limits = script.limits.unwrap_or(caller.limits);
+    let limits = script.limits.unwrap_or_else(|| caller.limits());
     let (language, grants) = (Some(script.language), caller.grants());
     let observed = parts.observers.start(&script, language, &limits, grants, &parts.runtime).await;
     let result = match observed.refusal() {
@@ -62,7 +62,7 @@ async fn perform(
     observation: Observation,
 ) -> Result<ExecuteResult, Error> {
     let queued = Instant::now();
-    let limits = script.limits.unwrap_or(caller.limits);
+    let limits = script.limits.unwrap_or_else(|| caller.limits());
     limits.validate()?;
     let runtime = &parts.runtime;
     // It ends with the run that has called it, and with this future.
@@ -88,10 +88,9 @@ async fn perform(
         environment: RunEnvironment {
             observation,
             cancel,
-            limits,
             queued,
             engine_start_time,
-            ..caller.nested_environment(Purpose::Run)
+            ..caller.nested_environment(Purpose::Run, limits)
         },
         reply,
         permit: Box::new(permit),

@@ -17,8 +17,9 @@ use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::time::timeout;
 use url::{Host, Url};
 
+use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
-use crate::engine::process::{adopt, end_process};
+use crate::engine::process::{adopt, end_process_with};
 use crate::error::{Error, last_source};
 use crate::mcp::web::{check_clock, upgrading_client};
 
@@ -76,6 +77,7 @@ pub(super) fn parse_url(text: &str, has_token: bool) -> Result<Url, Error> {
 pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) -> ! {
     let (url, token_file) = (arguments.next().unwrap_or_default(), arguments.next().map(PathBuf::from));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let mut lost = LostWorker::Unreachable;
     if let Ok(runtime) = runtime {
         runtime.block_on(async {
             let Ok(mut executor) = adopt(socket) else { return };
@@ -83,11 +85,13 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
                 Ok(mut worker) => copy_bidirectional(&mut executor, &mut worker).await.map(drop),
                 Err(problem) => executor.write_all(&failed(&problem)).await,
             };
-            // Whoever is left sees the end of the connection, and says what it means.
-            drop(passed);
+            // Whoever is left sees the end of the connection. The server ends it when the worker has ended.
+            if passed.is_ok() {
+                lost = LostWorker::Ended;
+            }
         });
     }
-    end_process()
+    end_process_with(lost.code())
 }
 
 /// Asks a server for a worker. The error is the rest of a sentence, for the run's author.

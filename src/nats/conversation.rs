@@ -95,8 +95,9 @@ impl Conversation {
         usize::try_from(space).unwrap_or(MAX_DATA).min(MAX_DATA)
     }
 
-    /// The message for data, at most as much as there is space. None at all is the end of the stream.
-    pub(super) fn send(&mut self, data: &[u8], now: Instant) -> Vec<u8> {
+    /// The message for data, at most as much as there is space. No data at all is the end of the stream. Here and below
+    /// `None` means that a message cannot be sealed.
+    pub(super) fn send(&mut self, data: &[u8], now: Instant) -> Option<Vec<u8>> {
         self.last_sent += 1;
         self.sent_bytes += data.len() as u64;
         let sent = Sent { sequence: self.last_sent, data: data.to_vec(), at: now };
@@ -106,17 +107,17 @@ impl Conversation {
     }
 
     /// The message that says that this side lives, and what it has received.
-    pub(super) fn beat(&mut self) -> Vec<u8> {
+    pub(super) fn beat(&mut self) -> Option<Vec<u8>> {
         self.message(BEAT, 0, &[])
     }
 
     /// The message that says that this side has given up.
-    pub(super) fn abort(&mut self) -> Vec<u8> {
+    pub(super) fn abort(&mut self) -> Option<Vec<u8>> {
         self.message(ABORT, 0, &[])
     }
 
     /// The messages for what has to be sent again.
-    pub(super) fn resend(&mut self, now: Instant) -> Vec<Vec<u8>> {
+    pub(super) fn resend(&mut self, now: Instant) -> Vec<Option<Vec<u8>>> {
         let is_late = |sent: &Sent| now.saturating_duration_since(sent.at) >= RESEND_AFTER;
         if !self.unreceived.front().is_some_and(is_late) {
             return Vec::new();
@@ -131,7 +132,7 @@ impl Conversation {
         messages
     }
 
-    fn message(&mut self, kind: u8, sequence: u64, data: &[u8]) -> Vec<u8> {
+    fn message(&mut self, kind: u8, sequence: u64, data: &[u8]) -> Option<Vec<u8>> {
         self.told = (self.received, self.delivered_bytes);
         let mut message = Vec::with_capacity(HEADER + data.len());
         message.push(kind);

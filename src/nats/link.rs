@@ -67,6 +67,9 @@ pub(crate) enum LinkEnd {
     /// There is no connection to the server.
     #[error("the connection to the NATS server is lost")]
     NoServer,
+    /// A message could not be sealed.
+    #[error("a message cannot be encrypted")]
+    Unsealed,
 }
 
 impl Link {
@@ -191,7 +194,7 @@ impl Link {
                 return Some(end);
             }
         }
-        let beat = self.conversation.beat();
+        let Some(beat) = self.conversation.beat() else { return Some(LinkEnd::Unsealed) };
         // The server answers to the own subject if nobody hears this.
         let (to, from) = (self.to.clone(), self.from.clone());
         let published = self.server.client.publish_with_reply(to, from, beat.into());
@@ -199,7 +202,8 @@ impl Link {
         (!matches!(published, Ok(Ok(())))).then_some(LinkEnd::NoServer)
     }
 
-    async fn publish(&self, message: Vec<u8>) -> Option<LinkEnd> {
+    async fn publish(&self, message: Option<Vec<u8>>) -> Option<LinkEnd> {
+        let Some(message) = message else { return Some(LinkEnd::Unsealed) };
         let published = self.server.client.publish(self.to.clone(), message.into());
         let published = timeout(MAX_QUEUE_TIME, published).await;
         (!matches!(published, Ok(Ok(())))).then_some(LinkEnd::NoServer)
@@ -207,7 +211,7 @@ impl Link {
 
     /// Tells the other side to give up.
     pub(crate) async fn abort(&mut self) {
-        let message = self.conversation.abort();
+        let Some(message) = self.conversation.abort() else { return };
         let aborted = async {
             let _gone = self.server.client.publish(self.to.clone(), message.into()).await;
             let _gone = self.server.client.flush().await;

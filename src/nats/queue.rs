@@ -84,6 +84,8 @@ pub(crate) enum OfferError {
     Unreadable,
     #[error("the system provides no random numbers")]
     NoRandomNumbers,
+    #[error("the keys of the run cannot be derived")]
+    NoKeys,
 }
 
 fn subject_of_claims(run: &str) -> String {
@@ -188,7 +190,7 @@ async fn take_claim(
             return Err(OfferError::Unanswered);
         }
         refuse_others(server, key, run, claims).await;
-        let keys = key.conversation(Side::Executor, run, worker);
+        let keys = key.conversation(Side::Executor, run, worker).ok_or(OfferError::NoKeys)?;
         return Ok(Link::new(server.clone(), incoming, (from, to), keys));
     }
 }
@@ -377,7 +379,8 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
         .then(|| key.open(Purpose::Grant, &[run, &worker], &answer.payload));
     match opened.flatten().as_deref() {
         Some(GRANTED) => {
-            let keys = key.conversation(Side::Worker, run, &worker);
+            let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());
+            let keys = key.conversation(Side::Worker, run, &worker).ok_or_else(no_keys)?;
             Ok(Claimed::Granted(Box::new(Link::new(server.clone(), incoming, (to, from), keys))))
         }
         Some(_) => Ok(Claimed::Refused),

@@ -1,5 +1,7 @@
 //! Seals messages with keys that are derived from a shared secret: nobody else can read, make or change one.
 
+pub(crate) mod tenant;
+
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
@@ -37,7 +39,7 @@ impl SharedKey {
     /// The key of a text with at least 32 characters, without the white space around it. `None` if it is shorter.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let secret = text.trim().as_bytes();
-        (secret.len() >= MIN_SECRET).then(|| Self(Salt::new(HKDF_SHA256, CONTEXT).extract(secret)))
+        is_secret(secret).then(|| Self(Salt::new(HKDF_SHA256, CONTEXT).extract(secret)))
     }
 
     /// Reads the key's file. The error is a sentence.
@@ -46,23 +48,15 @@ impl SharedKey {
     ///
     /// If it cannot be read, or has no key.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let shown = path.display();
-        let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text));
-        read.map_err(|error| format!("the key file `{shown}` cannot be read: {error}"))?;
-        Self::new(&text).ok_or_else(|| {
-            format!("the key file `{shown}` has no key: expected at least {MIN_SECRET} characters")
-        })
+        read_secret(path, Self::new)
     }
 
     /// The key of one purpose. The parts of `context` have a fixed length for each purpose, so that no two contexts
-    /// are the same bytes.
-    fn derive(&self, purpose: Purpose, context: &[&str]) -> LessSafeKey {
+    /// are the same bytes. `None` if that fails, which the lengths of keys rule out.
+    fn derive(&self, purpose: Purpose, context: &[&str]) -> Option<LessSafeKey> {
         let mut info: Vec<&[u8]> = vec![purpose.label()];
         info.extend(context.iter().map(|part| part.as_bytes()));
-        let expanded =
-            self.0.expand(&info, &CHACHA20_POLY1305).expect("the key of a cipher is a valid length");
-        LessSafeKey::new(UnboundKey::from(expanded))
+        Some(LessSafeKey::new(UnboundKey::from(self.0.expand(&info, &CHACHA20_POLY1305).ok()?)))
     }
 
     /// Seals a message that stands alone. `None` if the system provides no random numbers.
@@ -70,7 +64,7 @@ impl SharedKey {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).ok()?;
         let mut sealed = message.to_vec();
-        let key = self.derive(purpose, context);
+        let key = self.derive(purpose, context)?;
         let nonce_of_message = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(nonce_of_message, Aad::empty(), &mut sealed).ok()?;
         Some([&nonce[..], &sealed].concat())
@@ -80,21 +74,37 @@ impl SharedKey {
     pub(super) fn open(&self, purpose: Purpose, context: &[&str], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let mut rest = rest.to_vec();
-        let key = self.derive(purpose, context);
+        let key = self.derive(purpose, context)?;
         let opened = key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::empty(), &mut rest).ok()?;
         Some(opened.to_vec())
     }
 
-    /// The keys of a conversation about run `run` with worker `worker`, for one of its sides.
-    pub(super) fn conversation(&self, side: Side, run: &str, worker: &str) -> ConversationKeys {
-        let [to_worker, from_worker] =
-            [Purpose::ToWorker, Purpose::FromWorker].map(|purpose| self.derive(purpose, &[run, worker]));
+    /// The keys of a conversation about run `run` with worker `worker`, for one of its sides. `None` if they cannot be
+    /// derived.
+    pub(super) fn conversation(&self, side: Side, run: &str, worker: &str) -> Option<ConversationKeys> {
+        let to_worker = self.derive(Purpose::ToWorker, &[run, worker])?;
+        let from_worker = self.derive(Purpose::FromWorker, &[run, worker])?;
         let (own, theirs) = match side {
             Side::Executor => (to_worker, from_worker),
             Side::Worker => (from_worker, to_worker),
         };
-        ConversationKeys { own, theirs, sent: 0, seen: 0 }
+        Some(ConversationKeys { own, theirs, sent: 0, seen: 0 })
     }
+}
+
+fn is_secret(secret: &[u8]) -> bool {
+    secret.len() >= MIN_SECRET
+}
+
+/// Reads a file with a secret. The error is a sentence.
+fn read_secret<K>(path: &Path, key: impl FnOnce(&str) -> Option<K>) -> Result<K, String> {
+    let shown = path.display();
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text));
+    read.map_err(|error| format!("the key file `{shown}` cannot be read: {error}"))?;
+    key(&text).ok_or_else(|| {
+        format!("the key file `{shown}` has no key: expected at least {MIN_SECRET} characters")
+    })
 }
 
 /// What a key is for.
@@ -140,18 +150,16 @@ pub(super) struct ConversationKeys {
 }
 
 impl ConversationKeys {
-    /// Seals the next message.
-    pub(super) fn seal(&mut self, message: &[u8]) -> Vec<u8> {
+    /// Seals the next message. `None` if the cipher fails, as it does with messages of many gigabytes.
+    pub(super) fn seal(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         self.sent += 1;
         let mut sealed = Vec::with_capacity(NUMBER + message.len() + TAG);
         sealed.extend_from_slice(&self.sent.to_le_bytes());
         sealed.extend_from_slice(message);
-        let tag = self
-            .own
-            .seal_in_place_separate_tag(nonce(self.sent), Aad::empty(), &mut sealed[NUMBER..])
-            .expect("a message is far shorter than the cipher can seal");
+        let text = &mut sealed[NUMBER..];
+        let tag = self.own.seal_in_place_separate_tag(nonce(self.sent), Aad::empty(), text).ok()?;
         sealed.extend_from_slice(tag.as_ref());
-        sealed
+        Some(sealed)
     }
 
     /// Opens a message. `None` if the other side has not sealed it, or it is not later than those before it.

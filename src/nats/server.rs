@@ -4,10 +4,11 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use serde::Deserialize;
 use tokio::sync::watch;
 
 /// How long a server may take to accept a connection.
@@ -29,7 +30,11 @@ const MAX_WAITING: usize = 1_024;
 /// Maximum bytes of a credentials file.
 const MAX_CREDENTIALS: u64 = 64 << 10;
 
+/// Maximum bytes of a file with certificates of authorities.
+const MAX_AUTHORITIES: u64 = 1 << 20;
+
 /// Addresses of the servers of one cluster.
+#[derive(Clone, Debug)]
 pub(crate) struct Addresses(Vec<ServerAddr>);
 
 impl Addresses {
@@ -95,6 +100,67 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
+/// By what a server is believed, and what it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// The file with credentials.
+    pub(crate) credentials: Option<PathBuf>,
+    /// The file with certificates of authorities, beside those of the system.
+    pub(crate) authorities: Option<PathBuf>,
+}
+
+/// What a credentials file has.
+enum Credentials {
+    /// As `nsc` writes it: a token with its key.
+    Signed(String),
+    /// The seed of a user's key.
+    Key(String),
+    Password {
+        user: String,
+        password: String,
+    },
+    Token(String),
+}
+
+/// A credentials file that is a JSON object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SimpleCredentials {
+    user: Option<String>,
+    password: Option<String>,
+    token: Option<String>,
+}
+
+/// How the seed of a user's key begins.
+const SEED: &str = "SU";
+
+impl Credentials {
+    /// `None` if the text has none.
+    fn parse(text: &str) -> Option<Self> {
+        let trimmed = text.trim();
+        if trimmed.starts_with('{') {
+            let simple: SimpleCredentials = serde_json::from_str(trimmed).ok()?;
+            return match (simple.user, simple.password, simple.token) {
+                (Some(user), Some(password), None) => Some(Self::Password { user, password }),
+                (None, None, Some(token)) => Some(Self::Token(token)),
+                _ => None,
+            };
+        }
+        let is_seed = trimmed.starts_with(SEED) && trimmed.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        Some(if is_seed { Self::Key(trimmed.to_owned()) } else { Self::Signed(text.to_owned()) })
+    }
+
+    /// `None` if there are none.
+    fn add_to(self, options: ConnectOptions) -> Option<ConnectOptions> {
+        match self {
+            Self::Signed(text) => options.credentials(&text).ok(),
+            Self::Key(seed) => Some(options.nkey(seed)),
+            Self::Password { user, password } => Some(options.user_and_password(user, password)),
+            Self::Token(token) => Some(options.token(token)),
+        }
+    }
+}
+
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
@@ -126,10 +192,7 @@ impl NatsServer {
     /// # Errors
     ///
     /// Why that was not possible.
-    pub(crate) async fn connect(
-        addresses: &Addresses,
-        credentials: Option<&Path>,
-    ) -> Result<Self, ConnectError> {
+    pub(crate) async fn connect(addresses: &Addresses, access: &Access) -> Result<Self, ConnectError> {
         let (sender, connections) = watch::channel(0);
         let mut options = ConnectOptions::new()
             .name(concat!("cx ", env!("CARGO_PKG_VERSION")))
@@ -149,12 +212,16 @@ impl NatsServer {
                 }
                 std::future::ready(())
             });
-        if let Some(path) = credentials {
+        if let Some(path) = &access.authorities {
+            check_authorities(path).map_err(ConnectError::Unusable)?;
+            options = options.add_root_certificates(path.clone());
+        }
+        if let Some(path) = &access.credentials {
             let text = read_credentials(path).map_err(ConnectError::Unusable)?;
-            let problem = |error| {
-                ConnectError::Unusable(format!("the credentials file `{}` has none: {error}", path.display()))
-            };
-            options = options.credentials(&text).map_err(problem)?;
+            let problem =
+                || ConnectError::Unusable(format!("the credentials file `{}` has none", path.display()));
+            let credentials = Credentials::parse(&text).ok_or_else(problem)?;
+            options = credentials.add_to(options).ok_or_else(problem)?;
         }
         let connecting = tokio::time::timeout(2 * MAX_CONNECT_TIME, options.connect(addresses.0.clone()));
         let client = match connecting.await {
@@ -205,4 +272,13 @@ fn read_credentials(path: &Path) -> Result<String, String> {
     let read = File::open(path).and_then(|file| file.take(MAX_CREDENTIALS).read_to_string(&mut text));
     read.map_err(|error| format!("the credentials file `{}` cannot be read: {error}", path.display()))?;
     Ok(text)
+}
+
+/// Whether there are certificates in a file. Otherwise the client would use those of the system only.
+fn check_authorities(path: &Path) -> Result<(), String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_AUTHORITIES).read_to_string(&mut text));
+    read.map_err(|error| format!("the file of authorities `{}` cannot be read: {error}", path.display()))?;
+    let has_one = text.contains("-----BEGIN CERTIFICATE-----");
+    has_one.then_some(()).ok_or_else(|| format!("the file `{}` has no certificates in PEM", path.display()))
 }

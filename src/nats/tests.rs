@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::conversation::{Conversation, Heard, MAX_DATA, MAX_MESSAGE, WINDOW};
+use super::seal::tenant::TenantKey;
 use super::seal::{Purpose, SharedKey, Side};
 use super::server::Addresses;
+use super::tenant::check_name;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 const RUN: &str = "00112233445566778899aabbccddeeff";
@@ -16,7 +18,7 @@ fn key() -> SharedKey {
 
 /// Both sides of a conversation.
 fn sides(now: Instant) -> (Conversation, Conversation) {
-    let side = |side| Conversation::new(key().conversation(side, RUN, WORKER), now);
+    let side = |side| Conversation::new(key().conversation(side, RUN, WORKER).unwrap(), now);
     (side(Side::Executor), side(Side::Worker))
 }
 
@@ -62,17 +64,17 @@ fn streams_arrive_in_order_and_end() {
     let now = Instant::now();
     let (mut executor, mut worker) = sides(now);
     for data in ["one", "two", "three"] {
-        let message = executor.send(data.as_bytes(), now);
+        let message = executor.send(data.as_bytes(), now).unwrap();
         assert_eq!(worker.hear(&message, now), Heard::Alive);
     }
-    let end = executor.send(b"", now);
+    let end = executor.send(b"", now).unwrap();
     worker.hear(&end, now);
     assert_eq!(delivered(&mut worker), b"onetwothree$");
     assert!(!executor.is_received());
-    let beat = worker.beat();
+    let beat = worker.beat().unwrap();
     executor.hear(&beat, now);
     assert!(executor.is_received());
-    let answer = worker.send(b"four", now);
+    let answer = worker.send(b"four", now).unwrap();
     executor.hear(&answer, now);
     assert_eq!(delivered(&mut executor), b"four");
 }
@@ -81,7 +83,7 @@ fn streams_arrive_in_order_and_end() {
 fn what_was_changed_or_replayed_is_refused() {
     let now = Instant::now();
     let (mut executor, mut worker) = sides(now);
-    let message = executor.send(b"data", now);
+    let message = executor.send(b"data", now).unwrap();
     for position in 0..message.len() {
         let mut changed = message.clone();
         changed[position] ^= 0x80;
@@ -96,11 +98,11 @@ fn what_was_changed_or_replayed_is_refused() {
     assert_eq!(worker.hear(&message, now), Heard::Refused);
     // A side does not hear itself, and nobody hears another conversation.
     assert_eq!(executor.hear(&message, now), Heard::Refused);
-    let mut other = Conversation::new(key().conversation(Side::Worker, RUN, RUN), now);
+    let mut other = Conversation::new(key().conversation(Side::Worker, RUN, RUN).unwrap(), now);
     assert_eq!(other.hear(&message, now), Heard::Refused);
     assert_eq!(delivered(&mut worker), b"data");
     // The number of a message is part of what is sealed.
-    let mut later = executor.beat();
+    let mut later = executor.beat().unwrap();
     later[0] += 1;
     assert_eq!(worker.hear(&later, now), Heard::Refused);
 }
@@ -109,17 +111,18 @@ fn what_was_changed_or_replayed_is_refused() {
 fn what_is_lost_is_sent_again_and_what_comes_late_is_left_out() {
     let begin = Instant::now();
     let (mut executor, mut worker) = sides(begin);
-    let messages: Vec<Vec<u8>> = (0..5_u8).map(|number| executor.send(&[b'a' + number], begin)).collect();
+    let messages: Vec<Vec<u8>> =
+        (0..5_u8).map(|number| executor.send(&[b'a' + number], begin).unwrap()).collect();
     // The second one is lost, and the fourth overtakes the third.
     for number in [0, 3, 2, 4] {
         worker.hear(&messages[number], begin);
     }
     assert_eq!(delivered(&mut worker), b"a");
     assert!(executor.resend(begin + Duration::from_millis(100)).is_empty());
-    let beat = worker.beat();
+    let beat = worker.beat().unwrap();
     executor.hear(&beat, begin);
     let later = begin + Duration::from_secs(2);
-    let again = executor.resend(later);
+    let again: Vec<Vec<u8>> = executor.resend(later).into_iter().map(Option::unwrap).collect();
     assert_eq!(again.len(), 4);
     assert!(executor.resend(later).is_empty());
     for message in again {
@@ -127,7 +130,7 @@ fn what_is_lost_is_sent_again_and_what_comes_late_is_left_out() {
     }
     assert_eq!(delivered(&mut worker), b"bcde");
     // Sent once more, because the answer was lost: nothing arrives twice.
-    for message in executor.resend(later + Duration::from_secs(2)) {
+    for message in executor.resend(later + Duration::from_secs(2)).into_iter().flatten() {
         assert_eq!(worker.hear(&message, later), Heard::Alive);
     }
     assert_eq!(delivered(&mut worker), b"");
@@ -142,27 +145,27 @@ fn a_side_that_does_not_read_stops_the_other() {
     let mut sent = 0;
     while executor.space() > 0 {
         let data = vec![7; executor.space()];
-        let message = executor.send(&data, now);
+        let message = executor.send(&data, now).unwrap();
         worker.hear(&message, now);
         sent += data.len() as u64;
     }
     assert_eq!(sent, WINDOW);
     // It has received everything, which ends the repetition, and has delivered nothing, so that there is no space.
-    let beat = worker.beat();
+    let beat = worker.beat().unwrap();
     executor.hear(&beat, now);
     assert!(executor.is_received());
     assert_eq!(executor.space(), 0);
     assert!(!worker.should_tell());
     assert_eq!(delivered(&mut worker).len() as u64, WINDOW);
     assert!(worker.should_tell());
-    let beat = worker.beat();
+    let beat = worker.beat().unwrap();
     assert!(!worker.should_tell());
     executor.hear(&beat, now);
     assert_eq!(executor.space(), MAX_DATA);
     // Many small messages are bounded too.
     let mut count = 0;
     while executor.space() > 0 {
-        let message = executor.send(b"a", now);
+        let message = executor.send(b"a", now).unwrap();
         worker.hear(&message, now);
         count += 1;
         assert!(count < 1_000);
@@ -176,12 +179,12 @@ fn more_than_the_window_is_not_kept() {
     let now = Instant::now();
     let (mut executor, mut worker) = sides(now);
     for _ in 0..2_000 {
-        let message = executor.send(&[0; MAX_DATA], now);
+        let message = executor.send(&[0; MAX_DATA], now).unwrap();
         worker.hear(&message, now);
     }
     assert_eq!(delivered(&mut worker).len() as u64, WINDOW);
     for _ in 0..2_000 {
-        let message = worker.send(b"", now);
+        let message = worker.send(b"", now).unwrap();
         executor.hear(&message, now);
     }
     assert!(delivered(&mut executor).len() < 300);
@@ -191,7 +194,7 @@ fn more_than_the_window_is_not_kept() {
 fn giving_up_and_silence() {
     let now = Instant::now();
     let (mut executor, mut worker) = sides(now);
-    let abort = executor.abort();
+    let abort = executor.abort().unwrap();
     assert_eq!(worker.hear(&abort, now + Duration::from_secs(5)), Heard::Aborted);
     assert_eq!(worker.silence(now + Duration::from_secs(8)), Duration::from_secs(3));
     // What is refused is no sign of life.
@@ -231,5 +234,46 @@ fn addresses_are_those_of_servers_and_have_no_secrets() {
     for text in ["nats://nats.example.com", "nats://192.0.2.1", "tls://a.example.com,nats://b.example.com"] {
         let problem = parse(text, true).unwrap_err();
         assert!(problem.contains("without TLS"), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn entries_of_a_tenant_are_for_its_key_its_name_and_one_place() {
+    let tenant = |secret: &str, name: &str| TenantKey::new(secret, name).unwrap();
+    let key = tenant(SECRET, "one");
+    let sealed = key.seal("$KV.cx-state-one.head.a", b"value").unwrap();
+    assert!(!sealed.windows(5).any(|bytes| bytes == b"value"));
+    assert_eq!(key.open("$KV.cx-state-one.head.a", &sealed).unwrap(), b"value");
+    assert_eq!(key.open("$KV.cx-state-one.head.b", &sealed), None);
+    assert_eq!(tenant(SECRET, "two").open("$KV.cx-state-one.head.a", &sealed), None);
+    assert_eq!(tenant(&SECRET.replace('0', "1"), "one").open("$KV.cx-state-one.head.a", &sealed), None);
+    for position in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[position] ^= 1;
+        assert_eq!(key.open("$KV.cx-state-one.head.a", &changed), None, "{position}");
+        assert_eq!(key.open("$KV.cx-state-one.head.a", &sealed[..position]), None, "{position}");
+    }
+    // Names cannot be found out or made equal.
+    let hidden = key.hide(b's', b"session");
+    assert_eq!(hidden, tenant(SECRET, "one").hide(b's', b"session"));
+    assert_eq!(hidden.as_ref().unwrap().len(), 32);
+    for other in [
+        tenant(SECRET, "two").hide(b's', b"session"),
+        key.hide(b'r', b"session"),
+        key.hide(b's', b"session "),
+        tenant(&SECRET.replace('0', "1"), "one").hide(b's', b"session"),
+    ] {
+        assert_ne!(hidden, other);
+    }
+    assert!(TenantKey::new(&SECRET[1..], "one").is_none());
+}
+
+#[test]
+fn names_of_tenants_are_parts_of_names_of_buckets() {
+    for name in ["a", "payments-2", &"x".repeat(32)] {
+        assert_eq!(check_name(name), Ok(()));
+    }
+    for name in ["", "A", "a.b", "a b", "*", ">", "a/b", "\u{e4}", &"x".repeat(33)] {
+        assert!(check_name(name).is_err(), "{name}");
     }
 }

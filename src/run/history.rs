@@ -1,6 +1,8 @@
 //! Run history: keeps the records of runs for a while, so that output that did not fit into an
 //! answer can be read later.
 
+pub(crate) mod shared;
+
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -9,10 +11,16 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use self::shared::SharedRuns;
 use crate::json::Json;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
 use crate::run::result_json::error_json;
+use crate::storage::shared::SharedError;
 use crate::text::ids::short_random_id;
+
+/// The client of all runs whose clients have no session. They find a record by its id, which is random, and any front
+/// end may serve them.
+pub(crate) const WITHOUT_SESSION: &str = "all clients without a session";
 
 /// Bounds of the run history. The oldest records beyond a bound are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +44,7 @@ impl Default for HistoryLimits {
 pub struct History {
     limits: HistoryLimits,
     records: Mutex<Records>,
+    shared: Option<SharedRuns>,
 }
 
 #[derive(Default)]
@@ -68,7 +77,37 @@ pub struct RunRecord {
 
 impl History {
     pub(crate) fn new(limits: HistoryLimits) -> Self {
-        Self { limits, records: Mutex::default() }
+        Self { limits, records: Mutex::default(), shared: None }
+    }
+
+    /// The same history, which shares the records of [`WITHOUT_SESSION`] with other front ends.
+    pub(crate) fn sharing(self, shared: SharedRuns) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    fn shared(&self, client: &str) -> Option<&SharedRuns> {
+        self.shared.as_ref().filter(|_| client == WITHOUT_SESSION)
+    }
+
+    /// Gives other front ends a record that was stored, if they share it. After that they find it.
+    pub(crate) async fn share(&self, client: &str, id: &str) {
+        if let Some(shared) = self.shared(client)
+            && let Some(run) = self.get(client, id)
+        {
+            shared.keep(&run).await;
+        }
+    }
+
+    /// As [`get`](Self::get), also of runs of other front ends.
+    ///
+    /// # Errors
+    ///
+    /// If nobody can say whether there is one.
+    pub(crate) async fn find(&self, client: &str, id: &str) -> Result<Option<Arc<RunRecord>>, SharedError> {
+        match (self.get(client, id), self.shared(client)) {
+            (None, Some(shared)) => shared.find(client, id).await,
+            (found, _) => Ok(found),
+        }
     }
 
     /// Stores a run's record for `client` and returns its id. Returns `None` if the

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::storage::state::{RunState, StateError};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Suggested delay before a retry when another process holds the file's lock.
+/// Suggested delay before a retry when another process holds the file's lock, or a server does not answer.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A run's access to what scripts keep between runs.
@@ -47,14 +47,15 @@ impl From<StateError> for ToolError {
             StateError::Invalid(message) => Self::new(ToolErrorCode::InvalidArguments, message),
             StateError::Full(message) => Self::new(ToolErrorCode::StateFull, message),
             StateError::Ended => Self::new(ToolErrorCode::Cancelled, error.to_string()),
-            StateError::Busy => {
+            StateError::Busy | StateError::Contended | StateError::Away(_) => {
                 let mut busy = unavailable(error.to_string());
                 busy.retry_after = Some(RETRY_AFTER);
                 busy
             }
-            StateError::Newer | StateError::Foreign | StateError::DamagedValue(_) => {
-                unavailable(error.to_string())
-            }
+            StateError::Newer
+            | StateError::NewerShared
+            | StateError::Foreign
+            | StateError::DamagedValue(_) => unavailable(error.to_string()),
             StateError::Damaged(_)
             | StateError::NoSharedMemory(_)
             | StateError::Files(_)

@@ -3,4 +3,9 @@
 pub(crate) mod files;
 pub(crate) mod private;
 pub(crate) mod scripts;
+#[cfg_attr(
+    not(any(feature = "state", all(feature = "nats", target_os = "linux"))),
+    expect(dead_code, reason = "only over a NATS server")
+)]
+pub(crate) mod shared;
 pub(crate) mod state;

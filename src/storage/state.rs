@@ -11,6 +11,8 @@ mod entries;
 #[cfg(feature = "state")]
 mod file;
 #[cfg(feature = "state")]
+mod shared;
+#[cfg(feature = "state")]
 mod store;
 
 #[cfg(not(feature = "state"))]
@@ -21,5 +23,9 @@ pub(crate) use self::call::StateCall;
 pub(crate) use self::error::StateError;
 pub(crate) use self::scope::DefaultScope;
 pub use self::scope::{StateScope, StateUsage};
+#[cfg(feature = "state")]
+pub(crate) use self::shared::SharedState;
 pub(crate) use self::store::RunState;
+#[cfg(not(feature = "state"))]
+pub(crate) use self::store::SharedState;
 pub use self::store::StateStore;

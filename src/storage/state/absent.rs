@@ -1,6 +1,7 @@
 //! Stands for the store in a build without the feature `state`. Nothing makes one, so that no run
 //! has state.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::runtime::Handle;
@@ -9,11 +10,25 @@ use super::call::StateCall;
 use super::error::StateError;
 use super::scope::StateScope;
 use crate::error::Error;
+use crate::storage::shared::SharedStore;
 
 #[derive(Clone, Debug)]
 pub struct StateStore(());
 
+/// Nothing is shared.
+pub(crate) struct SharedState(());
+
+impl SharedState {
+    pub(crate) fn new(_store: Arc<dyn SharedStore>) -> Self {
+        Self(())
+    }
+}
+
 impl StateStore {
+    pub(crate) fn sharing(self, _shared: SharedState) -> Self {
+        self
+    }
+
     pub(crate) fn clear(&self, _scope: &StateScope) -> Result<u64, Error> {
         Ok(0)
     }

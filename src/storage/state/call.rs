@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::error::StateError;
+use crate::json::Json;
 
 /// Maximum length of a key in characters. The minimum is one.
 const MAX_KEY_CHARACTERS: usize = 256;
@@ -61,4 +62,17 @@ impl StateCall {
         }
         Ok(())
     }
+}
+
+/// A value as it is kept: parsed by the same rules as tool arguments and serialized again, so that only valid JSON is
+/// kept.
+///
+/// # Errors
+///
+/// If it is not valid JSON.
+pub(crate) fn json_value(text: &str) -> Result<String, StateError> {
+    let value = Json::parse(text);
+    let value =
+        value.map_err(|error| StateError::Invalid(format!("the value is not valid JSON: {error}")))?;
+    Ok(value.into_text())
 }

@@ -28,6 +28,15 @@ impl Entry {
     }
 }
 
+/// An entry as a script gets it: JSON text.
+pub(crate) fn entry_text(entry: Option<&Entry>, is_tagged: bool) -> String {
+    match entry {
+        None => "[]".to_owned(),
+        Some(Entry(value)) if !is_tagged => format!("[{value}]"),
+        Some(entry) => format!(r#"[{},"{}"]"#, entry.0, entry.tag()),
+    }
+}
+
 /// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
@@ -169,16 +178,8 @@ pub(crate) fn set(
         // A sum in a damaged file may be any number.
         (keys, bytes) = after(sums(&transaction, row.id)?);
     }
-    if keys > MAX_KEYS {
-        return Err(StateError::Full(format!(
-            "there are {MAX_KEYS} keys already; delete some with `state.delete`, or keep several values under one key"
-        )));
-    }
-    if bytes > MAX_BYTES {
-        return Err(StateError::Full(format!(
-            "all keys and values would be {bytes} bytes, at most {MAX_BYTES} are kept; delete some with `state.delete`"
-        )));
-    }
+    check_keys(keys)?;
+    check_bytes(bytes)?;
     let id = match row {
         Some(row) => {
             transaction.execute(
@@ -199,6 +200,26 @@ pub(crate) fn set(
     )?;
     transaction.commit()?;
     Ok(Written::Yes)
+}
+
+/// Whether a scope may have so many keys.
+pub(crate) fn check_keys(keys: i64) -> Result<(), StateError> {
+    if keys > MAX_KEYS {
+        return Err(StateError::Full(format!(
+            "there are {MAX_KEYS} keys already; delete some with `state.delete`, or keep several values under one key"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a scope may have so many bytes.
+pub(crate) fn check_bytes(bytes: i64) -> Result<(), StateError> {
+    if bytes > MAX_BYTES {
+        return Err(StateError::Full(format!(
+            "all keys and values would be {bytes} bytes, at most {MAX_BYTES} are kept; delete some with `state.delete`"
+        )));
+    }
+    Ok(())
 }
 
 /// Inserts a scope with `used`, `keys` and `bytes`.

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use crate::storage::shared::SharedError;
+
 /// Why a call on the state fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
@@ -33,6 +35,15 @@ pub(crate) enum StateError {
     /// There is no space for the memory that processes share. Reading without others is possible.
     #[error("the state file cannot be used, because the disk is full: {0}")]
     NoSharedMemory(Box<dyn Error + Send + Sync>),
+    /// The server that keeps shared state cannot be used.
+    #[error("the state that is shared over a NATS server cannot be used: {0}")]
+    Away(String),
+    /// Others write to the same scope all the time.
+    #[error("the state that is shared over a NATS server takes too long, or others write to it all the time")]
+    Contended,
+    /// Another front end has a newer version.
+    #[error("the shared state was written by a newer version of cx; update cx")]
+    NewerShared,
     /// The executor has ended.
     #[error("the run is over")]
     Ended,
@@ -42,4 +53,19 @@ pub(crate) enum StateError {
     /// Any other error of SQLite.
     #[error("the state file cannot be used: {0}")]
     Database(Box<dyn Error + Send + Sync>),
+}
+
+impl From<SharedError> for StateError {
+    fn from(error: SharedError) -> Self {
+        match error {
+            SharedError::Away(problem) => Self::Away(format!(
+                "{problem}; what was to be written may be there nevertheless, or come later"
+            )),
+            SharedError::Full => Self::Full(
+                "all state of this tenant together has reached its 256 MB; delete what is not needed"
+                    .to_owned(),
+            ),
+            SharedError::Refused(_) | SharedError::Damaged => Self::Away(error.to_string()),
+        }
+    }
 }

@@ -406,6 +406,16 @@ pub(crate) fn trial(connection: &mut Connection, scope: &StateScope) -> Result<C
     Ok(trial)
 }
 
+/// A database in memory with these entries of one scope.
+pub(crate) fn copy_of(scope: &StateScope, all: &[(String, String)]) -> Result<Connection, StateError> {
+    let mut copy = Connection::open_in_memory()?;
+    prepare(&mut copy, 0)?;
+    for (key, value) in all {
+        entries::set(&mut copy, scope, key, value, None, 0)?;
+    }
+    Ok(copy)
+}
+
 /// Results of SQLite where the system refuses to write to a file, or to enlarge it.
 const FAILED_WRITES: [i32; 2] = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE];
 

@@ -17,13 +17,13 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::call::StateCall;
-use super::entries::{self, Entry, Written};
+use super::call::{StateCall, json_value};
+use super::entries::{self, Written, entry_text};
 use super::error::StateError;
 use super::file::{self, StateFile};
 use super::scope::{StateScope, StateUsage};
+use super::shared::SharedState;
 use crate::error::Error;
-use crate::json::Json;
 use crate::machine::probe;
 use crate::storage::private::MAX_WAIT;
 
@@ -39,6 +39,8 @@ pub struct StateStore {
     file: Arc<StateFile>,
     /// The holder of its permit uses the file.
     turn: Arc<Semaphore>,
+    /// Has the scopes of workspaces and sessions instead of the file.
+    shared: Option<Arc<SharedState>>,
 }
 
 impl StateStore {
@@ -50,7 +52,18 @@ impl StateStore {
 
     fn of(file: StateFile) -> Self {
         // One connection: SQLite allows one writer, and reads take microseconds.
-        Self { file: Arc::new(file), turn: Arc::new(Semaphore::new(1)) }
+        Self { file: Arc::new(file), turn: Arc::new(Semaphore::new(1)), shared: None }
+    }
+
+    /// The same store, which shares the state of workspaces and sessions with other processes. The file has that of
+    /// clients, which speak to this process only.
+    pub(crate) fn sharing(self, shared: SharedState) -> Self {
+        Self { shared: Some(Arc::new(shared)), ..self }
+    }
+
+    /// Where the state of a scope is, if it is shared.
+    fn shared(&self, scope: &StateScope) -> Option<&Arc<SharedState>> {
+        self.shared.as_ref().filter(|_| scope.as_client().is_none())
     }
 
     /// The path of the file.
@@ -144,11 +157,7 @@ fn perform(
             Ok(entry_text(entries::get(connection, scope, &key, today)?.as_ref(), tagged))
         }
         StateCall::Set { key, value, expected } => {
-            // Parsed by the same rules as tool arguments and serialized again, so that the file
-            // contains only valid JSON.
-            let value = Json::parse(&value)
-                .map_err(|error| StateError::Invalid(format!("the value is not valid JSON: {error}")))?
-                .into_text();
+            let value = json_value(&value)?;
             match entries::set(connection, scope, &key, &value, expected.as_deref(), today)? {
                 Written::Yes => Ok("true".to_owned()),
                 Written::Differs(entry) => Ok(entry_text(entry.as_ref(), true)),
@@ -158,14 +167,6 @@ fn perform(
         StateCall::Keys { prefix } => {
             Ok(Value::from(entries::keys(connection, scope, &prefix, today)?).to_string())
         }
-    }
-}
-
-fn entry_text(entry: Option<&Entry>, is_tagged: bool) -> String {
-    match entry {
-        None => "[]".to_owned(),
-        Some(Entry(value)) if !is_tagged => format!("[{value}]"),
-        Some(entry) => format!(r#"[{},"{}"]"#, entry.0, entry.tag()),
     }
 }
 
@@ -200,6 +201,9 @@ impl RunState {
                 return Err(StateError::Full(problem.to_owned()));
             }
         }
+        if let Some(shared) = self.store.shared(&self.scope) {
+            return self.call_shared(shared, call, deadline, runtime).await;
+        }
         // The semaphore is never closed.
         let turn = Arc::clone(&self.store.turn).acquire_owned().await.map_err(|_closed| StateError::Ended)?;
         let (file, scope, trial) = (Arc::clone(&self.store.file), self.scope.clone(), self.trial.clone());
@@ -225,6 +229,29 @@ impl RunState {
             let panicked = || std::io::Error::other("the call panicked").into();
             Err(if lost.is_panic() { panicked() } else { StateError::Ended })
         })
+    }
+
+    /// The same on shared state.
+    async fn call_shared(
+        &self,
+        shared: &Arc<SharedState>,
+        call: StateCall,
+        deadline: Instant,
+        runtime: &Handle,
+    ) -> Result<String, StateError> {
+        let Some(trial) = &self.trial else {
+            return shared.call(call, &self.scope, deadline, runtime).await;
+        };
+        if trial.lock().is_none() {
+            if !call.writes() {
+                return shared.call(call, &self.scope, deadline, runtime).await;
+            }
+            let copy = file::copy_of(&self.scope, &shared.all(&self.scope, deadline).await?)?;
+            trial.lock().get_or_insert(copy);
+        }
+        let mut trial = trial.lock();
+        let connection = trial.as_mut().ok_or(StateError::Ended)?;
+        perform(call, connection, &self.scope, 0)
     }
 }
 

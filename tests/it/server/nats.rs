@@ -112,12 +112,31 @@ fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     first.signal("KILL");
     let seen = end(seen, LONG);
     assert_eq!(seen["error"]["code"], "ENGINE_CRASHED", "{seen}");
+    let message = seen["error"]["message"].as_str().unwrap();
+    assert!(message.contains("nothing is heard of its machine"), "{message}");
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     let unseen = end(unseen, LONG);
     assert_eq!(unseen["value"], "done", "{unseen}");
     assert_eq!(front.run(&["-e", "return 1"])["value"], 1);
     assert_eq!(front.notes().matches("executed echo").count(), 1);
     drop(second);
+}
+
+/// The process that stands for the worker here has not failed, and nobody says so.
+#[test]
+fn a_worker_process_that_dies_on_its_machine_is_said() {
+    let Some(server) = NatsServer::start() else { return };
+    let (worker, front) = (server.worker(1), Front::new(&server, "well"));
+    let run = front.spawn(&["--timeout", "60s", "-e", ENDLESS]);
+    wait_for(|| front.notes().contains("executed echo").then_some(()));
+    for process in worker.processes() {
+        let id = process.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(std::process::Command::new("kill").args(["-KILL", &id]).status().unwrap().success());
+    }
+    let result = end(run, LONG);
+    assert_eq!(result["error"]["code"], "ENGINE_CRASHED", "{result}");
+    let message = result["error"]["message"].as_str().unwrap();
+    assert!(message.contains("has ended on its machine"), "{message}");
 }
 
 /// Somebody who is on the NATS server can neither read a run, nor have one executed, nor have one executed twice.

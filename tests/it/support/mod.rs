@@ -4,6 +4,8 @@
 pub(crate) mod answers;
 /// A process that may die of the script that it runs.
 pub(crate) mod canary;
+/// Certificates of servers on this machine.
+pub(crate) mod certificates;
 /// An upstream server that breaks one rule beside one that breaks none.
 pub(crate) mod chaos;
 /// A web server on loopback for scripts that fetch.

@@ -20,11 +20,15 @@ pub(crate) const KEY: &str = "a key that all machines of the queue share";
 /// The variable with which tests that need `nats-server` are left out, where it cannot be installed.
 const WITHOUT: &str = "CX_WITHOUT_NATS_SERVER";
 
+/// Its configuration.
+const CONFIG: &str = "server.conf";
+
 /// `nats-server` with JetStream, on a free port of this machine.
 pub(crate) struct NatsServer {
     child: Child,
     directory: TempDir,
     pub(crate) port: u16,
+    is_tls: bool,
 }
 
 impl NatsServer {
@@ -34,23 +38,36 @@ impl NatsServer {
     ///
     /// If it is not installed.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(|_directory| String::new())
+    }
+
+    /// Starts one with a configuration that may name files of its directory.
+    pub(crate) fn start_with(config: impl FnOnce(&Path) -> String) -> Option<Self> {
         if std::env::var_os(WITHOUT).is_some() {
             skip();
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path());
+        let is_tls = config.contains("cert_file");
+        std::fs::write(directory.path().join(CONFIG), config).unwrap();
         let child = spawn(directory.path(), "-1");
         let ports = directory.path().join(format!("nats-server_{}.ports", child.id()));
         let read = || serde_json::from_str::<Value>(&std::fs::read_to_string(&ports).ok()?).ok();
         let ports: Value = wait_for(read);
         let port = ports["nats"][0].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
-        let server = Self { child, directory, port };
+        let server = Self { child, directory, port, is_tls };
         std::fs::write(server.key(), KEY).unwrap();
         Some(server)
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", if self.is_tls { "tls" } else { "nats" }, self.port)
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
     /// The file with the key of the queue.
@@ -89,9 +106,15 @@ fn skip() {
 }
 
 fn spawn(directory: &Path, port: &str) -> Child {
-    let spawned = Command::new("nats-server")
-        .args(["-a", "127.0.0.1", "-p", port, "-js", "-sd"])
-        .arg(directory.join("jetstream"))
+    let mut command = Command::new("nats-server");
+    let config = std::fs::read_to_string(directory.join(CONFIG)).unwrap();
+    if !config.contains("store_dir") {
+        command.args(["-js", "-sd"]).arg(directory.join("jetstream"));
+    }
+    let spawned = command
+        .args(["-a", "127.0.0.1", "-p", port])
+        .arg("-c")
+        .arg(directory.join(CONFIG))
         .arg("--ports_file_dir")
         .arg(directory)
         .stdin(Stdio::null())

@@ -258,7 +258,7 @@ impl Reply {
 
     /// The last message: the answer, whatever came before it.
     pub(crate) fn message(mut self) -> Value {
-        if self.header("content-type") == Some("application/json") {
+        if matches!(self.header("content-type"), Some("application/json" | "application/problem+json")) {
             return serde_json::from_str(&self.body()).unwrap();
         }
         let mut last = Value::Null;

@@ -1,0 +1,112 @@
+//! Records of runs that several front ends share, for clients that any of them may serve.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::RunRecord;
+use crate::storage::shared::parts::{self, Stored};
+use crate::storage::shared::{SharedError, SharedStore};
+
+/// How long an answer may wait until its record is kept, and a script for a record.
+const MAX_TIME: Duration = Duration::from_secs(5);
+
+/// A larger record is kept by one front end only.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What kind of name the id of a run is, for its key.
+const RUN: u8 = b'r';
+
+/// A record up to this size is one entry.
+const MAX_HERE: usize = 256 << 10;
+
+/// Records that are shared.
+pub(crate) struct SharedRuns(Arc<dyn SharedStore>);
+
+/// A record, as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    output: String,
+    value: Option<String>,
+    error: Option<String>,
+    calls: String,
+}
+
+impl SharedRuns {
+    pub(crate) fn new(store: Arc<dyn SharedStore>) -> Self {
+        Self(store)
+    }
+
+    /// Keeps a record for all front ends. If that is not possible it is kept by this one only.
+    pub(super) async fn keep(&self, run: &RunRecord) {
+        if run.bytes() > MAX_BYTES {
+            return;
+        }
+        let kept = timeout(MAX_TIME, self.write(run)).await;
+        if let Err(error) =
+            kept.unwrap_or_else(|_late| Err(SharedError::Away("it takes too long".to_owned())))
+        {
+            tracing::warn!(%error, "the record of a run is not shared with other front ends");
+        }
+    }
+
+    async fn write(&self, run: &RunRecord) -> Result<(), SharedError> {
+        let kept = Kept {
+            output: run.output.clone(),
+            value: run.value.clone(),
+            error: run.error.clone(),
+            calls: run.calls.clone(),
+        };
+        let damaged = |_| SharedError::Damaged;
+        let text = serde_json::to_string(&kept).map_err(damaged)?;
+        let name = self.name(&run.id)?;
+        let stored = if text.len() <= MAX_HERE {
+            Stored::Here(text)
+        } else {
+            parts::write(&*self.0, &name, &text).await?
+        };
+        self.0.put(key(&name), serde_json::to_vec(&stored).map_err(damaged)?, None).await.map(drop)
+    }
+
+    /// The record of a run, if it is still kept.
+    ///
+    /// # Errors
+    ///
+    /// If nobody can say it.
+    pub(super) async fn find(&self, client: &str, id: &str) -> Result<Option<Arc<RunRecord>>, SharedError> {
+        let late = |_| Err(SharedError::Away("it takes too long".to_owned()));
+        let Some(kept) = timeout(MAX_TIME, self.read(id)).await.unwrap_or_else(late)? else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(RunRecord {
+            id: id.to_owned(),
+            output: kept.output,
+            value: kept.value,
+            error: kept.error,
+            calls: kept.calls,
+            client: client.to_owned(),
+            ended_at: Instant::now(),
+        })))
+    }
+
+    async fn read(&self, id: &str) -> Result<Option<Kept>, SharedError> {
+        let name = self.name(id)?;
+        let Some(value) = self.0.get(key(&name)).await?.value else { return Ok(None) };
+        let stored: Stored = serde_json::from_slice(&value).map_err(|_| SharedError::Damaged)?;
+        // The oldest records make space for new ones, part by part.
+        let Some(text) = parts::read(&*self.0, &name, &stored).await? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).map_err(|_| SharedError::Damaged)
+    }
+
+    fn name(&self, id: &str) -> Result<String, SharedError> {
+        let no_keys = || SharedError::Refused("the system provides no keys".to_owned());
+        self.0.hide(RUN, id.as_bytes()).ok_or_else(no_keys)
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("run.{name}")
+}

@@ -1,0 +1,151 @@
+//! NATS servers with TLS, credentials and permissions: what `docs/nats.md` says is enough, and nothing less is taken.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::docs::{Block, blocks};
+use crate::support::certificates;
+use crate::support::nats::{Front, NatsServer, Worker};
+use crate::support::serve::Start;
+use crate::support::serve_http::{Server, wait_within};
+
+/// A file beside the server's key.
+fn file(server: &NatsServer, name: &str, text: &str) -> PathBuf {
+    let file = server.key().with_file_name(name);
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// The configuration that the page has, with the files of a test.
+fn config_of_the_page(directory: &Path) -> String {
+    certificates::make(directory);
+    let page = blocks(Path::new("docs/nats.md"));
+    let block: Vec<&Block> = page.iter().filter(|block| block.language() == "nats").collect();
+    assert_eq!(block.len(), 1);
+    let certificates = |name: &str| directory.join(name).display().to_string();
+    block[0]
+        .text
+        .replace("/var/lib/nats", &certificates("jetstream"))
+        .replace("/etc/nats/server.pem", &certificates("server.pem"))
+        .replace("/etc/nats/server-key.pem", &certificates("server-key.pem"))
+}
+
+fn run(front: &Server, code: &str) -> Value {
+    let body = json!({ "language": "typescript", "code": code, "session": "trip" });
+    let headers = [("Content-Type", "application/json")];
+    front.send("POST", "/v1/runs", &headers, &body.to_string()).message()
+}
+
+#[test]
+fn the_permissions_of_the_page_are_enough() {
+    let Some(server) = NatsServer::start_with(config_of_the_page) else { return };
+    let ca = server.key().with_file_name("ca.pem");
+    let password =
+        |user: &str| json!({ "user": user, "password": format!("a password of the {user}") }).to_string();
+    let of_worker = file(&server, "worker.json", &password("worker").replace("the worker", "the workers"));
+    let of_front = file(&server, "front.json", &password("front").replace("the front", "the front ends"));
+    let tenant_key = file(&server, "tenant-key", "a key that only the front ends of this tenant have");
+    let (ca_text, worker_text) = (ca.to_str().unwrap(), of_worker.to_str().unwrap());
+    let worker = server.worker_with(2, &["--nats-ca", ca_text, "--nats-credentials", worker_text]);
+    let isolation = |tenant: &str, credentials: &Path| {
+        json!({
+            "mode": "nats", "url": server.url(), "keyFile": server.key(), "caFile": ca,
+            "credentialsFile": credentials, "tenant": tenant, "tenantKeyFile": tenant_key,
+        })
+    };
+    let front = |tenant: &str, credentials: &Path| {
+        let start = Start::new().server("well", &["well"]);
+        Server::start(start.config("isolation", isolation(tenant, credentials)))
+    };
+    let (one, other) = (front("payments", &of_front), front("payments", &of_front));
+    let called = run(&one, "await tools.well.echo({ text: 'a' }); await state.set('k', 7); return 1");
+    assert_eq!(called["value"], 1, "{called}");
+    assert_eq!(run(&other, "return await state.get('k')")["value"], 7);
+    // Long values are made of parts, which are removed when they are replaced.
+    let long = "for (const n of [5e5, 6e5]) await state.set('long', 'x'.repeat(n)); await state.delete('long'); return 1";
+    assert_eq!(run(&other, long)["value"], 1);
+    let kept = run(&one, "console.log('z'.repeat(300000)); return 1");
+    let id = kept["runId"].as_str().unwrap_or_else(|| panic!("{kept}")).to_owned();
+    assert_eq!(other.get(&format!("/v1/runs/{id}/output"), &[]).status, 200);
+    let log = server.log();
+    assert!(!log.contains("Violation"), "{log}");
+
+    // Another tenant's buckets are refused by the server, whatever key is used, and workers have none.
+    let denied = front("other", &of_front);
+    let result = run(&denied, "return await state.get('k')");
+    assert_eq!(result["error"]["toolCode"], "STATE_UNAVAILABLE", "{result}");
+    assert_eq!(run(&denied, "return 1")["value"], 1, "runs need no state");
+    let as_worker = run(&front("payments", &of_worker), "return 1");
+    assert_eq!(as_worker["code"], "ENGINE_UNAVAILABLE", "{as_worker}");
+    let log = server.log();
+    assert!(log.contains("Violation") && log.contains("KV_cx-state-other"), "{log}");
+    drop(worker);
+}
+
+/// With an address of TLS there is TLS, by an authority that is trusted, and no credentials for anybody else.
+#[test]
+fn a_server_that_is_not_trusted_gets_nothing() {
+    let config = |directory: &Path| {
+        let page = config_of_the_page(directory);
+        page.replace("password: \"a password of the front ends\"", "password: front")
+    };
+    let Some(server) = NatsServer::start_with(config) else { return };
+    let Some(plain) = NatsServer::start() else { return };
+    let ca = server.key().with_file_name("ca.pem");
+    let front = Front::new(&server, "well");
+    let good = file(&server, "good.json", "{\"user\": \"front\", \"password\": \"front\"}");
+    let bad = file(&server, "bad.json", "{\"user\": \"front\", \"password\": \"other\"}");
+    let odd = file(&server, "odd.json", "{\"user\": \"front\"}");
+    let empty = file(&server, "empty.pem", "");
+    let said = |url: &str, ca: Option<&Path>, credentials: &Path| {
+        let mut command = front.command_at(url, &server.key(), &["-e", "return 1"]);
+        command.arg("--nats-credentials").arg(credentials);
+        if let Some(ca) = ca {
+            command.arg("--nats-ca").arg(ca);
+        }
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let check = |found: String, expected: &str| assert!(found.contains(expected), "{expected}: {found}");
+    check(said(&server.url(), None, &good), "cannot be reached");
+    check(said(&server.url(), Some(&ca), &bad), "does not accept the credentials");
+    check(said(&server.url(), Some(&ca), &odd), "has none");
+    check(said(&server.url(), Some(&empty), &good), "has no certificates");
+    check(said(&server.url(), Some(&ca.with_file_name("missing")), &good), "cannot be read");
+    // Another name than that of the certificate, and a server without TLS.
+    check(said(&server.url().replace("127.0.0.1", "localhost"), Some(&ca), &good), "cannot be reached");
+    check(said(&plain.url().replace("nats:", "tls:"), Some(&ca), &good), "cannot be reached");
+    // With all of it only the worker is missing.
+    check(said(&server.url(), Some(&ca), &good), "no `cx worker` has ever joined it");
+}
+
+/// The other forms of a credentials file.
+#[test]
+fn seeds_and_tokens_are_credentials() {
+    // A pair of nobody's: from the documentation of NATS.
+    let (seed, public) = (
+        "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY",
+        "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
+    );
+    let with_key = format!("authorization {{ users: [{{ nkey: {public} }}] }}");
+    let with_token = "authorization { token: \"a token of many characters\" }".to_owned();
+    let token = json!({ "token": "a token of many characters" }).to_string();
+    for (config, credentials) in [(with_key, format!("{seed}\n")), (with_token, token)] {
+        let Some(server) = NatsServer::start_with(|_directory| config) else { return };
+        let credentials = file(&server, "credentials", &credentials);
+        let more = ["--nats-credentials", credentials.to_str().unwrap()];
+        let _worker = server.worker_with(1, &more);
+        let front = Front::new(&server, "well");
+        let found = front.run(&[&more[..], &["-e", "return 1"]].concat());
+        assert_eq!(found["value"], 1, "{found}");
+        let refused = front.run(&["-e", "return 1"]);
+        assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
+        let mut without = Worker::start_unjoined(&server.url(), &server.key(), 1, &[]);
+        let ended = || without.said().contains("does not accept").then_some(());
+        wait_within(Duration::from_secs(30), ended);
+        assert_eq!(without.wait(Duration::from_secs(30)).code(), Some(2));
+    }
+}

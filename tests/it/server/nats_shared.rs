@@ -1,0 +1,249 @@
+//! `state` and records of runs that the front ends of a tenant share over a NATS server. With a real `nats-server`; see
+//! `support/nats.rs` for machines that have none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::nats::NatsServer;
+use crate::support::serve::Start;
+use crate::support::serve_http::{Reply, Server, wait_within};
+
+/// A file with a key of a tenant, beside the server's.
+fn key(server: &NatsServer, name: &str) -> PathBuf {
+    let file = server.key().with_file_name(name);
+    std::fs::write(&file, format!("the key of a tenant that nobody else has: {name}")).unwrap();
+    file
+}
+
+fn start_of(server: &NatsServer, tenant: &str, key: &Path) -> Start {
+    let isolation = json!({
+        "mode": "nats", "url": server.url(), "keyFile": server.key(), "tenant": tenant, "tenantKeyFile": key,
+    });
+    Start::new().config("isolation", isolation)
+}
+
+fn front(server: &NatsServer, tenant: &str, key: &Path) -> Server {
+    Server::start(start_of(server, tenant, key))
+}
+
+fn create(front: &Server, body: &Value) -> Value {
+    let headers = [("Content-Type", "application/json")];
+    front.send("POST", "/v1/runs", &headers, &body.to_string()).message()
+}
+
+/// A run of a client without a session of the protocol, which names one of its own.
+fn run(front: &Server, code: &str) -> Value {
+    create(front, &json!({ "language": "typescript", "code": code, "session": "trip" }))
+}
+
+fn value(front: &Server, code: &str) -> Value {
+    let result = run(front, code);
+    assert_eq!(result["success"], true, "{result}");
+    result["value"].clone()
+}
+
+fn record(front: &Server, id: &str) -> Reply {
+    front.get(&format!("/v1/runs/{id}/output"), &[])
+}
+
+/// Whether some file below the directory has the text.
+fn has_text(directory: &Path, text: &str) -> bool {
+    std::fs::read_dir(directory).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return has_text(&path, text);
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        bytes.windows(text.len()).any(|found| found == text.as_bytes())
+    })
+}
+
+#[test]
+fn front_ends_of_a_tenant_share_state_and_records() {
+    let Some(mut server) = NatsServer::start() else { return };
+    let _worker = server.worker(2);
+    let of_tenant = key(&server, "a");
+    let (one, other) = (front(&server, "a", &of_tenant), front(&server, "a", &of_tenant));
+    assert_eq!(value(&one, "await state.set('k', { secret: 'in-the-state' }); return 1"), 1);
+    assert_eq!(
+        value(&other, "return [await state.get('k'), await state.keys()]"),
+        json!([{ "secret": "in-the-state" }, ["k"]])
+    );
+    // Longer than one message of NATS may be.
+    assert_eq!(value(&other, "await state.set('long', 'y'.repeat(1000000)); return 1"), 1);
+    assert_eq!(value(&one, "return (await state.get('long')).length"), 1_000_000);
+    let python = "await state.delete('long')\nawait state.set('p', 7)\nawait state.keys()";
+    let python = create(&one, &json!({ "language": "python", "code": python, "session": "trip" }));
+    assert_eq!(python["value"], json!(["k", "p"]), "{python}");
+    // Another session is another scope, and so is the session of a client that has one.
+    let elsewhere = json!({ "language": "typescript", "code": "return await state.keys()", "session": "a" });
+    assert_eq!(create(&other, &elsewhere)["value"], json!([]));
+    assert_eq!(
+        one.session().run("await state.set('k', 1); return await state.keys()")["value"],
+        json!(["k"])
+    );
+    assert_eq!(other.session().run("return await state.keys()")["value"], json!([]));
+    // A dry run changes nothing.
+    let dry =
+        "await state.set('k', 2); await state.set('d', 3); return [await state.get('k'), await state.keys()]";
+    let dry = json!({ "language": "typescript", "code": dry, "session": "trip", "dryRun": true });
+    assert_eq!(create(&one, &dry)["value"], json!([2, ["d", "k", "p"]]));
+    assert_eq!(value(&other, "return await state.keys()"), json!(["k", "p"]));
+
+    // What an answer leaves out is found at the other front end, at once.
+    let long = run(&one, "console.log('z'.repeat(300000) + 'in-the-record'); return 1");
+    let id = long["runId"].as_str().unwrap_or_else(|| panic!("{long}")).to_owned();
+    let read = format!("const run = await mcp.run('{id}'); return [run.output.length, run.value]");
+    assert_eq!(value(&other, &read), json!([300_013, 1]));
+    assert_eq!(record(&other, &id).body().len(), 300_013);
+    let uri = json!({ "uri": format!("cx://runs/{id}/output") });
+    let resource = other.stateless("resources/read", uri).result();
+    assert_eq!(resource["contents"][0]["text"].as_str().unwrap().len(), 300_013);
+    // But not by a client that has a session: its records are its own.
+    let with_session = other.session().run(&format!("return await mcp.run('{id}')"));
+    assert_eq!(with_session["error"]["toolCode"], "RUN_NOT_FOUND", "{with_session}");
+    let missing = run(&other, "return await mcp.run('aaaaaaaaaaaaaaaa')");
+    assert_eq!(missing["error"]["toolCode"], "RUN_NOT_FOUND", "{missing}");
+
+    // Tenants are apart: by their names, and by their keys if the names are the same.
+    let strangers = [("b", key(&server, "b")), ("b", of_tenant.clone()), ("a", key(&server, "c"))];
+    for (name, its_key) in &strangers {
+        let stranger = front(&server, name, its_key);
+        assert_eq!(value(&stranger, "return await state.keys()"), json!([]), "{name}");
+        assert_eq!(value(&stranger, "await state.set('k', 'theirs'); return 1"), 1);
+        assert_eq!(record(&stranger, &id).status, 404);
+        let refused = run(&stranger, &format!("return await mcp.run('{id}')"));
+        assert_eq!(refused["error"]["toolCode"], "RUN_NOT_FOUND", "{refused}");
+    }
+    let plain = Server::start(Start::new());
+    assert_eq!(value(&plain, "return await state.keys()"), json!([]));
+    assert_eq!(value(&one, "return await state.get('k')"), json!({ "secret": "in-the-state" }));
+
+    // It is there after all of them have ended, the NATS server too.
+    drop((one, other));
+    server.kill();
+    server.restart();
+    let later = front(&server, "a", &of_tenant);
+    let again =
+        || Some(run(&later, "return await state.get('k')")).filter(|result| result["success"] == true);
+    let found = wait_within(Duration::from_secs(60), again);
+    assert_eq!(found["value"], json!({ "secret": "in-the-state" }));
+    assert_eq!(record(&later, &id).body().len(), 300_013);
+    // Who is on the machine of the NATS server reads neither names nor values.
+    let files = server.key().with_file_name("jetstream");
+    assert!(has_text(&files, "KV_cx-state-a"), "this is where it is");
+    for text in ["in-the-state", "in-the-record", "secret", "trip", &id] {
+        assert!(!has_text(&files, text), "{text}");
+    }
+}
+
+/// Increments at two front ends, and quotas that hold across both.
+#[test]
+fn concurrent_changes_of_two_front_ends_lose_nothing() {
+    let Some(server) = NatsServer::start() else { return };
+    let _worker = server.worker(4);
+    let of_tenant = key(&server, "a");
+    let fronts = [front(&server, "a", &of_tenant), front(&server, "a", &of_tenant)];
+    let count = "for (let i = 0; i < 25; i++) {\n\
+        await state.update('n', (n) => (n ?? 0) + 1);\n\
+        await state.set(`${input}-${i}`, i);\n\
+        } return 1";
+    std::thread::scope(|scope| {
+        for (number, front) in fronts.iter().chain(&fronts).enumerate() {
+            let body = json!({ "language": "typescript", "code": count, "session": "trip", "input": number });
+            scope.spawn(move || assert_eq!(create(front, &body)["value"], 1));
+        }
+    });
+    for front in &fronts {
+        assert_eq!(
+            value(front, "return [await state.get('n'), (await state.keys()).length]"),
+            json!([100, 101])
+        );
+    }
+    let fill = "let set = 0; try { for (let i = 0; i < 600; i++) { await state.set(`${input}/${i}`, 1); set++; } }\n\
+        catch (error) { return [error.code, set]; } return ['', set]";
+    let fill = |front: &Server, input: &str| {
+        create(front, &json!({ "language": "typescript", "code": fill, "session": "trip", "input": input }))["value"]
+            .clone()
+    };
+    assert_eq!(fill(&fronts[0], "a"), json!(["", 600]));
+    assert_eq!(fill(&fronts[1], "b"), json!(["STATE_FULL", 299]), "1,000 keys are all, at both together");
+    assert_eq!(value(&fronts[0], "return (await state.keys()).length"), 1_000);
+}
+
+/// Somebody who is on the NATS server can remove and damage what is shared, and do no more.
+#[test]
+fn what_others_do_to_the_buckets_is_an_error() {
+    let Some(mut server) = NatsServer::start() else { return };
+    let worker = server.worker(2);
+    let of_tenant = key(&server, "a");
+    let one = Arc::new(front(&server, "a", &of_tenant));
+    let mut stranger = server.stranger();
+    stranger.subscribe("$KV.cx-state-a.>");
+    assert_eq!(value(&one, "await state.set('k', 1); return 1"), 1);
+    let (head, sealed) = std::iter::repeat_with(|| stranger.next()).find_map(|message| message).unwrap();
+    let other = create(
+        &one,
+        &json!({ "language": "typescript", "code": "await state.set('k', 2)", "session": "other" }),
+    );
+    assert_eq!(other["success"], true, "{other}");
+    let (of_other, _) = std::iter::repeat_with(|| stranger.next()).find_map(|message| message).unwrap();
+    assert_ne!(head, of_other);
+    // The state of one session in the place of that of another one, and what was never sealed.
+    for forged in [&sealed[..], b"\x01\x00{\"entries\":{}}"] {
+        stranger.publish(&of_other, forged);
+        let read = json!({
+            "language": "typescript", "code": "return await state.get('k')", "session": "other",
+        });
+        let look = || Some(create(&one, &read)).filter(|result| result["success"] == false);
+        let result = wait_within(Duration::from_secs(20), look);
+        assert_eq!(result["error"]["toolCode"], "STATE_UNAVAILABLE", "{result}");
+        assert!(result["error"]["message"].as_str().unwrap().contains("same key file"), "{result}");
+    }
+    assert_eq!(value(&one, "return await state.get('k')"), 1);
+    stranger.publish("$JS.API.STREAM.DELETE.KV_cx-state-a", b"");
+    let look = || Some(run(&one, "return await state.get('k')")).filter(|result| result["success"] == false);
+    let removed = wait_within(Duration::from_secs(20), look);
+    assert_eq!(removed["error"]["toolCode"], "STATE_UNAVAILABLE", "{removed}");
+    // It is made again.
+    assert_eq!(value(&one, "await state.set('k', 3); return await state.get('k')"), 3);
+
+    // Without the NATS server there are neither runs nor records, and nobody waits for ever.
+    let long = run(&one, "console.log('z'.repeat(300000)); return 1");
+    let id = long["runId"].as_str().unwrap_or_else(|| panic!("{long}")).to_owned();
+    assert_eq!(record(&one, &id).status, 200);
+    server.kill();
+    assert_eq!(record(&one, &id).status, 200, "this front end has it");
+    let unknown = record(&one, "aaaaaaaaaaaaaaaa");
+    assert_eq!(unknown.status, 503);
+    assert!(unknown.body().contains("STATE_UNAVAILABLE"));
+    let refused = run(&one, "return await state.get('k')");
+    assert_eq!(refused["code"], "ENGINE_UNAVAILABLE", "{refused}");
+    // A front end that starts without it works when it comes.
+    let second = front(&server, "a", &of_tenant);
+    assert_eq!(record(&second, &id).status, 503);
+    server.restart();
+    let look = || Some(record(&second, &id)).filter(|reply| reply.status == 200);
+    wait_within(Duration::from_secs(60), look);
+    drop(worker);
+}
+
+#[test]
+fn what_is_wrong_with_a_tenant_is_said_at_the_start() {
+    let Some(server) = NatsServer::start() else { return };
+    let said = |tenant: &str, key: &Path| {
+        let (mut command, _directory) = start_of(&server, tenant, key).command();
+        let output = command.stderr(std::process::Stdio::piped()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let good = key(&server, "a");
+    assert!(said("A b", &good).contains("lower-case letters"), "{}", said("A b", &good));
+    let missing = good.with_file_name("missing");
+    assert!(said("a", &missing).contains("cannot be read"), "{}", said("a", &missing));
+    std::fs::write(&missing, "short").unwrap();
+    assert!(said("a", &missing).contains("at least 32 characters"), "{}", said("a", &missing));
+}
