@@ -1,7 +1,8 @@
 """Types inputs at the prompt of a command that runs at a terminal of its own.
 
-`prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again. What is
-on the screen goes to stdout, without what moves the cursor.
+`prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again; or of
+pairs of a text that must be on the screen since the last input, and what is typed then. What is on the screen goes to
+stdout, without what moves the cursor, unless `CX_RAW` is set.
 """
 
 import json
@@ -23,7 +24,7 @@ PROMPT = re.compile(rb"(ts|py)\S*> ")
 def main(inputs, command):
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ["TERM"] = "xterm"
+        os.environ.setdefault("TERM", "xterm")
         os.execvp(command[0], command)
     screen = b""
     typed_at = 0
@@ -41,14 +42,22 @@ def main(inputs, command):
                 os.write(terminal, b"\x1b[1;1R")
             screen += piece
         # Nothing more is drawn, and the prompt is there since the last input.
-        elif inputs and PROMPT.search(plain(screen[typed_at:])):
+        elif inputs and is_asked(inputs[0], plain(screen[typed_at:])):
             typed_at = len(screen)
-            os.write(terminal, inputs.pop(0).encode())
+            keys = inputs.pop(0)
+            os.write(terminal, (keys if isinstance(keys, str) else keys[1]).encode())
     else:
         os.kill(pid, 9)
-    sys.stdout.buffer.write(plain(screen))
+    sys.stdout.buffer.write(screen if "CX_RAW" in os.environ else plain(screen))
     sys.stdout.flush()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def is_asked(awaited, shown):
+    """Whether the first input can be typed."""
+    if isinstance(awaited, str):
+        return PROMPT.search(shown)
+    return awaited[0].encode() in shown
 
 
 def plain(screen):

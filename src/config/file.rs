@@ -12,6 +12,10 @@ use super::error::{Finding, FindingKind};
 /// Maximum size in bytes. Real files have a few kilobytes; a larger one is not a configuration.
 const MAX_FILE: u64 = 1 << 20;
 
+/// Maximum size of a file in the user's own directories. Claude Code keeps the history of all projects beside
+/// the servers.
+const MAX_USER_FILE: u64 = 16 << 20;
+
 /// The provenance of a file, which decides whether links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Provenance {
@@ -45,11 +49,16 @@ pub(super) fn read(path: &Path, provenance: Provenance) -> Result<Option<Vec<u8>
     };
     check(&file, provenance)?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(FindingKind::Unreadable)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(FindingKind::TooLarge(MAX_FILE >> 20).into());
+    let max = max_size(provenance);
+    file.take(max + 1).read_to_end(&mut bytes).map_err(FindingKind::Unreadable)?;
+    if bytes.len() as u64 > max {
+        return Err(FindingKind::TooLarge(max >> 20).into());
     }
     Ok(Some(bytes))
+}
+
+fn max_size(provenance: Provenance) -> u64 {
+    if provenance == Provenance::User { MAX_USER_FILE } else { MAX_FILE }
 }
 
 /// Whether one of the hidden directories directly above the file is a link: `.cursor` in
@@ -88,8 +97,9 @@ fn check(file: &File, provenance: Provenance) -> Result<(), Finding> {
         let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
         return Err(FindingKind::NotAFile(found).into());
     }
-    if metadata.len() > MAX_FILE {
-        return Err(FindingKind::TooLarge(MAX_FILE >> 20).into());
+    let max = max_size(provenance);
+    if metadata.len() > max {
+        return Err(FindingKind::TooLarge(max >> 20).into());
     }
     if provenance == Provenance::User {
         if metadata.mode() & 0o002 != 0 {

@@ -14,7 +14,7 @@ use super::limits::limits;
 use super::parsed::{AuditFields, Settings};
 use super::reader::{At, Fields};
 use super::{code_executor, grants, llm_settings, mcpproxy};
-use crate::run::isolation::{Isolation, NatsWorkers, RemoteWorkers};
+use crate::run::isolation::{Isolation, NatsWorkers, RemoteWorkers, SharedTenant};
 use crate::run::limits::Limits;
 use crate::run::time_zone::TimeZone;
 use crate::tools::policy::is_pattern;
@@ -61,8 +61,18 @@ const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
 
 /// Every key of `isolation`.
-pub(super) const ISOLATION_KEYS: &[&str] =
-    &["mode", "require", "runsPerWorker", "url", "tokenFile", "keyFile", "credentialsFile"];
+pub(super) const ISOLATION_KEYS: &[&str] = &[
+    "mode",
+    "require",
+    "runsPerWorker",
+    "url",
+    "tokenFile",
+    "keyFile",
+    "credentialsFile",
+    "caFile",
+    "tenant",
+    "tenantKeyFile",
+];
 
 /// Every key of `openTelemetry`.
 pub(super) const OPEN_TELEMETRY_KEYS: &[&str] = &["endpoint", "content"];
@@ -296,6 +306,9 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
     let token_file = section.read(&["tokenFile"], absolute_path);
     let key_file = section.read(&["keyFile"], absolute_path);
     let credentials_file = section.read(&["credentialsFile"], absolute_path);
+    let ca_file = section.read(&["caFile"], absolute_path);
+    let tenant = section.read(&["tenant"], At::string);
+    let tenant_key_file = section.read(&["tenantKeyFile"], absolute_path);
     match mode? {
         Isolation::Remote(mut workers) => {
             workers.url = url.unwrap_or_default();
@@ -306,6 +319,9 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
             workers.url = url.unwrap_or_default();
             workers.key_file = key_file.unwrap_or_default();
             workers.credentials_file = credentials_file;
+            workers.ca_file = ca_file;
+            workers.shared =
+                tenant.map(|name| SharedTenant { name, key_file: tenant_key_file.unwrap_or_default() });
             Some(Isolation::Nats(workers))
         }
         Isolation::Process(mut workers) => {

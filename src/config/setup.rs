@@ -21,4 +21,7 @@ pub use self::journal::{Applied, Undone, undo};
 pub use self::lock::{SetupLock, SyncLock};
 pub use self::paths::{below_home, home_directory, on_path, timer_environment};
 pub use self::plan::{Choices, Existing, FileChange, Plan, PlannedServer};
-pub use self::survey::{FoundClient, FoundServer, ServerFitness, Survey};
+pub use self::survey::{FoundClient, FoundProject, FoundServer, ServerFitness, ServerList, Survey};
+
+#[cfg(test)]
+mod tests;

@@ -207,6 +207,9 @@ fn isolation(isolation: &Isolation) -> Value {
             "url": workers.url,
             "keyFile": workers.key_file,
             "credentialsFile": workers.credentials_file,
+            "caFile": workers.ca_file,
+            "tenant": workers.shared.as_ref().map(|shared| &shared.name),
+            "tenantKeyFile": workers.shared.as_ref().map(|shared| &shared.key_file),
         }),
         Isolation::InProcess => json!({ "mode": isolation.as_str() }),
     }

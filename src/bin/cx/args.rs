@@ -92,7 +92,12 @@ pub(crate) enum Command {
     ///
     /// Each input is a script of its own with the state of the workspace or of --session, and the value
     /// of the one before as its `input` (`inputs` in Python). Tab completes servers, tools and
-    /// parameters. Lists of objects are shown as tables. Needs a terminal.
+    /// parameters. Lists of objects are shown as tables.
+    ///
+    /// Where stdin or stdout is no terminal, or the terminal is a `dumb` one, inputs are plain lines: a pipe's
+    /// inputs are run without a prompt.
+    ///
+    /// Exit status: 0, or without a prompt 1 if an input has failed; 2 usage or configuration error.
     Repl(ReplArguments),
 
     /// Serve MCP clients over stdin and stdout, or over HTTP
@@ -223,8 +228,8 @@ pub(crate) struct ManArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetupArguments {
-    /// Do not ask: every server, every client, and the servers stay in the clients unless --take-out is
-    /// given
+    /// Do not ask: every server that is not of one directory only, every client, and the servers stay in
+    /// the clients unless --take-out is given
     #[arg(long, visible_alias = "non-interactive")]
     pub(crate) yes: bool,
 
@@ -239,6 +244,10 @@ pub(crate) struct SetupArguments {
     /// Put only this server behind cx
     #[arg(long = "server", value_name = "NAME")]
     pub(crate) servers: Vec<String>,
+
+    /// Also servers that a client has for one directory only; behind cx they are there in all directories
+    #[arg(long)]
+    pub(crate) projects: bool,
 
     /// Take servers that are behind cx out of the clients that start it
     #[arg(long)]
@@ -257,7 +266,7 @@ pub(crate) struct SetupArguments {
     pub(crate) json: bool,
 
     /// Undo the last setup
-    #[arg(long, conflicts_with_all = ["dry_run", "clients", "servers", "take_out", "existing", "no_connect"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "clients", "servers", "projects", "take_out", "existing", "no_connect"])]
     pub(crate) undo: bool,
 
     /// Undo also in files that were changed since
@@ -335,6 +344,18 @@ pub(crate) struct NatsArguments {
     /// Read the credentials for the NATS server from this file
     #[arg(long, value_name = "FILE", requires = "nats")]
     pub(crate) nats_credentials: Option<PathBuf>,
+
+    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_ca: Option<PathBuf>,
+
+    /// Share `state` and records of runs with the other front ends of this tenant, over the NATS server, encrypted
+    #[arg(long, value_name = "NAME", requires_all = ["nats", "nats_tenant_key_file"])]
+    pub(crate) nats_tenant: Option<String>,
+
+    /// Read the key that all front ends of the tenant share, and no worker has, from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats_tenant")]
+    pub(crate) nats_tenant_key_file: Option<PathBuf>,
 }
 
 /// Arguments of `cx worker`.
@@ -352,6 +373,10 @@ pub(crate) struct WorkerArguments {
     /// Read the credentials for the NATS server from this file
     #[arg(long, value_name = "FILE", requires = "nats")]
     pub(crate) nats_credentials: Option<PathBuf>,
+
+    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_ca: Option<PathBuf>,
 
     /// Maximum number of scripts that run at the same time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

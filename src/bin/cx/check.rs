@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use cx::text::one_line;
 use cx::{Checked, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
 use serde_json::json;
 
 use crate::args::CheckArguments;
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
+use crate::progress::ProgressLine;
 use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 
 /// Checks a script as the arguments specify, and prints what is wrong with it.
@@ -38,7 +40,13 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     let checked = runtime.block_on(async {
         let checked = match arguments.offline {
             true => executor.check_offline(script).await,
-            false => executor.check(script).await,
+            false => {
+                // Servers that the script names are asked for tools that are not known.
+                let line = ProgressLine::start(format!("checking {}", one_line(&name)));
+                let checked = executor.check(script).await;
+                drop(line);
+                checked
+            }
         };
         executor.close().await;
         checked

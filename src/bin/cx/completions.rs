@@ -32,7 +32,7 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Ex
 /// If they cannot be written.
 pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
     // The title of a page has cx's own version only.
-    let mut command = Arguments::command().long_version(env!("CARGO_PKG_VERSION"));
+    let mut command = without_help(Arguments::command().long_version(env!("CARGO_PKG_VERSION")));
     command.build();
     let Some(directory) = &arguments.out else {
         print_text(&page(command).context("failed to make the page")?)?;
@@ -48,6 +48,11 @@ pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
         document::replace(&path, &page).with_context(|| format!("failed to write `{}`", path.display()))?;
     }
     Ok(ExitStatus::Success)
+}
+
+/// Without the command `help` of each command, whose pages would say nothing.
+fn without_help(command: clap::Command) -> clap::Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
 fn page(command: clap::Command) -> io::Result<String> {

@@ -5,11 +5,11 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use cx::text::one_line;
 use cx::{
-    CallProgress, CompileProgress, ConfigWarning, DamagedPins, ExecuteResult, Executor, Finding, Progress,
-    ReturnedShape, ScriptError, Severity,
+    CallProgress, CompileProgress, ConfigWarning, DamagedPins, ErrorCode, ExecuteResult, Executor, Finding,
+    Progress, ReturnedShape, ScriptError, Severity,
 };
 use serde_json::{Value, json};
 
@@ -27,12 +27,14 @@ const MAX_RETURNED: usize = 10;
 /// Prints why a script failed, and what its tools had returned. `name` is the script's name in
 /// locations.
 pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape], name: &str) {
-    if !error.problems.is_empty() {
+    let reason = match error.code {
+        ErrorCode::CheckFailed => Some("it cannot succeed"),
+        ErrorCode::SyntaxError | ErrorCode::TranspileError => Some("it cannot be compiled"),
+        _ => None,
+    };
+    if let Some(reason) = reason.filter(|_| !error.problems.is_empty()) {
         print_findings(&error.problems, name);
-        return print_note(&format!(
-            "error[{}]: the script was not run, because it cannot succeed",
-            error.code
-        ));
+        return print_note(&format!("error[{}]: the script was not run, because {reason}", error.code));
     }
     let title = match &error.name {
         // An error without a message has its name as the message.
@@ -55,6 +57,8 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
                 .line_start(usize::try_from(line).unwrap_or(usize::MAX))
                 .annotation(AnnotationKind::Primary.span(span)),
         );
+    } else if let Some(line) = error.line {
+        group = group.element(origin(name, line, error.column));
     }
     if let Some(stack) = error.stack.as_deref().and_then(frames) {
         group = group.element(Level::NOTE.message(format!("stack\n{}", printable(&stack))));
@@ -67,6 +71,8 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
         group = group.element(Level::NOTE.message(printable(&format!("{server}.{tool} returned {shape}"))));
     }
     print_groups(&[group]);
+    // What the check before the run has found in other parts of the script.
+    print_findings(&error.problems, name);
 }
 
 /// Prints what a check has found, each with its location.
@@ -114,11 +120,19 @@ fn finding_group<'a>(finding: &'a Finding, name: &str) -> Group<'a> {
                 .line_start(usize::try_from(line).unwrap_or(usize::MAX))
                 .annotation(AnnotationKind::Primary.span(span)),
         );
+    } else if let Some(line) = finding.line {
+        group = group.element(origin(name, line, finding.column));
     }
     if let Some(hint) = &finding.hint {
         group = group.element(Level::HELP.message(printable(hint)));
     }
     group
+}
+
+/// A location whose line is empty: the end of a script.
+fn origin(name: &str, line: u32, column: Option<u32>) -> Origin<'static> {
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Origin::path(printable(name)).line(number(line)).char_column(number(column.unwrap_or(1)))
 }
 
 fn print_groups(groups: &[Group<'_>]) {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use cx::{Config, ConfigError, ConfigFiles, Executor};
+use cx::{Config, ConfigError, ConfigFiles, Error, Executor};
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
@@ -91,6 +91,8 @@ impl Reload {
                     self.warn_once(format!("the new value of `{name}` counts from the next start"));
                 }
             }
+            // The server ends meanwhile.
+            Err(Error::Closed) => {}
             Err(error) => self.fail(error.to_string(), None),
         }
     }

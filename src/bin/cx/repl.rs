@@ -1,6 +1,7 @@
 //! `cx repl`: a prompt whose inputs are scripts.
 
 mod complete;
+mod lines;
 mod pieces;
 mod table;
 
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use cx::{CancellationToken, ExecuteResult, Executor, Json, Language, Limits, Script};
+use cx::{CancellationToken, ErrorCode, ExecuteResult, Executor, Json, Language, Limits, Script};
 use parking_lot::Mutex;
 use reedline::{
     ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Prompt,
@@ -20,9 +21,9 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::complete::{NameCompleter, Names};
+use self::lines::{PlainLines, Typed};
 use crate::args::{ReplArguments, ScriptLanguage};
 use crate::console::Console;
-use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::writer::{self, Stream, Writer};
 use crate::{diagnostic, logging, output, run, setup, terminal};
@@ -54,14 +55,9 @@ In scripts `help()` says what there is.";
 ///
 /// # Errors
 ///
-/// If there is no terminal, or what is wrong with the arguments and the configuration.
+/// What is wrong with the arguments and the configuration, or if stdin cannot be read.
 pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
-    if !terminal::is_interactive() {
-        return Err(invalid(anyhow::anyhow!(
-            "cx repl needs a terminal for stdin and stdout; `cx run -` runs a script from stdin"
-        )));
-    }
     let language = match arguments.lang {
         ScriptLanguage::Ts => Language::TypeScript,
         ScriptLanguage::Py => Language::Python,
@@ -96,6 +92,8 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     runtime.block_on(async {
         let _late = tokio::time::timeout(run::MAX_CLOSE, session.executor.close()).await;
     });
+    // A line that is still being read from stdin does not end.
+    runtime.shutdown_background();
     status
 }
 
@@ -115,30 +113,31 @@ struct Session {
 impl Session {
     fn talk(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<ExitStatus> {
         let _entered = runtime.enter();
-        self.learn_names(runtime);
-        let mut editor = self.editor()?;
-        diagnostic::print_note(&format!(
-            "cx {}, {}. `:help` says what to type, Ctrl-D ends.",
-            env!("CARGO_PKG_VERSION"),
-            if self.language == Language::Python { "Python" } else { "TypeScript" }
-        ));
+        let mut prompt = self.prompt(runtime)?;
+        if prompt.is_shown() {
+            diagnostic::print_note(&format!(
+                "cx {}, {}. `:help` says what to type, Ctrl-D ends.",
+                env!("CARGO_PKG_VERSION"),
+                if self.language == Language::Python { "Python" } else { "TypeScript" }
+            ));
+        }
         let mut last: Option<Json> = None;
         let mut has_tables = true;
+        let mut status = ExitStatus::Success;
         loop {
-            // The editor draws on the terminal itself, after what was printed.
+            // The prompt is drawn on the terminal itself, after what was printed.
             runtime.block_on(self.writer.finish());
             if self.gone.is_cancelled() {
                 return Ok(ExitStatus::Output);
             }
-            let input = match editor.read_line(&Caret(self.language)) {
-                Ok(Signal::Success(input)) => input,
-                Ok(Signal::CtrlD) => return Ok(ExitStatus::Success),
-                Ok(_) => continue,
-                Err(error) => return Err(error).context("failed to read from the terminal"),
+            let input = match prompt.read(self, runtime)? {
+                Typed::Input(input) => input,
+                Typed::Dropped => continue,
+                Typed::End => return Ok(status),
             };
             match input.trim() {
                 "" => {}
-                ":quit" | ":q" | ":exit" => return Ok(ExitStatus::Success),
+                ":quit" | ":q" | ":exit" => return Ok(status),
                 ":help" | ":h" | ":?" => output::print_text(HELP)?,
                 ":table on" => has_tables = true,
                 ":table off" => has_tables = false,
@@ -148,14 +147,32 @@ impl Session {
                 _ => {
                     let result = runtime.block_on(self.run(&input, last.clone()))?;
                     self.print(&result, has_tables)?;
-                    if let Some(value) = result.value_json() {
+                    if let Some(value) = self.value(&result) {
                         self.names.lock().set_last(value.value().cloned().unwrap_or(Value::Null));
                         last = Some(value.clone());
                     }
-                    self.learn_names(runtime);
+                    match (result.error(), &prompt) {
+                        (_, InputSource::Editor(_)) => self.learn_names(runtime),
+                        (Some(error), InputSource::Lines(lines)) if !lines.has_prompt() => {
+                            if error.code == ErrorCode::Cancelled && !self.gone.is_cancelled() {
+                                return Ok(ExitStatus::Interrupted);
+                            }
+                            status = ExitStatus::Failed;
+                        }
+                        _ => {}
+                    }
                 }
             }
         }
+    }
+
+    /// An editor at a terminal that has one, plain lines elsewhere.
+    fn prompt(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<InputSource> {
+        if !terminal::is_interactive() || !terminal::moves_cursor() {
+            return Ok(InputSource::Lines(PlainLines::new(self.language)));
+        }
+        self.learn_names(runtime);
+        Ok(InputSource::Editor(Box::new(self.editor()?)))
     }
 
     /// Learns the tools that are known now at once, and in the background those of servers that were
@@ -203,12 +220,18 @@ impl Session {
         Ok(result?)
     }
 
+    /// The value of an input. `None` of Python counts as none, as at Python's own prompt: statements have it.
+    fn value<'a>(&self, result: &'a ExecuteResult) -> Option<&'a Json> {
+        let is_none = |json: &&Json| self.language == Language::Python && json.text() == "null";
+        result.value_json().filter(|json| !is_none(json))
+    }
+
     fn print(&self, result: &ExecuteResult, has_tables: bool) -> anyhow::Result<()> {
         if let Some(error) = result.error() {
             diagnostic::print_script_error(error, &result.returned, NAME);
             return Ok(());
         }
-        let Some(json) = result.value_json() else { return Ok(()) };
+        let Some(json) = self.value(result) else { return Ok(()) };
         let width = terminal::width(Stream::Stdout).unwrap_or(80);
         let table = json.value().filter(|_| has_tables).and_then(|value| table::of(value, width));
         match (table, json.value().and_then(Value::as_str)) {
@@ -257,6 +280,35 @@ impl Session {
     }
 }
 
+/// Where inputs come from.
+enum InputSource {
+    Editor(Box<Reedline>),
+    Lines(PlainLines),
+}
+
+impl InputSource {
+    /// Whether somebody sees a prompt.
+    fn is_shown(&self) -> bool {
+        match self {
+            Self::Editor(_) => true,
+            Self::Lines(lines) => lines.has_prompt(),
+        }
+    }
+
+    fn read(&mut self, session: &Session, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Typed> {
+        let caret = Caret(session.language);
+        match self {
+            Self::Lines(lines) => runtime.block_on(lines.read(caret.name(), &session.gone)),
+            Self::Editor(editor) => match editor.read_line(&caret) {
+                Ok(Signal::Success(input)) => Ok(Typed::Input(input)),
+                Ok(Signal::CtrlD) => Ok(Typed::End),
+                Ok(_) => Ok(Typed::Dropped),
+                Err(error) => Err(error).context("failed to read from the terminal"),
+            },
+        }
+    }
+}
+
 /// Begins another line while an input goes on.
 struct Lines(Language);
 
@@ -274,9 +326,15 @@ impl Validator for Lines {
 /// What stands before an input.
 struct Caret(Language);
 
+impl Caret {
+    fn name(&self) -> &'static str {
+        if self.0 == Language::Python { "py" } else { "ts" }
+    }
+}
+
 impl Prompt for Caret {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        Cow::Borrowed(if self.0 == Language::Python { "py" } else { "ts" })
+        Cow::Borrowed(self.name())
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

@@ -64,8 +64,7 @@ pub(crate) fn measure() -> anyhow::Result<Savings> {
 
 /// Asks all servers for their tools. Returns why those that failed did.
 async fn ask(executor: &Executor) -> Vec<(String, Option<String>)> {
-    let count = executor.server_names().len();
-    let line = ProgressLine::start(format!("connecting to {count} servers"));
+    let line = ProgressLine::asking(&executor.server_names());
     let refreshed = executor.refresh_tools().await;
     drop(line);
     let reason = |error: &cx::ToolError| error.message.lines().next().unwrap_or_default().to_owned();

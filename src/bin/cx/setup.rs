@@ -8,11 +8,12 @@ use cx::audit::AuditOptions;
 use cx::text::one_line;
 use cx::{
     AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions,
-    NatsWorkers, ScriptLibrary, StateStore, ToolError,
+    NatsWorkers, ScriptLibrary, SharedTenant, StateStore, ToolError,
 };
 
 use crate::args::{NatsArguments, ScriptArguments, ToolsSource, TrailArguments};
 use crate::diagnostic::{self, invalid};
+use crate::progress::ProgressLine;
 
 /// The name that saved scripts have as a server.
 const SCRIPTS_SERVER: &str = "scripts";
@@ -239,11 +240,14 @@ fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
     let mut refreshed = Vec::new();
     if source.refresh {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let line = ProgressLine::asking(&executor.server_names());
         refreshed = runtime.block_on(async {
             let refreshed = executor.refresh_tools().await;
             executor.close().await;
             refreshed
         });
+        // Before anything is printed where it stands.
+        drop(line);
         for (server, result) in &refreshed {
             if let Err(error) = result {
                 let server = one_line(server);
@@ -276,6 +280,9 @@ pub(crate) fn audited_tools_executor(source: &ToolsSource) -> anyhow::Result<Exe
 pub(crate) fn nats(arguments: &NatsArguments) -> Option<Isolation> {
     let mut workers = NatsWorkers::new(arguments.nats.clone()?, arguments.nats_key_file.clone()?);
     workers.credentials_file = arguments.nats_credentials.clone();
+    workers.ca_file = arguments.nats_ca.clone();
+    let tenant = arguments.nats_tenant.clone().zip(arguments.nats_tenant_key_file.clone());
+    workers.shared = tenant.map(|(name, key_file)| SharedTenant { name, key_file });
     Some(Isolation::Nats(workers))
 }
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use cx::setup::{
-    Choices, Existing, FoundClient, Plan, ServerFitness, SetupLock, Survey, below_home, on_path, undo,
+    Choices, Existing, FoundClient, FoundProject, FoundServer, Plan, ServerFitness, ServerList, SetupLock,
+    Survey, below_home, on_path, undo,
 };
 use cx::text::one_line;
 use inquire::{Confirm, InquireError, MultiSelect, Select};
@@ -19,7 +20,7 @@ use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::savings::{self, Savings};
 use crate::writer;
-use crate::{diagnostic, setup};
+use crate::{diagnostic, setup, terminal};
 
 /// Sets up clients, or undoes that.
 ///
@@ -39,15 +40,20 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if !arguments.json {
         print_text(&render_survey(&survey))?;
     }
-    if survey.clients.is_empty() {
+    if survey.clients.is_empty() && survey.projects.is_empty() {
         if arguments.json {
-            print_json(&json!({ "clients": [], "changes": [] }).to_string())?;
+            print_json(&json!({ "clients": [], "projects": [], "changes": [] }).to_string())?;
         }
         return Ok(ExitStatus::Success);
     }
-    let asks = !arguments.yes && !arguments.dry_run && !arguments.json;
+    let asks = asks(arguments);
     if asks && !io::stdin().is_terminal() {
         bail!("stdin is no terminal: --yes makes the changes without a question, --dry-run shows them");
+    }
+    if asks && !terminal::moves_cursor() {
+        bail!(
+            "this terminal cannot show lists: --yes makes the changes without a question, --dry-run shows them"
+        );
     }
     // The questions are drawn on the terminal directly: what was printed so far must be there first.
     writer::flush(MAX_FLUSH);
@@ -71,7 +77,8 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     drop(lock);
     if !arguments.json {
         print_text(&format!(
-            "done; the files as they were are in {}, and `cx setup --undo` puts them back",
+            "done: clients start cx once they are started again. The files as they were are in {}, and \
+             `cx setup --undo` puts them back",
             shown(&applied.copies)
         ))?;
     }
@@ -122,31 +129,69 @@ fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
         }
     }
     if !arguments.clients.is_empty() {
-        survey.clients.retain(|client| arguments.clients.iter().any(|name| name == client.name));
+        let is_asked_for = |of: &str| arguments.clients.iter().any(|name| name == of);
+        survey.clients.retain(|client| is_asked_for(client.name));
+        survey.projects.retain(|project| is_asked_for(project.client));
     }
+    let asks = asks(arguments);
     for name in &arguments.servers {
-        let servers = survey.clients.iter().flat_map(|client| &client.servers);
-        if !servers.into_iter().any(|server| server.name == *name) {
+        let lists = survey.lists().filter(|(_, servers)| servers.iter().any(|server| server.name == *name));
+        let lists: Vec<ServerList> = lists.map(|(list, _)| list).collect();
+        let Some(first) = lists.first() else {
             return Err(diagnostic::invalid(anyhow::anyhow!("no client has a server `{name}`")));
+        };
+        if !asks && !arguments.projects && lists.iter().all(|list| list.directory.is_some()) {
+            return Err(diagnostic::invalid(anyhow::anyhow!(
+                "`{name}` is a server of one directory only, in {}: --projects lets it move",
+                shown(&first.file)
+            )));
         }
     }
     Ok(survey)
 }
 
-/// The servers that can be put behind cx, as (client, server), and whether each is chosen by default.
-fn movable<'a>(survey: &'a Survey, arguments: &'a SetupArguments) -> Vec<(&'a FoundClient, &'a str, bool)> {
-    let is_named = |name: &String| arguments.servers.is_empty() || arguments.servers.contains(name);
+/// Whether the user is asked what to do.
+fn asks(arguments: &SetupArguments) -> bool {
+    !arguments.yes && !arguments.dry_run && !arguments.json
+}
+
+/// A server that can be put behind cx.
+struct Movable<'a> {
+    list: ServerList,
+    server: &'a FoundServer,
+    /// Whether it is chosen unless the user says something else.
+    is_default: bool,
+}
+
+/// The servers that can be put behind cx. Those that a client has for one directory only are not chosen by
+/// default: behind cx they are there in all directories, and a file in a directory may be shared.
+fn movable<'a>(survey: &'a Survey, arguments: &'a SetupArguments) -> Vec<Movable<'a>> {
     let servers =
-        survey.clients.iter().flat_map(|client| client.servers.iter().map(move |server| (client, server)));
-    let movable = servers.filter(|(_, server)| is_named(&server.name));
-    let movable = movable.filter_map(|(client, server)| match server.fitness {
-        ServerFitness::Usable => Some((client, server.name.as_str(), true)),
-        ServerFitness::Disabled => {
-            Some((client, server.name.as_str(), arguments.servers.contains(&server.name)))
-        }
-        _ => None,
+        survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
+    let is_named = |server: &FoundServer| arguments.servers.contains(&server.name);
+    let movable = servers.filter(|(_, server)| arguments.servers.is_empty() || is_named(server));
+    let movable = movable.filter(|(list, _)| list.directory.as_deref().is_none_or(Path::is_dir));
+    let movable = movable.filter_map(|(list, server)| {
+        let is_on = match server.fitness {
+            ServerFitness::Usable => true,
+            ServerFitness::Disabled => is_named(server),
+            _ => return None,
+        };
+        let is_default = is_on && (list.directory.is_none() || arguments.projects);
+        Some(Movable { list, server, is_default })
     });
     movable.collect()
+}
+
+/// The name that people know for the client of a list, and where the list holds if not everywhere.
+fn owner(survey: &Survey, list: &ServerList) -> String {
+    let of_client = survey.clients.iter().map(|client| (client.name, client.title));
+    let mut titles = of_client.chain(survey.projects.iter().map(|project| (project.client, project.title)));
+    let title = titles.find(|(name, _)| *name == list.client).map_or(list.client, |(_, title)| title);
+    match &list.directory {
+        Some(directory) => format!("{title}, in {} only", shown(directory)),
+        None => title.to_owned(),
+    }
 }
 
 /// The program that clients start: as it is on the PATH, which stays right after an update, else this one.
@@ -165,8 +210,8 @@ fn existing(arguments: &SetupArguments) -> Existing {
 /// What is chosen where nobody is asked.
 fn defaults(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Choices> {
     let mut choices = Choices::new(program()?);
-    let chosen = movable(survey, arguments).into_iter().filter(|(_, _, is_default)| *is_default);
-    choices.servers = chosen.map(|(client, name, _)| (client.name.to_owned(), name.to_owned())).collect();
+    let chosen = movable(survey, arguments).into_iter().filter(|movable| movable.is_default);
+    choices.servers = chosen.map(|Movable { list, server, .. }| (list, server.name.clone())).collect();
     let clients = survey.clients.iter().filter(|client| client.problem.is_none());
     choices.clients = clients.map(|client| client.name.to_owned()).collect();
     choices.take_out = arguments.take_out;
@@ -180,17 +225,19 @@ fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Cho
     choices.existing = existing(arguments);
     let movable = movable(survey, arguments);
     if !movable.is_empty() {
-        let options =
-            movable.iter().map(|(client, name, _)| format!("{} ({})", one_line(name), client.title));
-        let chosen = movable.iter().enumerate().filter(|(_, (_, _, is_default))| *is_default);
+        let option = |movable: &Movable<'_>| {
+            format!("{} ({})", one_line(&movable.server.name), owner(survey, &movable.list))
+        };
+        let chosen = movable.iter().enumerate().filter(|(_, movable)| movable.is_default);
         let chosen: Vec<usize> = chosen.map(|(position, _)| position).collect();
-        let question = MultiSelect::new("Which servers shall be behind cx?", options.collect())
-            .with_default(&chosen)
-            .with_page_size(15);
+        let question =
+            MultiSelect::new("Which servers shall be behind cx?", movable.iter().map(option).collect())
+                .with_default(&chosen)
+                .with_page_size(15);
         let Some(answers) = answer(question.raw_prompt())? else { return Ok(None) };
         let answers = answers.iter().filter_map(|option| movable.get(option.index));
         choices.servers =
-            answers.map(|(client, name, _)| (client.name.to_owned(), (*name).to_owned())).collect();
+            answers.map(|movable| (movable.list.clone(), movable.server.name.clone())).collect();
     }
     let clients: Vec<&FoundClient> =
         survey.clients.iter().filter(|client| client.problem.is_none()).collect();
@@ -246,31 +293,42 @@ fn render_survey(survey: &Survey) -> String {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}  {}", client.title, shown(&client.file));
         let _ = match (&client.problem, client.servers.len()) {
-            (Some(problem), _) => writeln!(text, "\n  left as it is: {}", problem.replace('\n', "\n  ")),
+            (Some(problem), _) => writeln!(text, "{}", left(problem)),
             (None, 0) if !client.has_file() => writeln!(text, "  (no file yet)"),
             (None, 0) => writeln!(text, "  (no servers)"),
             (None, _) => writeln!(text),
         };
-        for server in &client.servers {
-            let about = match &server.fitness {
-                ServerFitness::Cx => "starts cx already".to_owned(),
-                ServerFitness::Executor => "an executor like cx: never behind it".to_owned(),
-                ServerFitness::Disabled => format!("switched off: {}", server.summary),
-                ServerFitness::Unusable(reason) => format!("left where it is: {}", one_line(reason)),
-                _ => server.summary.clone(),
-            };
-            let _ = writeln!(text, "  {}  {about}", one_line(&server.name));
+        render_servers(&mut text, &client.servers);
+    }
+    for project in &survey.projects {
+        let is_gone = if project.directory.is_dir() { "" } else { ", which does not exist any more" };
+        let (owner, file) = (owner(survey, &project.list()), shown(&project.file));
+        let problem = project.problem.as_deref().map(left).unwrap_or_default();
+        let _ = writeln!(text, "{owner}{is_gone}  {file}{problem}");
+        render_servers(&mut text, &project.servers);
+        if project.is_in_directory && project.file.ends_with(".mcp.json") && project.problem.is_none() {
+            text.push_str("  `cx trust .mcp.json` lets cx use them here, and only here\n");
         }
     }
-    if let Some((path, count)) = &survey.workspace_file {
-        let path = shown(path);
-        let servers = if *count == 1 { "server" } else { "servers" };
-        let _ = writeln!(
-            text,
-            "this directory  {path}\n  {count} {servers}; `cx trust .mcp.json` lets cx use them"
-        );
-    }
     text
+}
+
+/// What is said of a file that cannot be read.
+fn left(problem: &str) -> String {
+    format!("\n  left as it is: {}", problem.replace('\n', "\n  "))
+}
+
+fn render_servers(text: &mut String, servers: &[FoundServer]) {
+    for server in servers {
+        let about = match &server.fitness {
+            ServerFitness::Cx => "starts cx already".to_owned(),
+            ServerFitness::Executor => "an executor like cx: never behind it".to_owned(),
+            ServerFitness::Disabled => format!("switched off: {}", server.summary),
+            ServerFitness::Unusable(reason) => format!("left where it is: {}", one_line(reason)),
+            _ => server.summary.clone(),
+        };
+        let _ = writeln!(text, "  {}  {about}", one_line(&server.name));
+    }
 }
 
 fn render_plan(plan: &Plan) -> String {
@@ -328,13 +386,9 @@ fn before(savings: &Savings, plan: &Plan) -> usize {
 }
 
 fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&Savings>) -> Value {
-    let clients = survey.clients.iter().map(|client| {
-        json!({
-            "client": client.name,
-            "file": client.file.to_string_lossy(),
-            "hasCx": client.has_cx,
-            "problem": client.problem,
-            "servers": client.servers.iter().map(|server| json!({
+    let servers = |servers: &[FoundServer]| {
+        let server = |server: &FoundServer| {
+            json!({
                 "name": server.name,
                 "summary": server.summary,
                 "fitness": match &server.fitness {
@@ -348,13 +402,33 @@ fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&
                     ServerFitness::Unusable(reason) => Some(reason),
                     _ => None,
                 },
-            })).collect::<Vec<_>>(),
+            })
+        };
+        servers.iter().map(server).collect::<Vec<_>>()
+    };
+    let clients = survey.clients.iter().map(|client| {
+        json!({
+            "client": client.name,
+            "file": client.file.to_string_lossy(),
+            "hasCx": client.has_cx,
+            "problem": client.problem,
+            "servers": servers(&client.servers),
+        })
+    });
+    let projects = survey.projects.iter().map(|project: &FoundProject| {
+        json!({
+            "client": project.client,
+            "directory": project.directory.to_string_lossy(),
+            "file": project.file.to_string_lossy(),
+            "hasCx": project.has_cx,
+            "problem": project.problem,
+            "servers": servers(&project.servers),
         })
     });
     let changes = plan.changes.iter().map(|change| {
         json!({ "file": change.path.to_string_lossy(), "owner": change.owner, "actions": change.actions })
     });
-    let servers = |savings: &Savings| {
+    let costs = |savings: &Savings| {
         let server = |server: &savings::ServerCost| match &server.tools {
             Ok((tools, tokens)) => json!({ "name": server.name, "tools": tools, "tokens": tokens }),
             Err(failure) => json!({ "name": server.name, "failure": failure }),
@@ -363,10 +437,11 @@ fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&
     };
     json!({
         "clients": clients.collect::<Vec<_>>(),
+        "projects": projects.collect::<Vec<_>>(),
         "changes": changes.collect::<Vec<_>>(),
         "notes": plan.notes,
         "copies": copies.map(|path| path.to_string_lossy()),
-        "servers": savings.map(servers),
+        "servers": savings.map(costs),
         "tokensBefore": savings.map(|savings| before(savings, plan)),
         "tokensAfter": savings.map(|savings| savings.cx),
     })

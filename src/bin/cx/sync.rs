@@ -106,7 +106,7 @@ fn clients(config: &Config) -> anyhow::Result<Vec<ClientRecord>> {
 /// Asks all servers for their tools.
 fn refresh(executor: &Executor) -> anyhow::Result<Vec<ServerRecord>> {
     cx::check_machine(2, 16, 0)?;
-    let line = ProgressLine::start(format!("asking {} servers", executor.server_names().len()));
+    let line = ProgressLine::asking(&executor.server_names());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(async {
         let asked = executor.refresh_tools().await;

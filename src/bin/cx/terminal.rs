@@ -1,5 +1,6 @@
 //! What the terminal can show: colors and width.
 
+use std::env;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 
@@ -29,6 +30,20 @@ pub(crate) fn has_input() -> bool {
 /// Whether somebody can talk with the command: stdin and stdout are terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether programs can move the cursor of this terminal: an editor, or a question with a list, needs that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a variable of the terminal's, which is no configuration of cx"
+)]
+pub(crate) fn moves_cursor() -> bool {
+    env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
+}
+
+/// Whether a line on stderr may come and go: only where escape sequences are welcome.
+pub(crate) fn shows_progress() -> bool {
+    io::stderr().is_terminal() && has_color(Stream::Stderr)
 }
 
 /// The width of the stream's terminal in columns; `None` if it is none.

@@ -63,18 +63,15 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     }
     let mut text = String::new();
     for KnownServer { name, tools, problem, .. } in &servers {
-        let failure = failed.get(&**name).map(|error| reason(error));
+        let failure = failed.get(&**name);
         let name = one_line(name);
         let _ = match (tools, failure) {
             (None, None) => writeln!(text, "{name}: not fetched yet; `cx tools list --refresh` fetches it"),
-            (None, Some(failure)) => writeln!(text, "{name}: failed: {failure}"),
+            // Why is on stderr.
+            (None, Some(_)) => writeln!(text, "{name}: failed, no tools known"),
             (Some(tools), None) => writeln!(text, "{name}: {} tools", tools.len()),
-            (Some(tools), Some(failure)) => {
-                writeln!(
-                    text,
-                    "{name}: {} tools when it was last asked; now it failed: {failure}",
-                    tools.len()
-                )
+            (Some(tools), Some(_)) => {
+                writeln!(text, "{name}: failed, {} tools when it was last asked", tools.len())
             }
         };
         text.push_str(&table(tools.as_deref().unwrap_or_default()));
@@ -83,17 +80,10 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
         }
     }
     if servers.is_empty() {
-        text.push_str("no server is configured; see `cx config show`\n");
+        text.push_str("no server is configured; `cx setup` finds those of your MCP clients\n");
     }
     print_text(&text)?;
     Ok(status)
-}
-
-/// Why a server failed, on one line. What it wrote to its stderr is on the lines after the first, and is
-/// printed as a warning.
-fn reason(error: &ToolError) -> String {
-    let first = error.message.lines().next().unwrap_or_default();
-    one_line(first.strip_suffix("; the end of its stderr:").unwrap_or(first))
 }
 
 /// A tool's path, in which the server's text can neither begin a line nor hide anything.

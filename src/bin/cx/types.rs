@@ -11,6 +11,7 @@ use cx::{Config, ConfigFiles, Executor, ToolError};
 
 use crate::args::{ScriptLanguage, TypesArguments};
 use crate::exit::ExitStatus;
+use crate::progress::ProgressLine;
 use crate::signals::Endings;
 use crate::{diagnostic, document, output, setup};
 
@@ -76,9 +77,15 @@ impl Declarations {
 /// `--refresh`. What fails is a warning.
 fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyhow::Result<Declarations> {
     let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
-    let is_unknown = || executor.known_tools().iter().any(|server| server.tools.is_none());
+    let unknown = || executor.known_tools().into_iter().filter(|server| server.tools.is_none());
+    let asked: Vec<String> = match (arguments.source.refresh, asks) {
+        (true, _) => executor.server_names(),
+        (false, true) => unknown().map(|server| server.name).collect(),
+        (false, false) => Vec::new(),
+    };
     let mut failed = Vec::new();
-    if arguments.source.refresh || (asks && is_unknown()) {
+    if !asked.is_empty() {
+        let line = ProgressLine::asking(&asked);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let asked = runtime.block_on(async {
             let asked = if arguments.source.refresh {
@@ -89,6 +96,8 @@ fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyho
             executor.close().await;
             asked
         });
+        // Before anything is printed where it stands.
+        drop(line);
         for (server, result) in asked {
             let Err(error) = result else { continue };
             let message = format!("`{}`: {}: {}", one_line(&server), error.code, error.message);

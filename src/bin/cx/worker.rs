@@ -91,6 +91,7 @@ fn queue(arguments: &WorkerArguments, configured: Option<Isolation>) -> anyhow::
         (Some(url), Some(key), _) => {
             let mut nats = NatsWorkers::new(url, key);
             nats.credentials_file = arguments.nats_credentials.clone();
+            nats.ca_file = arguments.nats_ca.clone();
             nats
         }
         (_, _, Some(Isolation::Nats(nats))) => nats,

@@ -1,11 +1,13 @@
 //! Changes one list of servers in a client's file, and nothing else: comments, order and formatting
 //! stay. What comes out is parsed again and compared with what was meant.
 
+mod one_line;
+
 use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 
 use crate::config::clients::Layout;
 use crate::config::document::{Content, JSON, Node, parse_json, parse_toml, parse_yaml};
@@ -25,22 +27,24 @@ impl Edit {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    /// The text after the change of the list at `key`. An empty text becomes a file with the list.
+    /// The text after the change of the list at the end of these keys. An empty text becomes a file with the
+    /// list.
     ///
     /// # Errors
     ///
     /// Why the list could not be changed alone.
-    pub(super) fn apply(&self, layout: Layout, text: &str, key: &str) -> Result<String, String> {
+    pub(super) fn apply(&self, layout: Layout, text: &str, keys: &[String]) -> Result<String, String> {
         let (mark, text) = match text.strip_prefix('\u{feff}') {
             Some(rest) => ("\u{feff}", rest),
             None => ("", text),
         };
-        let changed = match layout {
-            Layout::Toml => self.toml(text, key)?,
-            Layout::Yaml => self.yaml(text, key)?,
-            Layout::Json | Layout::JsonWithProjects | Layout::Directory => self.json(text, key)?,
+        let changed = match (layout, keys) {
+            (Layout::Toml, [key]) => self.toml(text, key)?,
+            (Layout::Yaml, [key]) => self.yaml(text, key)?,
+            (Layout::Json | Layout::JsonWithProjects | Layout::Directory, _) => self.json(text, keys)?,
+            _ => return Err("it has no such list".to_owned()),
         };
-        let meant = self.meant(plain(layout, text)?, key);
+        let meant = self.meant(plain(layout, text)?, keys);
         if plain(layout, &changed)? != meant {
             return Err("the change would change more than the servers that it is about".to_owned());
         }
@@ -48,42 +52,54 @@ impl Edit {
     }
 
     /// The values that the file must have after the change.
-    fn meant(&self, mut root: Value, key: &str) -> Value {
-        if let Some(root) = root.as_object_mut() {
-            let list = root.entry(key).or_insert_with(|| Value::Object(Map::new()));
-            if let Some(list) = list.as_object_mut() {
-                self.remove.iter().for_each(|name| {
-                    list.shift_remove(name);
-                });
-                list.extend(self.set.iter().map(|(name, entry)| (name.clone(), numbers_as_text(entry))));
-            }
+    fn meant(&self, mut root: Value, keys: &[String]) -> Value {
+        let mut list = Some(&mut root);
+        for key in keys {
+            let object = list.and_then(Value::as_object_mut);
+            list = object.map(|object| object.entry(key).or_insert_with(|| Value::Object(Map::new())));
+        }
+        if let Some(list) = list.and_then(Value::as_object_mut) {
+            self.remove.iter().for_each(|name| {
+                list.shift_remove(name);
+            });
+            list.extend(self.set.iter().map(|(name, entry)| (name.clone(), numbers_as_text(entry))));
         }
         root
     }
 
-    fn json(&self, text: &str, key: &str) -> Result<String, String> {
+    fn json(&self, text: &str, keys: &[String]) -> Result<String, String> {
         if text.trim().is_empty() {
             let list: Map<String, Value> = self.set.iter().cloned().collect();
-            let root = Value::Object(Map::from_iter([(key.to_owned(), Value::Object(list))]));
-            return Ok(format!("{root:#}\n"));
+            let nested = keys.iter().rev().fold(Value::Object(list), |value, key| {
+                Value::Object(Map::from_iter([(key.clone(), value)]))
+            });
+            return Ok(format!("{nested:#}\n"));
         }
-        let root = CstRootNode::parse(text, &JSON).map_err(|error| error.to_string())?;
-        let object = root.object_value().ok_or("it is not an object")?;
-        let list =
-            object.object_value_or_create(key).ok_or_else(|| format!("`{key}` in it is not an object"))?;
-        for name in &self.remove {
-            list.get(name).ok_or_else(|| format!("`{name}` is not in it any more"))?.remove();
-        }
+        let mut text = text.to_owned();
+        // Added first: an object that is empty meanwhile has no style to go on with.
         for (name, entry) in &self.set {
-            match list.get(name) {
-                Some(known) => known.set_value(json_input(entry)),
-                None => {
-                    list.ensure_multiline();
-                    list.append(name, json_input(entry));
-                }
-            }
+            text = match one_line::set(&text, keys, name, entry) {
+                Some(text) => text,
+                None => in_lines(&text, keys, |list| {
+                    match list.get(name) {
+                        Some(known) => known.set_value(json_input(entry)),
+                        None => drop(list.append(name, json_input(entry))),
+                    }
+                    Ok(())
+                })?,
+            };
         }
-        Ok(root.to_string())
+        for name in &self.remove {
+            text = match one_line::remove(&text, keys, name) {
+                Some(text) => text,
+                None => in_lines(&text, keys, |list| {
+                    let known = list.get(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
+                    known.remove();
+                    Ok(())
+                })?,
+            };
+        }
+        Ok(text)
     }
 
     fn toml(&self, text: &str, key: &str) -> Result<String, String> {
@@ -143,6 +159,21 @@ impl Edit {
         }
         Ok(document.to_string())
     }
+}
+
+/// The text of a JSON file after a change of the list at the end of these keys, which is made if it is missing.
+fn in_lines(
+    text: &str,
+    keys: &[String],
+    change: impl FnOnce(&CstObject) -> Result<(), String>,
+) -> Result<String, String> {
+    let root = CstRootNode::parse(text, &JSON).map_err(|error| error.to_string())?;
+    let mut list = root.object_value().ok_or("it is not an object")?;
+    for key in keys {
+        list = list.object_value_or_create(key).ok_or_else(|| format!("`{key}` in it is not an object"))?;
+    }
+    change(&list)?;
+    Ok(root.to_string())
 }
 
 /// The lines before a key or a table, if there is a comment among them.

@@ -10,7 +10,8 @@ use super::edit::Edit;
 use super::error::SetupError;
 use super::inherited::inherited;
 use super::own_entry::{own_entry, valid_name};
-use super::survey::{FoundClient, FoundServer, ServerFitness, Survey};
+use super::paths::below_home;
+use super::survey::{FoundClient, FoundProject, FoundServer, ServerFitness, ServerList, Survey, title};
 use crate::config::clients::Layout;
 use crate::config::document::parse_json;
 use crate::config::entry::ServerEntry;
@@ -40,8 +41,8 @@ pub enum Existing {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Choices {
-    /// The servers to put behind cx: the client's name in `import`, and the server's in its file.
-    pub servers: Vec<(String, String)>,
+    /// The servers to put behind cx: the list that has the server, and its name there.
+    pub servers: Vec<(ServerList, String)>,
     /// The clients that shall start cx, by their names in `import`.
     pub clients: Vec<String>,
     /// Whether servers that are behind cx are taken out of those clients.
@@ -90,9 +91,9 @@ pub struct FileChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedServer {
-    /// The client's name in `import`.
-    pub client: String,
-    /// Its name in the client's file.
+    /// The list that has it.
+    pub list: ServerList,
+    /// Its name there.
     pub name: String,
     /// Its name in cx; `None` if it does not get there, which a note explains.
     pub name_in_cx: Option<String>,
@@ -119,21 +120,26 @@ impl Plan {
         let reset = choices.existing == Existing::Reset;
         let mut known = if reset { BTreeMap::new() } else { own.servers.clone() };
         let mut edit = Edit::default();
-        for (client, server) in chosen(survey, choices) {
-            let name_in_cx = plan.place(client, server, choices.existing, &mut known, &mut edit);
+        for (list, server) in chosen(survey, choices) {
+            let name_in_cx = plan.place(&list, server, choices.existing, &mut known, &mut edit);
             if let (Some(name), Some(entry)) = (&name_in_cx, &server.entry) {
                 plan.note_inherited(name, entry, &own.path, &survey.environment);
             }
-            let (client, name) = (client.name.to_owned(), server.name.clone());
-            plan.servers.push(PlannedServer { client, name, name_in_cx });
+            plan.servers.push(PlannedServer { list, name: server.name.clone(), name_in_cx });
         }
+        plan.note_directories();
         if reset {
             edit.remove = own.servers.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
             edit.set.retain(|(name, entry)| own.servers.get(name) != entry.as_object());
         }
-        plan.change_own(own, &edit)?;
+        plan.change_own(&own, edit)?;
         for client in &survey.clients {
-            plan.change_client(client, choices)?;
+            plan.change_client(client, &survey.projects, choices)?;
+        }
+        for project in survey.projects.iter().filter(|project| project.is_in_directory) {
+            let of_all = survey.clients.iter().find(|client| client.name == project.client);
+            let has_cx = of_all.is_some_and(|client| will_have_cx(client, choices));
+            plan.change_project(project, has_cx, choices)?;
         }
         Ok(plan)
     }
@@ -141,12 +147,13 @@ impl Plan {
     /// Gives a server a place in cx's configuration. Returns its name there.
     fn place(
         &mut self,
-        client: &FoundClient,
+        list: &ServerList,
         server: &FoundServer,
         existing: Existing,
         known: &mut BTreeMap<String, Map<String, Value>>,
         edit: &mut Edit,
     ) -> Option<String> {
+        let title = title(list.client);
         let entry = server.entry.as_ref().filter(|_| is_movable(&server.fitness));
         let Some(entry) = entry.map(own_entry) else {
             let why = match &server.fitness {
@@ -155,19 +162,21 @@ impl Plan {
                 ServerFitness::Unusable(reason) => reason,
                 ServerFitness::Usable | ServerFitness::Disabled => "it has no command and no URL",
             };
-            self.notes.push(format!("{}: `{}` is left where it is: {why}", client.title, server.name));
+            self.notes.push(format!("{title}: `{}` is left where it is: {why}", server.name));
             return None;
         };
         let name = valid_name(&server.name);
         // The same server in two clients is one server; another one of the same name is another.
-        let named_after_client = valid_name(&format!("{name}-{}", client.name));
-        for name in [name, named_after_client] {
+        let directory = list.directory.as_deref().and_then(Path::file_name);
+        let named_after = directory.map(|name| name.to_string_lossy().into_owned());
+        let named_after = named_after.into_iter().chain([list.client.to_owned()]);
+        let longer: Vec<String> = named_after.map(|other| valid_name(&format!("{name}-{other}"))).collect();
+        for name in std::iter::once(name).chain(longer) {
             match known.get(&name) {
                 Some(same) if is_same(same, &entry) => return Some(name),
                 Some(_) => {}
                 None if existing == Existing::Keep => {
-                    let note =
-                        format!("`{name}` of {} is not in cx's configuration, which is kept", client.title);
+                    let note = format!("`{name}` of {title} is not in cx's configuration, which is kept");
                     self.notes.push(note);
                     return None;
                 }
@@ -179,10 +188,27 @@ impl Plan {
             }
         }
         let name = &server.name;
-        let note =
-            format!("{}: `{name}` is left where it is: cx has another server of that name", client.title);
+        let note = format!("{title}: `{name}` is left where it is: cx has another server of that name");
         self.notes.push(note);
         None
+    }
+
+    /// Says which servers will be there in more directories than before.
+    fn note_directories(&mut self) {
+        let is_everywhere = |name: &str| {
+            let mut of_all = self.servers.iter().filter(|server| server.list.directory.is_none());
+            of_all.any(|server| server.name_in_cx.as_deref() == Some(name))
+        };
+        for PlannedServer { list, name_in_cx, .. } in &self.servers {
+            let (Some(directory), Some(name)) = (&list.directory, name_in_cx) else { continue };
+            if !is_everywhere(name) {
+                let directory = below_home(directory);
+                self.notes.push(format!(
+                    "`{name}` was a server of {} only: behind cx it is there in all directories",
+                    directory.display()
+                ));
+            }
+        }
     }
 
     /// Names the variables that the client has passed on, and the entry that they need now.
@@ -196,37 +222,30 @@ impl Plan {
         }
     }
 
-    fn change_own(&mut self, own: OwnFile, edit: &Edit) -> Result<(), SetupError> {
-        if edit.is_empty() {
-            return Ok(());
-        }
-        let error = |reason| SetupError::Edit { path: own.path.clone(), reason };
-        let before = own.bytes.as_deref().map(std::str::from_utf8).transpose();
-        let before = before.map_err(|error_| error(error_.to_string()))?;
-        let after = edit.apply(Layout::Json, before.unwrap_or_default(), LIST).map_err(error)?;
+    fn change_own(&mut self, own: &OwnFile, edit: Edit) -> Result<(), SetupError> {
         let mut actions: Vec<String> =
             edit.set.iter().map(|(name, _)| format!("+ server `{name}`")).collect();
         actions.extend(edit.remove.iter().map(|name| format!("- server `{name}`")));
-        self.changes.push(FileChange {
-            path: own.path,
-            owner: "cx".to_owned(),
-            actions,
-            before: own.bytes,
-            after: after.into_bytes(),
-        });
-        Ok(())
+        let edits = [(vec![LIST.to_owned()], edit)];
+        self.change(&own.path, "cx", Layout::Json, own.bytes.as_ref(), &edits, actions)
     }
 
-    /// Puts cx into a client's file, and takes out what is behind it.
-    fn change_client(&mut self, client: &FoundClient, choices: &Choices) -> Result<(), SetupError> {
-        let (mut edit, mut actions) = (Edit::default(), Vec::new());
+    /// Puts cx into a client's own file, and takes out what is behind it.
+    fn change_client(
+        &mut self,
+        client: &FoundClient,
+        projects: &[FoundProject],
+        choices: &Choices,
+    ) -> Result<(), SetupError> {
         if let Some(problem) = &client.problem {
             if choices.clients.iter().any(|name| name == client.name) {
                 self.notes.push(format!("{} is left as it is: {problem}", client.title));
             }
             return Ok(());
         }
-        let has_cx = client.has_cx || choices.clients.iter().any(|name| name == client.name);
+        let mut edit = Edit::default();
+        let mut actions = Vec::new();
+        let has_cx = will_have_cx(client, choices);
         if has_cx && !client.has_cx {
             let is_free = |name: &&str| client.servers.iter().all(|server| server.name != *name);
             let name = ["cx", "cx-executor", "cx-code"].into_iter().find(is_free);
@@ -234,31 +253,75 @@ impl Plan {
             edit.set.push((name.to_owned(), client_entry(client.client, &choices.program)));
             actions.push(format!("+ server `{name}`: {} serve", choices.program.display()));
         }
-        // A server is taken out only where cx takes its place.
-        if choices.take_out && has_cx {
-            let behind = self.servers.iter().filter(|server| server.client == client.name);
-            let behind = behind.filter(|server| server.name_in_cx.is_some());
-            edit.remove.extend(behind.map(|server| server.name.clone()));
-            actions.extend(edit.remove.iter().map(|name| format!("- server `{name}`, now behind cx")));
+        edit.remove = self.taken_out(&client.list(), has_cx, choices);
+        actions.extend(edit.remove.iter().map(|name| format!("- server `{name}`, now behind cx")));
+        let mut edits = vec![(vec![client.client.list_key().to_owned()], edit)];
+        let in_file = |project: &&FoundProject| project.file == client.file && !project.is_in_directory;
+        for project in projects.iter().filter(in_file) {
+            let remove = self.taken_out(&project.list(), has_cx || project.has_cx, choices);
+            let directory = below_home(&project.directory);
+            let action = |name| format!("- server `{name}` of {}, now behind cx", directory.display());
+            actions.extend(remove.iter().map(action));
+            edits.push((project.path.clone(), Edit { remove, ..Edit::default() }));
         }
-        if edit.is_empty() {
+        self.change(&client.file, client.title, client.client.layout, client.bytes.as_ref(), &edits, actions)
+    }
+
+    /// Takes out of a file in the working directory what is behind cx.
+    fn change_project(
+        &mut self,
+        project: &FoundProject,
+        has_cx: bool,
+        choices: &Choices,
+    ) -> Result<(), SetupError> {
+        let remove = self.taken_out(&project.list(), has_cx || project.has_cx, choices);
+        let actions = remove.iter().map(|name| format!("- server `{name}`, now behind cx")).collect();
+        let edits = [(project.path.clone(), Edit { remove, ..Edit::default() })];
+        let owner = format!("{}, in this directory", project.title);
+        self.change(&project.file, &owner, project.of.layout, project.bytes.as_ref(), &edits, actions)
+    }
+
+    /// The names of the servers that leave a list. A server is taken out only where cx takes its place.
+    fn taken_out(&self, list: &ServerList, has_cx: bool, choices: &Choices) -> Vec<String> {
+        let is_behind = |server: &&PlannedServer| server.list == *list && server.name_in_cx.is_some();
+        let behind = self.servers.iter().filter(is_behind).filter(|_| choices.take_out && has_cx);
+        behind.map(|server| server.name.clone()).collect()
+    }
+
+    /// Plans the change of the lists in one file.
+    fn change(
+        &mut self,
+        path: &Path,
+        owner: &str,
+        layout: Layout,
+        bytes: Option<&Vec<u8>>,
+        edits: &[(Vec<String>, Edit)],
+        actions: Vec<String>,
+    ) -> Result<(), SetupError> {
+        if edits.iter().all(|(_, edit)| edit.is_empty()) {
             return Ok(());
         }
-        let error = |reason| SetupError::Edit { path: client.file.clone(), reason };
-        let before = client.bytes.as_deref().map(std::str::from_utf8).transpose();
-        let before = before.map_err(|error_| error(error_.to_string()))?;
-        let after = edit
-            .apply(client.client.layout, before.unwrap_or_default(), client.client.list_key())
-            .map_err(error)?;
+        let error = |reason| SetupError::Edit { path: path.to_owned(), reason };
+        let before = bytes.map(|bytes| std::str::from_utf8(bytes)).transpose();
+        let before = before.map_err(|error_| error(error_.to_string()))?.unwrap_or_default();
+        let mut after = before.to_owned();
+        for (keys, edit) in edits.iter().filter(|(_, edit)| !edit.is_empty()) {
+            after = edit.apply(layout, &after, keys).map_err(error)?;
+        }
         self.changes.push(FileChange {
-            path: client.file.clone(),
-            owner: client.title.to_owned(),
+            path: path.to_owned(),
+            owner: owner.to_owned(),
             actions,
-            before: client.bytes.clone(),
+            before: bytes.cloned(),
             after: after.into_bytes(),
         });
         Ok(())
     }
+}
+
+/// Whether the client starts cx after the change.
+fn will_have_cx(client: &FoundClient, choices: &Choices) -> bool {
+    client.has_cx || choices.clients.iter().any(|name| name == client.name)
 }
 
 fn is_movable(fitness: &ServerFitness) -> bool {
@@ -269,13 +332,10 @@ fn is_movable(fitness: &ServerFitness) -> bool {
 fn chosen<'a>(
     survey: &'a Survey,
     choices: &'a Choices,
-) -> impl Iterator<Item = (&'a FoundClient, &'a FoundServer)> {
-    let is_chosen = |client: &FoundClient, server: &FoundServer| {
-        choices.servers.iter().any(|(of, name)| of == client.name && *name == server.name)
-    };
+) -> impl Iterator<Item = (ServerList, &'a FoundServer)> {
     let all =
-        survey.clients.iter().flat_map(|client| client.servers.iter().map(move |server| (client, server)));
-    all.filter(move |(client, server)| is_chosen(client, server))
+        survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
+    all.filter(|(list, server)| choices.servers.iter().any(|(of, name)| of == list && *name == server.name))
 }
 
 /// Whether two entries of cx's own file are one server: what they start, whatever their rules are.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::own_entry::valid_name;
-use crate::config::clients::{Client, ClientFile};
+use crate::config::clients::{Client, ClientFile, Layout};
 use crate::config::describe::summary;
 use crate::config::document::Node;
 use crate::config::entry::{ServerEntry, Target};
@@ -27,6 +27,11 @@ const TITLES: [(&str, &str); 10] = [
     ("goose", "goose"),
 ];
 
+/// The name that people know for a client's name in `import`.
+pub(super) fn title(client: &str) -> &str {
+    TITLES.iter().find(|(name, _)| *name == client).map_or(client, |(_, title)| title)
+}
+
 /// Words in a command that start an executor like cx, and names that people give to its entry. Behind cx it would
 /// start itself, or another one.
 const EXECUTORS: [&str; 2] = ["code-executor-mcp", "code-executor"];
@@ -40,9 +45,9 @@ const OWN_NAME: &str = "cx";
 pub struct Survey {
     /// Those that are installed, in the order of cx's documentation.
     pub clients: Vec<FoundClient>,
-    /// A `.mcp.json` in the working directory and the number of its servers. Setup leaves it alone: cx
-    /// reads it once it is trusted.
-    pub workspace_file: Option<(PathBuf, usize)>,
+    /// The servers that clients have for one directory only, in the same order: first those of their
+    /// own files, then those of files in the working directory.
+    pub projects: Vec<FoundProject>,
     pub(super) environment: Environment,
 }
 
@@ -67,6 +72,45 @@ pub struct FoundClient {
     pub(super) client: &'static Client,
     /// The file's content, if it exists.
     pub(super) bytes: Option<Vec<u8>>,
+}
+
+/// A client's servers for one directory only.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FoundProject {
+    /// The client's name in `import`.
+    pub client: &'static str,
+    /// The client's name, for people.
+    pub title: &'static str,
+    /// The directory in which the client has them.
+    pub directory: PathBuf,
+    /// The file that has them: the client's own, or one in the directory.
+    pub file: PathBuf,
+    /// Whether the file is in the directory, where others may share it.
+    pub is_in_directory: bool,
+    /// The servers. There is at least one, or a problem.
+    pub servers: Vec<FoundServer>,
+    /// Whether the client starts cx there by this list.
+    pub has_cx: bool,
+    /// Why the file cannot be read. It is then left as it is.
+    pub problem: Option<String>,
+    pub(super) of: &'static Client,
+    /// The keys that lead to the list.
+    pub(super) path: Vec<String>,
+    /// The content of a file in the directory.
+    pub(super) bytes: Option<Vec<u8>>,
+}
+
+/// Names one list of servers in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerList {
+    /// The client's name in `import`.
+    pub client: &'static str,
+    /// The file that has the list.
+    pub file: PathBuf,
+    /// The directory that the list is for; `None` for all.
+    pub directory: Option<PathBuf>,
 }
 
 /// A server in a client's file.
@@ -103,35 +147,54 @@ impl FoundClient {
     pub fn has_file(&self) -> bool {
         self.bytes.is_some() || self.problem.is_some()
     }
+
+    /// Its list of servers for all projects.
+    pub fn list(&self) -> ServerList {
+        ServerList { client: self.name, file: self.file.clone(), directory: None }
+    }
+}
+
+impl FoundProject {
+    /// Its list of servers.
+    pub fn list(&self) -> ServerList {
+        ServerList { client: self.client, file: self.file.clone(), directory: Some(self.directory.clone()) }
+    }
 }
 
 impl Survey {
-    /// Reads the files of all clients of this process's user. A file that cannot be read is a
-    /// [`problem`](FoundClient::problem) of its client.
+    /// Reads the files of all clients of this process's user, and those in `workspace`. A file that cannot
+    /// be read is a [`problem`](FoundClient::problem) of its client.
     pub fn take(workspace: &Path) -> Self {
         Self::of(workspace, Environment::of_process())
     }
 
     pub(super) fn of(workspace: &Path, environment: Environment) -> Self {
         let workspace = canonical(workspace);
-        let found = TITLES.iter().filter_map(|&(name, title)| {
-            let client = Client::from_name(name)?;
-            let file = user_file(client, &workspace, &environment)?;
-            Some(found_client(
-                client,
-                title,
-                file,
-                Scope { environment: &environment, workspace: &workspace },
-            ))
-        });
-        let clients = found.collect();
-        let workspace_file = workspace.join(".mcp.json");
-        let servers = read(&workspace_file, Provenance::Workspace).ok().flatten().and_then(|bytes| {
-            let root = Client::MCP_JSON.parse(text(&bytes).ok()?).ok()?;
-            Some(Client::MCP_JSON.servers(&root, &workspace_file, &workspace).0.len())
-        });
-        let workspace_file = servers.filter(|count| *count > 0).map(|count| (workspace_file, count));
-        Self { clients, workspace_file, environment }
+        let scope = Scope { environment: &environment, workspace: &workspace };
+        let (mut clients, mut projects) = (Vec::new(), Vec::new());
+        for (name, title) in TITLES {
+            let Some(client) = Client::from_name(name) else { continue };
+            let Some(file) = user_file(client, &workspace, &environment) else { continue };
+            let (found, root) = found_client(client, title, file, scope);
+            if let Some(root) = root.filter(|_| client.layout == Layout::JsonWithProjects) {
+                projects.extend(own_projects(&found, &root, &environment));
+            }
+            clients.push(found);
+        }
+        for (name, title) in TITLES {
+            let Some(client) = Client::from_name(name) else { continue };
+            let files = client.files(&workspace, &environment).into_iter();
+            let in_workspace = files.filter(|file| file.provenance == Provenance::Workspace);
+            projects
+                .extend(in_workspace.filter_map(|file| workspace_project(client, title, file.path, scope)));
+        }
+        Self { clients, projects, environment }
+    }
+
+    /// All lists of servers: those for all projects, then those for one directory.
+    pub fn lists(&self) -> impl Iterator<Item = (ServerList, &[FoundServer])> {
+        let clients = self.clients.iter().map(|client| (client.list(), client.servers.as_slice()));
+        clients.chain(self.projects.iter().map(|project| (project.list(), project.servers.as_slice())))
     }
 }
 
@@ -153,47 +216,108 @@ fn user_file(client: &'static Client, workspace: &Path, environment: &Environmen
     of_user().find(|path| path.symlink_metadata().is_ok()).or_else(|| of_user().find(has_directory))
 }
 
+/// The content of a client's file, if it exists, and what is in it, if anything is.
+fn contents(
+    client: &Client,
+    file: &Path,
+    provenance: Provenance,
+) -> (Option<Vec<u8>>, Result<Option<Node>, String>) {
+    let problem = |findings| ConfigError::new(file, findings).to_string();
+    let bytes = match read(file, provenance) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return (None, Ok(None)),
+        Err(finding) => return (None, Err(problem(vec![finding]))),
+    };
+    // Some clients make an empty file first.
+    let root = text(&bytes).map_err(|finding| vec![finding]).and_then(|text| match text.trim().is_empty() {
+        true => Ok(None),
+        false => client.parse(text).map(Some),
+    });
+    let root = root.map_err(problem);
+    (Some(bytes), root)
+}
+
 fn found_client(
     client: &'static Client,
     title: &'static str,
     file: PathBuf,
     scope: Scope<'_>,
-) -> FoundClient {
-    let mut found = FoundClient {
-        name: client.name,
-        title,
-        file,
-        servers: Vec::new(),
-        has_cx: false,
-        program: None,
-        problem: None,
-        client,
-        bytes: None,
+) -> (FoundClient, Option<Node>) {
+    let (bytes, root) = contents(client, &file, Provenance::User);
+    let (root, problem) = match root {
+        Ok(root) => (root, None),
+        Err(problem) => (None, Some(problem)),
     };
-    let read = read(&found.file, Provenance::User).map_err(|finding| vec![finding]);
-    let root = read.and_then(|bytes| {
-        found.bytes = bytes;
-        let Some(bytes) = &found.bytes else { return Ok(None) };
-        let text = text(bytes).map_err(|finding| vec![finding])?;
-        // Some clients make an empty file first.
-        if text.trim().is_empty() { Ok(None) } else { client.parse(text).map(Some) }
-    });
-    match root {
-        Ok(None) => {}
-        Ok(Some(root)) => {
-            let members = root.get(client.list_key()).and_then(Node::as_object).unwrap_or_default();
-            found.servers = members
-                .iter()
-                .map(|member| found_server(client, &member.name, &member.value, scope))
-                .collect();
-            let own = || found.servers.iter().filter(|server| server.fitness == ServerFitness::Cx);
-            let direct = own().filter_map(|server| server.entry.as_ref()).find(|entry| starts_cx(entry));
-            found.program = direct.and_then(|entry| Some((*words(entry).first()?).to_owned()));
-            found.has_cx = own().next().is_some();
-        }
-        Err(findings) => found.problem = Some(ConfigError::new(&found.file, findings).to_string()),
-    }
-    found
+    let list = root.as_ref().and_then(|root| root.get(client.list_key()));
+    let servers = list.map(|list| found_servers(client, list, scope)).unwrap_or_default();
+    let own = || servers.iter().filter(|server| server.fitness == ServerFitness::Cx);
+    let direct = own().filter_map(|server| server.entry.as_ref()).find(|entry| starts_cx(entry));
+    let program = direct.and_then(|entry| Some((*words(entry).first()?).to_owned()));
+    let has_cx = own().next().is_some();
+    let found =
+        FoundClient { name: client.name, title, file, servers, has_cx, program, problem, client, bytes };
+    (found, root)
+}
+
+/// The lists that a client has in its own file for single directories.
+fn own_projects<'a>(
+    client: &'a FoundClient,
+    root: &'a Node,
+    environment: &'a Environment,
+) -> impl Iterator<Item = FoundProject> {
+    let projects = root.get("projects").and_then(Node::as_object).unwrap_or_default();
+    projects.iter().filter_map(move |project| {
+        let directory = PathBuf::from(&project.name);
+        let key = client.client.list_key();
+        let scope = Scope { environment, workspace: &directory };
+        let servers = found_servers(client.client, project.value.get(key)?, scope);
+        let path = vec!["projects".to_owned(), project.name.clone(), key.to_owned()];
+        (!servers.is_empty()).then(|| FoundProject {
+            client: client.name,
+            title: client.title,
+            file: client.file.clone(),
+            is_in_directory: false,
+            has_cx: servers.iter().any(|server| server.fitness == ServerFitness::Cx),
+            servers,
+            problem: None,
+            of: client.client,
+            path,
+            bytes: None,
+            directory,
+        })
+    })
+}
+
+/// The list in a client's file in the working directory. `None` if there is no file, or no server in it.
+fn workspace_project(
+    client: &'static Client,
+    title: &'static str,
+    file: PathBuf,
+    scope: Scope<'_>,
+) -> Option<FoundProject> {
+    let (bytes, root) = contents(client, &file, Provenance::Workspace);
+    let (servers, problem) = match root {
+        Ok(root) => (found_servers(client, root?.get(client.list_key())?, scope), None),
+        Err(problem) => (Vec::new(), Some(problem)),
+    };
+    (!servers.is_empty() || problem.is_some()).then(|| FoundProject {
+        client: client.name,
+        title,
+        directory: scope.workspace.to_owned(),
+        file,
+        is_in_directory: true,
+        has_cx: servers.iter().any(|server| server.fitness == ServerFitness::Cx),
+        servers,
+        problem,
+        of: client,
+        path: vec![client.list_key().to_owned()],
+        bytes,
+    })
+}
+
+fn found_servers(client: &'static Client, list: &Node, scope: Scope<'_>) -> Vec<FoundServer> {
+    let members = list.as_object().unwrap_or_default();
+    members.iter().map(|member| found_server(client, &member.name, &member.value, scope)).collect()
 }
 
 fn found_server(client: &'static Client, name: &str, node: &Node, scope: Scope<'_>) -> FoundServer {

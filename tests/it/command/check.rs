@@ -33,7 +33,9 @@ fn a_script_is_checked_and_not_run() {
     assert_eq!((out.as_str(), said.as_str(), status), ("", expected, 1));
     write(&place, "bad.py", "if inputs:\n    await tools.well.ecco()\nx = (");
     let (_, said, status) = place.prints(&["check", "bad.py"]);
-    assert!(said.starts_with("error[SYNTAX_ERROR]: '(' was never closed\n"), "{said}");
+    assert!(said.starts_with("warning[TOOL_NOT_FOUND]: no tool `ecco`"), "{said}");
+    assert!(said.contains("\nerror[SYNTAX_ERROR]: '(' was never closed\n"), "{said}");
+    assert!(said.ends_with("bad.py: 1 error, 1 warning\n"), "{said}");
     assert_eq!(status, 1);
     write(&place, "doubtful.py", "if inputs:\n    await tools.well.ecco()\n");
     let (_, said, status) = place.prints(&["check", "doubtful.py"]);
@@ -71,6 +73,23 @@ fn a_run_of_a_script_that_cannot_succeed_does_nothing() {
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["error"]["code"], "CHECK_FAILED");
     assert_eq!(report["error"]["problems"][0]["line"], 3, "{report}");
+}
+
+#[test]
+fn a_failed_run_says_what_is_doubtful_elsewhere() {
+    let place = place();
+    write(&place, "failing.ts", "if (input === 1) await tools.nowhere.echo({});\nthrow new Error('that');");
+    let (_, said, status) = place.prints(&["run", "failing.ts"]);
+    assert!(said.starts_with("error[RUNTIME_ERROR]: Error: that\n"), "{said}");
+    assert!(said.contains("\nwarning[TOOL_NOT_FOUND]: no server `nowhere`"), "{said}");
+    assert_eq!(status, 1);
+    write(&place, "broken.ts", "const a = ;\nconst b = ;");
+    let (_, said, _) = place.prints(&["run", "broken.ts"]);
+    assert_eq!(said.matches("error[SYNTAX_ERROR]: expression expected").count(), 2, "{said}");
+    assert!(
+        said.ends_with("error[SYNTAX_ERROR]: the script was not run, because it cannot be compiled\n"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -134,6 +134,25 @@ fn a_failing_python_script_shows_its_line() {
     check!(cx_in(directory.path(), &["sum.py"], ""));
 }
 
+/// The mistake is behind the last line.
+#[test]
+fn an_error_at_the_end_of_a_file_shows_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("end.ts"), "const a = 1;\nreturn a +\n").unwrap();
+    for command in ["run", "check"] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
+            .args([command, "end.ts"])
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("error[SYNTAX_ERROR]: expression expected") && said.contains("end.ts:3:1"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_python_syntax_error_shows_its_place() {
     check!(cx(&["--lang", "py", "-e", "a = 1\nb = = 2"]));

@@ -416,3 +416,344 @@ fn a_linked_file_stays_a_link() {
     assert!(home.read("dotfiles/claude.json").contains("serve"));
     assert!(Path::new(&home.path(OWN)).exists());
 }
+
+/// A user with servers for two directories, of which one also has files of four clients.
+fn with_projects() -> Home {
+    let home = Home::with(&[CURSOR]);
+    let (work, other) = (home.path("work"), home.path("other"));
+    fs::create_dir(&other).unwrap();
+    let library = library_server().display().to_string();
+    let claude = json!({
+        "numStartups": 12,
+        "mcpServers": { "everywhere": { "command": "everywhere" } },
+        "projects": {
+            work.to_str().unwrap(): {
+                "history": [1],
+                "mcpServers": { "library": { "command": library }, "database": { "command": "db", "args": ["work"] } },
+            },
+            other.to_str().unwrap(): { "mcpServers": { "database": { "command": "db", "args": ["other"] } } },
+            "/nothing": { "mcpServers": {} },
+            "/nowhere": { "mcpServers": { "old": { "command": "old" } } },
+        },
+    });
+    for (path, text) in [
+        (".claude.json", format!("{claude:#}\n")),
+        (
+            "work/.mcp.json",
+            r#"{"mcpServers":{"shared":{"command":"shared","env":{"KEY":"${NOT_SET_ANYWHERE}"}}}}"#
+                .to_owned(),
+        ),
+        (
+            "work/.vscode/mcp.json",
+            "{\n  // ours\n  \"servers\": {\n    \"tasks\": { \"command\": \"tasks\" }\n  }\n}\n".to_owned(),
+        ),
+        ("work/.cursor/mcp.json", "{broken".to_owned()),
+        ("work/.codex/config.toml", "model = \"x\"\n\n[mcp_servers.docs]\ncommand = \"docs\"\n".to_owned()),
+        ("work/.gemini/settings.json", r#"{"theme":"x"}"#.to_owned()),
+        ("work/opencode.json", r#"{"mcp":{"notes":{"type":"local","command":["notes"]}}}"#.to_owned()),
+        (
+            "work/.zed/settings.json",
+            r#"{"context_servers":{"cx":{"command":"cx","args":["serve"]},"lint":{"command":"lint"}}}"#
+                .to_owned(),
+        ),
+    ] {
+        let path = home.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    home
+}
+
+/// `cx setup` in the directory that has files of its own.
+fn at_work(home: &Home, arguments: &[&str]) -> Output {
+    home.command(arguments).current_dir(home.path("work")).output().unwrap()
+}
+
+#[test]
+fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
+    let home = with_projects();
+    let before = home.files();
+    let output = at_work(&home, &["--yes", "--take-out", "--no-connect"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for said in [
+        "Claude Code, in ~/work only  ~/.claude.json\n  library  ",
+        "Claude Code, in ~/other only  ~/.claude.json\n  database  db other\n",
+        "Claude Code, in /nowhere only, which does not exist any more  ~/.claude.json\n  old  old\n",
+        "Claude Code, in ~/work only  ~/work/.mcp.json\n  shared  left where it is: it needs the variable",
+        "`cx trust .mcp.json` lets cx use them here, and only here",
+        "VS Code, in ~/work only  ~/work/.vscode/mcp.json\n  tasks  tasks\n",
+        "Cursor, in ~/work only  ~/work/.cursor/mcp.json\n  left as it is: ",
+        "Codex, in ~/work only  ~/work/.codex/config.toml\n  docs  docs\n",
+        "OpenCode, in ~/work only  ~/work/opencode.json\n  notes  notes\n",
+        "Zed, in ~/work only  ~/work/.zed/settings.json\n  cx  starts cx already\n  lint  lint\n",
+    ] {
+        assert!(shown.contains(said), "{said}:\n{shown}");
+    }
+    assert!(!shown.contains("gemini") && !shown.contains("/nothing"), "{shown}");
+    // None of them moves: they are of one directory, and some are of other people too.
+    let own = home.json(OWN);
+    let names: Vec<&String> = own["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["everywhere", "library", "github"]);
+    let claude = home.json(".claude.json");
+    let was: Value = serde_json::from_slice(&before[&home.path(".claude.json")]).unwrap();
+    assert_eq!(claude["projects"], was["projects"]);
+    let files = home.files();
+    for (path, bytes) in before.iter().filter(|(path, _)| path.starts_with(home.path("work"))) {
+        assert_eq!(files[path], *bytes, "{}", path.display());
+    }
+    // By name neither, unless their kind is asked for.
+    let output = at_work(&home, &["--yes", "--server", "tasks"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("of one directory only, in ~/work/.vscode/mcp.json: --projects lets it move"),
+        "{said}"
+    );
+}
+
+#[test]
+fn servers_of_one_directory_move_when_they_are_chosen() {
+    let home = with_projects();
+    let before = home.files();
+    let output = at_work(&home, &["--yes", "--projects", "--take-out", "--no-connect"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("- server `database` of ~/work, now behind cx"), "{shown}");
+    assert!(
+        shown.contains("`tasks` was a server of ~/work only: behind cx it is there in all directories"),
+        "{shown}"
+    );
+    assert!(!shown.contains("`library` was a server of"), "{shown}");
+    // The one of Cursor for all directories is the same server; two others of one name are named after their places.
+    let own = home.json(OWN);
+    let names: Vec<&String> = own["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        names,
+        ["everywhere", "library", "github", "database", "database-other", "tasks", "docs", "lint", "notes"]
+    );
+    let args = |name: &str| own["mcpServers"][name]["args"][0].as_str().unwrap().to_owned();
+    assert_eq!((args("database"), args("database-other")), ("work".to_owned(), "other".to_owned()));
+    let claude = home.json(".claude.json");
+    let work = &claude["projects"][home.path("work").to_str().unwrap()];
+    assert_eq!(*work, json!({ "history": [1], "mcpServers": {} }));
+    assert_eq!(claude["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["cx"]);
+    assert_eq!(claude["numStartups"], 12);
+    // Files of the directory: of a client that starts cx here. Neither VS Code nor OpenCode is installed, and Codex
+    // and Zed are not either, but Zed's file starts cx.
+    assert_eq!(
+        home.read("work/.zed/settings.json"),
+        r#"{"context_servers":{"cx":{"command":"cx","args":["serve"]}}}"#
+    );
+    for kept in [
+        "work/.vscode/mcp.json",
+        "work/.codex/config.toml",
+        "work/opencode.json",
+        "work/.mcp.json",
+        "work/.cursor/mcp.json",
+    ] {
+        assert_eq!(home.files()[&home.path(kept)], before[&home.path(kept)], "{kept}");
+    }
+    assert!(home.setup(&["--undo"]).status.success());
+    assert_eq!(home.files(), before);
+    // Where the client is installed it starts cx in every directory, so the servers leave the file.
+    let home = with_projects();
+    let user = home.path(".config/Code/User/mcp.json");
+    fs::create_dir_all(user.parent().unwrap()).unwrap();
+    fs::write(user, "{}").unwrap();
+    let output = at_work(&home, &["--yes", "--projects", "--take-out", "--no-connect", "--server", "tasks"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(home.read("work/.vscode/mcp.json"), "{\n  // ours\n  \"servers\": {}\n}\n");
+    assert_eq!(home.json(OWN)["mcpServers"], json!({ "tasks": { "command": "tasks" } }));
+}
+
+#[test]
+fn servers_of_one_directory_are_in_the_report() {
+    let home = with_projects();
+    let mut command = home.command(&["--dry-run", "--json"]);
+    let output = command.current_dir(home.path("work")).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let projects = report["projects"].as_array().unwrap();
+    let all: Vec<(&str, String, Vec<&str>)> = projects
+        .iter()
+        .map(|project| {
+            let of_home =
+                project["file"].as_str().unwrap().trim_start_matches(home.directory.path().to_str().unwrap());
+            let servers = project["servers"].as_array().unwrap().iter();
+            let names = servers.map(|server| server["name"].as_str().unwrap()).collect();
+            (project["client"].as_str().unwrap(), of_home.to_owned(), names)
+        })
+        .collect();
+    let expected: [(&str, &str, &[&str]); 9] = [
+        ("claude-code", "/.claude.json", &["library", "database"]),
+        ("claude-code", "/.claude.json", &["database"]),
+        ("claude-code", "/.claude.json", &["old"]),
+        ("claude-code", "/work/.mcp.json", &["shared"]),
+        ("cursor", "/work/.cursor/mcp.json", &[]),
+        ("vscode", "/work/.vscode/mcp.json", &["tasks"]),
+        ("codex", "/work/.codex/config.toml", &["docs"]),
+        ("zed", "/work/.zed/settings.json", &["cx", "lint"]),
+        ("opencode", "/work/opencode.json", &["notes"]),
+    ];
+    let expected: Vec<_> =
+        expected.iter().map(|(client, file, names)| (*client, (*file).to_owned(), names.to_vec())).collect();
+    assert_eq!(all, expected);
+    assert_eq!(projects[0]["directory"], home.path("work").to_str().unwrap());
+    assert_eq!((&projects[7]["hasCx"], &projects[5]["hasCx"]), (&json!(true), &json!(false)));
+    // One client alone.
+    let output = at_work(&home, &["--dry-run", "--json", "--client", "claude-code"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["projects"].as_array().unwrap().iter().all(|project| project["client"] == "claude-code"));
+}
+
+/// What is on the screen when somebody has answered the questions of `cx setup`, and the exit status.
+fn dialogue(
+    home: &Home,
+    directory: &str,
+    arguments: &[&str],
+    answers: &[(&str, &str)],
+) -> (String, Option<i32>) {
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
+        .arg(json!(answers).to_string())
+        .args([env!("CARGO_BIN_EXE_cx"), "setup", "--no-connect"])
+        .args(arguments)
+        .current_dir(home.path(directory))
+        .env_clear()
+        .env("HOME", home.directory.path())
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    (text(&output.stdout).replace('\r', ""), output.status.code())
+}
+
+const SERVERS: &str = "Which servers shall be behind cx?";
+const CLIENTS: &str = "Which clients shall start cx?";
+const TAKE_OUT: &str = "Take these servers out";
+const CHANGES: &str = "Make these changes?";
+const DOWN: &str = "\x1b[B";
+
+/// What Enter chooses is what `--yes --take-out` does.
+#[test]
+fn questions_have_defaults() {
+    let silent = Home::everything();
+    assert!(silent.setup(&["--yes", "--take-out", "--no-connect"]).status.success());
+    let home = Home::everything();
+    let answers = [(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "\r")];
+    let (screen, status) = dialogue(&home, ".", &[], &answers);
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(screen.contains("The files as they were are in"), "{screen}");
+    for path in [OWN, CLAUDE.0, CURSOR.0, CODEX.0, ZED.0, GOOSE.0, OPENCODE.0] {
+        assert_eq!(home.read(path), silent.read(path), "{path}");
+    }
+    // Again: one is left that the client has switched off, and cx has servers, which is asked about.
+    let existing = ("What shall become of them?", "\r");
+    let answers = [(SERVERS, " \r"), (TAKE_OUT, "n\r"), existing, (CHANGES, "n\r")];
+    let (screen, status) = dialogue(&home, ".", &[], &answers);
+    assert!(screen.contains("> [ ] notes (OpenCode)") && screen.contains("+ server `notes`"), "{screen}");
+    assert!(screen.ends_with("nothing was changed\n"), "{screen}");
+    assert_eq!(status, Some(1), "{screen}");
+}
+
+#[test]
+fn questions_can_be_answered_otherwise() {
+    // One server and one client less, and nothing is taken out.
+    let home = Home::with(&[CLAUDE, CURSOR]);
+    let cursor = home.read(CURSOR.0);
+    let answers = [(SERVERS, " \r"), (CLIENTS, &*format!("{DOWN} \r")), (TAKE_OUT, "n\r"), (CHANGES, "y\r")];
+    let (screen, status) = dialogue(&home, ".", &[], &answers);
+    assert_eq!(status, Some(0), "{screen}");
+    let own = home.json(OWN);
+    // Cursor has the server that was not chosen of Claude Code, too.
+    assert_eq!(
+        own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["github", "library", "github-cursor"]
+    );
+    assert_eq!(home.read(CURSOR.0), cursor);
+    let claude = home.read(CLAUDE.0);
+    assert!(claude.contains("\"serve\"") && claude.contains("\"library\""), "{claude}");
+    // A server of one directory is offered, and not chosen.
+    let home = with_projects();
+    let (screen, status) = choose_in_projects(&home);
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(screen.contains("[ ] database (Claude Code, in ~/work only)"), "{screen}");
+    let own = home.json(OWN);
+    assert_eq!(own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["everywhere", "library"]);
+    // No, Escape and Ctrl-C change nothing.
+    let home = Home::with(&[CLAUDE]);
+    let before = home.files();
+    for answers in [
+        &[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "n\r")][..],
+        &[(SERVERS, "\x1b")],
+        &[(SERVERS, "\r"), (CLIENTS, "\x03")],
+    ] {
+        let (screen, status) = dialogue(&home, ".", &[], answers);
+        assert_eq!(status, Some(1), "{screen}");
+        assert!(screen.ends_with("nothing was changed\n"), "{screen}");
+        assert_eq!(home.files(), before);
+    }
+}
+
+/// Servers of Claude Code alone: `everywhere` is chosen already, `library` of the directory is now.
+fn choose_in_projects(home: &Home) -> (String, Option<i32>) {
+    let choose_second = format!("{DOWN} \r");
+    let answers = [(SERVERS, &*choose_second), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "\r")];
+    dialogue(home, "work", &["--client", "claude-code"], &answers)
+}
+
+#[test]
+fn non_interactive_asks_nothing_and_says_the_same_plan() {
+    let home = Home::with(&[CLAUDE]);
+    let planned = text(&home.setup(&["--dry-run"]).stdout);
+    let output = home
+        .command(&["--non-interactive", "--no-connect"])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with(&planned), "{planned}\n{}", text(&output.stdout));
+    let own = home.json(OWN);
+    assert_eq!(own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["library", "github"]);
+    // At a terminal neither.
+    let home = Home::with(&[CLAUDE]);
+    let (screen, status) = dialogue(&home, ".", &["--non-interactive"], &[]);
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(!screen.contains('?') && screen.contains("done: "), "{screen}");
+    assert_eq!(home.json(OWN), own);
+    // A terminal without a cursor cannot show the questions.
+    let home = Home::with(&[CLAUDE]);
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py"))
+        .args(["", env!("CARGO_BIN_EXE_cx"), "setup"])
+        .current_dir(home.directory.path())
+        .env("HOME", home.directory.path())
+        .env("TERM", "dumb")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stdout).contains("this terminal cannot show lists: --yes makes"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+/// Claude Code keeps the history of all projects beside the servers.
+#[test]
+fn a_large_file_is_read_too() {
+    let home = Home::with(&[(CLAUDE.0, "{}")]);
+    let history = vec!["x".repeat(1_000); 3_000];
+    let claude =
+        json!({ "projects": { "/work": { "history": history } }, "mcpServers": { "a": { "command": "a" } } });
+    fs::write(home.path(CLAUDE.0), claude.to_string()).unwrap();
+    assert!(home.setup(&["--yes", "--take-out", "--no-connect"]).status.success());
+    let mut after = home.json(CLAUDE.0);
+    assert_eq!(after["mcpServers"]["cx"]["args"], json!(["serve"]));
+    after["mcpServers"] = claude["mcpServers"].clone();
+    assert_eq!(after, claude);
+    // One that is no configuration at all.
+    fs::File::create(home.path(CLAUDE.0)).unwrap().set_len(1 << 30).unwrap();
+    assert!(text(&home.setup(&["--dry-run"]).stdout).contains("larger than 16 MB"));
+}

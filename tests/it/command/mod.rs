@@ -8,6 +8,8 @@ mod cli;
 mod clients;
 /// Clocks that are far off.
 mod clocks;
+/// Scripts for shells and pages for `man`, by the programs that read them.
+mod completions;
 /// Configuration files as the command finds, trusts and shows them.
 mod config;
 /// What `cx doctor` finds, and how it is to be mended.

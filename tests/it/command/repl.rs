@@ -1,6 +1,7 @@
 //! `cx repl`: inputs that somebody types at a terminal.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -97,9 +98,66 @@ fn a_script_that_does_not_end_is_stopped() {
     assert!(screen.contains("\n2\n"), "{screen}");
 }
 
+/// An editor needs a cursor: a dumb terminal has plain lines.
 #[test]
-fn without_a_terminal_it_says_what_to_use() {
-    let output = Command::new(env!("CARGO_BIN_EXE_cx")).arg("repl").stdin(Stdio::null()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`cx run -`"), "{output:?}");
+fn a_dumb_terminal_gets_plain_lines() {
+    let home = tempfile::tempdir().unwrap();
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
+        // A line of two is dropped with Ctrl-C, a script that does not end is stopped, and the answer is still known.
+        .arg(
+            json!(["6 * 7\r", "[input + 1,\r2]\r", "[1,\r", ["... ", "\x03"], "input\r", ":quit\r"])
+                .to_string(),
+        )
+        .args([env!("CARGO_BIN_EXE_cx"), "repl"])
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .env("TERM", "dumb")
+        .env("CX_RAW", "1")
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let screen = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(output.status.code(), Some(0), "{screen}");
+    assert!(!screen.contains('\x1b'), "{screen:?}");
+    assert!(screen.contains("ts> 6 * 7\n42\n"), "{screen}");
+    assert_eq!(screen.matches("[\n  43,\n  2\n]\n").count(), 2, "{screen}");
+    assert!(screen.contains("... ^C\n"), "{screen}");
+}
+
+/// Inputs of a pipe are run one after the other, without a prompt.
+#[test]
+fn a_pipe_is_read_line_by_line() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str], text: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+            .arg("repl")
+            .args(arguments)
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("XDG_CACHE_HOME", crate::support::python_cache())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), said, output.status.code())
+    };
+    let (out, said, status) = run(&[], "6 * 7\n[input,\n  1]\n:table off\n[{ a: 1 }]\n'last'");
+    assert_eq!((out.as_str(), said.as_str(), status), ("42\n[42,1]\n[{\"a\":1}]\nlast\n", "", Some(0)));
+    let (out, said, status) = run(&[], "nobody()\n1 + 1\n");
+    assert_eq!((out.as_str(), status), ("2\n", Some(1)), "{said}");
+    assert!(said.contains("nobody is not defined"), "{said}");
+    let (out, said, status) = run(&["--lang", "py"], "for x in range(2):\n    print(x)\n\n40 + 2\n");
+    assert_eq!((out.as_str(), status), ("0\n1\n42\n", Some(0)), "{said}");
+    // What is open at the end is a mistake of the script.
+    let (_, said, status) = run(&[], "[1,\n");
+    assert_eq!(status, Some(1), "{said}");
 }

@@ -190,3 +190,31 @@ fn a_strangers_recording_gets_no_more_time() {
     assert_eq!(replay.status.code(), Some(1), "{replay:?}");
     assert!(text(&replay.stderr).contains("expected the value 1; got the error"), "{replay:?}");
 }
+
+/// Files of granted directories are calls of the host in TypeScript, and are recorded. In Python they are not, which is
+/// said when it is recorded, and not only when a replay goes another way.
+#[test]
+fn a_recording_says_that_it_lacks_the_files_of_a_python_script() {
+    for (name, source, is_lacking) in [
+        ("read.ts", "return await fs.readFile(input.path, 'utf8')", false),
+        ("read.py", "open(inputs['path']).read()", true),
+        ("other.py", "open('/tmp/x', 'w').write('granted')", false),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().canonicalize().unwrap().join("data");
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("a"), "granted").unwrap();
+        fs::write(directory.path().join(name), source).unwrap();
+        let input = json!({ "path": data.join("a") }).to_string();
+        let grant = ["--allow-read", "data", "--input", &input, "--record", "run.jsonl"];
+        let output = cx(directory.path(), &[&["run", name][..], &grant].concat());
+        assert!(output.status.success(), "{output:?}");
+        let warned = text(&output.stderr).contains("lacks what the script found in granted directories");
+        assert_eq!(warned, is_lacking, "{name}: {}", text(&output.stderr));
+        let explained = cx(directory.path(), &["replay", "run.jsonl", "--explain"]);
+        assert_eq!(text(&explained.stdout).contains("Not recorded: "), is_lacking, "{explained:?}");
+        fs::remove_dir_all(&data).unwrap();
+        let replayed = cx(directory.path(), &["replay", "run.jsonl"]);
+        assert_eq!(replayed.status.success(), !is_lacking, "{replayed:?}");
+    }
+}

@@ -35,7 +35,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn claude_code() {
-    let command = snippet("Claude Code", "sh");
+    let command = snippet("Claude Code", "sh,claude");
     let words: Vec<_> = command.split_whitespace().collect();
     // `claude mcp add [options] <name> -- <command> [args…]`
     assert_eq!(words[..3], ["claude", "mcp", "add"]);

@@ -96,3 +96,44 @@ fn a_refusal_is_no_success() {
     let (shown, status) = screen(home.path(), "y", "cx state clear --all");
     assert_eq!(status, Some(0), "{shown}");
 }
+
+/// The line comes and goes while a server is slow, and only where escape sequences are welcome.
+#[test]
+fn what_asks_servers_says_which() {
+    let home = tempfile::tempdir().unwrap();
+    let chaos = crate::support::chaos::program();
+    let line = format!("sleep 1; exec '{}' stdio well", chaos.display());
+    let servers = serde_json::json!({ "notes": { "command": "sh", "args": ["-c", line] } });
+    fs::create_dir_all(home.path().join(".config/cx")).unwrap();
+    let config = serde_json::json!({ "mcpServers": servers }).to_string();
+    fs::write(home.path().join(".config/cx/config.json"), config).unwrap();
+    fs::write(home.path().join("script.ts"), "await tools.notes.echo({})").unwrap();
+    let asking = "asking `notes` for their tools";
+    for (line, said) in [
+        ("cx tools list --refresh", asking),
+        ("cx types --refresh --out types", asking),
+        ("cx cache clear; cx types --out types", asking),
+        ("cx sync", asking),
+        ("cx cache clear; cx check script.ts", "checking script.ts"),
+    ] {
+        let (shown, status) = screen(home.path(), "", line);
+        assert_eq!(status, Some(0), "{line}: {shown}");
+        assert!(shown.contains(said), "{line}: {shown:?}");
+        // It is gone at the end.
+        let after = shown.rsplit(said).next().unwrap();
+        assert!(
+            after.contains("\x1b[2K") || after.contains("\x1b[K") || after.contains("\x1b[0J"),
+            "{line}: {after:?}"
+        );
+    }
+    for line in [
+        "NO_COLOR=1 cx tools list --refresh",
+        "TERM=dumb cx types --refresh --out types",
+        "cx types --refresh --out types 2>&1 | cat",
+        "cx tools list --refresh 2>said; cat said",
+    ] {
+        let (shown, status) = screen(home.path(), "", line);
+        assert_eq!(status, Some(0), "{line}: {shown}");
+        assert!(!shown.contains("asking") && !shown.contains('\x1b'), "{line}: {shown:?}");
+    }
+}

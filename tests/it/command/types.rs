@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::tools::Place;
-use crate::support::chaos::entry;
+use crate::support::chaos::{self, entry};
 
 /// Waits for something that another process does.
 fn wait_until(condition: impl Fn() -> bool) {
@@ -56,6 +56,32 @@ fn servers_that_were_never_asked_are_asked_and_failures_are_said() {
     assert_eq!(status, 1);
     assert!(said.contains("the old declarations are kept"), "{said}");
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}
+
+/// Another process has asked the server again, and it has other tools now.
+#[test]
+fn types_are_written_again_when_tools_change() {
+    let place = Place::new(&json!({}));
+    let (mode, program) = (place.0.path().join("mode"), chaos::program());
+    fs::write(&mode, "well").unwrap();
+    let line = format!("exec '{}' stdio $(cat '{}')", program.display(), mode.display());
+    place.configure(&json!({ "first": { "command": "sh", "args": ["-c", line] } }));
+    let path = place.0.path().join("types/cx.d.ts");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    for name in ["CACHE", "CONFIG", "STATE"] {
+        command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
+    }
+    command.args(["types", "--watch", "--out", "types", "--mcp-config", "mcp.json"]);
+    let mut child = command.current_dir(place.0.path()).spawn().unwrap();
+    let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
+    wait_until(|| has("  echo("));
+    assert!(!has("  showTime("), "{}", fs::read_to_string(&path).unwrap());
+    fs::write(&mode, "apps").unwrap();
+    assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    wait_until(|| has("  showTime("));
+    let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! - `ts,check`, `py,check`: it compiles.
 //! - `ts,recipe`, `py,recipe`: a file of `examples`, which `recipes.rs` runs and compares.
 //! - `json`, `jsonc`: it parses; with keys of cx's configuration it is valid.
-//! - `sh`: the commands of cx take these arguments, those of make are targets.
+//! - `sh`: the commands of cx take these arguments, those of make are targets; `commands.rs` runs them, unless the
+//!   fence says why not.
 //! - `toml`: it parses.
 //! - `rust`: the page is among the documentation of `src/lib.rs`, whose examples cargo compiles.
 
@@ -16,6 +17,7 @@ use cx::{Executor, FindingCode, McpServer, ProviderKind, Script};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::commands::marks;
 use super::{Block, blocks, in_backticks, pages, prose, read};
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::python_cache;
@@ -23,6 +25,10 @@ use crate::support::python_cache;
 /// Blocks of other languages, and why nothing is done with them.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("", "what a program prints, or a drawing"),
+    (
+        "nats",
+        "the configuration of `nats-server`: `the_permissions_of_the_page_are_enough` starts one with it",
+    ),
     ("nginx", "the configuration of another program, which the tests do not install"),
     (
         "yaml",
@@ -87,7 +93,7 @@ fn of(languages: &[&str]) -> Vec<Block> {
 #[test]
 fn every_block_has_a_language_that_is_tested() {
     let tested = ["ts", "py", "python", "json", "jsonc", "sh", "toml", "rust"];
-    let known = ["check", "recipe"];
+    let known: Vec<&str> = ["check", "recipe"].into_iter().chain(marks()).collect();
     for block in all() {
         let language = block.language();
         let is_known = tested.contains(&language) || EXCEPTIONS.iter().any(|(name, _)| *name == language);

@@ -2,6 +2,8 @@
 
 /// Every code block runs, or is at least checked.
 mod blocks;
+/// Commands run as somebody would type them.
+mod commands;
 /// Links lead to a file and a heading that exist.
 mod links;
 /// `examples/recipes` runs against servers that we did not write.
@@ -31,18 +33,18 @@ fn read(path: &Path) -> String {
 }
 
 /// A fenced code block.
-struct Block {
+pub(crate) struct Block {
     /// The page and the line of the fence, for messages.
     location: String,
     /// The line of the fence, from 1.
     line: usize,
     /// What the fence says: `ts,check`. Empty for plain text.
     info: String,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Block {
-    fn language(&self) -> &str {
+    pub(crate) fn language(&self) -> &str {
         self.info.split(',').next().unwrap_or_default()
     }
 
@@ -52,7 +54,7 @@ impl Block {
 }
 
 /// The code blocks of a page, in order, also those in lists.
-fn blocks(path: &Path) -> Vec<Block> {
+pub(crate) fn blocks(path: &Path) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
     for (index, line) in read(path).lines().enumerate() {

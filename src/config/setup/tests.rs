@@ -1,0 +1,127 @@
+//! What setup finds by a given environment, and how it writes files.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::edit::Edit;
+use super::{Choices, Plan, Survey};
+use crate::config::clients::Layout;
+use crate::config::environment::Environment;
+
+/// The text after `cx` came into the list and `gone` went.
+fn edited(text: &str, gone: &[&str]) -> String {
+    let entry = json!({ "command": "cx", "args": ["serve", "-v"] });
+    let remove = gone.iter().map(|name| (*name).to_owned()).collect();
+    let edit = Edit { set: vec![("cx".to_owned(), entry)], remove };
+    edit.apply(Layout::Json, text, &["mcpServers".to_owned()]).unwrap()
+}
+
+#[test]
+fn what_stands_in_one_line_stays_in_one_line() {
+    let compact = r#"{"command":"cx","args":["serve","-v"]}"#;
+    let spaced = r#"{ "command": "cx", "args": ["serve", "-v"] }"#;
+    let narrow = r#"{"command": "cx", "args": ["serve", "-v"]}"#;
+    for (before, gone, after) in [
+        // As a program writes it.
+        (r#"{"mcpServers":{"a":{"command":"a"},"b":{}}}"#, vec![], format!(r#"{{"mcpServers":{{"a":{{"command":"a"}},"b":{{}},"cx":{compact}}}}}"#)),
+        (r#"{"mcpServers":{"a":{"command":"a"},"b":{}}}"#, vec!["a"], format!(r#"{{"mcpServers":{{"b":{{}},"cx":{compact}}}}}"#)),
+        (r#"{"mcpServers":{"a":{},"b":{},"c":{}}}"#, vec!["b"], format!(r#"{{"mcpServers":{{"a":{{}},"c":{{}},"cx":{compact}}}}}"#)),
+        (r#"{"mcpServers":{"a":{},"b":{},"c":{}}}"#, vec!["c", "a"], format!(r#"{{"mcpServers":{{"b":{{}},"cx":{compact}}}}}"#)),
+        // Nothing is left, or nothing was there.
+        (r#"{"mcpServers":{"a":{}},"x":1}"#, vec!["a"], format!(r#"{{"mcpServers":{{"cx":{compact}}},"x":1}}"#)),
+        (r#"{"mcpServers":{}}"#, vec![], format!(r#"{{"mcpServers":{{"cx":{compact}}}}}"#)),
+        (r#"{"x":1}"#, vec![], format!(r#"{{"x":1,"mcpServers":{{"cx":{compact}}}}}"#)),
+        // As people and Python write it.
+        ("{ \"mcpServers\": { \"a\": {} } }\n", vec![], format!("{{ \"mcpServers\": {{ \"a\": {{}}, \"cx\": {spaced} }} }}\n")),
+        ("{ \"mcpServers\": { \"a\": {} } }\n", vec!["a"], format!("{{ \"mcpServers\": {{ \"cx\": {spaced} }} }}\n")),
+        (r#"{"mcpServers": {"a": {}, "b": {}}}"#, vec!["b"], format!(r#"{{"mcpServers": {{"a": {{}}, "cx": {narrow}}}}}"#)),
+        // A comma at the end, comments, and a byte order mark.
+        (r#"{"mcpServers": {"a": {}, /* of b, all */ "b": {},}}"#, vec![], format!(r#"{{"mcpServers": {{"a": {{}}, /* of b, all */ "b": {{}}, "cx": {narrow},}}}}"#)),
+        (r#"{"mcpServers": {"a": {} /* , */ , "b": {} /* , */ }}"#, vec!["a"], format!(r#"{{"mcpServers": {{ "b": {{}}, "cx": {narrow} /* , */ }}}}"#)),
+        ("\u{feff}{\"mcpServers\":{\"a\":{}}}", vec![], format!("\u{feff}{{\"mcpServers\":{{\"a\":{{}},\"cx\":{compact}}}}}")),
+        // A value that is replaced.
+        (r#"{"mcpServers":{"cx":{"command":"old"},"a":{}}}"#, vec![], format!(r#"{{"mcpServers":{{"cx":{compact},"a":{{}}}}}}"#)),
+        // The list is one line of a file that has several.
+        ("{\n\t\"x\": 1, // one\n\t\"mcpServers\": {\"a\": {}}\n}\n", vec!["a"], format!("{{\n\t\"x\": 1, // one\n\t\"mcpServers\": {{\"cx\": {narrow}}}\n}}\n")),
+        ("{\n\t\"x\": 1, // one\n\t\"mcpServers\": {\"a\": {}}\n}\n", vec![], format!("{{\n\t\"x\": 1, // one\n\t\"mcpServers\": {{\"a\": {{}}, \"cx\": {narrow}}}\n}}\n")),
+        // One entry in each line, as before.
+        ("{\n  \"mcpServers\": {\n    \"a\": { \"x\": 1 },\n    \"b\": {}\n  }\n}\n", vec!["a"], "{\n  \"mcpServers\": {\n    \"b\": {},\n    \"cx\": {\n      \"command\": \"cx\",\n      \"args\": [\"serve\", \"-v\"]\n    }\n  }\n}\n".to_owned()),
+        // No format to keep.
+        ("{}\n", vec![], "{\n  \"mcpServers\": {\n    \"cx\": {\n      \"command\": \"cx\",\n      \"args\": [\"serve\", \"-v\"]\n    }\n  }\n}\n".to_owned()),
+    ] {
+        assert_eq!(edited(before, &gone), after, "{before} without {gone:?}");
+    }
+}
+
+#[test]
+fn a_list_below_other_keys_is_changed_alone() {
+    let text =
+        r#"{"projects":{"/a":{"x":1,"mcpServers":{"one":{},"two":{}}},"/b":{"mcpServers":{"one":{}}}}}"#;
+    let keys = ["projects", "/a", "mcpServers"].map(str::to_owned);
+    let edit = Edit { set: Vec::new(), remove: vec!["one".to_owned()] };
+    let after = r#"{"projects":{"/a":{"x":1,"mcpServers":{"two":{}}},"/b":{"mcpServers":{"one":{}}}}}"#;
+    assert_eq!(edit.apply(Layout::JsonWithProjects, text, &keys).unwrap(), after);
+    let edit = Edit { set: Vec::new(), remove: vec!["three".to_owned()] };
+    let error = edit.apply(Layout::JsonWithProjects, text, &keys).unwrap_err();
+    assert_eq!(error, "`three` is not in it any more");
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// The paths of each system are computed from its variables alone, so those of Windows can be tried anywhere.
+#[test]
+fn clients_are_found_below_the_variables_of_windows() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("AppData/Roaming");
+    let files = [
+        ("claude-desktop", "Claude/claude_desktop_config.json", r#"{"mcpServers":{"one":{"command":"a"}}}"#),
+        ("vscode", "Code/User/mcp.json", r#"{"servers":{"two":{"command":"b"}}}"#),
+        ("zed", "Zed/settings.json", r#"{"context_servers":{"three":{"command":"c"}}}"#),
+        (
+            "goose",
+            "Block/goose/config/config.yaml",
+            "extensions:\n  four:\n    type: stdio\n    cmd: d\n    enabled: true\n",
+        ),
+    ];
+    for (_, path, text) in files {
+        write(&data.join(path), text);
+    }
+    // Those that have their files in the home directory on all systems.
+    write(&home.path().join(".cursor/mcp.json"), r#"{"mcpServers":{"five":{"command":"e"}}}"#);
+    write(&home.path().join(".codeium/windsurf/mcp_config.json"), "{}");
+    let (home_text, data_text) = (home.path().to_str().unwrap(), data.to_str().unwrap());
+    let workspace = home.path().join("work");
+    fs::create_dir(&workspace).unwrap();
+    let survey = Survey::of(&workspace, Environment::of([("HOME", home_text), ("APPDATA", data_text)]));
+    let found = |name: &str| survey.clients.iter().find(|client| client.name == name);
+    for (name, path, _) in files {
+        let client = found(name).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!((&client.file, client.servers.len()), (&data.join(path), 1), "{name}");
+    }
+    let names: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
+    assert_eq!(names, ["claude-desktop", "cursor", "vscode", "windsurf", "zed", "goose"]);
+    // They get cx there.
+    let mut choices = Choices::new("cx");
+    choices.clients = names.iter().map(|name| (*name).to_owned()).collect();
+    choices.servers = survey
+        .clients
+        .iter()
+        .flat_map(|client| client.servers.iter().map(|server| (client.list(), server.name.clone())))
+        .collect();
+    let plan = Plan::of(&survey, &choices).unwrap();
+    for (name, path, _) in files {
+        let change = plan.changes.iter().find(|change| change.path == data.join(path));
+        let change = change.unwrap_or_else(|| panic!("{name}: {plan:?}"));
+        assert_eq!(change.actions, ["+ server `cx`: cx serve"], "{name}");
+    }
+    assert_eq!(plan.changes[0].actions.len(), 5);
+    // Without the variable nobody has them.
+    let survey = Survey::of(&workspace, Environment::of([("HOME", home_text)]));
+    let names: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
+    assert_eq!(names, ["cursor", "windsurf"]);
+}
