@@ -245,7 +245,7 @@ pub use run::check::finding::{Checked, Finding, FindingCode, Severity};
 pub use run::grants::{Grants, HostPattern, InvalidHostPattern, Permissions};
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
-pub use run::isolation::{Isolation, NatsWorkers, RemoteWorkers, WorkerProcesses};
+pub use run::isolation::{Isolation, NatsWorkers, RemoteWorkers, SharedTenant, WorkerProcesses};
 pub use run::limits::Limits;
 pub use run::models::{
     ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingOptions, SamplingReport,

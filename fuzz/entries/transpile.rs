@@ -18,7 +18,11 @@ fn check(source: &str) {
     let lines = source.split(['\n', '\r', '\u{2028}', '\u{2029}']).count();
     let transpiled = match transpile(source, MAX_BYTES, &|| false) {
         Ok(transpiled) => transpiled,
-        Err(error) => {
+        Err(failed) => {
+            for mistake in &failed.survey.mistakes {
+                assert!(source.get(mistake.at.clone()).is_some(), "{mistake:?}");
+            }
+            let error = failed.error;
             assert_ne!(error.kind, TranspileErrorKind::Stopped, "nobody stopped it");
             if let Some(location) = error.location {
                 assert!(
@@ -325,7 +329,7 @@ impl Generator<'_, '_> {
 pub(crate) fn compiled(source: &str) -> std::result::Result<String, String> {
     transpile(source, MAX_BYTES, &|| false)
         .map(|transpiled| transpiled.code)
-        .map_err(|error| error.to_string())
+        .map_err(|failed| failed.error.to_string())
 }
 
 #[cfg(test)]

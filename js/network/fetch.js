@@ -1,4 +1,4 @@
-// `fetch`, `Headers`, `Request` and `Response`, as on the web, for hosts that a person has granted. The host decides
+// `fetch`, `FormData`, `Headers`, `Request` and `Response`, as on the web, for hosts that a person has granted. The host decides
 // about every request and every redirect; a run without a granted host has none of these globals. This is the body of a
 // function with the parameters `parts` and `holder`: see js/53_fetch.js.
 
@@ -323,6 +323,199 @@ function joined(parts, length) {
   return bytes;
 }
 
+// --- forms ------------------------------------------------------------------------------------
+
+// The entries of a form; undefined for anything else.
+let fieldsOf;
+
+// A text may have any newline, and is sent with those of the standard.
+function withNewlines(text) {
+  let converted = "";
+  for (let index = 0; index < text.length; index++) {
+    const code = StringPrototypeCharCodeAt(text, index);
+    if (code === 13 && index + 1 < text.length && StringPrototypeCharCodeAt(text, index + 1) === 10) {
+      continue;
+    }
+    converted += code === 10 || code === 13 ? "\r\n" : text[index];
+  }
+  return converted;
+}
+
+// A name between quotation marks in the head of a part.
+function quoted(text) {
+  let escaped = "";
+  for (let index = 0; index < text.length; index++) {
+    const code = StringPrototypeCharCodeAt(text, index);
+    escaped += code === 34 ? "%22" : code === 10 ? "%0A" : code === 13 ? "%0D" : text[index];
+  }
+  return escaped;
+}
+
+// Files are bytes with a name, because scripts have no blobs.
+function field(name, value, fileName) {
+  const bytes = typeof value === "object" && value !== null ? bytesOf(value) : undefined;
+  if (bytes === undefined && fileName !== undefined) {
+    throw new TypeError("expected the bytes of a file as Uint8Array: with a file name the value is no text");
+  }
+  return {
+    __proto__: null,
+    name: String(name),
+    value: bytes ?? String(value),
+    fileName: bytes === undefined ? undefined : fileName === undefined ? "blob" : String(fileName),
+  };
+}
+
+class FormData {
+  #fields = [];
+
+  static {
+    fieldsOf = (value) => #fields in value ? value.#fields : undefined;
+  }
+
+  constructor(form = undefined) {
+    if (form !== undefined) {
+      throw new TypeError("expected no argument: scripts have no forms of a page");
+    }
+  }
+
+  append(name, value, fileName = undefined) {
+    append(this.#fields, field(name, value, fileName));
+  }
+
+  set(name, value, fileName = undefined) {
+    const added = field(name, value, fileName);
+    const kept = [];
+    let isSet = false;
+    for (let index = 0; index < this.#fields.length; index++) {
+      if (this.#fields[index].name !== added.name) {
+        append(kept, this.#fields[index]);
+      } else if (!isSet) {
+        isSet = true;
+        append(kept, added);
+      }
+    }
+    if (!isSet) {
+      append(kept, added);
+    }
+    this.#fields = kept;
+  }
+
+  delete(name) {
+    const text = String(name);
+    const kept = [];
+    for (let index = 0; index < this.#fields.length; index++) {
+      if (this.#fields[index].name !== text) {
+        append(kept, this.#fields[index]);
+      }
+    }
+    this.#fields = kept;
+  }
+
+  getAll(name) {
+    const text = String(name);
+    const found = [];
+    for (let index = 0; index < this.#fields.length; index++) {
+      if (this.#fields[index].name === text) {
+        append(found, this.#fields[index].value);
+      }
+    }
+    return found;
+  }
+
+  get(name) {
+    const found = this.getAll(name);
+    return found.length > 0 ? found[0] : null;
+  }
+
+  has(name) {
+    return this.getAll(name).length > 0;
+  }
+
+  forEach(callback, receiver = undefined) {
+    for (let index = 0; index < this.#fields.length; index++) {
+      ReflectApply(callback, receiver, [this.#fields[index].value, this.#fields[index].name, this]);
+    }
+  }
+
+  *entries() {
+    for (let index = 0; index < this.#fields.length; index++) {
+      yield [this.#fields[index].name, this.#fields[index].value];
+    }
+  }
+
+  *keys() {
+    for (let index = 0; index < this.#fields.length; index++) {
+      yield this.#fields[index].name;
+    }
+  }
+
+  *values() {
+    for (let index = 0; index < this.#fields.length; index++) {
+      yield this.#fields[index].value;
+    }
+  }
+
+  // A script that returns or prints a form gets its fields in order.
+  toJSON() {
+    const fields = [];
+    for (let index = 0; index < this.#fields.length; index++) {
+      const { name, value, fileName } = this.#fields[index];
+      append(fields, [name, fileName === undefined ? value : `${fileName} (${value.length} bytes)`]);
+    }
+    return fields;
+  }
+}
+
+function hasText(bytes, text) {
+  const last = TypedArrayPrototypeGetByteLength(bytes) - text.length;
+  for (let start = 0; start <= last; start++) {
+    let length = 0;
+    while (length < text.length && bytes[start + length] === StringPrototypeCharCodeAt(text, length)) {
+      length++;
+    }
+    if (length === text.length) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The body of a form, and its boundary: the first one that no field has in it. It is not random, so that a replay sends
+// what was recorded.
+function multipart(fields) {
+  const contents = [];
+  for (let index = 0; index < fields.length; index++) {
+    const { value, fileName } = fields[index];
+    append(contents, fileName === undefined ? ReflectApply(encode, encoder, [withNewlines(value)]) : value);
+  }
+  let boundary;
+  for (let number = 0, isFree = false; !isFree; number++) {
+    boundary = `cx-form-${number}`;
+    isFree = true;
+    for (let index = 0; isFree && index < contents.length; index++) {
+      isFree = !hasText(contents[index], `--${boundary}`);
+    }
+  }
+  const parts = [];
+  let length = 0;
+  const add = (bytes) => {
+    append(parts, bytes);
+    length += TypedArrayPrototypeGetByteLength(bytes);
+  };
+  for (let index = 0; index < fields.length; index++) {
+    const { name, fileName } = fields[index];
+    const file = fileName === undefined
+      ? ""
+      : `; filename="${quoted(fileName)}"\r\nContent-Type: application/octet-stream`;
+    const head = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(withNewlines(name))}"${file}\r\n\r\n`;
+    add(ReflectApply(encode, encoder, [head]));
+    add(contents[index]);
+    add(ReflectApply(encode, encoder, ["\r\n"]));
+  }
+  add(ReflectApply(encode, encoder, [`--${boundary}--\r\n`]));
+  return { __proto__: null, bytes: joined(parts, length), boundary };
+}
+
 // The error that a script gets in place of the host's: as on the web a TypeError, whose cause has the code.
 function failure(error) {
   if (!ObjectPrototypeIsPrototypeOf(McpToolError.prototype, error)) {
@@ -543,7 +736,7 @@ class Body {
 
   // deno-lint-ignore require-await
   async formData() {
-    throw new TypeError("scripts have no FormData: use `new URLSearchParams(await response.text())`");
+    throw new TypeError("bodies are not read as forms: use `new URLSearchParams(await response.text())`");
   }
 }
 // There is no stream as long as the code for them was not loaded.
@@ -573,6 +766,12 @@ function extract(object, body) {
       const text = ReflectApply(searchToString, body, []);
       setBody(object, new Bytes(ReflectApply(encode, encoder, [text])), undefined);
       return "application/x-www-form-urlencoded;charset=UTF-8";
+    }
+    const fields = fieldsOf(body);
+    if (fields !== undefined) {
+      const { bytes, boundary } = multipart(fields);
+      setBody(object, new Bytes(bytes), undefined);
+      return `multipart/form-data; boundary=${boundary}`;
     }
     if (typeof body.toString !== "function" || `${body}` === "[object Object]" || ArrayIsArray(body)) {
       throw new TypeError("the body is an object: write `body: JSON.stringify(value)` and set `content-type`");
@@ -877,11 +1076,19 @@ ObjectDefineProperty(Headers.prototype, SymbolIterator, {
   enumerable: false,
   configurable: true,
 });
+ObjectDefineProperty(FormData.prototype, SymbolIterator, {
+  __proto__: null,
+  value: FormData.prototype.entries,
+  writable: true,
+  enumerable: false,
+  configurable: true,
+});
+finishClass(FormData, "FormData");
 finishClass(Headers, "Headers");
 finishClass(Request, "Request");
 finishClass(Response, "Response");
 
-const globals = { __proto__: null, Headers, Request, Response, fetch };
+const globals = { __proto__: null, FormData, Headers, Request, Response, fetch };
 
 // They are large, and most scripts that fetch need none of them: loaded at the first use.
 const STREAMS = [

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::engine::host::RunHost;
-use crate::engine::pool::{Engine, Instance};
+use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::run::check::survey::Survey;
 use crate::run::result::{Outcome, ScriptError};
@@ -30,7 +30,7 @@ impl Engine for Absent {
         match *self {}
     }
 
-    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<Self, Box<ScriptError>> {
+    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<Self, Box<Unprepared>> {
         match *self {}
     }
 }

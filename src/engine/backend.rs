@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 
 use crate::engine::failure;
 use crate::engine::host::{RunHost, tool_name};
-use crate::engine::pool::{Engine, Instance};
+use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
@@ -98,8 +98,9 @@ impl BackendRun {
         self.host.input()
     }
 
-    /// The limits of the run.
-    pub fn limits(&self) -> &Limits {
+    /// The limits in force. An operator who [changes the configuration](crate::Executor::reconfigure) can lower them
+    /// while the run is in flight.
+    pub fn limits(&self) -> Limits {
         self.host.limits()
     }
 
@@ -166,7 +167,7 @@ impl Engine for BackendEngine {
         Ok(BackendInstance { backend: Arc::clone(&self.0), stop: Arc::default() })
     }
 
-    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<ScriptError>> {
+    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<Unprepared>> {
         Ok(())
     }
 }

@@ -283,7 +283,7 @@ impl Engines {
         if let Some(pool) = self.backend.get() {
             return pool.submit(job);
         }
-        let kind = Kind::of(job.script.language, CodeForm::from(&job.environment.limits));
+        let kind = Kind::of(job.script.language, CodeForm::from(&job.environment.limits.now()));
         if let Some(pool) = self.workers[kind as usize].get() {
             return pool.submit(job);
         }
@@ -292,7 +292,7 @@ impl Engines {
                 Some(pool) => return pool.submit(job),
                 None => job,
             },
-            Language::Python => match self.python(CodeForm::from(&job.environment.limits)).get() {
+            Language::Python => match self.python(CodeForm::from(&job.environment.limits.now())).get() {
                 Some(pool) => return pool.submit(job),
                 None => job,
             },

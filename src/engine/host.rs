@@ -35,8 +35,8 @@ pub(crate) trait RunHost: Send + Sync {
     fn script_name(&self) -> &str;
     /// The script's input, if it has one.
     fn input(&self) -> Option<&Json>;
-    /// The limits of the run.
-    fn limits(&self) -> &Limits;
+    /// The limits in force. Operators can lower them while the run is in flight.
+    fn limits(&self) -> Limits;
     /// The servers that the script may see, in order.
     fn server_names(&self) -> Vec<Arc<str>>;
     /// The time zone that the script sees as the local one.

@@ -48,8 +48,8 @@ impl RunHost for ExecutionContext {
         self.script.input.as_ref()
     }
 
-    fn limits(&self) -> &Limits {
-        &self.limits
+    fn limits(&self) -> Limits {
+        Self::limits(self)
     }
 
     fn server_names(&self) -> Vec<Arc<str>> {
@@ -162,7 +162,7 @@ impl RunHost for ExecutionContext {
     }
 
     fn emit(&self, block: &str) -> Answer {
-        let most = self.limits.result_bytes;
+        let most = self.limits().result_bytes;
         if block.len() > most {
             // Checked before the block is parsed.
             let message = format!("a script may emit {most} bytes in all");
@@ -335,14 +335,14 @@ fn request<'a>(
 async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<String, ToolError> {
     let answer = match query {
         // These return JSON text.
-        Query::Run { id } => return context.earlier_run(&id),
+        Query::Run { id } => return Box::pin(context.earlier_run(&id)).await,
         Query::State { call } => return context.state(call).await,
         Query::Llm { call } => return context.llm(call).await,
         // On the heap: ten thousand calls of another kind may wait, and each would have the space of these.
         Query::Fetch { call } => return Box::pin(context.fetch(call)).await,
         Query::File { call } => return Box::pin(files::perform(context, call)).await,
         Query::FileBlock { file } => {
-            return Box::pin(files::block(context.files(), context.limits.result_bytes, file)).await;
+            return Box::pin(files::block(context.files(), context.limits().result_bytes, file)).await;
         }
         Query::Describe { server } => return documentation::server(context, &server),
         Query::Documentation(wanted) => return documentation::tools(context, wanted).await,

@@ -11,6 +11,8 @@ mod fence;
 pub(crate) mod hints;
 pub(crate) mod host;
 pub(crate) mod host_calls;
+#[cfg(any(feature = "python", feature = "typescript"))]
+mod mend;
 pub(crate) mod pool;
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) mod process;
@@ -19,6 +21,8 @@ pub(crate) mod python;
 pub(crate) mod resident;
 pub(crate) mod stack;
 pub(crate) mod stop;
+#[cfg(any(feature = "python", feature = "typescript"))]
+mod survey;
 pub(crate) mod thread_root;
 #[cfg(feature = "typescript")]
 pub(crate) mod typescript;

@@ -27,7 +27,6 @@ use crate::engine::watchdog::{CpuMeter, Progress, Watchdog, Watched};
 use crate::engine::{failure, hints};
 use crate::error::Error;
 use crate::machine;
-use crate::run::check::finding::Checked;
 use crate::run::check::survey::Survey;
 use crate::run::compute::{self, ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
@@ -86,13 +85,26 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// The run's error, for a source that cannot be run. The instance then serves another run.
-    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Self::Prepared, Box<ScriptError>>;
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Self::Prepared, Box<Unprepared>>;
 
     /// Called every 5 ms while there are runs.
     fn tick(&self) {}
 
     /// Called when surplus workers have ended. Releases memory that was kept for them.
     fn trim(&self) {}
+}
+
+/// A source that cannot be run.
+pub(crate) struct Unprepared {
+    pub(crate) error: ScriptError,
+    /// What could be read of it.
+    pub(crate) survey: Survey,
+}
+
+impl From<ScriptError> for Box<Unprepared> {
+    fn from(error: ScriptError) -> Self {
+        Self::new(Unprepared { error, survey: Survey::default() })
+    }
 }
 
 /// One use of an engine. It never leaves its thread.
@@ -689,10 +701,10 @@ impl<E: Engine> Shared<E> {
         context.turn = Turn::begun(Arc::clone(&self.slots), slot);
         let context = Arc::new(context);
         let source = &context.script.source;
-        instance.set_memory_limit(context.limits.memory_bytes);
+        instance.set_memory_limit(context.limits().memory_bytes);
         let reply = Arc::new(Mutex::new(Some((reply, permit))));
         let stop = Arc::clone(instance.stop());
-        let resident = resident::guard().enter(context.limits.memory_bytes, Arc::clone(&stop));
+        let resident = resident::guard().enter(context.limits().memory_bytes, Arc::clone(&stop));
         let watched = Arc::new(Watched {
             context: Arc::clone(&context),
             stop,
@@ -742,18 +754,14 @@ impl<E: Engine> Shared<E> {
                                     None => {
                                         let mut outcome = instance.execute(&host, source, prepared).await;
                                         hints::add(&mut outcome, &context);
+                                        context.add_problems(&mut outcome, &survey);
                                         outcome
                                     }
                                 }
                             }
-                            Purpose::Check { asks_servers, found } => {
+                            Purpose::Check { .. } => {
                                 let outcome = instance.check(&host, source, prepared).await;
-                                let findings = Arc::clone(&context)
-                                    .in_runtime(async { asking.findings(&survey, *asks_servers).await })
-                                    .await;
-                                let all = 0..source.len();
-                                let program = if survey.program.is_empty() { all } else { survey.program };
-                                *found.lock() = Checked { findings, program };
+                                context.keep_findings(&survey, &outcome).await;
                                 outcome
                             }
                         }
@@ -764,7 +772,18 @@ impl<E: Engine> Shared<E> {
                 Err(_) if watched.stop.reason().is_some() => {
                     Outcome::Failed(failure::stopped(watched.stop.reason(), &*context))
                 }
-                Err(error) => Outcome::Failed(*error),
+                Err(unprepared) => {
+                    let Unprepared { error, survey } = *unprepared;
+                    let mut outcome = Outcome::Failed(error);
+                    check_time.set(survey.took);
+                    runtime.block_on(context.turn.compute(async {
+                        match context.purpose() {
+                            Purpose::Run => context.add_problems(&mut outcome, &survey),
+                            Purpose::Check { .. } => context.keep_findings(&survey, &outcome).await,
+                        }
+                        outcome
+                    }))
+                }
             }
         }));
         let memory_bytes = instance.memory_bytes();

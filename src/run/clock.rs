@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::pauses::Pauses;
-use crate::run::limits::Limits;
+use crate::run::limits::in_force::RunLimits;
 use crate::sync::{Mutex, now};
 
 /// Starts when it is created. Shared with the approval prompts, each of which holds a [`Pause`].
 pub(super) struct RunClock {
     started: Instant,
-    wall_time: Duration,
-    most_paused: Duration,
+    limits: RunLimits,
     pauses: Mutex<Pauses>,
     /// The clock of the run that has called this one. It is paused whenever this one is.
     caller: Option<Arc<Self>>,
@@ -20,12 +19,11 @@ pub(super) struct RunClock {
 impl RunClock {
     /// Starts a clock on which `elapsed` has passed already. `caller` is the clock of the run that has
     /// called this one.
-    pub(super) fn start(limits: &Limits, elapsed: Duration, caller: Option<Arc<Self>>) -> Arc<Self> {
+    pub(super) fn start(limits: RunLimits, elapsed: Duration, caller: Option<Arc<Self>>) -> Arc<Self> {
         let now = now();
         Arc::new(Self {
             started: now.checked_sub(elapsed).unwrap_or(now),
-            wall_time: limits.wall_time,
-            most_paused: limits.paused_time,
+            limits,
             pauses: Mutex::default(),
             caller,
         })
@@ -36,14 +34,16 @@ impl RunClock {
     }
 
     /// The run's deadline if no pause starts or continues. During a pause it moves, up to the
-    /// maximum paused time.
+    /// maximum paused time. It comes earlier if the operator lowers the limits.
     pub(super) fn deadline(&self) -> Instant {
-        self.started + self.wall_time + self.paused().min(self.most_paused)
+        let limits = self.limits.now();
+        self.started + limits.wall_time + self.paused().min(limits.paused_time)
     }
 
     /// The run's deadline if it pauses for the maximum time.
     pub(super) fn latest_deadline(&self) -> Instant {
-        self.started + self.wall_time + self.most_paused
+        let limits = self.limits.now();
+        self.started + limits.wall_time + limits.paused_time
     }
 
     /// Total duration of all pauses until now.
@@ -58,7 +58,7 @@ impl RunClock {
 
     /// How much longer the clock may be paused.
     pub(super) fn pause_left(&self) -> Duration {
-        self.most_paused.saturating_sub(self.paused())
+        self.limits.now().paused_time.saturating_sub(self.paused())
     }
 
     /// Pauses the clock, and those of the runs above it, until the returned value is dropped.

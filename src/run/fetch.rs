@@ -153,7 +153,7 @@ impl ExecutionContext {
         let send = async || {
             let ends = Instant::now() + connections.times.total;
             let ends = terms.asked_end.map_or(ends, |asked| asked.min(ends));
-            let found = connections.send(request, self.limits.result_bytes, ends).await?;
+            let found = connections.send(request, self.limits().result_bytes, ends).await?;
             let status = json!({ "status": found.head.status() });
             response = Some(found);
             Ok(Json::from(status))

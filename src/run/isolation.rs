@@ -97,17 +97,44 @@ pub struct NatsWorkers {
     /// A file with the key that all machines of the queue share, at least 32 characters. Everything that crosses the
     /// server is encrypted with keys that are derived from it.
     pub key_file: PathBuf,
-    /// A file with the credentials for the server, as `nsc` writes it. They are only used over TLS, or on this machine.
+    /// A file with the credentials for the server: as `nsc` writes it, the seed of a user's key, or a JSON object with
+    /// `user` and `password` or with a `token`. They are only used over TLS, or on this machine.
     pub credentials_file: Option<PathBuf>,
+    /// A file with certificates of authorities, in PEM, that may have signed the server's certificate, beside those of
+    /// the system.
+    pub ca_file: Option<PathBuf>,
+    /// What this executor shares with the others of a tenant; `None`: nothing. [`Executor::work_for_queue`] does not use
+    /// it.
+    ///
+    /// [`Executor::work_for_queue`]: crate::Executor::work_for_queue
+    pub shared: Option<SharedTenant>,
     /// The program that keeps the connection: one that calls [`worker_process`](crate::worker_process), such as `cx`,
     /// of the same version as this crate. `None` for this program itself, which then must call it first in its `main`.
     pub program: Option<PathBuf>,
 }
 
+/// A tenant whose front ends share the state of scripts, and the records of runs of clients without a session. It is
+/// kept by the NATS server, encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedTenant {
+    /// The name of the tenant, which is in the names of its buckets: 1 to 32 lower-case letters, digits and hyphens.
+    pub name: String,
+    /// A file with a key of at least 32 characters, which all front ends of the tenant have and nobody else: no worker,
+    /// and no other tenant.
+    pub key_file: PathBuf,
+}
+
 impl NatsWorkers {
     /// The queue on this server, without credentials.
     pub fn new(url: impl Into<String>, key_file: impl Into<PathBuf>) -> Self {
-        Self { url: url.into(), key_file: key_file.into(), credentials_file: None, program: None }
+        Self {
+            url: url.into(),
+            key_file: key_file.into(),
+            credentials_file: None,
+            ca_file: None,
+            shared: None,
+            program: None,
+        }
     }
 }
 

@@ -155,6 +155,8 @@ pub(crate) struct End {
     pub(crate) usage: Usage,
     /// What the recording lacks, if it reached a bound.
     pub(crate) missing: Option<String>,
+    /// Whether the script has used granted directories in a way that is not recorded.
+    pub(crate) has_unrecorded_files: bool,
 }
 
 impl fmt::Debug for Recording {
@@ -198,6 +200,12 @@ impl Recording {
             cpu_time: recorded.cpu_time.min(most.cpu_time),
             ..recorded
         }
+    }
+
+    /// Whether the script has used granted directories, and what it found there is not in the recording: of Python
+    /// scripts, whose files are not calls of the host. A replay has no such directories, and goes another way there.
+    pub fn has_unrecorded_files(&self) -> bool {
+        self.end.has_unrecorded_files
     }
 
     /// How many secrets were masked when the recording was written. A replay uses the masked values.

@@ -119,8 +119,9 @@ pub struct ScriptError {
     pub tool_code: Option<ToolErrorCode>,
     /// Suggested delay before a retry.
     pub retry_after: Option<Duration>,
-    /// If the script was not run because it cannot succeed: everything that the check has found in it,
-    /// warnings too, in the order of the source. Else empty.
+    /// What the check has found in the script, in the order of the source. If the script was not run because it
+    /// cannot succeed (`CHECK_FAILED`, or a syntax error that is not the only mistake): all of it, errors and
+    /// warnings, this error too. If a script that was run has failed: up to ten findings about other parts of it.
     pub problems: Vec<Finding>,
 }
 

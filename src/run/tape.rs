@@ -42,6 +42,7 @@ use self::random::SeededBytes;
 use self::recorder::Recorder;
 pub use self::replayer::Difference;
 use self::replayer::Replayer;
+use crate::run::check::finding::Finding;
 use crate::run::recording::{Delivered, GuestClock, Recording, Request};
 use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, ScriptError};
 use crate::run::script::Script;
@@ -115,6 +116,16 @@ impl Tape {
                 Some(error.clone())
             }
             _ => None,
+        })
+    }
+
+    /// In a replay: what the check had found in the script, if that is still the same and its run had failed.
+    pub(crate) fn problems(&self, source: &str) -> Option<Vec<Finding>> {
+        let State::Replaying(replayer) = &*self.state.lock() else { return None };
+        let recording = replayer.recording();
+        Some(match &recording.end.outcome {
+            Outcome::Failed(error) if *recording.header.source == *source => error.problems.clone(),
+            _ => Vec::new(),
         })
     }
 
@@ -265,6 +276,13 @@ impl Tape {
             _ => return,
         };
         cancel.cancel();
+    }
+
+    /// The script has used granted directories in a way that is not recorded.
+    pub(crate) fn note_unrecorded_files(&self) {
+        if let State::Recording(recorder) = &mut *self.state.lock() {
+            recorder.has_unrecorded_files = true;
+        }
     }
 
     /// The recording of a run that has this result; `None` if it was never begun.

@@ -137,7 +137,7 @@ fn start(
     let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
     let run = async move {
         let result = executor.run(script).await;
-        answer_run(&shared, &client, language, result, printed.as_ref()).into()
+        answer_run(&shared, &client, language, result, printed.as_ref()).await.into()
     };
     Ok(RunInFlight {
         run: run.boxed(),
@@ -213,7 +213,7 @@ fn start_call(
     let takes_any_structure = is_stateless(context);
     let run = async move {
         let result = executor.call(call).await;
-        direct_call::answer(&shared, &client, result, takes_any_structure)
+        direct_call::answer(&shared, &client, result, takes_any_structure).await
     };
     Ok(RunInFlight {
         run: run.boxed(),

@@ -16,7 +16,7 @@ const MAX_BLOCKS: usize = 1_000;
 /// The answer to a call whose run has ended. Everything that the tool returned is passed on
 /// unchanged; only text beyond the operator's bound is cut, as in answers of scripts, and can be read
 /// by the next script. Must be called in a tokio runtime.
-pub(crate) fn answer(
+pub(crate) async fn answer(
     shared: &Shared,
     client: &str,
     result: Result<CallResult, Error>,
@@ -33,6 +33,9 @@ pub(crate) fn answer(
     let max = shared.options.max_value;
     let history = shared.executor.history().filter(|_| is_cut(&result, max));
     let record = history.and_then(|history| history.keep(client, &run));
+    if let (Some(history), Some(id)) = (history, &record) {
+        history.share(client, id).await;
+    }
     passed_on(&result, max, record.as_deref(), takes_any_structure)
 }
 

@@ -32,6 +32,7 @@ pub(super) fn run(yields: bool) -> Value {
                     "hint": {},
                     "stack": {},
                     "retryAfterMs": {},
+                    "problems": {},
                 },
             },
             "executionTimeMs": {},

@@ -203,7 +203,13 @@ impl ServerHandler for McpSession {
             let problem = "the run goes on; the tool `wait` has its output and, when it has ended, the rest";
             return Err(ErrorData::resource_not_found(problem, None));
         }
-        resources::read(&request.uri, self.shared.executor.history(), &self.client).map(Into::into)
+        let record = match (resources::run_of(&request.uri), self.shared.executor.history()) {
+            (Some(id), Some(history)) => history.find(&self.client, id).await,
+            _ => Ok(None),
+        };
+        let unavailable =
+            |error| ErrorData::internal_error(format!("the record cannot be read now: {error}"), None);
+        resources::read(&request.uri, record.map_err(unavailable)?.as_deref()).map(Into::into)
     }
 
     #[expect(

@@ -87,16 +87,12 @@ pub(crate) fn run_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(RUNS)?.split('/').next()
 }
 
-/// Reads the resource at a URI.
+/// Reads the resource at a URI; `record` is that of the run that it names, if the client has such a run.
 ///
 /// # Errors
 ///
-/// If there is no such resource, or none of `client`'s.
-pub(crate) fn read(
-    uri: &str,
-    history: Option<&History>,
-    client: &str,
-) -> Result<ReadResourceResult, ErrorData> {
+/// If there is no such resource.
+pub(crate) fn read(uri: &str, record: Option<&RunRecord>) -> Result<ReadResourceResult, ErrorData> {
     let contents = |text: &str, mime_type: &str| {
         let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
         Ok(ReadResourceResult::new(vec![contents]))
@@ -107,16 +103,16 @@ pub(crate) fn read(
     let missing = |problem: &str| {
         Err(ErrorData::resource_not_found(format!("{problem}: {uri}"), Some(json!({ "uri": uri }))))
     };
-    let Some((id, name)) = uri.strip_prefix(RUNS).and_then(|path| path.split_once('/')) else {
+    let Some((_id, name)) = uri.strip_prefix(RUNS).and_then(|path| path.split_once('/')) else {
         return missing("expected `cx://guide` or `cx://runs/<id>/<part>`");
     };
     let Some(part) = Part::ALL.into_iter().find(|part| part.name() == name) else {
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
-    let Some(run) = history.and_then(|history| history.get(client, id)) else {
+    let Some(run) = record else {
         return missing("the record of this run is not kept, or no longer");
     };
-    match part.content(&run) {
+    match part.content(run) {
         Some(text) => contents(text, part.mime_type()),
         None => missing("this run failed and has no value"),
     }

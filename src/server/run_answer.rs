@@ -22,7 +22,7 @@ const RAISE_LIMIT: &str = "calling again does not help: whoever runs the server 
 /// Makes the answer to a call whose run has ended. If it leaves something out, the run is recorded
 /// for `client`. Of a run that has yielded, `printed` says what of the output the client has; it is
 /// recorded under its id. Must be called in a tokio runtime.
-pub(crate) fn answer_run(
+pub(crate) async fn answer_run(
     shared: &Shared,
     client: &str,
     language: Language,
@@ -67,6 +67,10 @@ pub(crate) fn answer_run(
             history.and_then(|history| history.keep(client, &result))
         }
     };
+    if let (Some(history), Some(id)) = (shared.executor.history(), &record) {
+        // The client may ask another front end for it as soon as it has the answer.
+        history.share(client, id).await;
+    }
     let answer = draft.answer(format, record.as_deref());
     metrics::count_answer(result.usage.tool_result_bytes, answer.content_bytes());
     answer

@@ -15,6 +15,7 @@ use super::run_rate::{RequestClient, RunRates};
 use super::shared::Shared;
 use super::tasks::Tasks;
 use super::yielded::YieldedRuns;
+use crate::run::history::WITHOUT_SESSION;
 use crate::storage::state::{DefaultScope, StateScope};
 
 /// The session of one client, or of all clients that cannot be told apart. Lives until the client
@@ -63,7 +64,8 @@ impl McpSession {
 
     /// The same session, for several clients that cannot be told apart.
     pub(crate) fn of_many_clients(self) -> Self {
-        Self { has_many_clients: true, default_scope: DefaultScope::Unavailable, ..self }
+        let client = WITHOUT_SESSION.to_owned();
+        Self { client, has_many_clients: true, default_scope: DefaultScope::Unavailable, ..self }
     }
 
     /// The same session under these rate limits; without them it has none.

@@ -98,7 +98,7 @@ async fn errors_of_options_name_the_parameters_of_the_tools() {
         [("wall_time", "timeoutMs"), ("tool_calls", "maxToolCalls"), ("session", "session")]
     {
         let error = Error::InvalidOptions { option, problem: "is too much".to_owned() };
-        let answer = answer_run(&server.shared, "client", Language::TypeScript, Err(error), None);
+        let answer = answer_run(&server.shared, "client", Language::TypeScript, Err(error), None).await;
         let error = &answer.structured["error"];
         assert_eq!(error["code"], "INVALID_ARGUMENTS", "{error}");
         assert_eq!(error["message"], format!("`{parameter}`: is too much"));
@@ -111,7 +111,8 @@ async fn errors_of_options_name_the_parameters_of_the_tools() {
         Language::TypeScript,
         Err(Error::Files { what: "x", source }),
         None,
-    );
+    )
+    .await;
     assert_eq!(answer.structured["error"]["message"], "x cannot be read or written: broken");
 }
 

@@ -7,7 +7,6 @@ const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const SHORT_LETTERS: usize = 16;
 
 /// Returns 128 random bits in hexadecimal. `None` if the system provides no random numbers.
-#[cfg(any(feature = "server", all(feature = "nats", target_os = "linux")))]
 pub(crate) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;

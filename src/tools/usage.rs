@@ -14,7 +14,7 @@ use super::declarations::{ToolTypes, parsed, property, string};
 use super::dispatch::ToolDefinition;
 use super::names::{is_identifier, is_python_identifier};
 use super::schema::view::SchemaView;
-use crate::text::visible;
+use crate::text::{preview, visible};
 
 pub(crate) use self::tokens::estimate;
 
@@ -35,6 +35,9 @@ const MAX_ALTERNATIVES: usize = 6;
 /// Maximum number of schemas that are looked at for one line. Alternatives and references could
 /// multiply them.
 const MAX_SCHEMAS: usize = 200;
+
+/// Maximum characters of a tool's name in a line; real ones are shorter.
+const MAX_NAME: usize = 64;
 
 /// How much of a tool a line says, in characters.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +77,30 @@ pub(crate) struct IndexedServer {
 pub(crate) struct ToolNames {
     pub(crate) name: String,
     pub(crate) parameters: Vec<String>,
+}
+
+/// A tool's name with as many of its parameters as fit into `max` characters: `read(path, …)`. A name is
+/// shortened only beyond [`MAX_NAME`], because what is cut cannot be called.
+pub(crate) fn name_and_parameters(tool: &ToolNames, max: usize) -> String {
+    /// What says that there are more, with the bracket.
+    const MORE: &str = ", …)";
+    let mut text = format!("{}(", preview(&visible(&tool.name), MAX_NAME));
+    let mut length = text.chars().count();
+    for (place, parameter) in tool.parameters.iter().enumerate() {
+        let before = if place == 0 { "" } else { ", " };
+        let after = if place + 1 == tool.parameters.len() { 1 } else { MORE.chars().count() };
+        let own = before.len() + parameter.chars().count();
+        if length + own + after > max {
+            text.push_str(before);
+            text.push('…');
+            break;
+        }
+        length += own;
+        text.push_str(before);
+        text.push_str(parameter);
+    }
+    text.push(')');
+    text
 }
 
 /// The line that `write` makes with the most detail with which it takes at most `max` tokens, as far

@@ -111,7 +111,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
     let files = context.files();
     match call {
         FileCall::ReadFile { path, text } => {
-            let bytes = read_all(files, context.limits.result_bytes, &resolve(&path)?).await?;
+            let bytes = read_all(files, context.limits().result_bytes, &resolve(&path)?).await?;
             Ok(if text {
                 Value::from(String::from_utf8_lossy(&bytes).into_owned())
             } else {

@@ -19,9 +19,9 @@ const MAX_SHOWN: usize = 100;
 /// Maximum number of a server's tools to list.
 const MAX_TOOLS: usize = 100;
 
-/// Maximum tokens of the line about each, one less than promised, because they are estimated; and the
-/// lengths in characters that are tried. The last one is for long names in many pieces.
-const MAX_LINE_TOKENS: usize = 11;
+/// Maximum tokens of the line about each, two less than promised, because they are estimated; and the
+/// lengths in characters that are tried. A name is in it whole, however many tokens it has.
+const MAX_LINE_TOKENS: usize = 10;
 const LINES: [usize; 7] = [52, 46, 40, 34, 28, 22, 16];
 
 /// Characters below which the beginning of a description says nothing.
@@ -119,16 +119,16 @@ fn server_text(server: &str, tools: &[ResolvedTool], language: Language) -> Stri
 
 /// A tool with the names of its parameters and what it does, as far as there is room.
 fn tool_line(tool: &ResolvedTool) -> String {
-    let name = tool.name_and_parameters();
     let mut line = String::new();
     for max in LINES {
-        line = preview(&name, max);
-        let summary = tool.summary_line(max.saturating_sub(name.chars().count() + 2));
+        line = tool.name_and_parameters(max);
+        let summary = tool.summary_line(max.saturating_sub(line.chars().count() + 2));
         if summary.chars().count() >= MIN_SUMMARY {
             // Writing to a string cannot fail.
             let _ = write!(line, ": {summary}");
         }
-        if estimate(&line) <= MAX_LINE_TOKENS {
+        // To a tokenizer, what says that there is more is hardly ever one with the mark beside it.
+        if estimate(&line) + line.matches('…').count() <= MAX_LINE_TOKENS {
             break;
         }
     }

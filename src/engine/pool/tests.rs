@@ -100,12 +100,12 @@ impl Engine for Fake {
         Ok(FakeInstance { fake: self.clone(), stop: Arc::default() })
     }
 
-    fn prepare(&self, _host: &dyn RunHost, source: &str) -> Result<(), Box<ScriptError>> {
+    fn prepare(&self, _host: &dyn RunHost, source: &str) -> Result<(), Box<Unprepared>> {
         match source {
             "block" => self.block(),
             // Not `panic!`, which would print its message for each schedule of a model.
             "panic" => std::panic::resume_unwind(Box::new("while it is prepared")),
-            "refuse" => return Err(Box::new(ScriptError::new(ErrorCode::SyntaxError, "refused"))),
+            "refuse" => return Err(ScriptError::new(ErrorCode::SyntaxError, "refused").into()),
             _ => {}
         }
         Ok(())

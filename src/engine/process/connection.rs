@@ -303,9 +303,14 @@ impl State {
 }
 
 /// Ends the worker at once: it has neither an executor nor anything to put in order.
-#[expect(clippy::exit, reason = "a worker without an executor has nothing left to do on any thread")]
 pub(crate) fn end_process() -> ! {
-    std::process::exit(0)
+    end_process_with(0)
+}
+
+/// The same with an exit status.
+#[expect(clippy::exit, reason = "a worker without an executor has nothing left to do on any thread")]
+pub(crate) fn end_process_with(status: i32) -> ! {
+    std::process::exit(status)
 }
 
 /// That socket as a stream, for a process that stands for a worker elsewhere. Called in a runtime.

@@ -18,8 +18,8 @@ use super::wire::{self, FromWorker, Reply, Start};
 use crate::engine::host::{Answer, RunHost, RunTape};
 use crate::engine::host_calls::files::file_block;
 use crate::files::{
-    Clock, FileAnswer, FileError, FileErrorCode, FileHost, FileOperation, FileOptions, FileQuota,
-    GrantedDirectory, RunFiles,
+    Clock, FileAnswer, FileError, FileErrorCode, FileHost, FileOperation, FileOptions, GrantedDirectory,
+    RunFiles,
 };
 use crate::json::Json;
 use crate::run::calls::ToolName;
@@ -104,11 +104,7 @@ fn files(connection: &Arc<Connection>, start: &mut Start) -> RunFiles {
     let options = FileOptions {
         directories: std::mem::take(&mut start.directories).into_iter().map(directory).collect(),
         memory_bytes: limits.memory_bytes,
-        quota: FileQuota {
-            written_bytes: limits.written_bytes,
-            files: limits.created_files,
-            file_bytes: limits.file_bytes,
-        },
+        quota: Box::new(move || limits.file_quota()),
         caller: None,
         clock: match start.has_tape {
             true => Clock::counting(),
@@ -167,8 +163,8 @@ impl RunHost for GuestHost {
         self.input.as_ref()
     }
 
-    fn limits(&self) -> &Limits {
-        &self.limits
+    fn limits(&self) -> Limits {
+        self.limits
     }
 
     fn server_names(&self) -> Vec<Arc<str>> {

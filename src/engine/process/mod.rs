@@ -9,6 +9,7 @@ mod frames;
 mod guest;
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) mod lent;
+pub(crate) mod lost;
 pub(crate) mod processes;
 #[cfg(any(feature = "http", feature = "mcp", feature = "nats"))]
 pub(crate) mod refusal;
@@ -23,6 +24,8 @@ pub(crate) mod workers;
 
 #[cfg(any(feature = "mcp", feature = "nats"))]
 pub(crate) use connection::adopt;
+#[cfg(any(feature = "mcp", feature = "nats"))]
+pub(crate) use connection::end_process_with;
 pub(crate) use connection::{end_process, own_socket};
 pub(crate) use workers::WorkerProgram;
 

@@ -18,10 +18,10 @@ use super::frames::{self, RunNumber};
 use super::resources::Resources;
 use super::surveys;
 use super::wire::{self, CallError, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
-use super::workers::{Tenant, WorkerProcess, Workers, describe};
+use super::workers::{Tenant, WorkerProcess, Workers};
 use crate::engine::failure;
 use crate::engine::host::{Answer, RunHost};
-use crate::engine::pool::{Engine, Instance};
+use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::thread_root::ThreadRoot;
 use crate::files::{FileAnswer, FileError, HostedFiles};
@@ -90,7 +90,7 @@ impl Engine for Processes {
     }
 
     /// The worker does it: no part of a source is looked at in this process.
-    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<ScriptError>> {
+    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<Unprepared>> {
         Ok(())
     }
 }
@@ -174,8 +174,7 @@ impl RemoteRun {
             let worker = worker.map_err(|error| End::NoWorker(error.to_string()))?;
             let mut talk =
                 Talk::new(worker, tenant.clone(), host).map_err(|error| End::NoWorker(error.to_string()))?;
-            talk.watch(&self.stop, host.limits().memory_bytes)
-                .map_err(|error| End::NoWorker(error.to_string()))?;
+            talk.watch(&self.stop).map_err(|error| End::NoWorker(error.to_string()))?;
             talk.start(host, source).map_err(End::NoWorker)?;
             let talk = self.talk.insert(talk);
             match talk.listen(host).await {
@@ -191,7 +190,10 @@ impl RemoteRun {
                         End::Gone if !was_ready && !is_stopped => {
                             let status = talk.status().await;
                             self.workers.note_failed_start();
-                            problem = format!("a worker process {} before it was ready", describe(status));
+                            problem = format!(
+                                "a worker process {} (before it was ready)",
+                                talk.worker.describe(status)
+                            );
                             self.talk = None;
                         }
                         End::NoWorker(_) => {
@@ -239,7 +241,7 @@ impl RemoteRun {
                 self.fuel = done.fuel.filter(|_| host.limits().fuel.is_some());
                 let used = usize::try_from(done.memory_bytes).unwrap_or(usize::MAX);
                 self.memory_bytes = used.min(host.limits().memory_bytes.saturating_mul(2));
-                match done.outcome(host.limits(), &talk.given) {
+                match done.outcome(&host.limits(), &talk.given) {
                     // What is left of a run at its limits is not for the next one.
                     Ok(Outcome::Failed(error)) if error.code.is_limit() => Outcome::Failed(error),
                     Ok(outcome) => {
@@ -254,7 +256,7 @@ impl RemoteRun {
             End::Stopped => Outcome::Failed(failure::stopped(None, host)),
             End::Gone => {
                 let status = talk.status().await;
-                Outcome::Failed(crashed(&describe(status)))
+                Outcome::Failed(crashed(&talk.worker.describe(status)))
             }
             End::Broken(problem) => {
                 Outcome::Failed(crashed(&format!("broke the protocol and was killed: {problem}")))
@@ -322,7 +324,7 @@ impl Talk {
             tenant,
             stream,
             run: RunNumber(u64::from_le_bytes(number) | 1),
-            most: wire::message_bytes(host.limits()),
+            most: wire::message_bytes(&host.limits()),
             has_begun: false,
             sent: 0,
             calls: FuturesUnordered::new(),
@@ -333,11 +335,11 @@ impl Talk {
     }
 
     /// Lets the watchdog stop the run, and measure it.
-    fn watch(&self, stop: &Arc<Stop>, memory_bytes: usize) -> io::Result<()> {
+    fn watch(&self, stop: &Arc<Stop>) -> io::Result<()> {
         let killer = self.worker.killer()?;
         stop.attach(move || killer.kill());
         let (resources, weak) = (Arc::clone(&self.resources), Arc::downgrade(stop));
-        stop.attach_measure(move || {
+        stop.attach_measure(move |memory_bytes| {
             if resources.exceed(memory_bytes)
                 && let Some(stop) = weak.upgrade()
             {
@@ -368,7 +370,7 @@ impl Talk {
                 Language::TypeScript => Vec::new(),
             },
             time_left_ns: nanoseconds(host.deadline().saturating_duration_since(Instant::now())),
-            limits: WireLimits::of(limits),
+            limits: WireLimits::of(&limits),
         }));
         frames::append(&mut self.worker.out, RunNumber::NONE, &start, wire::MAX_START_BYTES)
             .map_err(|error| format!("the script and its input are too long: {error}"))?;

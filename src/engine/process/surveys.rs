@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::run::check::survey::{Bytes, Literal, MAX_USES, Survey, ToolUse};
+use crate::run::check::survey::{Bytes, Literal, MAX_MISTAKES, MAX_USES, Survey, ToolUse};
 
 /// Maximum bytes of a survey's text. A longer one is left out: the check before a run is a help for the author.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
@@ -24,7 +24,9 @@ pub(crate) fn decode(text: &str, took: Duration, source: &str) -> Survey {
     };
     let program = Some(survey.program).filter(|at| is_span(at, source)).unwrap_or_default();
     let uses = survey.uses.into_iter().take(MAX_USES).filter(|one| use_fits(one, source)).collect();
-    Survey { uses, program, took }
+    let mistakes = survey.mistakes.into_iter().take(MAX_MISTAKES);
+    let mistakes = mistakes.filter(|mistake| is_span(&mistake.at, source)).collect();
+    Survey { uses, mistakes, program, took }
 }
 
 fn is_span(at: &Bytes, source: &str) -> bool {

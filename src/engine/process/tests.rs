@@ -40,6 +40,7 @@ impl Stage {
     fn new(runs: u32, spare: usize) -> Self {
         let program = WorkerProgram {
             stands_in: false,
+            is_elsewhere: false,
             program: "/proc/self/exe".into(),
             arguments: ["--exact", WORKER, "--nocapture", "--test-threads=1", MARK]
                 .map(str::to_owned)

@@ -23,7 +23,7 @@ use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, ToWorker};
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
-use crate::engine::pool::{Engine, Instance};
+use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -132,7 +132,8 @@ fn serve<E: Engine>(engine: E, connection: &Arc<Connection>, mut walls: Walls, h
         };
         std::thread::sleep(TICK);
         engine.tick();
-        stop.measure();
+        // The executor compares this process with a limit that is lowered meanwhile.
+        stop.measure(usize::MAX);
         connection.try_flush();
         let Some(reason) = stop.reason() else { continue };
         // Formatting an error runs code of the script again after a first termination.
@@ -235,13 +236,15 @@ impl<E: Engine> Worker<E> {
         source: &str,
         is_check: bool,
     ) -> Outcome {
-        let mut prepared = match self.engine.prepare(&**host, source) {
-            Ok(prepared) => prepared,
-            Err(error) => return Outcome::Failed(*error),
-        };
-        let survey = match instance.survey(host, source, &mut prepared).await {
-            Ok(survey) => survey,
-            Err(outcome) => return outcome,
+        let (survey, prepared) = match self.engine.prepare(&**host, source) {
+            Ok(mut prepared) => match instance.survey(host, source, &mut prepared).await {
+                Ok(survey) => (survey, Ok(prepared)),
+                Err(outcome) => return outcome,
+            },
+            Err(unprepared) => {
+                let Unprepared { error, survey } = *unprepared;
+                (survey, Err(error))
+            }
         };
         let took_ns = u64::try_from(survey.took.as_nanos()).unwrap_or(u64::MAX);
         let surveyed = FromWorker::Surveyed { survey: surveys::encode(&survey), took_ns };
@@ -252,10 +255,10 @@ impl<E: Engine> Worker<E> {
         }
         #[cfg(test)]
         tests::act(&self.connection, source);
-        if is_check {
-            instance.check(host, source, prepared).await
-        } else {
-            instance.execute(host, source, prepared).await
+        match prepared {
+            Ok(prepared) if is_check => instance.check(host, source, prepared).await,
+            Ok(prepared) => instance.execute(host, source, prepared).await,
+            Err(error) => Outcome::Failed(error),
         }
     }
 }

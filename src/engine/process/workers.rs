@@ -21,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::oneshot;
 
 use super::frames::{self, Decoder, RunNumber};
+use super::lost::LostWorker;
 use super::wire::{self, Hello, PROTOCOL, ToWorker};
 
 /// How often the thread looks after processes that end, while there are some.
@@ -52,6 +53,8 @@ pub(crate) struct WorkerProgram {
     /// Whether its processes stand for workers elsewhere, and say nothing before they have a run. They are asked to end
     /// before they are killed, so that the worker elsewhere need not find it out.
     pub(crate) stands_in: bool,
+    /// Whether the scripts are executed elsewhere. How its processes end then says how the worker there was lost.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// How worker processes are made.
@@ -82,6 +85,7 @@ pub(crate) struct WorkerProcess {
     pub(super) runs: u32,
     idle_since: Instant,
     ending: Ending,
+    is_elsewhere: bool,
     shared: Arc<Shared>,
 }
 
@@ -137,6 +141,11 @@ impl WorkerProcess {
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
     }
+
+    /// What that means, as the rest of a sentence.
+    pub(super) fn describe(&self, status: Option<ExitStatus>) -> String {
+        describe(status, self.is_elsewhere)
+    }
 }
 
 impl Drop for WorkerProcess {
@@ -156,8 +165,13 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// How a process has ended, as the rest of a sentence.
-pub(super) fn describe(status: Option<ExitStatus>) -> String {
+/// How a worker has ended, as the rest of a sentence.
+fn describe(status: Option<ExitStatus>, is_elsewhere: bool) -> String {
+    if is_elsewhere {
+        let lost = status.and_then(|status| LostWorker::from_code(status.code()?));
+        // Whatever else has ended this process, the way to the worker has ended with it.
+        return lost.unwrap_or(LostWorker::Unreachable).sentence().to_owned();
+    }
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("ended with exit status {code}"),
         Some((None, Some(signal))) => match signal {
@@ -451,6 +465,7 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         runs: 0,
         idle_since: Instant::now(),
         ending: Ending { asks_first: options.program.stands_in, asked_at: Arc::default() },
+        is_elsewhere: options.program.is_elsewhere,
         shared: Arc::clone(shared),
     })
 }

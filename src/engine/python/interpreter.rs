@@ -17,8 +17,8 @@ use super::survey;
 use super::wasi::State;
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::host::{RunHost, RunTape};
-use crate::engine::pool::{Engine, Instance};
-use crate::engine::stop::Stop;
+use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::stop::{Stop, StopReason};
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
 use crate::run::check::survey::Survey;
@@ -108,6 +108,15 @@ impl Engine for Interpreters {
             Some(_) => Err(wasmtime::format_err!("the run has to stop")),
             None => Ok(UpdateDeadline::Continue(1)),
         });
+        // Weak, because the order to stop owns this function.
+        let (memory, order) = (store.data().memory.shared(), Arc::downgrade(&stop));
+        stop.attach_measure(move |limit| {
+            if memory.lower_limit(limit)
+                && let Some(order) = order.upgrade()
+            {
+                order.request(StopReason::Memory);
+            }
+        });
         if self.engine.form() == CodeForm::CountsFuel {
             // What is done ahead of a run does not count.
             store.set_fuel(u64::MAX).map_err(|error| format!("{error:#}"))?;
@@ -130,8 +139,8 @@ impl Engine for Interpreters {
         }
     }
 
-    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<(), Box<ScriptError>> {
-        report::check_size(source, host.limits().source_bytes)
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<(), Box<Unprepared>> {
+        report::check_size(source, host.limits().source_bytes).map_err(|error| (*error).into())
     }
 
     fn tick(&self) {

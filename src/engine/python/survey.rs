@@ -1,10 +1,12 @@
 //! Reads from a Python script which tools it calls, and which of the calls every run has to make.
 //!
-//! Ruff's parser makes the tree, because CPython is not at hand here: it is the guest. What the parser does not
-//! accept, and what only the guest makes Python of (an indented script), is not read; the guest compiles the
-//! script and says what is wrong. The rules are those of TypeScript: a call is certain if it
-//! is awaited where no condition, loop, `with` or `try` surrounds it and no `return` may precede it, at the top
-//! level or in a function that is called there. A name that the script binds itself is not one of ours.
+//! Ruff's parser makes the tree, because CPython is not at hand here: it is the guest. The guest compiles the script
+//! and decides what is wrong with it, for it makes Python of more than the parser does (an indented script). What
+//! the parser does not accept is said besides, with what the script calls elsewhere.
+//!
+//! The rules are those of TypeScript: a call is certain if it is awaited where no condition, `with` or `try` surrounds
+//! it, no loop but one over a list that is written out, and no `return` may precede it, at the top level or in a
+//! function that is called there. A name that the script binds itself is not one of ours.
 
 mod bounds;
 mod by_name;
@@ -17,17 +19,23 @@ use std::collections::{HashMap, HashSet};
 use std::panic::catch_unwind;
 use std::time::Instant;
 
+use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::Visitor as _;
 use ruff_python_ast::{
-    CmpOp, Expr, ExprAttribute, ExprCall, ExprSubscript, ModModule, Stmt, StmtFunctionDef, StmtIf,
+    CmpOp, Comprehension, Expr, ExprAttribute, ExprCall, ExprGenerator, ExprListComp, ExprSetComp,
+    ExprStarred, ExprSubscript, ModModule, Stmt, StmtFunctionDef, StmtIf,
 };
+use ruff_python_parser::{Mode, ParseError, ParseErrorType, ParseOptions, parse_unchecked};
 use ruff_text_size::{Ranged as _, TextRange};
 
+use self::bounds::Bound;
 use self::literal::{UNKNOWN, bytes};
 use self::names::Names;
-use self::references::{Found, Reference, Server};
+use self::references::Reference;
 use crate::engine::fence;
-use crate::run::check::survey::{Literal, Survey, Target, ToolUse};
+use crate::engine::mend::{Lexis, MAX_MENDS, take_out};
+use crate::engine::survey::{Flow, FlowReader, Found, call_of};
+use crate::run::check::survey::{Literal, Mistake, Survey, Target};
 use crate::run::script::Language;
 
 /// Maximum size of a script that is read, in bytes: the parser cannot be interrupted. Scripts that people and
@@ -40,50 +48,141 @@ const MAX_FENCES: usize = 100;
 /// Maximum number of calls that are followed into the functions that they call.
 const MAX_FOLLOWED: usize = 200;
 
-/// Reads what `source` calls. Spans are its byte offsets.
+/// Reads what `source` calls, and its syntax errors. Spans are its byte offsets.
 pub(crate) fn survey(source: &str) -> Survey {
-    let text = source.strip_prefix('\u{feff}').unwrap_or(source);
     let began = Instant::now();
-    if text.len() > MAX_BYTES {
-        return Survey::default();
-    }
-    let mut survey = match fence::leading(text, Language::Python) {
-        Some(part) => survey_of(part.text, source),
-        None => match survey_of(text, source) {
-            Err(Unread::NoPython) => {
-                let parts = fence::fenced(text, Language::Python).into_iter().take(MAX_FENCES);
-                let mut parts = parts.map(|part| survey_of(part.text, source));
-                parts.find(|survey| !matches!(survey, Err(Unread::NoPython))).unwrap_or(Err(Unread::NoPython))
-            }
-            whole => whole,
-        },
-    }
-    .unwrap_or_default();
+    let mut survey = survey_of(source).unwrap_or_default();
     survey.took = began.elapsed();
     survey
 }
 
-/// Why a text is not read.
-enum Unread {
-    /// The parser does not accept it.
-    NoPython,
-    /// The parser cannot be trusted with it, or has panicked, which is a defect of it that some source triggers.
-    /// The script runs nevertheless.
-    BeyondTheParser,
+fn survey_of(source: &str) -> Option<Survey> {
+    let text = source.strip_prefix('\u{feff}').unwrap_or(source);
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let part = match fence::leading(text, Language::Python) {
+        Some(part) => part.text,
+        None => text,
+    };
+    let whole = read_part(part);
+    let (part, reading) = match &whole {
+        &Reading::Refused { at, .. } if part.len() == text.len() => {
+            let parts = fence::fenced(text, Language::Python).into_iter().take(MAX_FENCES);
+            let mut parts = parts.map(|part| (part.text, read_part(part.text)));
+            let first = parts.next();
+            let offset = |part: &str| part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+            let is_refused = |(_, reading): &(&str, Reading)| matches!(reading, Reading::Refused { .. });
+            match first {
+                Some(first) if !is_refused(&first) => first,
+                first => match parts.find(|reading| !is_refused(reading)) {
+                    Some(found) => found,
+                    // As for TypeScript: a mistake in the prose says less than one in the code.
+                    None => first.filter(|(part, _)| at < offset(part)).unwrap_or((part, whole)),
+                },
+            }
+        }
+        _ => (part, whole),
+    };
+    let mut survey = match reading {
+        Reading::Read(survey) => survey,
+        Reading::Refused { survey: Some(survey), .. } => survey,
+        Reading::Refused { survey: None, at } => mended(part, at),
+        Reading::Unread => return None,
+    };
+    survey.place(part, source);
+    Some(survey)
 }
 
-/// Reads what a part of `source` calls.
-fn survey_of(part: &str, source: &str) -> Result<Survey, Unread> {
-    let read = catch_unwind(|| {
-        if !bounds::allow(part) {
-            return Err(Unread::BeyondTheParser);
+/// What comes of reading a text.
+enum Reading {
+    Read(Survey),
+    /// The parser does not accept it.
+    Refused {
+        /// What it has read nevertheless; nothing if brackets have no partners.
+        survey: Option<Survey>,
+        /// The first mistake.
+        at: usize,
+    },
+    /// The parser cannot be trusted with it, or has panicked, which is a defect of it that some source triggers.
+    /// The script runs nevertheless.
+    Unread,
+}
+
+/// Reads what a part of a source calls.
+fn read_part(part: &str) -> Reading {
+    let reading = catch_unwind(|| {
+        match bounds::check(part) {
+            Ok(()) => {}
+            Err(Bound::Unpaired { at }) => return Reading::Refused { survey: None, at },
+            Err(Bound::TooDeep) => return Reading::Unread,
         }
-        let parsed = ruff_python_parser::parse_module(part).map_err(|_syntax| Unread::NoPython)?;
-        Ok(read(parsed.syntax()))
+        let parsed = parse_unchecked(part, ParseOptions::from(Mode::Module)).try_into_module();
+        let Some(parsed) = parsed else { return Reading::Unread };
+        let mut survey = read(parsed.syntax());
+        let Some(at) = parsed.errors().iter().map(|error| bytes(error.location).start).min() else {
+            return Reading::Read(survey);
+        };
+        let errors = parsed
+            .errors()
+            .iter()
+            .filter(|error| bytes(error.location).start == at || !is_about_blocks(error));
+        survey.add_mistakes(errors.map(mistake), part);
+        survey.is_partial();
+        Reading::Refused { survey: Some(survey), at }
     });
-    let mut survey = read.unwrap_or(Err(Unread::BeyondTheParser))?;
-    survey.place(part, source);
-    Ok(survey)
+    reading.unwrap_or(Reading::Unread)
+}
+
+/// Whether an error is about where a block begins or ends. Behind another error it says nothing new: the parser has not
+/// seen the line that begins the block.
+fn is_about_blocks(error: &ParseError) -> bool {
+    match &error.error {
+        ParseErrorType::UnexpectedIndentation => true,
+        ParseErrorType::ExpectedToken { expected, .. } => {
+            matches!(expected, TokenKind::Indent | TokenKind::Dedent)
+        }
+        _ => false,
+    }
+}
+
+fn mistake(error: &ParseError) -> Mistake {
+    let message = error.error.to_string();
+    let mut letters = message.chars();
+    let message = match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => message,
+    };
+    Mistake { message, hint: None, at: bytes(error.location) }
+}
+
+/// What can be read of a text in which the bracket at `at` has no partner.
+fn mended(part: &str, mut at: usize) -> Survey {
+    let mut text = part.to_owned();
+    let mut mistakes = Vec::new();
+    let mut survey = Survey::default();
+    for _ in 0..MAX_MENDS {
+        let bracket = part.get(at..=at).unwrap_or_default();
+        let message = format!("`{bracket}` has no partner");
+        mistakes.push(Mistake { message, hint: None, at: at..at + bracket.len() });
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        if !take_out(&mut text, line, Lexis::Python) {
+            break;
+        }
+        match read_part(&text) {
+            Reading::Refused { survey: None, at: next } => at = next,
+            Reading::Read(read) | Reading::Refused { survey: Some(read), .. } => {
+                survey = read;
+                break;
+            }
+            Reading::Unread => break,
+        }
+    }
+    survey.add_mistakes(mistakes, part);
+    survey.is_partial();
+    survey
 }
 
 fn read(module: &ModModule) -> Survey {
@@ -93,10 +192,9 @@ fn read(module: &ModModule) -> Survey {
         aliases: HashMap::new(),
         functions: HashMap::new(),
         followed: HashSet::new(),
-        is_certain: !names.is_opaque,
-        has_returned: false,
-        awaits_returns: true,
+        flow: Flow::of_script(!names.is_opaque),
         value_at: None,
+        is_in_class: false,
         names,
     };
     surveyor.module(module);
@@ -112,14 +210,17 @@ struct Surveyor<'a> {
     functions: HashMap<&'a str, &'a StmtFunctionDef>,
     /// Those whose bodies were read where they are called.
     followed: HashSet<&'a str>,
-    /// Whether what is read now is reached by every run that succeeds.
-    is_certain: bool,
-    /// Whether the function that is read may have returned.
-    has_returned: bool,
-    /// Whether somebody awaits what the function that is read returns.
-    awaits_returns: bool,
+    flow: Flow,
     /// The expression statement that gives the script's value, which is awaited.
     value_at: Option<TextRange>,
+    /// Whether the body of a class is read, whose variables are read as its attributes.
+    is_in_class: bool,
+}
+
+impl FlowReader for Surveyor<'_> {
+    fn flow(&mut self) -> &mut Flow {
+        &mut self.flow
+    }
 }
 
 impl<'a> Surveyor<'a> {
@@ -139,13 +240,13 @@ impl<'a> Surveyor<'a> {
         }
         for statement in &module.body {
             self.visit_stmt(statement);
-            self.is_certain &= !self.has_returned;
+            self.flow.next();
         }
         if let Some(Value::Call(name)) = value {
             self.follow(name, true);
         }
         // What nothing calls for certain, in the order of the text.
-        self.is_certain = false;
+        self.flow.is_certain = false;
         for statement in &module.body {
             if let Stmt::FunctionDef(function) = statement
                 && self.functions.contains_key(&*function.name)
@@ -207,26 +308,9 @@ impl<'a> Surveyor<'a> {
 
     /// Reads the body of a function where it is called.
     fn body(&mut self, function: &'a StmtFunctionDef, is_awaited: bool) {
-        let outer = (self.is_certain, self.has_returned, self.awaits_returns);
-        self.is_certain &= is_awaited || !function.is_async;
-        (self.has_returned, self.awaits_returns) = (false, is_awaited);
-        self.visit_body(&function.body);
-        (self.is_certain, self.has_returned, self.awaits_returns) = outer;
-    }
-
-    /// Reads what may not be reached.
-    fn doubtful(&mut self, read: impl FnOnce(&mut Self)) {
-        let outer = std::mem::replace(&mut self.is_certain, false);
-        read(self);
-        self.is_certain = outer;
-    }
-
-    /// Reads a function that is not called here.
-    fn function(&mut self, read: impl FnOnce(&mut Self)) {
-        let outer = (self.has_returned, self.awaits_returns);
-        self.awaits_returns = true;
-        self.doubtful(read);
-        (self.has_returned, self.awaits_returns) = outer;
+        let outer = std::mem::replace(&mut self.is_in_class, false);
+        self.called(function.is_async, is_awaited, |own| own.visit_body(&function.body));
+        self.is_in_class = outer;
     }
 
     /// Reads an expression that somebody waits for.
@@ -246,18 +330,13 @@ impl<'a> Surveyor<'a> {
         if let Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) =
             self.reference(&call.func)
         {
-            let Server { name: server, is_global } = server;
-            let target = match is_global {
-                true => Target::ToolOfGlobal { server, tool },
-                false => Target::Tool { server, tool },
-            };
-            let is_certain = self.is_certain && is_awaited;
+            let is_certain = self.flow.is_certain && is_awaited;
             let arguments = literal::arguments(&call.arguments);
-            return self.add(call, target, arguments, server_at, tool_at, is_certain);
+            return self.add(call, server.tool(tool), arguments, server_at, tool_at, is_certain);
         }
         match &*call.func {
             Expr::Name(name) => {
-                if !self.global_call(&name.id, call, is_awaited) && self.is_certain {
+                if !self.global_call(&name.id, call, is_awaited) && self.flow.is_certain {
                     self.follow(&name.id, is_awaited);
                 }
             }
@@ -292,12 +371,43 @@ impl<'a> Surveyor<'a> {
             return false;
         }
         for given in &call.arguments.args {
-            self.awaited(given);
+            match given {
+                Expr::Starred(ExprStarred { value, .. }) => self.all_awaited(value),
+                other => self.awaited(other),
+            }
         }
         for given in &call.arguments.keywords {
             self.visit_expr(&given.value);
         }
         true
+    }
+
+    /// Reads the calls of a comprehension, which somebody waits for.
+    fn all_awaited(&mut self, list: &'a Expr) {
+        match list {
+            Expr::ListComp(ExprListComp { elt, generators, .. })
+            | Expr::SetComp(ExprSetComp { elt, generators, .. })
+            | Expr::Generator(ExprGenerator { elt, generators, .. }) => {
+                self.comprehension(generators, |own| own.awaited(elt));
+            }
+            other => self.visit_expr(other),
+        }
+    }
+
+    /// Reads a comprehension, whose element is reached for certain if its lists are not empty.
+    fn comprehension(&mut self, generators: &'a [Comprehension], read: impl FnOnce(&mut Self)) {
+        let outer = self.flow.is_certain;
+        for generator in generators {
+            self.visit_expr(&generator.iter);
+            self.flow.is_certain &= !generator.is_async && self.names.is_filled(&generator.iter);
+            self.visit_expr(&generator.target);
+            for test in &generator.ifs {
+                self.visit_expr(test);
+                self.flow.is_certain = false;
+            }
+        }
+        read(self);
+        self.flow.is_certain = outer;
     }
 
     fn add(
@@ -309,15 +419,8 @@ impl<'a> Surveyor<'a> {
         tool_at: TextRange,
         is_certain: bool,
     ) {
-        self.survey.add(ToolUse {
-            target,
-            arguments: Some(arguments),
-            at: bytes(call.range()),
-            server_at: bytes(server_at),
-            tool_at: bytes(tool_at),
-            is_certain,
-            is_forgotten: false,
-        });
+        let places = [bytes(call.range()), bytes(server_at), bytes(tool_at)];
+        self.survey.add(call_of(target, arguments, places, is_certain));
     }
 }
 

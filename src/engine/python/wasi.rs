@@ -184,8 +184,8 @@ impl<R> State<R> {
 
     /// Gives the guest the files of its run. Those in memory count as memory of the guest.
     pub(crate) fn start_files(&mut self, files: &Arc<RunFiles>) {
-        let used = Arc::clone(&self.memory.shared_used);
-        files.budget().attach_engine(move || used.load(Ordering::Relaxed));
+        let guest = self.memory.shared();
+        files.budget().attach_engine(move || guest.used());
         self.memory.files = Some(Arc::clone(files.budget()));
         self.files = Some(Arc::clone(files));
     }
@@ -201,15 +201,30 @@ impl<R: Send> WasiView for State<R> {
     }
 }
 
+/// The memory of a guest, which other threads read and limit.
+#[derive(Debug)]
+pub(crate) struct GuestMemory {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+}
+
+impl GuestMemory {
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Lowers the limit in bytes while a run uses the guest. Returns whether the guest has more.
+    pub(crate) fn lower_limit(&self, bytes: usize) -> bool {
+        self.limit.fetch_min(bytes, Ordering::Relaxed) > bytes && self.used() > bytes
+    }
+}
+
 /// Counts the bytes of all linear memories of a guest together and refuses growth beyond the limit,
 /// which CPython turns into a `MemoryError`. Memory that the host holds for the guest is not
 /// counted.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
-    limit: usize,
-    used: usize,
-    /// The same, for the files of the run, which are counted together with it.
-    shared_used: Arc<AtomicUsize>,
+    shared: Arc<GuestMemory>,
     files: Option<Arc<MemoryBudget>>,
     /// `used` before the last growth, which the system may still refuse.
     before: usize,
@@ -218,12 +233,18 @@ pub(crate) struct MemoryLimiter {
 
 impl MemoryLimiter {
     fn new(limit: usize) -> Self {
-        Self { limit, used: 0, shared_used: Arc::default(), files: None, before: 0, refused: false }
+        let shared = GuestMemory { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) };
+        Self { shared: Arc::new(shared), files: None, before: 0, refused: false }
+    }
+
+    /// The same for other threads.
+    pub(crate) fn shared(&self) -> Arc<GuestMemory> {
+        Arc::clone(&self.shared)
     }
 
     /// Bytes that the guest has. Linear memory never shrinks, so at the end this is the peak.
     pub(crate) fn used(&self) -> usize {
-        self.used
+        self.shared.used()
     }
 
     /// Bytes of the files of its run that are in memory.
@@ -239,7 +260,7 @@ impl MemoryLimiter {
 
     /// Sets the limit in bytes for all later growth.
     pub(crate) fn set_limit(&mut self, bytes: usize) {
-        self.limit = bytes;
+        self.shared.limit.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -250,23 +271,22 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let wanted = self.used.saturating_sub(current).saturating_add(desired);
-        if wanted.saturating_add(self.files_used()) > self.limit
+        let used = self.used();
+        let wanted = used.saturating_sub(current).saturating_add(desired);
+        if wanted.saturating_add(self.files_used()) > self.shared.limit.load(Ordering::Relaxed)
             || maximum.is_some_and(|maximum| desired > maximum)
         {
             self.refused = true;
             return Ok(false);
         }
-        self.before = self.used;
-        self.used = wanted;
-        self.shared_used.store(wanted, Ordering::Relaxed);
+        self.before = used;
+        self.shared.used.store(wanted, Ordering::Relaxed);
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
         tracing::warn!(%error, "the system has no memory for a Python script");
-        self.used = self.before;
-        self.shared_used.store(self.used, Ordering::Relaxed);
+        self.shared.used.store(self.before, Ordering::Relaxed);
         self.refused = true;
         Ok(())
     }

@@ -11,10 +11,10 @@ use super::isolate::{Isolate, RawOutcome};
 use super::loader::{FILE_EXPORTS, export_names, is_of_files};
 use super::platform;
 use super::report::{Evidence, set_location, transpile_failed};
-use super::transpile::{Import, Positions, TranspileErrorKind, Transpiled, transpile};
+use super::transpile::{Import, Positions, TranspileErrorKind, Transpiled, Untranspiled, transpile};
 use crate::engine::failure;
 use crate::engine::host::{HostCalls, RunHost};
-use crate::engine::pool::{Engine, Instance};
+use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -40,16 +40,18 @@ impl Engine for V8Engine {
         Isolate::new(self.memory_bytes)
     }
 
-    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<ScriptError>> {
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<Unprepared>> {
         let stopped = || host.cancelled().is_cancelled() || Instant::now() >= host.deadline();
-        transpile(source, host.limits().source_bytes, &stopped).map_err(|error| {
-            Box::new(match error.kind {
+        transpile(source, host.limits().source_bytes, &stopped).map_err(|untranspiled| {
+            let Untranspiled { error, survey } = *untranspiled;
+            let error = match error.kind {
                 TranspileErrorKind::Stopped => {
                     let late = Instant::now() >= host.deadline();
                     failure::stopped(late.then_some(StopReason::Timeout), host)
                 }
                 TranspileErrorKind::Syntax | TranspileErrorKind::Transpile => transpile_failed(error, source),
-            })
+            };
+            Box::new(Unprepared { error, survey })
         })
     }
 }

@@ -151,7 +151,7 @@ fn hint(thrown: &Thrown) -> Option<String> {
 /// What to use instead of a global that other runtimes have.
 fn absent_global(name: &str) -> Option<&'static str> {
     Some(match name {
-        "fetch" | "Request" | "Response" | "Headers" => {
+        "fetch" | "Request" | "Response" | "Headers" | "FormData" => {
             "no host is granted to this run; a person can, with `--allow-net HOST` or `grants.net` in the configuration, \
              or call a tool that fetches: `searchTools(\"fetch\")` finds one"
         }

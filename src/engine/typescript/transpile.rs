@@ -28,6 +28,7 @@ mod parse;
 mod positions;
 mod print;
 mod qualify;
+mod recover;
 mod refuse;
 mod repair;
 mod survey;
@@ -52,6 +53,7 @@ pub(crate) use refuse::FILE_MODULES;
 use swc_common::BytePos;
 
 use crate::engine::fence::{self, Part};
+use crate::run::check::survey::Survey;
 use crate::run::script::Language;
 
 /// Stack in bytes that [`transpile`] needs for the deepest source that `bounds` accepts, in an
@@ -71,27 +73,50 @@ pub(crate) fn transpile(
     source: &str,
     max_bytes: usize,
     stopped: &dyn Fn() -> bool,
-) -> Result<Transpiled, TranspileError> {
+) -> Result<Transpiled, Box<Untranspiled>> {
     let cancellation = Cancellation::new(stopped);
-    let transpile_part = |part: Part<'_>| {
-        let mut transpiled = transpile_part(part, cancellation)?;
-        transpiled.survey.place(part.text, source);
-        Ok(transpiled)
-    };
     if source.len() > max_bytes {
-        return Err(TranspileError {
+        let error = TranspileError {
             kind: TranspileErrorKind::Syntax,
             message: format!("the source has {} bytes, more than the limit of {max_bytes}", source.len()),
             location: None,
             hint: Some("pass large data as `input`, not as source".to_owned()),
-        });
+        };
+        return Err(Box::new(Untranspiled { error, survey: Survey::default() }));
     }
-    let text = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let (part, result) = transpile_text(source.strip_prefix('\u{feff}').unwrap_or(source), cancellation);
+    let place = |survey: &mut Survey| survey.place(part.text, source);
+    match result {
+        Ok(mut transpiled) => {
+            place(&mut transpiled.survey);
+            Ok(transpiled)
+        }
+        Err(error) => {
+            let mut survey = match error.kind {
+                TranspileErrorKind::Stopped => Survey::default(),
+                _ => recover::survey(part, &error, cancellation),
+            };
+            place(&mut survey);
+            Err(Box::new(Untranspiled { error, survey }))
+        }
+    }
+}
+
+/// A source that is no script, and what could be read of it.
+#[derive(Debug)]
+pub(crate) struct Untranspiled {
+    pub(crate) error: TranspileError,
+    pub(crate) survey: Survey,
+}
+
+/// Transpiles `text`, or the content of a Markdown fence in it: the part that is returned.
+fn transpile_text<'a>(text: &'a str, cancellation: Cancellation<'_>) -> Attempt<'a> {
+    let transpile_part = |part: Part<'a>| (part, transpile_part(part, cancellation));
     if let Some(part) = fence::leading(text, Language::TypeScript) {
         return transpile_part(part);
     }
     let whole = transpile_part(Part { text, lines_before: 0 });
-    let Err(error) = &whole else {
+    let Err(error) = &whole.1 else {
         return whole;
     };
     if error.kind != TranspileErrorKind::Syntax {
@@ -99,23 +124,21 @@ pub(crate) fn transpile(
     }
     let line = error.location.map_or(0, |location| location.line);
     let parts = fence::fenced(text, Language::TypeScript).into_iter().take(MAX_FENCES);
-    let mut fenced = parts.map(|part| (part.lines_before, transpile_part(part)));
+    let mut fenced = parts.map(transpile_part);
     let first = fenced.next();
-    let ends = |result: &Result<Transpiled, TranspileError>| {
+    let ends = |(_, result): &Attempt<'_>| {
         result.as_ref().map_or_else(|error| error.kind == TranspileErrorKind::Stopped, |_| true)
     };
-    if let Some((_, result)) = &first
-        && ends(result)
-    {
-        return first.map_or(whole, |(_, result)| result);
-    }
     // If the error is in the prose before the first fence, the error in the code is more useful.
     let reported = match first {
-        Some((before, result)) if line <= before => result,
+        Some(first) if ends(&first) => return first,
+        Some(first) if line <= first.0.lines_before => first,
         _ => whole,
     };
-    fenced.map(|(_, result)| result).find(ends).unwrap_or(reported)
+    fenced.find(ends).unwrap_or(reported)
 }
+
+type Attempt<'a> = (Part<'a>, Result<Transpiled, TranspileError>);
 
 fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Transpiled, TranspileError> {
     cancellation.check()?;

@@ -131,6 +131,11 @@ impl Finding {
         }
     }
 
+    /// Line and column, by which findings are sorted.
+    pub(crate) fn place(&self) -> (Option<u32>, Option<u32>) {
+        (self.line, self.column)
+    }
+
     /// The finding as a JSON object; what is not known is left out.
     pub fn to_json(&self) -> Value {
         let mut report = json!({

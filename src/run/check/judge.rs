@@ -40,7 +40,8 @@ impl ExecutionContext {
         if let Some(replayed) = self.tape().and_then(|tape| tape.check(&self.script.source)) {
             return replayed;
         }
-        if !survey.uses.iter().any(|one| one.is_certain) {
+        // Of what the reader does not accept the engine decides.
+        if !survey.mistakes.is_empty() || !survey.uses.iter().any(|one| one.is_certain) {
             return None;
         }
         let mut judged = self.judge(survey, false);
@@ -61,6 +62,11 @@ impl ExecutionContext {
         }
         self.renew(&servers).await;
         self.judge(survey, true).findings
+    }
+
+    /// What is wrong with what the script calls, as far as it is known without asking a server.
+    pub(super) fn known_findings(&self, survey: &Survey) -> Vec<Finding> {
+        self.judge(survey, false).findings
     }
 
     /// Asks servers for their tools at the same time. What fails shows in the next look.
@@ -93,14 +99,13 @@ impl ExecutionContext {
                 judged.findings.push(judge.unlisted_finding(one, &server));
             }
         }
-        let position = |finding: &Finding| (finding.line, finding.column);
-        judged.findings.sort_by_key(position);
+        judged.findings.sort_by_key(Finding::place);
         judged.findings.dedup();
         if judged.findings.len() > MAX_FINDINGS {
             // Errors are kept, because they decide about the run.
-            judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), position(finding)));
+            judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.place()));
             let left_out = judged.findings.split_off(MAX_FINDINGS - 1);
-            judged.findings.sort_by_key(position);
+            judged.findings.sort_by_key(Finding::place);
             judged.findings.extend(rest(left_out));
         }
         judged

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
+use crate::text::preview;
+
 /// Maximum number of uses in a survey. What a longer script does beyond them is not looked at.
 pub(crate) const MAX_USES: usize = 500;
 
@@ -14,6 +16,15 @@ pub(crate) const MAX_VALUES: usize = 5_000;
 
 /// Maximum depth of literal arguments. What is deeper is unknown.
 pub(crate) const MAX_DEPTH: usize = 32;
+
+/// Maximum number of syntax errors in a survey.
+pub(crate) const MAX_MISTAKES: usize = 20;
+
+/// So many syntax errors are always kept.
+const FEW_MISTAKES: usize = 3;
+
+/// Maximum characters of the message of one.
+const MAX_MESSAGE: usize = 300;
 
 /// A span of a script, as byte offsets.
 pub(crate) type Bytes = Range<usize>;
@@ -25,12 +36,28 @@ pub(crate) struct Survey {
     /// In the order in which they run, as far as that is known. Those that are not
     /// [certain](ToolUse::is_certain) may run at any time.
     pub(crate) uses: Vec<ToolUse>,
+    /// The syntax errors, by place, at most one for each line. With one of them the script is not compiled, unless
+    /// the reader knows less of the language than the engine does. Then what is used is what could be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) mistakes: Vec<Mistake>,
     /// The part of the script that is the program: all of it, or what is inside a Markdown fence. Empty if no
     /// program was found.
     pub(crate) program: Bytes,
     /// How long it took to make.
     #[serde(skip)]
     pub(crate) took: Duration,
+}
+
+/// A syntax error, or something else for which a script cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mistake {
+    /// A lowercase fragment.
+    pub(crate) message: String,
+    /// What the author can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    pub(crate) at: Bytes,
 }
 
 /// One use of a server or a tool in a script.
@@ -193,6 +220,7 @@ impl Survey {
             return;
         }
         let moved = |at: &mut Bytes| *at = at.start + by..at.end + by;
+        self.mistakes.iter_mut().for_each(|mistake| moved(&mut mistake.at));
         for one in &mut self.uses {
             moved(&mut one.at);
             moved(&mut one.server_at);
@@ -219,6 +247,29 @@ impl Survey {
             format!("{name}{certain}{forgotten}")
         });
         shown.collect()
+    }
+
+    /// Adds the syntax errors of `program`, at most one for each line: what follows one in its line mostly follows
+    /// from it. Of a text with mistakes in most of its lines, which is of another language, only the first.
+    pub(crate) fn add_mistakes(&mut self, mistakes: impl IntoIterator<Item = Mistake>, program: &str) {
+        let line_of = |mistake: &Mistake| {
+            let end = program.floor_char_boundary(mistake.at.start);
+            program[..end].rfind('\n')
+        };
+        self.mistakes.extend(mistakes);
+        self.mistakes.sort_by_key(|mistake| mistake.at.start);
+        self.mistakes.dedup_by_key(|mistake| line_of(mistake));
+        let lines = program.lines().filter(|line| !line.trim().is_empty()).count();
+        let is_other = self.mistakes.len() > FEW_MISTAKES && self.mistakes.len() * 2 > lines;
+        self.mistakes.truncate(if is_other { 1 } else { MAX_MISTAKES });
+        for mistake in &mut self.mistakes {
+            mistake.message = preview(&mistake.message, MAX_MESSAGE);
+        }
+    }
+
+    /// Says that a part of the script could not be read: what looks as if nobody waited for it may be awaited there.
+    pub(crate) fn is_partial(&mut self) {
+        self.uses.iter_mut().for_each(|one| one.is_forgotten = false);
     }
 
     /// Adds a use, up to the bound.

@@ -1,6 +1,7 @@
 //! A model of the clock: several concurrent pauses while the watchdog reads the deadline.
 
 use super::*;
+use crate::run::limits::Limits;
 use crate::sync::model::{self, Timeouts, advance, any, join_others, time};
 
 /// Measures how long at least one of several spans was open, to compare with the clock's pauses.
@@ -34,8 +35,11 @@ fn v_361_pauses_count_once_and_never_beyond_their_bound() {
     model::check(2_000, Timeouts::Random, || {
         let wall_time = Duration::from_secs(1);
         let paused_time = Duration::from_millis(any(2_000) as u64);
-        let clock =
-            RunClock::start(&Limits { wall_time, paused_time, ..Limits::default() }, Duration::ZERO, None);
+        let clock = RunClock::start(
+            RunLimits::fixed(Limits { wall_time, paused_time, ..Limits::default() }),
+            Duration::ZERO,
+            None,
+        );
         let (least, most) = (Measured::default(), Measured::default());
         for number in 0..3 {
             let (clock, least, most) = (Arc::clone(&clock), Arc::clone(&least), Arc::clone(&most));

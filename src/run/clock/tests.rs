@@ -1,9 +1,10 @@
 use super::*;
+use crate::run::limits::Limits;
 
 fn clock(most_paused: Duration) -> Arc<RunClock> {
     let wall_time = Duration::from_secs(10);
     RunClock::start(
-        &Limits { wall_time, paused_time: most_paused, ..Limits::default() },
+        RunLimits::fixed(Limits { wall_time, paused_time: most_paused, ..Limits::default() }),
         Duration::ZERO,
         None,
     )

@@ -14,6 +14,9 @@ const MAX_SHOWN: usize = 160;
 /// Maximum number of calls that are listed.
 const MAX_LISTED: usize = 1_000;
 
+/// What a recording of a Python script lacks that has used granted directories.
+const UNRECORDED_FILES: &str = "what the script found in granted directories; a replay has no such directories, and goes another way there";
+
 impl Recording {
     /// What the recording has, as text for people: the script, the calls in order with their times and sizes,
     /// the outcome, what was masked and what was left out. All text of the recording is escaped, so that a
@@ -106,6 +109,9 @@ impl Recording {
                 "Masked: {found} different secrets, in {masked} of the calls; a replay uses the masks in their place"
             ),
         };
+        if end.has_unrecorded_files {
+            let _ = writeln!(text, "Not recorded: {UNRECORDED_FILES}");
+        }
         if let Some(missing) = &end.missing {
             let _ = writeln!(text, "Left out, because the recording has reached a bound: {}", shown(missing));
         }

@@ -163,6 +163,8 @@ pub(super) struct EndLine {
     planned_dropped: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unrecorded_files: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -442,6 +444,7 @@ fn end_line(end: &End) -> EndLine {
         result_bytes: end.usage.tool_result_bytes,
         planned_dropped: end.usage.planned_calls_dropped,
         missing: end.missing.clone(),
+        unrecorded_files: end.has_unrecorded_files,
     }
 }
 
@@ -760,6 +763,7 @@ fn end(line: EndLine) -> Result<End, String> {
             ..Usage::default()
         },
         missing: line.missing,
+        has_unrecorded_files: line.unrecorded_files,
     })
 }
 
@@ -780,10 +784,11 @@ fn script_error(line: ScriptErrorLine) -> Result<ScriptError, String> {
     })
 }
 
-/// A finding of the check before a run. Such findings have no codes of scripts.
+/// A finding of the check before a run.
 fn finding(line: FindingLine) -> Result<Finding, String> {
     let named = [FindingCode::NotAwaited, FindingCode::ToolsUnknown];
-    let code = match named.into_iter().find(|code| code.as_str() == line.code) {
+    let of_scripts = ERROR_CODES.iter().copied().map(FindingCode::Script);
+    let code = match named.into_iter().chain(of_scripts).find(|code| code.as_str() == line.code) {
         Some(code) => code,
         None => FindingCode::Call(tool_code(&line.code)?),
     };

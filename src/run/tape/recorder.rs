@@ -25,6 +25,7 @@ pub(super) struct Recorder {
     turn: Turn,
     kept_bytes: usize,
     missing: Option<String>,
+    pub(super) has_unrecorded_files: bool,
     /// How many blocking operations are in progress.
     pub(super) blocking: u32,
     /// What the host works on at this moment.
@@ -58,6 +59,7 @@ impl Recorder {
             turn: Turn::default(),
             kept_bytes: 0,
             missing: None,
+            has_unrecorded_files: false,
             blocking: 0,
             answering: None,
             closing: Vec::new(),
@@ -300,6 +302,7 @@ impl Recorder {
                 sampling: result.sampling.clone(),
                 usage: result.usage,
                 missing: self.missing.take(),
+                has_unrecorded_files: self.has_unrecorded_files,
             },
         })
     }

@@ -1,12 +1,14 @@
 //! Converts a run's result to an answer: structured content, a text rendering of it, and content
 //! blocks. Pure.
 //!
-//! The structured content is [`ExecuteResult::to_json`] with five differences:
+//! The structured content is [`ExecuteResult::to_json`] with six differences:
 //!
 //! - `output` beyond the bound of characters keeps its head and tail, and `outputOmitted` counts the
 //!   omitted characters.
 //! - A `value` whose JSON is longer than that is replaced by `valueTruncated`: `{characters, head,
 //!   tail, rest}`. `rest` is the expression that gets the run's record in the next script.
+//! - Of what the check has found in a script, `error.problems` is a text with a line each. The message of `CHECK_FAILED` has
+//!   all of it already.
 //! - Emitted content is not repeated: it follows as content blocks, and `emittedBlocks` counts it.
 //! - The first 25,000 bytes of `plannedCalls` are kept, and `plannedCallsOmitted` counts the other
 //!   calls.
@@ -21,7 +23,7 @@ use super::format::Format;
 use super::text;
 use super::truncation::{cut, first, is_longer, last, record_call, record_note, shorten, whole_or_cut};
 use crate::json::{self, Json};
-use crate::run::result::ExecuteResult;
+use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::result_json::in_order;
 
 /// Maximum characters of printed output, of the value, and of emitted text in one answer, unless the
@@ -109,9 +111,13 @@ impl<'a> Draft<'a> {
 
     fn structured(&self, run: Option<&str>) -> Value {
         let mut report = self.result.without_values();
-        // The message and the text have them.
-        if let Some(Value::Object(error)) = report.get_mut("error") {
-            error.shift_remove("problems");
+        // The message of a script that was not run has all of them, and the text has their lines.
+        if let Some(Value::Object(shown)) = report.get_mut("error")
+            && shown.shift_remove("problems").is_some()
+            && let Some(error) = self.result.error()
+            && error.code != ErrorCode::CheckFailed
+        {
+            shown.insert("problems".to_owned(), text::beside(error).collect::<Vec<_>>().join("\n").into());
         }
         if self.is_rest {
             report.shift_remove("output");

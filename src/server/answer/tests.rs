@@ -310,7 +310,7 @@ fn the_output_schema_names_the_fields_that_are_sent() {
         hint: Some("yes()".to_owned()),
         tool_code: Some(ToolErrorCode::RateLimited),
         retry_after: Some(Duration::from_secs(1)),
-        problems: Vec::new(),
+        problems: vec![ScriptError::new(ErrorCode::SyntaxError, "another").into()],
     };
     let mut failed = printing(failed(error), &[&"x".repeat(30_000)]);
     failed.tool_calls = (0..60).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::run::check::finding::Finding;
 use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
+use crate::text::one_line;
 
 /// Renders a result. The text contains the same information as the structured content. `value` is
 /// the value as it is shown, `run` is the id of the run record.
@@ -44,18 +45,21 @@ pub(crate) fn render(
 }
 
 fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
+    // The findings follow with their places, and the error is one of them.
+    let about_all = match error.code {
+        _ if error.problems.len() < 2 => None,
+        ErrorCode::CheckFailed => Some("calls of the script cannot succeed"),
+        ErrorCode::SyntaxError | ErrorCode::TranspileError => Some("the script cannot be compiled"),
+        _ => None,
+    };
     let code = match error.tool_code {
-        Some(code) if error.problems.len() < 2 => code.as_str(),
+        Some(code) if about_all.is_none() => code.as_str(),
         _ => error.code.as_str(),
     };
-    // The findings follow with their places.
-    let message = match error.problems.len() {
-        0 | 1 => shown["message"].as_str().unwrap_or_default(),
-        _ => "calls of the script cannot succeed",
-    };
+    let message = about_all.unwrap_or_else(|| shown["message"].as_str().unwrap_or_default());
     // Writing to a string cannot fail.
     let _ = write!(text, "{code}: {message}");
-    if error.problems.len() > 1 {
+    if about_all.is_some() {
         push_problems(text, &error.problems);
     } else if let Some(line) = error.line {
         let column = error.column.unwrap_or(1);
@@ -75,6 +79,18 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
     {
         let _ = write!(text, "\n{stack}");
     }
+    if about_all.is_none() && error.code != ErrorCode::CheckFailed && !error.problems.is_empty() {
+        text.push_str("\nthe check of the script has found besides:");
+        for line in beside(error) {
+            text.push('\n');
+            text.push_str(&line);
+        }
+    }
+}
+
+/// What the check has found in a script that was run, a line each.
+pub(super) fn beside(error: &ScriptError) -> impl Iterator<Item = String> + use<'_> {
+    error.problems.iter().map(|problem| format!("{} at {}", problem.severity, one_line(&problem.to_string())))
 }
 
 /// Lists everything that the check before the run has found, one finding per line.

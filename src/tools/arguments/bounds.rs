@@ -171,12 +171,13 @@ impl Walk {
     }
 }
 
-/// The schemas that apply to the same value as `schema`, including the target of its `$ref`.
+/// The schemas that apply to the same value as `schema`, including the target of its reference.
 fn applied(schema: SchemaView<'_>) -> Result<Vec<SchemaView<'_>>, String> {
-    if let Some(keyword) =
-        ["$dynamicRef", "$recursiveRef"].iter().find(|keyword| schema.get(keyword).is_some())
-    {
-        return Err(format!("`{keyword}` is not followed"));
+    if schema.get("$recursiveRef").is_some() {
+        return Err("`$recursiveRef` is not followed".to_owned());
+    }
+    if schema.get("$ref").is_some() && schema.get("$dynamicRef").is_some() {
+        return Err("a part of it has a `$ref` and a `$dynamicRef`".to_owned());
     }
     let target = schema.reference().map_err(|error| error.to_string())?;
     Ok(target.into_iter().chain(schema.in_place()).collect())

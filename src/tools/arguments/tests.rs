@@ -130,6 +130,35 @@ fn references_inside_the_schema_are_followed() {
 }
 
 #[test]
+fn anchors_of_the_schema_are_followed() {
+    for keyword in ["$ref", "$dynamicRef"] {
+        let tree = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$defs": {"Node": {"$dynamicAnchor": "node", "type": "object", "properties": {"left": {keyword: "#node"}, "name": {"$ref": "#name"}}, "required": ["name"]},
+                "Name": {"$anchor": "name", "type": "string"}},
+            "properties": {"root": {keyword: "#node"}}
+        });
+        check(tree.clone(), json!({"root": {"name": "a", "left": {"name": "b"}}}), "");
+        check(
+            tree.clone(),
+            json!({"root": {"name": "a", "left": {}}}),
+            "missing `root.left.name` (a string)",
+        );
+        check(tree, json!({"root": {"name": 1}}), "`root.name`: expected a string, found 1");
+    }
+    let refused = |schema: Value, reason: &str| {
+        let error = compile(schema).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    };
+    refused(json!({"$dynamicAnchor": "a", "$dynamicRef": "#a"}), "itself");
+    refused(json!({"$dynamicRef": "#a"}), "does not contain");
+    refused(json!({"$dynamicAnchor": "a", "not": {"$ref": "#", "$dynamicRef": "#a"}}), "`$dynamicRef`");
+    // What a name stands for more than once is not known.
+    let twice = json!({"$defs": {"x": {"$anchor": "a"}, "y": {"$anchor": "a", "type": "null"}}, "properties": {"x": {"$ref": "#a"}}});
+    refused(twice, "does not contain");
+}
+
+#[test]
 fn sloppy_schemas_do_what_was_meant() {
     check(json!({"type": "object"}), json!({"anything": [1]}), "");
     check(json!({}), json!({"anything": [1]}), "");

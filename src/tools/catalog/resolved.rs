@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::list::IndexedList;
 use super::server::CatalogServer;
 use crate::json::Json;
-use crate::text::visible;
 use crate::tools::approval::Effects;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
@@ -128,10 +127,10 @@ impl ResolvedTool {
         usage::fitting_line(types, notation, max, write)
     }
 
-    /// The tool's name and those of its parameters: `read_file(path, head?)`.
-    pub(crate) fn name_and_parameters(&self) -> String {
-        let ToolNames { name, parameters } = self.names();
-        format!("{}({})", visible(&name), parameters.join(", "))
+    /// The tool's name with as many of its parameters as fit into `max` characters: see
+    /// [`usage::name_and_parameters`].
+    pub(crate) fn name_and_parameters(&self, max: usize) -> String {
+        usage::name_and_parameters(&self.names(), max)
     }
 
     /// The tool's name and those of its parameters.

@@ -274,6 +274,16 @@ fn references_are_followed_and_cycles_end() {
         json!({"properties": {"a/b": {"items": {"type": "null"}}, "x": {"$ref": "#/properties/a~1b/items"}}}),
     );
     assert!(signature(types(&pointer)).contains("x?: null"), "{}", signature(types(&pointer)));
+    let anchored = tool(
+        "t",
+        json!({
+            "$defs": {"Node": {"$dynamicAnchor": "node", "properties": {"next": {"$dynamicRef": "#node"}, "name": {"$ref": "#name"}}},
+                "Name": {"$anchor": "name", "type": "string"}},
+            "properties": {"node": {"$ref": "#node"}}
+        }),
+    );
+    let text = typescript_tool(types(&anchored));
+    assert!(text.contains("type Type1 = {\n  next?: Type1;\n  name?: string;\n};\n"), "{text}");
     let root = tool("t", json!({"$ref": "#"}));
     assert_eq!(signature(types(&root)), "t(args?: { [key: string]: unknown }): Promise<any>");
     declared("s", &[root, definition]);

@@ -30,6 +30,9 @@ const PART_ONE: [&str; 8] = [
 const PART_LIST: [&str; 2] = ["prefixItems", "items"];
 const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
 
+/// Maximum number of values of a document that are searched for an anchor.
+const MAX_SEARCHED: usize = 5_000;
+
 /// One schema of a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SchemaView<'a> {
@@ -40,7 +43,7 @@ pub(crate) struct SchemaView<'a> {
 /// Why a `$ref` is not followed, as a fragment about the document.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum ReferenceError {
-    /// A pointer into the document that leads nowhere. Anchors are not supported.
+    /// A pointer into the document that leads nowhere, or an anchor that is not in it once.
     #[error("`$ref` to `{0}`, which it does not contain")]
     Missing(String),
     /// Another document is never read.
@@ -125,14 +128,45 @@ impl<'a> SchemaView<'a> {
         named.map(move |(name, schema)| (name.as_str(), self.at(schema)))
     }
 
-    /// The schema that the `$ref` refers to, if there is one.
+    /// The schema that the `$ref` refers to, or else the `$dynamicRef`, if there is one.
+    ///
+    /// A document is one resource here, so a dynamic reference leads where a plain one would.
     pub(crate) fn reference(self) -> Result<Option<Self>, ReferenceError> {
-        let Some(reference) = self.get("$ref") else { return Ok(None) };
+        let Some(reference) = self.get("$ref").or_else(|| self.get("$dynamicRef")) else { return Ok(None) };
         let reference = reference.as_str().ok_or(ReferenceError::Invalid)?;
         let shortened = || visible(&preview(reference, 60));
         let pointer = reference.strip_prefix('#').ok_or_else(|| ReferenceError::Outside(shortened()))?;
-        let target = self.document.pointer(pointer).or_else(|| self.document.pointer(&decoded(pointer)?));
+        let target = match pointer {
+            "" => Some(self.document),
+            _ if !pointer.starts_with(['/', '%']) => self.anchored(pointer),
+            _ => self.document.pointer(pointer).or_else(|| self.document.pointer(&decoded(pointer)?)),
+        };
         target.map(|target| Some(self.at(target))).ok_or_else(|| ReferenceError::Missing(shortened()))
+    }
+
+    /// The schema of the document with the `$anchor` or `$dynamicAnchor` of this name. `None` if several parts of the
+    /// document have it, schemas or not: which one a validator takes is not known.
+    fn anchored(self, name: &str) -> Option<&'a Value> {
+        let mut found = None;
+        let mut open = vec![self.document];
+        for _ in 0..MAX_SEARCHED {
+            let Some(value) = open.pop() else { return found };
+            match value {
+                Value::Object(fields) => {
+                    let is_named =
+                        |keyword: &&str| fields.get(*keyword).and_then(Value::as_str) == Some(name);
+                    if ["$anchor", "$dynamicAnchor"].iter().any(is_named) && found.replace(value).is_some() {
+                        return None;
+                    }
+                    open.extend(fields.values().filter(|value| value.is_object() || value.is_array()));
+                }
+                Value::Array(items) => {
+                    open.extend(items.iter().filter(|value| value.is_object() || value.is_array()));
+                }
+                _ => {}
+            }
+        }
+        open.is_empty().then_some(found).flatten()
     }
 
     /// The schemas that apply to the same value, without that of the `$ref`.

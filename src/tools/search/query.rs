@@ -48,7 +48,7 @@ const PHRASE_VALUE: f32 = 0.5;
 /// Words that authors of tools use for the same thing. They are general on purpose: a list with
 /// product names would help only for the servers that it was made with. Each word is a stem.
 pub(crate) const SYNONYMS: &[&[&str]] = &[
-    &["add", "craft", "creat", "generat", "insert", "make", "new"],
+    &["add", "craft", "creat", "draft", "generat", "insert", "make", "new"],
     &["delet", "discard", "drop", "eras", "remov"],
     &[
         "check", "displai", "fetch", "get", "obtain", "output", "print", "read", "retriev", "see", "show",
@@ -57,7 +57,7 @@ pub(crate) const SYNONYMS: &[&[&str]] = &[
     &["discover", "find", "identifi", "locat", "lookup", "queri", "search"],
     &["get", "list"],
     &["adjust", "alter", "amend", "chang", "edit", "modifi", "revis", "set", "updat"],
-    &["dispatch", "forward", "post", "publish", "send", "shar", "submit"],
+    &["dispatch", "draft", "forward", "post", "publish", "send", "shar", "submit"],
     &["activat", "begin", "execut", "ignit", "initiat", "launch", "run", "start"],
     &["clos", "complet", "end", "finish", "resolv"],
     &["attach", "upload"],

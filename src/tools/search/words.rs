@@ -19,8 +19,9 @@ const STOP_WORDS: [&str; 64] = [
 ];
 
 /// Filler words: words of a conversation that say nothing about tools. In a few words they may be what is
-/// asked for (`last page`), so they are left out of longer queries only.
-const FILLER_WORDS: [&str; 221] = [
+/// asked for (`next page`), so they are left out of longer queries only. Which of several things is meant
+/// (`the last line`), and what is computed (`the mean`), is asked for in sentences too.
+const FILLER_WORDS: [&str; 217] = [
     "able",
     "actually",
     "after",
@@ -73,7 +74,6 @@ const FILLER_WORDS: [&str; 221] = [
     "feel",
     "few",
     "finally",
-    "first",
     "further",
     "furthermore",
     "get",
@@ -112,10 +112,8 @@ const FILLER_WORDS: [&str; 221] = [
     "kind",
     "kindly",
     "know",
-    "last",
     "lastly",
     "later",
-    "latest",
     "least",
     "less",
     "lets",
@@ -130,7 +128,6 @@ const FILLER_WORDS: [&str; 221] = [
     "makes",
     "making",
     "maybe",
-    "mean",
     "might",
     "mind",
     "moment",

@@ -156,3 +156,20 @@ fn a_line_says_as_much_as_fits() {
     check(8, "read({…})…");
     check(0, "read({…})…");
 }
+
+#[test]
+fn parameters_are_left_out_whole_and_names_stay() {
+    let tool = |name: &str, parameters: &[&str]| ToolNames {
+        name: name.to_owned(),
+        parameters: parameters.iter().map(|&name| name.to_owned()).collect(),
+    };
+    let shown = |max: usize| name_and_parameters(&tool("read", &["path", "head?", "tail?"]), max);
+    assert_eq!(shown(24), "read(path, head?, tail?)");
+    assert_eq!(shown(23), "read(path, head?, …)");
+    assert_eq!(shown(19), "read(path, …)");
+    assert_eq!(shown(12), "read(…)");
+    assert_eq!(shown(3), "read(…)");
+    assert_eq!(name_and_parameters(&tool("list", &[]), 3), "list()");
+    let long = name_and_parameters(&tool(&"x".repeat(100), &["path"]), 20);
+    assert_eq!(long, format!("{}…(…)", "x".repeat(64)));
+}

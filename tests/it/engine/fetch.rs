@@ -393,6 +393,74 @@ async fn typescript_has_the_classes_of_the_web() {
     assert_eq!(value(&result), "good");
 }
 
+/// Texts, files, names with characters that end a head, and a field that looks like the end of the form.
+#[tokio::test]
+async fn forms_are_sent_in_parts() {
+    let host = HttpHost::start(|_| Reply::text("received"));
+    let script = r#"const form = new FormData();
+        form.append('text', 'one\ntwo\r\nthree');
+        form.append('a"b\r\nX-Injected: 1', 'x');
+        form.append('file', new Uint8Array([0, 255, 10]), 'b"in\r\n.dat');
+        form.append('end', '--cx-form-0--\r\n');
+        form.append('gone', '1');
+        form.append('gone', '2');
+        form.delete('gone');
+        form.append('set', '1');
+        form.append('set', '2');
+        form.set('set', '3');
+        await (await fetch(input, { method: 'POST', body: form })).text();
+        const request = new Request(input, { method: 'POST', body: form });
+        const empty = new Request(input, { method: 'POST', body: new FormData() });
+        let refused = null;
+        try { form.append('a', 'text', 'name'); } catch (error) { refused = error.name; }
+        return [
+            [...form].length, [...form.keys()].join(), form.get('set'), form.getAll('set'), form.has('gone'),
+            form.get('gone'), (await request.text()).length, await empty.text(), refused, `${form}`,
+            JSON.parse(JSON.stringify(form))[2],
+        ]"#;
+    let executor = executor(&["127.0.0.1"]);
+    let result = executor.run(Script::typescript(script).input(json!(host.url("/form")))).await.unwrap();
+    let found = value(&result);
+    assert_eq!(found[0], 5);
+    assert_eq!(found[1], "text,a\"b\r\nX-Injected: 1,file,end,set");
+    assert_eq!(
+        found.as_array().unwrap()[2..6],
+        [json!("3"), json!(["3"]), json!(false), Value::Null],
+        "{found}"
+    );
+    assert_eq!(
+        found.as_array().unwrap()[7..],
+        [
+            json!("--cx-form-0--\r\n"),
+            json!("TypeError"),
+            json!("[object FormData]"),
+            json!(["file", "b\"in\r\n.dat (3 bytes)"])
+        ],
+        "{found}"
+    );
+    let asked = host.asked().remove(0);
+    assert_eq!(asked.header("content-type"), Some("multipart/form-data; boundary=cx-form-1"));
+    assert_eq!(asked.header("x-injected"), None);
+    let part = |head: &str, body: &[u8]| {
+        [b"--cx-form-1\r\nContent-Disposition: form-data; ", head.as_bytes(), b"\r\n\r\n", body, b"\r\n"]
+            .concat()
+    };
+    let expected = [
+        part("name=\"text\"", b"one\r\ntwo\r\nthree"),
+        part("name=\"a%22b%0D%0AX-Injected: 1\"", b"x"),
+        part(
+            "name=\"file\"; filename=\"b%22in%0D%0A.dat\"\r\nContent-Type: application/octet-stream",
+            &[0, 255, 10],
+        ),
+        part("name=\"end\"", b"--cx-form-0--\r\n"),
+        part("name=\"set\"", b"3"),
+        b"--cx-form-1--\r\n".to_vec(),
+    ]
+    .concat();
+    assert_eq!(String::from_utf8_lossy(&asked.body), String::from_utf8_lossy(&expected));
+    assert_eq!(asked.body, expected);
+}
+
 #[tokio::test]
 async fn a_request_that_is_not_wanted_any_more_closes_its_connection() {
     python().await;

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use cx::{
-    Difference, ErrorCode, ExecuteResult, Executor, Grants, Isolation, Limits, Permissions, Script,
-    WorkerProcesses,
+    Difference, ErrorCode, ExecuteResult, Executor, Grants, Isolation, Limits, Permissions, Recording,
+    Script, WorkerProcesses,
 };
 use serde_json::{Value, json};
 
@@ -35,7 +36,10 @@ async fn granting(read: &[&Path], write: &[&Path]) -> [Executor; 2] {
         require: true,
         ..WorkerProcesses::default()
     });
-    let builder = || Executor::builder().grants(grants.clone()).cache_directory(python_cache());
+    // What a script does with many files takes its time in a debug build.
+    let limits = Limits { wall_time: Duration::from_secs(300), ..Limits::default() };
+    let builder =
+        || Executor::builder().grants(grants.clone()).limits(limits).cache_directory(python_cache());
     [builder().build().unwrap(), builder().isolation(processes).build().unwrap()]
 }
 
@@ -355,7 +359,7 @@ except OSError as error: return errno.errorcode[error.errno]",
 async fn a_replay_reads_no_granted_directory() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("a"), "recorded").unwrap();
-    let [executor, _in_workers] = granting(&[place.path()], &[]).await;
+    let [executor, in_workers] = granting(&[place.path()], &[]).await;
     let source = r#"
         const text = await fs.readFile(input + "/a", "utf8");
         await fs.writeFile("/tmp/copy", text);
@@ -365,18 +369,33 @@ async fn a_replay_reads_no_granted_directory() {
     let (result, recording) = executor.record(script).await.unwrap();
     assert_eq!(value(&result)[0], "recorded");
     fs::write(place.path().join("a"), "changed").unwrap();
-    let replay = executor.replay(&recording.unwrap()).await.unwrap();
+    let recording = recording.unwrap();
+    assert!(!recording.has_unrecorded_files());
+    let replay = executor.replay(&recording).await.unwrap();
     assert!(replay.difference.is_none(), "{:?}", replay.difference);
     assert_eq!(value(&replay.result), value(&result));
     // In Python nothing of a granted directory is recorded, and the replay does not pretend.
     let source =
         "try: return open(inputs + '/a').read()\nexcept OSError as error: return type(error).__name__";
-    let script = Script::python(source).input(json!(place.path()));
-    let (result, recording) = executor.record(script).await.unwrap();
-    assert_eq!(value(&result), "changed");
-    let replay = executor.replay(&recording.unwrap()).await.unwrap();
-    let difference: Option<Difference> = replay.difference;
-    assert!(difference.is_some(), "{:?}", replay.result.value());
+    let elsewhere = "open('/tmp/a', 'w').write('x')\ntry: open('/etc/passwd')\nexcept OSError: return 1";
+    for executor in [&executor, &in_workers] {
+        let script = Script::python(source).input(json!(place.path()));
+        let (result, recording) = executor.record(script).await.unwrap();
+        assert_eq!(value(&result), "changed");
+        // The recording says it, in its file too.
+        let recording = Recording::parse(&recording.unwrap().to_text()).unwrap();
+        assert!(recording.has_unrecorded_files());
+        assert!(recording.explain().contains("Not recorded: "), "{}", recording.explain());
+        let replay = executor.replay(&recording).await.unwrap();
+        let difference: Option<Difference> = replay.difference;
+        assert!(difference.is_some(), "{:?}", replay.result.value());
+        let (result, recording) = executor.record(Script::python(elsewhere)).await.unwrap();
+        assert_eq!(value(&result), 1);
+        let recording = recording.unwrap();
+        assert!(!recording.has_unrecorded_files());
+        assert!(!recording.explain().contains("Not recorded"), "{}", recording.explain());
+        assert!(executor.replay(&recording).await.unwrap().difference.is_none());
+    }
 }
 
 /// What Python does with files beside reading and writing them whole, in a worker process, which can open none.

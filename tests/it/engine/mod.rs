@@ -10,6 +10,8 @@ mod embedding;
 mod escape;
 /// Requests of scripts to hosts that a person has granted.
 mod fetch;
+/// The same over TLS.
+mod fetch_tls;
 /// Files of scripts: the scratch directory and granted directories, in both languages.
 mod files;
 /// Fuel: the limit of Python that depends on no clock.

@@ -38,6 +38,42 @@ fn all_mistakes_of_a_script_come_back_in_one_answer() {
     assert!(text.contains("\nat line 1, column 20: return await tools.nowhere.x({})\n"), "{text}");
 }
 
+#[test]
+fn an_answer_has_all_syntax_errors_and_what_is_doubtful() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    for (tool, code) in [
+        ("executeTypescript", "const a = ;\nawait tools.nowhere.x({});\nconst b = ;"),
+        ("executePython", "a = = 1\nawait tools.nowhere.x()\nb = = 1"),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        let error = &result["structuredContent"]["error"];
+        assert_eq!((&error["code"], &error["line"]), (&json!("SYNTAX_ERROR"), &json!(1)), "{error}");
+        assert_eq!(error["problems"].as_str().map(|text| text.lines().count()), Some(3), "{error}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(
+            text.starts_with("SYNTAX_ERROR: the script cannot be compiled\nerror at line 1, column "),
+            "{text}"
+        );
+        assert_eq!(text.matches("\nerror at line ").count(), 3, "{text}");
+        assert!(text.contains("\nerror at line 2, column 13: TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
+    }
+    for (tool, code) in [
+        ("executeTypescript", "if (input === 1) await tools.nowhere.x({});\nthrow new Error('that')"),
+        ("executePython", "if inputs == 1:\n    await tools.nowhere.x()\nraise ValueError('that')"),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(error["code"], "RUNTIME_ERROR", "{error}");
+        let found = error["problems"].as_str().unwrap();
+        assert!(
+            found.starts_with("warning at line ") && found.contains("TOOL_NOT_FOUND: no server `nowhere`"),
+            "{found}"
+        );
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(&format!("\nthe check of the script has found besides:\n{found}")), "{text}");
+    }
+}
+
 /// The list of a server that was asked once is known. A tool that it gets by a call may be called.
 #[test]
 fn tools_that_the_server_lists_are_known_from_then_on() {

@@ -117,6 +117,73 @@ fn the_rules_of_scripts_apply() {
     client.end();
 }
 
+/// A call without a script is in the trail as a call of a script is, and so are its refusals.
+#[test]
+fn calls_are_in_the_audit_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let start = Start::new().server("well", &["well"]).arguments(&["--audit", trail.to_str().unwrap()]);
+    let start = start.config("direct", json!(["well.*"])).config("ask", json!(["well.slow"]));
+    let mut client = start.spawn().shaken();
+    let echoed = call(&mut client, "well__echo", &json!({ "a": 1 }));
+    assert_eq!(echoed["result"]["structuredContent"], json!({ "a": 1 }), "{echoed}");
+    let failed = call(&mut client, "well__fail", &json!({}));
+    assert_eq!(failed["result"]["isError"], true);
+    let refused = call(&mut client, "well__slow", &json!({ "ms": 1 }));
+    assert!(text_of(&refused).contains("needs a person's approval"), "{refused}");
+    client.end();
+    let files = std::fs::read_dir(&trail).unwrap().map(|entry| entry.unwrap().path());
+    let file =
+        files.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "jsonl")).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events = |tool: &str| -> Vec<&str> {
+        let of_tool = lines.iter().filter(|line| line["tool"] == tool && line["server"] == "well");
+        of_tool.map(|line| line["event"].as_str().unwrap()).collect()
+    };
+    assert_eq!(events("echo"), ["call.will", "call.did"], "{text}");
+    assert_eq!(events("fail"), ["call.will", "call.did"], "{text}");
+    assert_eq!(events("slow"), ["approval.asked", "approval.answered", "call.refused"], "{text}");
+    // Each is a run of its own, of this client.
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).count();
+    assert_eq!((of("run.started"), of("run.ended")), (3, 3), "{text}");
+    let runs: std::collections::BTreeSet<&str> = lines
+        .iter()
+        .filter(|line| line["event"] == "run.started")
+        .map(|line| line["run"].as_str().unwrap())
+        .collect();
+    assert_eq!(runs.len(), 3, "{text}");
+    let verified = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["audit", "verify", "--audit", trail.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+/// One server has one circuit breaker, whoever calls its tools.
+#[test]
+fn the_breaker_of_a_server_is_that_of_scripts() {
+    let start = Start::new().server("dies", &["dies-in-call"]).server("well", &["well"]);
+    let mut client = start.config("direct", json!(["*.*"])).spawn().shaken();
+    for _ in 0..5 {
+        let failed = call(&mut client, "dies__target", &json!({}));
+        assert!(text_of(&failed).starts_with("UPSTREAM_UNAVAILABLE"), "{failed}");
+    }
+    let refused = call(&mut client, "dies__target", &json!({}));
+    assert_eq!(refused["result"]["isError"], true);
+    assert!(text_of(&refused).starts_with("CIRCUIT_OPEN"), "{refused}");
+    assert!(text_of(&refused).contains("try again after "), "{refused}");
+    let health = client.wait_for_health(|health| health["servers"]["dies"]["breaker"] == "open");
+    assert_eq!(health["servers"]["well"]["breaker"], "closed");
+    let code = client.run("try { await tools.dies.target({}) } catch (error) { return error.code }");
+    assert_eq!(code["value"], "CIRCUIT_OPEN", "{code}");
+    // Neither of the last two was sent.
+    assert_eq!(client.notes("dies").matches("executed target").count(), 5);
+    let well = call(&mut client, "well__echo", &json!({ "a": 1 }));
+    assert_eq!(well["result"]["structuredContent"], json!({ "a": 1 }));
+    client.end();
+}
+
 #[test]
 fn a_long_text_is_cut_and_the_next_script_gets_it() {
     let start = Start::new().server("well", &["well"]).config("direct", json!(["well.big"]));

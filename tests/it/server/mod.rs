@@ -22,6 +22,10 @@ mod load;
 mod metrics;
 /// Runs of a queue on a NATS server, and the machines that execute them.
 mod nats;
+/// NATS servers with TLS, credentials and permissions.
+mod nats_access;
+/// What front ends share over a NATS server.
+mod nats_shared;
 /// The configuration while the server runs.
 mod reload;
 /// Runs whose scripts are executed by another cx.

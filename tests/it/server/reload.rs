@@ -452,7 +452,7 @@ fn a_file_that_grows_is_refused() {
     file.set_len(100 << 20).unwrap();
     let health = client.wait_for_health(|health| health["config"]["failure"].is_object());
     let message = health["config"]["failure"]["message"].as_str().unwrap();
-    assert!(message.contains("is larger than 1 MB"), "{message}");
+    assert!(message.contains("is larger than 16 MB"), "{message}");
     assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
     let grown = client.peak_bytes().saturating_sub(before);
     assert!(grown < 60 << 20, "{grown} bytes");

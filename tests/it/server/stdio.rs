@@ -196,7 +196,7 @@ fn the_list_of_tools_is_small_and_always_the_same() {
     println!("and saved scripts: {with_scripts} tokens without output schemas");
     assert!(with_scripts <= 560, "{with_scripts} tokens of o200k");
     assert!(most_shown <= 440, "{most_shown} tokens of o200k");
-    assert!(most <= 880, "{most} tokens of o200k");
+    assert!(most <= 890, "{most} tokens of o200k");
 }
 
 #[test]

@@ -173,11 +173,11 @@ async fn a_script_that_cannot_succeed_does_nothing() {
     for (is_python, source) in [
         (
             TS,
-            "await tools.github.get_me();\nfor (const x of [1]) await tools.github.get_yu();\nawait tools.github.get_yu();\nawait tools.files.read_file({ pth: 'x' });",
+            "await tools.github.get_me();\nfor (const x of input ?? []) await tools.github.get_yu();\nawait tools.github.get_yu();\nawait tools.files.read_file({ pth: 'x' });",
         ),
         (
             PY,
-            "await tools.github.get_me()\nfor x in [1]:\n    await tools.github.get_yu()\nawait tools.github.get_yu()\nawait tools.files.read_file(pth='x')",
+            "await tools.github.get_me()\nfor x in inputs or []:\n    await tools.github.get_yu()\nawait tools.github.get_yu()\nawait tools.files.read_file(pth='x')",
         ),
     ] {
         let result = executor.run(script(source, is_python)).await.unwrap();
@@ -265,6 +265,178 @@ async fn hooks_make_arguments_doubtful() {
         .unwrap();
     let result = executor.run_ts("return await tools.a.b({})").await.unwrap();
     assert_eq!(result.value(), Some(&json!({ "x": 1 })));
+}
+
+/// All syntax errors, and wrong calls in what could be read besides.
+#[tokio::test]
+async fn a_syntax_error_hides_nothing() {
+    let (executor, calls) = executor();
+    python().await;
+    let mut wrong = Vec::new();
+    for (is_python, source, expected) in [
+        // The parser recovers from these.
+        (
+            TS,
+            "function f() { await g(); }\nfunction h() { await g(); }\nawait tools.github.get_mee();",
+            "1S 2S 3T",
+        ),
+        // Not from these: the lines are taken out.
+        (
+            TS,
+            "const x = ;\nif (x {\n  console.log(x);\n}\nawait tools.github.get_mee();\nconst y = = 2;\nreturn y",
+            "1S 2S 5T 6S",
+        ),
+        (
+            TS,
+            "const r = await tools.github.get_me({\n  a: 1,\n  b: ,\n});\nawait tools.github.get_mee();\nreturn r",
+            "3S 5T",
+        ),
+        (TS, "await tools.github.get_mee();\nf(1, 2));\nawait tools.github.get_me();", "1T 2S"),
+        // It is TypeScript, but nothing that runs here.
+        (TS, "import _ from 'lodash';\nawait tools.github.get_mee();\nreturn _.chunk([1], 1)", "1S 2T"),
+        (PY, "x = 1 +\ndef f(:\n    pass\nawait tools.github.get_mee()\ny = = 2\n", "1S 2S 4T 5S"),
+        (PY, "x = f(1\nawait tools.github.get_mee()\n", "1S 2T"),
+        (PY, "if input\n    x = 1\nawait tools.github.get_mee()\n", "1S 3T"),
+        // Nothing else is wrong, so nothing else is said.
+        (TS, "await tools.github.get_me();\nconst x = ;", "2S"),
+        (PY, "await tools.github.get_me()\nprint('a'\n", "2S"),
+    ] {
+        let found = executor.check(script(source, is_python)).await.unwrap().findings;
+        let one = |finding: &Finding| {
+            assert_eq!(finding.severity, Severity::Error, "{source}: {finding}");
+            format!("{}{}", finding.line.unwrap(), &finding.code.as_str()[..1])
+        };
+        let shown = found.iter().map(one).collect::<Vec<_>>().join(" ");
+        if shown != expected {
+            wrong.push(format!("{source}\n  expected {expected}, found {found:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (is_python, source) in [
+        (TS, "const a = ;\nawait tools.github.get_mee();\nconst b = ;"),
+        (PY, "a = = 1\nawait tools.github.get_mee()\nb = = 1\n"),
+    ] {
+        let result = executor.run(script(source, is_python)).await.unwrap();
+        let error = result.error().unwrap();
+        assert_eq!((error.code, error.line), (ErrorCode::SyntaxError, Some(1)), "{error}");
+        let places: Vec<_> =
+            error.problems.iter().map(|problem| (problem.line.unwrap(), problem.code.as_str())).collect();
+        assert_eq!(
+            places,
+            [(1, "SYNTAX_ERROR"), (2, "TOOL_NOT_FOUND"), (3, "SYNTAX_ERROR")],
+            "{:?}",
+            error.problems
+        );
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn calls_in_loops_over_lists_that_are_written_out_are_certain() {
+    let (executor, calls) = executor();
+    python().await;
+    for (is_python, source) in [
+        (TS, "return await Promise.all([1, 2].map((x) => tools.github.get_mee({ x })))"),
+        (
+            TS,
+            "const ids = [1];\nreturn await Promise.all(ids.map(async (id) => { await tools.github.get_mee({ id }) }))",
+        ),
+        (TS, "for (const x of ['a']) { console.log(x); await tools.github.get_mee(); }\nreturn 1"),
+        (PY, "await asyncio.gather(*[tools.github.get_mee(x=x) for x in [1, 2]])"),
+        (PY, "ids = [1]\nawait asyncio.gather(*(tools.github.get_mee(x=x) for x in ids))"),
+        (PY, "for x in ('a',):\n    await tools.github.get_mee()\nx = 1"),
+        (PY, "x = [await tools.github.get_mee() for i in range(3)]"),
+    ] {
+        let error = executor.run(script(source, is_python)).await.unwrap().error().cloned().unwrap();
+        assert_eq!(error.code, ErrorCode::CheckFailed, "{source}: {error}");
+    }
+    // Each may make no call.
+    for (is_python, source) in [
+        (TS, "const ids = [1];\nids.pop();\nfor (const id of ids) await tools.github.get_mee();\nreturn 1"),
+        (
+            TS,
+            "const ids = [1];\n[0].map((x) => ids)[0].length = 0;\nawait Promise.all(ids.map((id) => tools.github.get_mee()));\nreturn 1",
+        ),
+        (TS, "for (const x of [1]) { if (x) continue; await tools.github.get_mee(); }\nreturn 1"),
+        (TS, "for (const x of [1]) { if (x) break; await tools.github.get_mee(); }\nreturn 1"),
+        (TS, "for (const x of [...[]]) await tools.github.get_mee();\nreturn 1"),
+        (PY, "ids = [1]\nids.clear()\nfor x in ids:\n    await tools.github.get_mee()\nx = 1"),
+        (PY, "ids = [1]\ndel ids[0]\nfor x in ids:\n    await tools.github.get_mee()\nx = 1"),
+        (PY, "for x in [1]:\n    if x:\n        continue\n    await tools.github.get_mee()\nx = 1"),
+        (PY, "for x in [*[]]:\n    await tools.github.get_mee()\nx = 1"),
+        (PY, "x = [await tools.github.get_mee() for x in [1] if x > 1]\nx = 1"),
+        (PY, "for i in range(0):\n    await tools.github.get_mee()\nx = 1"),
+    ] {
+        let result = executor.run(script(source, is_python)).await.unwrap();
+        assert!(result.error().is_none(), "{source}: {}", result.to_json());
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+/// A run that fails for another reason says what is doubtful elsewhere.
+#[tokio::test]
+async fn a_failed_run_repeats_warnings() {
+    let (executor, _) = executor();
+    python().await;
+    let warned = "no tool `get_mee` on server `github`; did you mean `get_me`?";
+    for (is_python, source) in [
+        (
+            TS,
+            "await tools.github.get_me();\nif (input === 1) await tools.github.get_mee();\nthrow new Error('x')",
+        ),
+        (
+            PY,
+            "await tools.github.get_me()\nif inputs == 1:\n    await tools.github.get_mee()\nraise ValueError('x')",
+        ),
+    ] {
+        let result = executor.run(script(source, is_python).input(Value::Null)).await.unwrap();
+        let error = result.error().unwrap();
+        assert_eq!(error.code, ErrorCode::RuntimeError, "{error}");
+        let found: Vec<_> =
+            error.problems.iter().map(|problem| (problem.severity, problem.message.as_str())).collect();
+        assert_eq!(found, [(Severity::Warning, warned)], "{source}");
+    }
+    // The failure itself is said once.
+    for (is_python, source) in [
+        (TS, "for (const x of input) await tools.github.get_mee();"),
+        (PY, "for x in inputs:\n    await tools.github.get_mee()"),
+    ] {
+        let result = executor.run(script(source, is_python).input(json!([1]))).await.unwrap();
+        let error = result.error().unwrap();
+        assert_eq!(error.tool_code.map(|code| code.as_str()), Some("TOOL_NOT_FOUND"), "{error}");
+        assert!(error.problems.is_empty(), "{source}: {:?}", error.problems);
+    }
+}
+
+#[tokio::test]
+async fn calls_in_variables_that_nothing_reads_are_not_awaited() {
+    let (executor, _) = executor();
+    let lost = |at: &str| {
+        format!("warning {at} NOT_AWAITED nobody waits for this call: its result and its error are lost")
+    };
+    check(
+        &executor,
+        &[
+            (TS, "const p = tools.github.get_me();\nreturn 1", &[&lost("1:11-32")]),
+            (
+                TS,
+                "async function f() { let p = callMCPTool('mcp__github__get_me'); }\nawait f();",
+                &[&lost("1:30-64")],
+            ),
+            (PY, "x = tools.github.get_me()\ny = 1", &[&lost("1:5-26")]),
+            (PY, "async def f():\n    x: dict = tools.github.get_me()\nawait f()", &[&lost("2:15-36")]),
+            (TS, "const p = tools.github.get_me();\nreturn p", &[]),
+            (TS, "const p = tools.github.get_me();\nreturn { p }", &[]),
+            (TS, "export const p = tools.github.get_me();\nexport default 1", &[]),
+            (TS, "const p = call_tool('github', 'get_me');\nreturn 1", &[]),
+            (TS, "const p = await tools.github.get_me();\nreturn 1", &[]),
+            (PY, "x = tools.github.get_me()\nawait x", &[]),
+            (PY, "class A:\n    x = tools.github.get_me()\nawait A.x", &[]),
+            (PY, "x = call_tool('github', 'get_me')\ny = 1", &[]),
+            (PY, "x = await tools.github.get_me()\ny = 1", &[]),
+        ],
+    )
+    .await;
 }
 
 /// Every script of `tests/scripts` that succeeds has no error.

@@ -231,7 +231,7 @@ servers = sorted({tool['server'] for tool in found})
             println!("hit {hits:?}\nserver, a tool {servers:?}\ntool {tools:?}");
         }
         assert!(hits.0 <= 30 && hits.1 <= 30, "{hits:?}");
-        assert!(servers.0 <= 12 && servers.1 <= 15, "{servers:?}");
+        assert!(servers.0 <= 12 && servers.1 <= 12, "{servers:?}");
         assert!(tools.0 <= 60 && tools.1 <= 60, "{tools:?}");
     }
 }

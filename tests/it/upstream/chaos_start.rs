@@ -169,7 +169,7 @@ fn started_late(doing: &str, directory: &std::path::Path) -> McpServer {
     McpServer::stdio("faulty", "sh").args(["-c", &script])
 }
 
-/// THREATS 381. The time for connecting is longer for a process that is at work, and only for that one.
+/// THREATS 381. The time for connecting is longer for a process that shows signs of life, and only for that one.
 #[tokio::test]
 async fn v_381_a_server_that_downloads_first_has_more_time() {
     let directory = tempfile::tempdir().unwrap();
@@ -187,6 +187,8 @@ async fn v_381_a_server_that_downloads_first_has_more_time() {
     };
     for doing in [
         works("echo downloading >&2"),
+        // Says so at once, and then waits for the network.
+        "echo downloading >&2; sleep 5".to_owned(),
         works("head -c 100000 /dev/zero > /dev/null"),
         // Work of a descendant, with CPU time only.
         "timeout 5 sh -c 'while :; do :; done' > /dev/null".to_owned(),

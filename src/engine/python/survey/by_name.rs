@@ -20,7 +20,7 @@ impl<'a> Surveyor<'a> {
             "call_mcp_tool" | "call_mcp_tool_sync" => {
                 let target = text(0, "name").map_or(Target::Unknown, Target::Full);
                 let is_done = is_awaited || name == "call_mcp_tool_sync";
-                let is_certain = self.is_certain && is_done;
+                let is_certain = self.flow.is_certain && is_done;
                 let arguments = literal::by_name(&call.arguments, 1, &["name", "params"]);
                 self.add(call, target, arguments, at(0, "name"), at(0, "name"), is_certain);
             }

@@ -1,32 +1,63 @@
 //! Which parts of a script every run reaches: what the statements and operators make of their parts.
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Expr, Stmt};
+use ruff_python_ast::{Expr, ExprDictComp, ExprListComp, ExprSetComp, Stmt};
 use ruff_text_size::Ranged as _;
 
 use super::literal::bytes;
 use super::{Surveyor, is_main_guard};
-use crate::run::check::survey::ToolUse;
+use crate::engine::survey::{FlowReader as _, forget};
+
+impl<'a> Surveyor<'a> {
+    /// Reads a function or a class that is not called here.
+    fn uncalled(&mut self, is_class: bool, read: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_in_class, is_class);
+        self.function(read);
+        self.is_in_class = outer;
+    }
+
+    /// Notes that nobody waits for an expression, if it is a call of a tool. `before` is how many uses were there
+    /// when it was read.
+    fn forgets(&mut self, expression: &Expr, before: usize) {
+        let Expr::Call(call) = expression else { return };
+        let has_ended = matches!(&*call.func, Expr::Name(name)
+            if matches!(&*name.id, "call_tool" | "call_tools" | "call_mcp_tool_sync"));
+        if !has_ended {
+            forget(&mut self.survey, before, &bytes(call.range()));
+        }
+    }
+
+    /// Notes that nobody waits for the value of a variable that nothing reads.
+    fn kept(&mut self, targets: &'a [Expr], value: &'a Expr, before: usize) {
+        if let [Expr::Name(name)] = targets
+            && !self.is_in_class
+            && !self.names.is_opaque
+            && !self.names.is_used(&name.id)
+        {
+            self.forgets(value, before);
+        }
+    }
+}
 
 impl<'a> Visitor<'a> for Surveyor<'a> {
     fn visit_body(&mut self, body: &'a [Stmt]) {
-        let outer = self.is_certain;
+        let outer = self.flow.is_certain;
         for statement in body {
             self.visit_stmt(statement);
-            self.is_certain &= !self.has_returned;
+            self.flow.next();
         }
-        self.is_certain = outer;
+        self.flow.is_certain = outer;
     }
 
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::Return(returned) => {
                 match returned.value.as_deref() {
-                    Some(value) if self.awaits_returns => self.awaited(value),
+                    Some(value) if self.flow.awaits_returns => self.awaited(value),
                     Some(value) => self.visit_expr(value),
                     None => {}
                 }
-                self.has_returned = true;
+                self.flow.has_returned = true;
             }
             Stmt::Expr(expression) if self.value_at == Some(expression.range) => {
                 self.awaited(&expression.value);
@@ -34,21 +65,24 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
             Stmt::Expr(expression) => {
                 let before = self.survey.uses.len();
                 self.visit_expr(&expression.value);
-                if let Expr::Call(call) = &*expression.value
-                    && let Some(last) = self.survey.uses.get_mut(before..).and_then(<[ToolUse]>::last_mut)
-                    && last.at == bytes(call.range())
-                {
-                    let waits = matches!(&*call.func, Expr::Name(name)
-                        if matches!(&*name.id, "call_tool" | "call_tools" | "call_mcp_tool_sync"));
-                    last.is_forgotten = !waits;
-                }
+                self.forgets(&expression.value, before);
             }
+            Stmt::Break(_) | Stmt::Continue(_) => self.flow.has_jumped = true,
             Stmt::Assign(assigned) => {
+                let before = self.survey.uses.len();
                 walk_stmt(self, statement);
+                self.kept(&assigned.targets, &assigned.value, before);
                 if let [Expr::Name(name)] = assigned.targets.as_slice()
                     && let Some(found) = self.reference(&assigned.value)
                 {
                     self.set_alias(&name.id, found.reference);
+                }
+            }
+            Stmt::AnnAssign(assigned) => {
+                let before = self.survey.uses.len();
+                walk_stmt(self, statement);
+                if let Some(value) = &assigned.value {
+                    self.kept(std::slice::from_ref(&*assigned.target), value, before);
                 }
             }
             Stmt::Import(import) => self.import(import),
@@ -66,29 +100,29 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 });
             }
             Stmt::For(each) => {
+                let is_entered = !each.is_async && self.names.is_filled(&each.iter);
                 self.visit_expr(&each.iter);
-                self.doubtful(|own| {
+                self.looped(is_entered, |own| {
                     own.visit_expr(&each.target);
                     own.visit_body(&each.body);
-                    own.visit_body(&each.orelse);
                 });
+                // It belongs to the loop around: `break` in it leaves that.
+                self.doubtful(|own| own.visit_body(&each.orelse));
             }
             Stmt::While(test) => {
                 self.visit_expr(&test.test);
-                self.doubtful(|own| {
-                    own.visit_body(&test.body);
-                    own.visit_body(&test.orelse);
-                });
+                self.looped(false, |own| own.visit_body(&test.body));
+                self.doubtful(|own| own.visit_body(&test.orelse));
             }
             Stmt::Try(_) | Stmt::With(_) | Stmt::Match(_) | Stmt::Assert(_) => {
                 self.doubtful(|own| walk_stmt(own, statement));
             }
             Stmt::FunctionDef(function) => {
                 if !self.functions.contains_key(&*function.name) {
-                    self.function(|own| walk_stmt(own, statement));
+                    self.uncalled(false, |own| walk_stmt(own, statement));
                 }
             }
-            Stmt::ClassDef(_) => self.function(|own| walk_stmt(own, statement)),
+            Stmt::ClassDef(_) => self.uncalled(true, |own| walk_stmt(own, statement)),
             other => walk_stmt(self, other),
         }
     }
@@ -111,12 +145,21 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                     own.visit_expr(&choice.orelse);
                 });
             }
-            Expr::Lambda(_) => self.function(|own| walk_expr(own, expression)),
-            Expr::ListComp(_)
-            | Expr::SetComp(_)
-            | Expr::DictComp(_)
-            | Expr::Generator(_)
-            | Expr::Compare(_) => {
+            Expr::Lambda(_) => self.uncalled(false, |own| walk_expr(own, expression)),
+            Expr::ListComp(ExprListComp { elt, generators, .. })
+            | Expr::SetComp(ExprSetComp { elt, generators, .. }) => {
+                self.comprehension(generators, |own| own.visit_expr(elt));
+            }
+            Expr::DictComp(ExprDictComp { key, value, generators, .. }) => {
+                self.comprehension(generators, |own| {
+                    if let Some(key) = key {
+                        own.visit_expr(key);
+                    }
+                    own.visit_expr(value);
+                });
+            }
+            // It may be read in part, or not at all.
+            Expr::Generator(_) | Expr::Compare(_) => {
                 self.doubtful(|own| walk_expr(own, expression));
             }
             other => walk_expr(self, other),

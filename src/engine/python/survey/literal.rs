@@ -4,7 +4,8 @@ use ruff_python_ast::{Arguments, Expr, ExprDict, Number, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};
 use serde_json::Number as JsonNumber;
 
-use crate::run::check::survey::{Bytes, Field, Literal, MAX_DEPTH, MAX_VALUES, Object};
+use crate::engine::survey::ValueCount;
+use crate::run::check::survey::{Bytes, Field, Literal, Object};
 
 /// A value that is not written out.
 pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: false };
@@ -48,7 +49,7 @@ fn with_keywords(written: Literal, given: &Arguments, own: &[&str]) -> Literal {
 
 /// Adds the keywords of a call other than `own`.
 fn keywords(given: &Arguments, mut object: Object, own: &[&str]) -> Object {
-    let mut reader = Reader { values: 0 };
+    let mut reader = Reader::default();
     for keyword in &given.keywords {
         match &keyword.arg {
             Some(name) if own.contains(&name.as_str()) => {}
@@ -66,7 +67,7 @@ fn keywords(given: &Arguments, mut object: Object, own: &[&str]) -> Object {
 
 /// The value of an expression.
 pub(super) fn of(expression: &Expr) -> Literal {
-    Reader { values: 0 }.read(expression, 0)
+    Reader::default().read(expression, 0)
 }
 
 /// The text of an expression that is a string.
@@ -78,14 +79,14 @@ pub(super) fn text(expression: &Expr) -> Option<String> {
 }
 
 /// Reads a value, and counts what it has read.
+#[derive(Default)]
 struct Reader {
-    values: usize,
+    values: ValueCount,
 }
 
 impl Reader {
     fn read(&mut self, expression: &Expr, depth: usize) -> Literal {
-        self.values += 1;
-        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+        if !self.values.count(depth) {
             return UNKNOWN;
         }
         match expression {

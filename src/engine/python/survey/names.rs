@@ -1,10 +1,11 @@
 //! What a script binds and uses, which decides what names can mean.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_except_handler, walk_expr, walk_pattern, walk_stmt};
 use ruff_python_ast::{
-    Alias, ExceptHandler, Expr, ExprContext, ModModule, Parameter, Pattern, Stmt, StmtFunctionDef,
+    Alias, Comprehension, ExceptHandler, Expr, ExprContext, ExprNumberLiteral, ModModule, Number, Parameter,
+    Pattern, Stmt, StmtFunctionDef,
 };
 
 /// Names with which a script can change what others mean, or end early with success. With one of them nothing is
@@ -22,6 +23,9 @@ const OPAQUE: [&str; 11] = [
     "_exit",
     "SystemExit",
 ];
+
+/// Functions of Python that change no list that they are given.
+const READERS: [&str; 8] = ["enumerate", "len", "max", "min", "print", "sorted", "str", "sum"];
 
 /// Python's own functions, and those that every script has, so that they are no servers.
 const BUILTINS: &[&str] = &[
@@ -129,8 +133,10 @@ pub(super) fn is_builtin(name: &str) -> bool {
 pub(super) struct Names<'a> {
     /// How often each name is bound, in any scope.
     bound: HashMap<&'a str, usize>,
-    /// The names that are read.
-    used: HashMap<&'a str, usize>,
+    /// The names that are read, and whether some use may change the list that a name is.
+    used: HashMap<&'a str, bool>,
+    /// The names that are bound to a list of at least one item.
+    filled: HashSet<&'a str>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
     /// Whether `asyncio` is bound by imports of the module of that name only.
@@ -165,6 +171,40 @@ impl<'a> Names<'a> {
         name == "asyncio" && !self.rebinds_asyncio
     }
 
+    /// Whether an expression is a list with at least one item, whatever the script computes: it is written out, or a
+    /// variable that is one and is used in no way that could change it.
+    pub(super) fn is_filled(&self, expression: &Expr) -> bool {
+        match expression {
+            Expr::Name(name) => {
+                let name = name.id.as_str();
+                self.filled.contains(name) && self.is_bound_once(name) && self.used.get(name) == Some(&false)
+            }
+            Expr::Call(call) => {
+                let counts = |given: &Expr| match given {
+                    Expr::NumberLiteral(ExprNumberLiteral { value: Number::Int(count), .. }) => {
+                        count.as_i64().is_some_and(|count| count > 0)
+                    }
+                    _ => false,
+                };
+                call.arguments.keywords.is_empty()
+                    && matches!(&*call.func, Expr::Name(name) if name.id == "range" && !self.is_bound("range"))
+                    && matches!(&*call.arguments.args, [count] if counts(count))
+            }
+            other => has_item(other),
+        }
+    }
+
+    /// Notes a use that does not change the list that a name is.
+    fn reads(&mut self, expression: &'a Expr) {
+        match expression {
+            Expr::Name(name) if matches!(name.ctx, ExprContext::Load) => {
+                self.used.entry(&name.id).or_insert(false);
+                self.is_opaque |= OPAQUE.contains(&name.id.as_str());
+            }
+            other => self.visit_expr(other),
+        }
+    }
+
     fn bind(&mut self, name: &'a str) {
         self.rebinds_asyncio |= name == "asyncio";
         *self.bound.entry(name).or_default() += 1;
@@ -182,6 +222,19 @@ impl<'a> Visitor<'a> for Names<'a> {
                 let is_star = import.names.iter().any(|alias| &*alias.name == "*");
                 self.is_opaque |= is_star && !module.starts_with("mcp");
             }
+            Stmt::Assign(assigned) => {
+                if let [Expr::Name(name)] = assigned.targets.as_slice()
+                    && has_item(&assigned.value)
+                {
+                    self.filled.insert(&name.id);
+                }
+            }
+            Stmt::For(each) => {
+                self.reads(&each.iter);
+                self.visit_expr(&each.target);
+                self.visit_body(&each.body);
+                return self.visit_body(&each.orelse);
+            }
             _ => {}
         }
         walk_stmt(self, statement);
@@ -192,14 +245,32 @@ impl<'a> Visitor<'a> for Names<'a> {
             Expr::Name(name) => {
                 self.is_opaque |= OPAQUE.contains(&name.id.as_str());
                 match name.ctx {
-                    ExprContext::Load => *self.used.entry(&name.id).or_default() += 1,
+                    ExprContext::Load => {
+                        self.used.insert(&name.id, true);
+                    }
                     _ => self.bind(&name.id),
                 }
+            }
+            Expr::Subscript(part) if matches!(part.ctx, ExprContext::Load) => {
+                self.reads(&part.value);
+                return self.visit_expr(&part.slice);
+            }
+            Expr::Call(call) if matches!(&*call.func, Expr::Name(name) if READERS.contains(&name.id.as_str())) =>
+            {
+                self.visit_expr(&call.func);
+                call.arguments.args.iter().for_each(|given| self.reads(given));
+                return call.arguments.keywords.iter().for_each(|given| self.visit_keyword(given));
             }
             Expr::Attribute(member) => self.is_opaque |= OPAQUE.contains(&member.attr.as_str()),
             _ => {}
         }
         walk_expr(self, expression);
+    }
+
+    fn visit_comprehension(&mut self, comprehension: &'a Comprehension) {
+        self.reads(&comprehension.iter);
+        self.visit_expr(&comprehension.target);
+        comprehension.ifs.iter().for_each(|test| self.visit_expr(test));
     }
 
     fn visit_alias(&mut self, alias: &'a Alias) {
@@ -239,6 +310,17 @@ impl<'a> Visitor<'a> for Names<'a> {
         }
         walk_pattern(self, pattern);
     }
+}
+
+/// Whether it is a list, or the like, of which at least one item is written out.
+fn has_item(expression: &Expr) -> bool {
+    let items = match expression {
+        Expr::List(list) => &list.elts,
+        Expr::Tuple(tuple) => &tuple.elts,
+        Expr::Set(set) => &set.elts,
+        _ => return false,
+    };
+    items.iter().any(|item| !item.is_starred_expr())
 }
 
 /// Whether the statements return, not counting the functions in them.

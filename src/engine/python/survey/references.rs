@@ -5,6 +5,7 @@ use ruff_text_size::{Ranged as _, TextRange};
 
 use super::literal::bytes;
 use super::{Surveyor, literal, names};
+use crate::engine::survey::{self as shared, Server};
 use crate::run::check::survey::{Target, ToolUse};
 
 /// Packages whose modules are the servers.
@@ -25,27 +26,15 @@ pub(super) enum Reference {
     Tool(Server, String),
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Server {
-    pub(super) name: String,
-    /// Whether it is named by a variable of its name, which may be something else.
-    pub(super) is_global: bool,
-}
-
 /// A reference, and where its parts are named.
-pub(super) struct Found {
-    pub(super) reference: Reference,
-    pub(super) server_at: TextRange,
-    pub(super) tool_at: TextRange,
-}
+pub(super) type Found = shared::Found<Reference, TextRange>;
 
 impl<'a> Surveyor<'a> {
     /// What an expression refers to, if it is a server or a tool.
     pub(super) fn reference(&self, expression: &Expr) -> Option<Found> {
         let (base, name, at) = match expression {
             Expr::Name(name) => {
-                let found =
-                    |reference: Reference| Found { reference, server_at: name.range, tool_at: name.range };
+                let found = |reference: Reference| Found::at(reference, name.range);
                 if let Some(alias) = self.aliases.get(&*name.id) {
                     return Some(found(alias.clone()));
                 }
@@ -59,13 +48,11 @@ impl<'a> Surveyor<'a> {
             return None;
         }
         let base = self.reference(base)?;
-        let found = |reference: Reference| Found { reference, server_at: at, tool_at: at };
+        let found = |reference: Reference| Found::at(reference, at);
         match base.reference {
             Reference::Package("mcp") if name == "servers" => Some(found(Reference::Package("mcp.servers"))),
             Reference::Package("mcp") => None,
-            Reference::Package(_) | Reference::Servers => {
-                Some(found(Reference::Server(Server { name, is_global: false })))
-            }
+            Reference::Package(_) | Reference::Servers => Some(found(Reference::Server(Server::named(name)))),
             Reference::Server(server) => Some(Found {
                 reference: Reference::Tool(server, name),
                 server_at: base.server_at,
@@ -107,8 +94,7 @@ impl<'a> Surveyor<'a> {
                 self.imported(alias, Target::Server(server.to_owned()));
                 match &alias.asname {
                     Some(name) => {
-                        let server = Server { name: server.to_owned(), is_global: false };
-                        self.set_alias(name, Reference::Server(server));
+                        self.set_alias(name, Reference::Server(Server::named(server)));
                     }
                     None if package == "mcp_tools" => {
                         self.set_alias("mcp_tools", Reference::Package(package));
@@ -130,11 +116,10 @@ impl<'a> Surveyor<'a> {
                         continue;
                     }
                     self.imported(alias, Target::Server(alias.name.to_string()));
-                    Reference::Server(Server { name: alias.name.to_string(), is_global: false })
+                    Reference::Server(Server::named(&*alias.name))
                 } else if let Some(server) = rest.strip_prefix('.') {
                     self.imported(alias, Target::Server(server.to_owned()));
-                    let server = Server { name: server.to_owned(), is_global: false };
-                    Reference::Tool(server, alias.name.to_string())
+                    Reference::Tool(Server::named(server), alias.name.to_string())
                 } else {
                     continue;
                 };
@@ -151,7 +136,7 @@ impl<'a> Surveyor<'a> {
 
     pub(super) fn imported(&mut self, alias: &'a Alias, target: Target) {
         let at = bytes(alias.range);
-        self.survey.add(ToolUse::import(target, at.clone(), at, self.is_certain));
+        self.survey.add(ToolUse::import(target, at.clone(), at, self.flow.is_certain));
     }
 
     /// A variable is what it is made only if nothing else binds it.

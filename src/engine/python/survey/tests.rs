@@ -1,4 +1,5 @@
 use super::survey;
+use crate::run::check::survey::Mistake;
 
 fn read(source: &str) -> Vec<String> {
     survey(source).shown()
@@ -56,12 +57,61 @@ fn only_what_every_run_reaches_is_certain() {
         ("def f():\n    return tools.a.b()\nawait f()", "a.b!"),
         ("def f():\n    yield tools.a.b()\nf()", "a.b"),
         ("if __name__ == '__main__':\n    await tools.a.b()", "a.b!"),
-        ("p = tools.a.b()\nx = 1", "a.b"),
+        ("p = tools.a.b()\nx = p", "a.b"),
         ("import sys\nsys.exit()\nawait tools.a.b()", "a.b"),
         ("from sys import exit as bye\nbye()\nawait tools.a.b()", "a.b"),
         ("globals()['tools'] = 1\nawait tools.a.b()", "a.b"),
     ] {
         assert_eq!(read(source).join(" "), expected, "{source}");
+    }
+}
+
+#[test]
+fn loops_over_lists_that_are_written_out_are_certain() {
+    for (source, expected) in [
+        ("for x in [1, 2]:\n    await tools.a.b(x=x)\nawait tools.a.c()", "a.b! a.c!"),
+        ("for x in [1]:\n    if x:\n        break\n    await tools.a.b()\nawait tools.a.c()", "a.b a.c!"),
+        ("for x in [1]:\n    if x:\n        return\n    await tools.a.b()\nawait tools.a.c()", "a.b a.c"),
+        ("for x in [1]:\n    while x:\n        break\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in [1]:\n    pass\nelse:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in [*y]:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in range(2):\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in range(n):\n    await tools.a.b()\nx = 1", "a.b"),
+        ("x = [await tools.a.b(x) for x in (1, 2) for y in {3}]", "a.b!"),
+        ("x = [await tools.a.b(x) for x in (1, 2) for y in z]", "a.b"),
+        ("x = [await tools.a.b(x) for x in (1, 2) if x]", "a.b"),
+        ("x = (await tools.a.b(x) for x in (1, 2))", "a.b"),
+        ("await asyncio.gather(*[tools.a.b(x) for x in [1]])", "a.b!"),
+        ("await asyncio.gather(*(tools.a.b(x) for x in [1]))", "a.b!"),
+        ("await asyncio.gather(*[tools.a.b(x) for x in y])", "a.b"),
+        ("await asyncio.gather(*[tools.a.b(x) for x in [1]], return_exceptions=True)", "a.b"),
+        ("l = [1]\nprint(len(l), l[0])\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("l = [1]\nl.pop()\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("l = [1]\nl[:] = []\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("l = [1]\nk = l\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("l = [1]\nl = []\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
+    ] {
+        assert_eq!(read(source).join(" "), expected, "{source}");
+    }
+}
+
+#[test]
+fn what_is_no_python_is_read_as_far_as_possible() {
+    for (source, lines, uses) in [
+        ("x = 1 +\nawait tools.a.b()\ny = = 2", "1 3", "a.b!"),
+        ("x = (1,\nawait tools.a.b()\n", "1", "a.b!"),
+        ("x = f(\n    a=1,\n    b=[2\n)\nawait tools.a.b()\n", "3", "a.b!"),
+        ("if f(x:\n    await tools.a.b()\nawait tools.a.c()\n", "1", "a.b a.c!"),
+        ("if x:\n    y = g(1))\nawait tools.a.c()\n", "2", "a.c!"),
+        ("await tools.a.b()\nx = 'a\nawait tools.a.c()", "2", "a.b! a.c!"),
+        ("Text of prose.\n```python\nx = 1 +\nawait tools.a.b()\n```\n", "3", "a.b!"),
+        ("p = tools.a.b()\nawait p p\n", "2", "a.b"),
+        ("const a = 1;\nconst b = 2;\nconst c = 3;\nconst d = 4;\n", "1", ""),
+    ] {
+        let survey = survey(source);
+        let line = |mistake: &Mistake| (source[..mistake.at.start].matches('\n').count() + 1).to_string();
+        let found: Vec<String> = survey.mistakes.iter().map(line).collect();
+        assert_eq!((found.join(" ").as_str(), survey.shown().join(" ").as_str()), (lines, uses), "{source}");
     }
 }
 
@@ -87,6 +137,9 @@ fn names_that_the_script_binds_are_not_ours() {
 #[test]
 fn calls_that_nobody_awaits_are_forgotten() {
     assert_eq!(read("tools.a.b()\nx = 1"), ["a.b~"]);
+    assert_eq!(read("p = tools.a.b()\nx = 1"), ["a.b~"]);
+    assert_eq!(read("p = tools.a.b()\nx = locals()"), ["a.b"]);
+    assert_eq!(read("p = call_mcp_tool_sync('a')\nx = 1"), ["a!"]);
     // The last expression is awaited.
     assert_eq!(read("tools.a.b()"), ["a.b!"]);
     assert_eq!(read("if __name__ == '__main__':\n    tools.a.b()"), ["a.b!"]);
@@ -121,6 +174,9 @@ fn sources_that_would_take_too_much_stack_are_not_read() {
         format!("x = {}", "'a' ".repeat(many / 4)),
         format!("x: {}int", "a[".repeat(many / 2)),
         format!("def f({}): pass", "a, ".repeat(many / 3)),
+        format!("x = {}1", "lambda a, b: ".repeat(many / 13)),
+        format!("x = ({}1)", "yield a, ".repeat(many / 9)),
+        format!("x = {}", "[), ".repeat(many / 4)),
         "\"".repeat(many),
         "(".repeat(many),
         ")".repeat(many),

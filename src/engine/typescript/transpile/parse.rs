@@ -7,7 +7,7 @@ use swc_ecma_ast::{
     ArrowExpr, Class, Decl, EsVersion, Expr, ExprStmt, Function, Invalid, Module, ModuleItem, ReturnStmt,
     Stmt, TaggedTpl,
 };
-use swc_ecma_parser::error::SyntaxError;
+use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_parser::{Lexer, Parser, StringInput, Syntax, TsSyntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
@@ -41,7 +41,7 @@ pub(super) fn parse(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Pa
 
 /// The tree of `text`, including errors that the parser recovers from.
 #[cfg(any(test, fuzzing))]
-pub(super) fn tree(text: &str) -> Result<Module, swc_ecma_parser::error::Error> {
+pub(super) fn tree(text: &str) -> Result<Module, Error> {
     parser(text).parse_module()
 }
 
@@ -51,7 +51,21 @@ fn parser(text: &str) -> Parser<Lexer<'_>> {
     Parser::new_from(Lexer::new(syntax, EsVersion::latest(), StringInput::new(text, FIRST_BYTE, end), None))
 }
 
-fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
+fn parse_module(text: &str) -> Result<Parsed, Error> {
+    let (result, errors) = read(text);
+    // The fatal error may come from an earlier one.
+    let first = |errors: Vec<Error>| errors.into_iter().min_by_key(|error| error.span().lo);
+    match result {
+        Ok(parsed) => first(errors).map_or(Ok(parsed), Err),
+        Err(fatal) => Err(match first(errors) {
+            Some(error) if error.span().lo <= fatal.span().lo => error,
+            _ => fatal,
+        }),
+    }
+}
+
+/// The module of `text`, or why there is none, and the errors that the parser has recovered from.
+pub(super) fn read(text: &str) -> (Result<Parsed, Error>, Vec<Error>) {
     let mut parser = parser(text);
     let result = parser.parse_module();
     let mut errors = parser.take_errors();
@@ -59,22 +73,17 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
     errors.retain(|error| !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..)));
     let module = match result {
         Ok(module) => module,
-        Err(error) => {
-            errors.push(error);
-            return Err(first(errors).expect("one was pushed"));
-        }
+        Err(error) => return (Err(error), errors),
     };
     // The parser reports what it could not read, except in an `export abstract class`, where it
     // only leaves a gap in the tree.
     let mut gaps = Gaps::default();
     module.visit_with(&mut gaps);
-    errors.extend(gaps.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::TS1109)));
+    errors.extend(gaps.found.map(|span| Error::new(span, SyntaxError::TS1109)));
     if text.contains("```") {
         let mut finder = TaggedByTemplate::default();
         module.visit_with(&mut finder);
-        errors.extend(
-            finder.found.map(|span| swc_ecma_parser::error::Error::new(span, SyntaxError::InvalidExpr)),
-        );
+        errors.extend(finder.found.map(|span| Error::new(span, SyntaxError::InvalidExpr)));
     }
     // The parser has no setting that allows `return` at the top level of TypeScript. It reports
     // each one and continues, so those at the top level are removed from the list. One in a static
@@ -88,14 +97,7 @@ fn parse_module(text: &str) -> Result<Parsed, swc_ecma_parser::error::Error> {
             *error.kind() != SyntaxError::ReturnNotAllowed || !returns.contains(&error.span().lo)
         });
     }
-    match first(errors) {
-        None => Ok(Parsed { module, returns: !returns.is_empty() }),
-        Some(error) => Err(error),
-    }
-}
-
-fn first(errors: Vec<swc_ecma_parser::error::Error>) -> Option<swc_ecma_parser::error::Error> {
-    errors.into_iter().min_by_key(|error| error.span().lo)
+    (Ok(Parsed { module, returns: !returns.is_empty() }), errors)
 }
 
 /// Parses a source that consists of a function without a name, which is not a statement.
@@ -161,7 +163,7 @@ impl Visit for TaggedByTemplate {
     }
 }
 
-fn describe(part: Part<'_>, error: &swc_ecma_parser::error::Error) -> TranspileError {
+fn describe(part: Part<'_>, error: &Error) -> TranspileError {
     let at = error.span().lo;
     TranspileError {
         kind: TranspileErrorKind::Syntax,

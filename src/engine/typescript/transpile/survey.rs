@@ -1,9 +1,10 @@
 //! Reads from the tree which tools a script calls, and which of the calls every run has to make.
 //!
 //! A call is certain if it is reached whatever the script computes: it is awaited, in a statement that no
-//! condition, loop or `try` surrounds and no `return` may precede, at the top level or in a function that such
-//! a statement calls. An error before it may prevent it, but then the run fails too. Names count as what they
-//! are only if the script does not declare them itself; swc's resolver has marked those.
+//! condition or `try` surrounds, no loop but one over a list that is written out, and no `return` may precede, at
+//! the top level or in a function that such a statement calls. An error before it may prevent it, but then the run
+//! fails too. Names count as what they are only if the script does not declare them itself; swc's resolver has
+//! marked those.
 
 mod by_name;
 mod flow;
@@ -17,17 +18,19 @@ use std::time::Instant;
 
 use swc_common::{Span, Spanned as _, SyntaxContext};
 use swc_ecma_ast::{
-    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, Function, Id, MemberProp,
-    Module, ModuleDecl, ModuleItem, Pat, Stmt,
+    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, Function, Id, MemberExpr,
+    MemberProp, Module, ModuleDecl, ModuleItem, Pat, Stmt,
 };
 use swc_ecma_visit::VisitWith;
 
 use self::literal::UNKNOWN;
 use self::names::Names;
-use self::references::{Found, Reference, Server};
-use self::syntax::{bytes, plain};
+use self::references::Reference;
+pub(super) use self::syntax::bytes;
+use self::syntax::plain;
 use super::value::Value;
-use crate::run::check::survey::{Literal, Survey, Target, ToolUse};
+use crate::engine::survey::{Flow, FlowReader, Found, call_of};
+use crate::run::check::survey::{Literal, Survey, Target};
 
 /// Maximum number of calls that are followed into the functions that they call.
 const MAX_FOLLOWED: usize = 200;
@@ -45,10 +48,9 @@ pub(super) fn survey(module: &Module, value: &Value, unresolved: SyntaxContext) 
         aliases: HashMap::new(),
         functions: HashMap::new(),
         followed: HashSet::new(),
-        is_certain: !names.is_opaque,
-        has_returned: false,
-        awaits_returns: true,
+        flow: Flow::of_script(!names.is_opaque),
         is_value: false,
+        is_in_switch: false,
         names,
     };
     for item in &module.body {
@@ -76,14 +78,17 @@ struct Surveyor<'a> {
     functions: HashMap<Id, Callable<'a>>,
     /// Those whose bodies were read where they are called.
     followed: HashSet<Id>,
-    /// Whether what is read now is reached by every run that succeeds.
-    is_certain: bool,
-    /// Whether the function that is read may have returned.
-    has_returned: bool,
-    /// Whether somebody awaits what the function that is read returns.
-    awaits_returns: bool,
+    flow: Flow,
     /// Whether what is read gives the script's value, so that calls in it are awaited.
     is_value: bool,
+    /// Whether `break` leaves a `switch`.
+    is_in_switch: bool,
+}
+
+impl FlowReader for Surveyor<'_> {
+    fn flow(&mut self) -> &mut Flow {
+        &mut self.flow
+    }
 }
 
 fn callable(expression: &Expr) -> Option<Callable<'_>> {
@@ -171,13 +176,13 @@ impl<'a> Surveyor<'a> {
                 },
                 ModuleItem::ModuleDecl(other) => other.visit_with(self),
             }
-            self.is_certain &= !self.has_returned;
+            self.flow.next();
         }
         if let Value::Call(name) = value {
             self.follow(&name.to_id(), true);
         }
         // What nothing calls for certain, in the order of the text.
-        self.is_certain = false;
+        self.flow.is_certain = false;
         let mut rest: Vec<(Id, Callable<'a>)> = self.functions.drain().collect();
         rest.sort_by_key(|(_, function)| match function {
             Callable::Function(function) => function.span.lo,
@@ -200,40 +205,31 @@ impl<'a> Surveyor<'a> {
 
     /// Reads the body of a function where it is called.
     fn body(&mut self, function: Callable<'_>, is_awaited: bool) {
-        let outer = (self.is_certain, self.has_returned, self.awaits_returns);
-        self.is_certain &= is_awaited || !function.is_async();
-        (self.has_returned, self.awaits_returns) = (false, is_awaited);
-        match function {
+        let outer = std::mem::replace(&mut self.is_in_switch, false);
+        self.called(function.is_async(), is_awaited, |own| match function {
             Callable::Function(function) => {
-                self.doubtful(|own| function.params.visit_with(own));
+                own.doubtful(|own| function.params.visit_with(own));
                 if let Some(body) = &function.body {
-                    body.stmts.visit_with(self);
+                    body.stmts.visit_with(own);
                 }
             }
             Callable::Arrow(arrow) => {
-                self.doubtful(|own| arrow.params.visit_with(own));
+                own.doubtful(|own| arrow.params.visit_with(own));
                 match &*arrow.body {
-                    ArrowFunctionBody::FunctionBody(body) => body.stmts.visit_with(self),
-                    ArrowFunctionBody::Expr(value) => self.returned(value),
+                    ArrowFunctionBody::FunctionBody(body) => body.stmts.visit_with(own),
+                    ArrowFunctionBody::Expr(value) => own.returned(value),
                 }
             }
-        }
-        (self.is_certain, self.has_returned, self.awaits_returns) = outer;
-    }
-
-    /// Reads what may not be reached.
-    fn doubtful(&mut self, read: impl FnOnce(&mut Self)) {
-        let outer = std::mem::replace(&mut self.is_certain, false);
-        read(self);
-        self.is_certain = outer;
+        });
+        self.is_in_switch = outer;
     }
 
     /// Reads a function that is not called here.
-    fn function(&mut self, read: impl FnOnce(&mut Self)) {
-        let outer = (self.has_returned, self.is_value, self.awaits_returns);
-        (self.is_value, self.awaits_returns) = (false, true);
-        self.doubtful(read);
-        (self.has_returned, self.is_value, self.awaits_returns) = outer;
+    fn uncalled(&mut self, read: impl FnOnce(&mut Self)) {
+        let outer = (self.is_value, self.is_in_switch);
+        (self.is_value, self.is_in_switch) = (false, false);
+        self.function(read);
+        (self.is_value, self.is_in_switch) = outer;
     }
 
     /// Reads an expression that somebody waits for.
@@ -247,7 +243,7 @@ impl<'a> Surveyor<'a> {
 
     /// Reads what the function that is read returns.
     fn returned(&mut self, expression: &Expr) {
-        if self.awaits_returns { self.awaited(expression) } else { expression.visit_with(self) }
+        if self.flow.awaits_returns { self.awaited(expression) } else { expression.visit_with(self) }
     }
 
     fn call(&mut self, call: &CallExpr, is_awaited: bool) {
@@ -266,21 +262,16 @@ impl<'a> Surveyor<'a> {
         if let Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) =
             self.reference(callee)
         {
-            let Server { name: server, is_global } = server;
-            let target = match is_global {
-                true => Target::ToolOfGlobal { server, tool },
-                false => Target::Tool { server, tool },
-            };
-            let is_certain = self.is_certain && is_awaited;
-            self.add(call.span, target, literal::argument(call, 0), server_at, tool_at, is_certain);
-            return;
+            let is_certain = self.flow.is_certain && is_awaited;
+            let arguments = literal::argument(call, 0);
+            return self.add(call.span, server.tool(tool), arguments, server_at, tool_at, is_certain);
         }
         match callee {
             Expr::Ident(name) if name.ctxt == self.unresolved => {
                 self.global_call(&name.sym, call, is_awaited);
             }
             Expr::Ident(name) => {
-                if self.is_certain {
+                if self.flow.is_certain {
                     self.follow(&name.to_id(), is_awaited);
                 }
             }
@@ -311,15 +302,45 @@ impl<'a> Surveyor<'a> {
             && matches!(&member.prop, MemberProp::Ident(name) if name.sym == "all")
     }
 
-    /// Reads the calls of an awaited `Promise.all([…])`. Returns whether they are written out.
+    /// Reads the calls of an awaited `Promise.all([…])`, or of one whose list a callback makes of another. Returns
+    /// whether they are written out.
     fn all(&mut self, call: &CallExpr) -> bool {
         let [list] = call.args.as_slice() else { return false };
-        let Expr::Array(list) = plain(&list.expr) else { return false };
+        let list = match plain(&list.expr) {
+            Expr::Array(list) => list,
+            Expr::Call(made) => return self.mapped(made),
+            _ => return false,
+        };
         for item in list.elems.iter().flatten() {
             match item.spread {
                 Some(_) => item.expr.visit_with(self),
                 None => self.awaited(&item.expr),
             }
+        }
+        true
+    }
+
+    /// Reads `list.map(callback)` where somebody waits for what the callback returns. Returns whether the callback
+    /// is called for certain: the list is written out, and not empty.
+    fn mapped(&mut self, call: &CallExpr) -> bool {
+        let (Callee::Expr(callee), [callback]) = (&call.callee, call.args.as_slice()) else { return false };
+        let Expr::Member(MemberExpr { obj: list, prop: MemberProp::Ident(method), .. }) = plain(callee)
+        else {
+            return false;
+        };
+        if method.sym != "map" || callback.spread.is_some() || !self.names.is_filled(list) {
+            return false;
+        }
+        match (callable(&callback.expr), plain(&callback.expr)) {
+            (Some(function), _) => {
+                list.visit_with(self);
+                self.body(function, true);
+            }
+            (None, Expr::Ident(name)) if self.functions.contains_key(&name.to_id()) => {
+                list.visit_with(self);
+                self.follow(&name.to_id(), true);
+            }
+            _ => return false,
         }
         true
     }
@@ -333,15 +354,8 @@ impl<'a> Surveyor<'a> {
         tool_at: Span,
         is_certain: bool,
     ) {
-        self.survey.add(ToolUse {
-            target,
-            arguments: Some(arguments),
-            at: bytes(span),
-            server_at: bytes(server_at),
-            tool_at: bytes(tool_at),
-            is_certain,
-            is_forgotten: false,
-        });
+        let places = [bytes(span), bytes(server_at), bytes(tool_at)];
+        self.survey.add(call_of(target, arguments, places, is_certain));
     }
 }
 

@@ -18,7 +18,7 @@ fn run(source: &str) -> Result<Transpiled, TranspileError> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || transpile(source, MAX_BYTES, &|| false))
+            .spawn_scoped(scope, || transpile(source, MAX_BYTES, &|| false).map_err(|failed| failed.error))
             .expect("a thread starts")
             .join()
             .expect("no panic crosses `transpile`")

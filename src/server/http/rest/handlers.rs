@@ -218,9 +218,11 @@ async fn read_part(
     State(state): State<Arc<HttpState>>,
     Path((id, part)): Path<(String, String)>,
 ) -> Response {
-    let history = state.shared.executor.history();
-    let Some(record) = history.and_then(|history| history.get(&state.session.client, &id)) else {
-        return not_found();
+    let Some(history) = state.shared.executor.history() else { return not_found() };
+    let record = match history.find(&state.session.client, &id).await {
+        Ok(Some(record)) => record,
+        Ok(None) => return not_found(),
+        Err(error) => return problem::unavailable(&format!("the record cannot be read now: {error}")),
     };
     match (&*part, &record.value) {
         ("output", _) => {

@@ -28,6 +28,11 @@ pub(super) fn not_found(detail: &str) -> Response {
     problem(StatusCode::NOT_FOUND, ToolErrorCode::RunNotFound.as_str(), detail)
 }
 
+/// The answer to a request for what cannot be reached for the moment.
+pub(super) fn unavailable(detail: &str) -> Response {
+    problem(StatusCode::SERVICE_UNAVAILABLE, ToolErrorCode::StateUnavailable.as_str(), detail)
+}
+
 /// The answer to a run that did not begin: its `error`, as answers to tool calls have it.
 pub(super) fn refused(error: &Value) -> Response {
     let (status, body) = refusal(error);

@@ -68,7 +68,7 @@ pub(super) fn start(
     let task = tokio::spawn(async move {
         let result = executor.run(script).await;
         drop(held);
-        let answer = answer_run(&shared, &client, language, result, of_answer.as_ref());
+        let answer = answer_run(&shared, &client, language, result, of_answer.as_ref()).await;
         observed.end_rest(answer.is_error);
         let record = answer.structured["runId"].as_str().map(str::to_owned);
         sender.send_replace(Some(Ended::new(RunAnswer::new(answer), record)));

@@ -34,6 +34,40 @@ fn references_lead_into_the_document_and_nowhere_else() {
 }
 
 #[test]
+fn anchors_lead_to_the_one_schema_that_has_them() {
+    let document = json!({
+        "$dynamicAnchor": "root",
+        "const": 0,
+        "$defs": {
+            "a": {"$anchor": "a", "const": 1},
+            "b": {"items": [{"$dynamicAnchor": "b", "const": 2}]},
+            "twice": {"$anchor": "twice"},
+            "again": {"$dynamicAnchor": "twice"},
+            "number": {"$anchor": 5},
+        },
+    });
+    let target = |keyword: &str, reference: &str| {
+        let schema = json!({ keyword: reference });
+        let found = SchemaView { document: &document, schema: &schema }.reference();
+        found.map(|found| found.unwrap().get("const").cloned()).map_err(|error| error.to_string())
+    };
+    for keyword in ["$ref", "$dynamicRef"] {
+        assert_eq!(target(keyword, "#root"), Ok(Some(json!(0))));
+        assert_eq!(target(keyword, "#a"), Ok(Some(json!(1))));
+        assert_eq!(target(keyword, "#b"), Ok(Some(json!(2))));
+        assert_eq!(target(keyword, "#"), Ok(Some(json!(0))));
+        for missing in ["#twice", "#5", "#number", "#c"] {
+            assert!(target(keyword, missing).unwrap_err().contains("does not contain"), "{missing}");
+        }
+        assert!(target(keyword, "other#a").unwrap_err().contains("outside"));
+    }
+    // The search ends.
+    let many: Vec<Value> = (0..10_000).map(|_| json!({})).collect();
+    let document = json!({"$ref": "#a", "allOf": many, "not": {"$anchor": "a"}});
+    assert!(SchemaView::root(&document).reference().is_err());
+}
+
+#[test]
 fn tuples_are_the_same_in_every_draft() {
     let check = |schema: Value, tuple: Option<usize>, rest: Option<Value>| {
         let elements = SchemaView::root(&schema).elements();

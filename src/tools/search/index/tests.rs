@@ -186,10 +186,10 @@ fn results_are_found_and_what_all_tools_share_counts_little() {
 
 #[test]
 fn filler_words_and_quotations_count_in_short_queries_only() {
-    let index = index(&[("s", "last_page", ""), ("s", "send_message", ""), ("s", "start_engine", "")]);
-    assert_eq!(search(&index, "the last page", |_| true)[0], 0);
+    let index = index(&[("s", "next_page", ""), ("s", "send_message", ""), ("s", "start_engine", "")]);
+    assert_eq!(search(&index, "the next page", |_| true)[0], 0);
     assert_eq!(search(&index, "'start engine'", |_| true)[0], 2);
-    let sentence = "As a last thing, could you kindly send John the message 'Start the engine!' for me?";
+    let sentence = "As a next thing, could you kindly send John the message 'Start the engine!' for me?";
     assert_eq!(search(&index, sentence, |_| true), [1]);
     // An apostrophe begins no quotation, and one that does not end is none.
     let apostrophes =

@@ -90,5 +90,9 @@ fn stop_words_are_found() {
 fn filler_words_are_found_and_no_search_terms() {
     assert!(FILLER_WORDS.is_sorted());
     assert!(is_filler_word("kindly") && !is_filler_word("file"));
+    // What is computed, and which of several lines, pages or messages is meant.
+    for word in ["mean", "first", "last", "latest"] {
+        assert!(!is_filler_word(word), "{word}");
+    }
     assert!(FILLER_WORDS.iter().all(|word| !is_stop_word(word)));
 }

@@ -19,7 +19,7 @@ impl Surveyor<'_> {
         match name {
             "callMCPTool" => {
                 let target = text(0).map_or(Target::Unknown, Target::Full);
-                let is_certain = self.is_certain && is_awaited;
+                let is_certain = self.flow.is_certain && is_awaited;
                 self.add(call.span, target, literal::argument(call, 1), at(0), at(0), is_certain);
             }
             // Its failure is a value.
@@ -64,7 +64,7 @@ impl Surveyor<'_> {
         if let Some(given) = call.args.first()
             && let Some(server) = literal::text(&given.expr)
         {
-            let (at, is_certain) = (given.expr.span(), self.is_certain && is_awaited);
+            let (at, is_certain) = (given.expr.span(), self.flow.is_certain && is_awaited);
             self.add(call.span, Target::Server(server), UNKNOWN, at, at, is_certain);
         }
         true

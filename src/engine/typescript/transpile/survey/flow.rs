@@ -2,24 +2,45 @@
 
 use swc_ecma_ast::{
     ArrowExpr, ArrowFunctionBody, AssignExpr, AssignOp, AssignPat, AssignPatProp, AwaitExpr, BinExpr,
-    BinaryOp, CallExpr, Callee, Class, CondExpr, DoWhileStmt, Expr, ExprStmt, FnDecl, ForInStmt, ForOfStmt,
-    ForStmt, Function, IfStmt, LabeledStmt, OptChainBase, OptChainExpr, Pat, ReturnStmt, Stmt, SwitchStmt,
-    TryStmt, VarDecl, VarDeclKind, WhileStmt,
+    BinaryOp, BreakStmt, CallExpr, Callee, Class, CondExpr, ContinueStmt, DoWhileStmt, Expr, ExprStmt,
+    FnDecl, ForInStmt, ForOfStmt, ForStmt, Function, IfStmt, LabeledStmt, OptChainBase, OptChainExpr, Pat,
+    ReturnStmt, Stmt, SwitchStmt, TryStmt, VarDecl, VarDeclKind, WhileStmt,
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::Surveyor;
 use super::syntax::{bytes, plain};
-use crate::run::check::survey::ToolUse;
+use crate::engine::survey::{FlowReader as _, forget};
+
+impl Surveyor<'_> {
+    /// Reads a loop's body.
+    fn pass(&mut self, is_entered: bool, read: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_in_switch, false);
+        self.looped(is_entered, read);
+        self.is_in_switch = outer;
+    }
+
+    /// Notes that nobody waits for an expression, if it is a call of a tool. `before` is how many uses were there
+    /// when it was read.
+    fn forgets(&mut self, expression: &Expr, before: usize) {
+        let Expr::Call(call) = plain(expression) else { return };
+        // `call_tool` has ended when it returns.
+        let has_ended = matches!(&call.callee, Callee::Expr(callee)
+            if matches!(plain(callee), Expr::Ident(name) if name.sym == "call_tool" || name.sym == "call_tools"));
+        if !has_ended {
+            forget(&mut self.survey, before, &bytes(call.span));
+        }
+    }
+}
 
 impl Visit for Surveyor<'_> {
     fn visit_stmts(&mut self, statements: &[Stmt]) {
-        let outer = self.is_certain;
+        let outer = self.flow.is_certain;
         for statement in statements {
             statement.visit_with(self);
-            self.is_certain &= !self.has_returned;
+            self.flow.next();
         }
-        self.is_certain = outer;
+        self.flow.is_certain = outer;
     }
 
     fn visit_expr_stmt(&mut self, statement: &ExprStmt) {
@@ -29,23 +50,22 @@ impl Visit for Surveyor<'_> {
         }
         let before = self.survey.uses.len();
         statement.expr.visit_with(self);
-        if let Expr::Call(call) = plain(&statement.expr)
-            && let Some(last) = self.survey.uses.get_mut(before..).and_then(<[ToolUse]>::last_mut)
-            && last.at == bytes(call.span)
-            && last.arguments.is_some()
-        {
-            // `call_tool` has ended when it returns.
-            let waits = matches!(&call.callee, Callee::Expr(callee)
-                if matches!(plain(callee), Expr::Ident(name) if name.sym == "call_tool" || name.sym == "call_tools"));
-            last.is_forgotten = !waits;
-        }
+        self.forgets(&statement.expr, before);
     }
 
     fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
         if let Some(value) = &statement.arg {
             self.returned(value);
         }
-        self.has_returned = true;
+        self.flow.has_returned = true;
+    }
+
+    fn visit_break_stmt(&mut self, _statement: &BreakStmt) {
+        self.flow.has_jumped |= !self.is_in_switch;
+    }
+
+    fn visit_continue_stmt(&mut self, _statement: &ContinueStmt) {
+        self.flow.has_jumped = true;
     }
 
     fn visit_await_expr(&mut self, expression: &AwaitExpr) {
@@ -64,7 +84,15 @@ impl Visit for Surveyor<'_> {
             {
                 continue;
             }
+            let before = self.survey.uses.len();
             variable.visit_with(self);
+            // A variable that nothing reads.
+            if let (Pat::Ident(name), Some(call)) = (&variable.name, &variable.init)
+                && !self.names.is_opaque
+                && !self.names.is_used(&name.id.to_id())
+            {
+                self.forgets(call, before);
+            }
             if matches!(variables.kind, VarDeclKind::Const | VarDeclKind::Let) {
                 self.alias(variable);
             }
@@ -78,11 +106,11 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_function(&mut self, function: &Function) {
-        self.function(|own| function.visit_children_with(own));
+        self.uncalled(|own| function.visit_children_with(own));
     }
 
     fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
-        self.function(|own| match &*arrow.body {
+        self.uncalled(|own| match &*arrow.body {
             ArrowFunctionBody::Expr(value) => {
                 arrow.params.visit_with(own);
                 own.returned(value);
@@ -92,7 +120,7 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_class(&mut self, class: &Class) {
-        self.function(|own| class.visit_children_with(own));
+        self.uncalled(|own| class.visit_children_with(own));
     }
 
     fn visit_if_stmt(&mut self, statement: &IfStmt) {
@@ -105,7 +133,7 @@ impl Visit for Surveyor<'_> {
 
     fn visit_for_stmt(&mut self, statement: &ForStmt) {
         statement.init.visit_with(self);
-        self.doubtful(|own| {
+        self.pass(false, |own| {
             statement.test.visit_with(own);
             statement.update.visit_with(own);
             statement.body.visit_with(own);
@@ -113,8 +141,9 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
+        let is_entered = !statement.is_await && self.names.is_filled(&statement.right);
         statement.right.visit_with(self);
-        self.doubtful(|own| {
+        self.pass(is_entered, |own| {
             statement.left.visit_with(own);
             statement.body.visit_with(own);
         });
@@ -122,7 +151,7 @@ impl Visit for Surveyor<'_> {
 
     fn visit_for_in_stmt(&mut self, statement: &ForInStmt) {
         statement.right.visit_with(self);
-        self.doubtful(|own| {
+        self.pass(false, |own| {
             statement.left.visit_with(own);
             statement.body.visit_with(own);
         });
@@ -130,16 +159,18 @@ impl Visit for Surveyor<'_> {
 
     fn visit_while_stmt(&mut self, statement: &WhileStmt) {
         statement.test.visit_with(self);
-        self.doubtful(|own| statement.body.visit_with(own));
+        self.pass(false, |own| statement.body.visit_with(own));
     }
 
     fn visit_do_while_stmt(&mut self, statement: &DoWhileStmt) {
-        self.doubtful(|own| statement.visit_children_with(own));
+        self.pass(false, |own| statement.visit_children_with(own));
     }
 
     fn visit_switch_stmt(&mut self, statement: &SwitchStmt) {
         statement.discriminant.visit_with(self);
+        let outer = std::mem::replace(&mut self.is_in_switch, true);
         self.doubtful(|own| statement.cases.visit_with(own));
+        self.is_in_switch = outer;
     }
 
     fn visit_try_stmt(&mut self, statement: &TryStmt) {
@@ -147,7 +178,8 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_labeled_stmt(&mut self, statement: &LabeledStmt) {
-        self.doubtful(|own| statement.visit_children_with(own));
+        // What leaves it may be inside of loops in it.
+        self.looped(false, |own| statement.visit_children_with(own));
     }
 
     fn visit_cond_expr(&mut self, expression: &CondExpr) {

@@ -7,7 +7,8 @@ use swc_ecma_ast::{
 };
 
 use super::syntax::{bytes, plain};
-use crate::run::check::survey::{Field, Literal, MAX_DEPTH, MAX_VALUES, Object};
+use crate::engine::survey::ValueCount;
+use crate::run::check::survey::{Field, Literal, Object};
 
 /// The largest number that is an integer for sure.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -26,7 +27,7 @@ pub(super) fn argument(call: &CallExpr, position: usize) -> Literal {
 
 /// The value of an expression.
 pub(super) fn of(expression: &Expr) -> Literal {
-    Reader { values: 0 }.read(expression, 0)
+    Reader::default().read(expression, 0)
 }
 
 /// The text of an expression that is a string.
@@ -42,14 +43,14 @@ pub(super) fn text(expression: &Expr) -> Option<String> {
 }
 
 /// Reads a value, and counts what it has read.
+#[derive(Default)]
 struct Reader {
-    values: usize,
+    values: ValueCount,
 }
 
 impl Reader {
     fn read(&mut self, expression: &Expr, depth: usize) -> Literal {
-        self.values += 1;
-        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+        if !self.values.count(depth) {
             return UNKNOWN;
         }
         if let Some(text) = text(expression) {

@@ -1,13 +1,16 @@
 //! What a script does with names, which decides what they can mean.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use swc_common::SyntaxContext;
 use swc_ecma_ast::{
-    AssignExpr, AssignTarget, BindingIdent, Id, Ident, Import, ImportDecl, Module, Pat, SimpleAssignTarget,
-    UpdateExpr,
+    ArrayLit, AssignExpr, AssignTarget, BindingIdent, CallExpr, Callee, Decl, ExportDecl, Expr, ForOfStmt,
+    Id, Ident, Import, ImportDecl, MemberProp, Module, Pat, SimpleAssignTarget, UpdateExpr, VarDecl,
+    VarDeclKind,
 };
 use swc_ecma_visit::{Visit, VisitWith};
+
+use super::syntax::plain;
 
 /// Names with which a script can change what others mean. With one of them nothing is certain.
 const OPAQUE: [&str; 3] = ["globalThis", "eval", "Function"];
@@ -17,8 +20,10 @@ const OPAQUE: [&str; 3] = ["globalThis", "eval", "Function"];
 pub(super) struct Names {
     /// The variables that get another value than that of their declaration.
     pub(super) assigned: HashSet<Id>,
-    /// The names that are used, of those that are imported.
-    pub(super) used: HashSet<Id>,
+    /// The declared names that are used, and whether some use may change the array that a name is.
+    used: HashMap<Id, bool>,
+    /// The variables that are declared as an array of at least one element.
+    filled: HashSet<Id>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
     /// Whether there is a name that is not declared, as all of ours are, or an import.
@@ -32,6 +37,31 @@ impl Names {
         module.visit_with(&mut reader);
         reader.names
     }
+
+    /// Whether something reads the name, which is declared.
+    pub(super) fn is_used(&self, id: &Id) -> bool {
+        self.used.contains_key(id)
+    }
+
+    /// Whether an expression is an array with at least one element, whatever the script computes: it is written
+    /// out, or a variable that is declared as one and used in no way that could change it.
+    pub(super) fn is_filled(&self, expression: &Expr) -> bool {
+        match plain(expression) {
+            Expr::Array(array) => has_element(array),
+            Expr::Ident(name) => {
+                let id = name.to_id();
+                self.filled.contains(&id)
+                    && !self.assigned.contains(&id)
+                    && self.used.get(&id) == Some(&false)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether one of the elements is not spread.
+fn has_element(array: &ArrayLit) -> bool {
+    array.elems.iter().any(|element| element.as_ref().is_none_or(|element| element.spread.is_none()))
 }
 
 struct Reader {
@@ -41,14 +71,79 @@ struct Reader {
     is_target: bool,
 }
 
+impl Reader {
+    /// Notes a use that does not change the array that a name is.
+    fn reads(&mut self, name: &Ident) {
+        if name.ctxt == self.unresolved {
+            return self.visit_ident(name);
+        }
+        self.names.used.entry(name.to_id()).or_insert(false);
+    }
+}
+
+/// Whether a method call does not change its array. A callback gets the array as its third argument.
+fn is_reader(method: &str, call: &CallExpr) -> bool {
+    match method {
+        "at" | "includes" | "indexOf" | "join" | "slice" => true,
+        "every" | "filter" | "find" | "flatMap" | "forEach" | "map" | "some" => {
+            matches!(call.args.as_slice(), [callback] if matches!(plain(&callback.expr), Expr::Arrow(arrow)
+                if arrow.params.len() < 3 && !arrow.params.iter().any(Pat::is_rest)))
+        }
+        _ => false,
+    }
+}
+
 impl Visit for Reader {
     fn visit_ident(&mut self, name: &Ident) {
         if name.ctxt == self.unresolved {
             self.names.mentions_tools = true;
             self.names.is_opaque |= OPAQUE.iter().any(|opaque| name.sym == *opaque);
         } else {
-            self.names.used.insert(name.to_id());
+            self.names.used.insert(name.to_id(), true);
         }
+    }
+
+    fn visit_var_decl(&mut self, variables: &VarDecl) {
+        for variable in &variables.decls {
+            // With `var` it may be declared again.
+            if variables.kind != VarDeclKind::Var
+                && let (Pat::Ident(name), Some(init)) = (&variable.name, &variable.init)
+                && let Expr::Array(array) = plain(init)
+                && has_element(array)
+            {
+                self.names.filled.insert(name.id.to_id());
+            }
+        }
+        variables.visit_children_with(self);
+    }
+
+    fn visit_export_decl(&mut self, export: &ExportDecl) {
+        if let Decl::Var(variables) = &export.decl {
+            let names = variables.decls.iter().filter_map(|variable| variable.name.as_ident());
+            self.names.used.extend(names.map(|name| (name.id.to_id(), true)));
+        }
+        export.visit_children_with(self);
+    }
+
+    fn visit_call_expr(&mut self, call: &CallExpr) {
+        if let Callee::Expr(callee) = &call.callee
+            && let Expr::Member(member) = plain(callee)
+            && let (Expr::Ident(list), MemberProp::Ident(method)) = (plain(&member.obj), &member.prop)
+            && is_reader(&method.sym, call)
+        {
+            self.reads(list);
+            return call.args.visit_with(self);
+        }
+        call.visit_children_with(self);
+    }
+
+    fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
+        statement.left.visit_with(self);
+        match plain(&statement.right) {
+            Expr::Ident(list) => self.reads(list),
+            other => other.visit_with(self),
+        }
+        statement.body.visit_with(self);
     }
 
     fn visit_import(&mut self, _callee: &Import) {
@@ -82,7 +177,7 @@ impl Visit for Reader {
     }
 
     fn visit_update_expr(&mut self, expression: &UpdateExpr) {
-        if let swc_ecma_ast::Expr::Ident(name) = &*expression.arg {
+        if let Expr::Ident(name) = &*expression.arg {
             self.names.assigned.insert(name.to_id());
         }
         expression.arg.visit_with(self);

@@ -11,6 +11,7 @@ use swc_ecma_ast::{
 
 use super::syntax::{bytes, plain};
 use super::{Surveyor, literal};
+use crate::engine::survey::{self as shared, Server};
 use crate::run::check::survey::{Target, ToolUse};
 
 /// The scheme of the modules that scripts import.
@@ -33,19 +34,8 @@ pub(super) enum Reference {
     Tool(Server, String),
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Server {
-    pub(super) name: String,
-    /// Whether it is named by a global variable, which may be something else.
-    pub(super) is_global: bool,
-}
-
 /// A reference, and where its parts are named.
-pub(super) struct Found {
-    pub(super) reference: Reference,
-    pub(super) server_at: Span,
-    pub(super) tool_at: Span,
-}
+pub(super) type Found = shared::Found<Reference, Span>;
 
 impl Surveyor<'_> {
     /// Reads `import("mcp:server")`.
@@ -53,7 +43,7 @@ impl Surveyor<'_> {
         let Some(given) = call.args.first() else { return };
         let Some(server) = imported_server(&given.expr) else { return };
         let at = bytes(given.expr.span());
-        let is_certain = self.is_certain && is_awaited;
+        let is_certain = self.flow.is_certain && is_awaited;
         self.survey.add(ToolUse::import(Target::Server(server), at.clone(), at, is_certain));
     }
 
@@ -69,8 +59,8 @@ impl Surveyor<'_> {
             let is_certain = is_used && !own.names.is_opaque;
             own.survey.add(ToolUse::import(target, bytes(span), bytes(import.src.span), is_certain));
         };
-        let of = |name: &str| Server { name: name.to_owned(), is_global: false };
-        let is_used = import.specifiers.iter().any(|one| self.names.used.contains(&one.local().to_id()))
+        let of = |name: &str| Server::named(name);
+        let is_used = import.specifiers.iter().any(|one| self.names.is_used(&one.local().to_id()))
             || import.specifiers.is_empty();
         named(self, Target::Server(server.to_owned()), import.src.span, is_used);
         for specifier in &import.specifiers {
@@ -89,7 +79,7 @@ impl Surveyor<'_> {
                         self.aliases.insert(id, Reference::Server(of(server)));
                         continue;
                     }
-                    let is_used = self.names.used.contains(&id);
+                    let is_used = self.names.is_used(&id);
                     let target = Target::Tool { server: server.to_owned(), tool: name.clone() };
                     named(self, target, one.span, is_used);
                     self.aliases.insert(id, Reference::Tool(of(server), name));
@@ -106,8 +96,7 @@ impl Surveyor<'_> {
     pub(super) fn reference(&self, expression: &Expr) -> Option<Found> {
         match plain(expression) {
             Expr::Ident(name) => {
-                let found =
-                    |reference: Reference| Found { reference, server_at: name.span, tool_at: name.span };
+                let found = |reference: Reference| Found::at(reference, name.span);
                 if let Some(alias) = self.aliases.get(&name.to_id()) {
                     return Some(found(alias.clone()));
                 }
@@ -132,9 +121,7 @@ impl Surveyor<'_> {
                     return None;
                 };
                 let from = &args.first()?.expr;
-                let server = Server { name: imported_server(from)?, is_global: false };
-                let at = from.span();
-                Some(Found { reference: Reference::Server(server), server_at: at, tool_at: at })
+                Some(Found::at(Reference::Server(Server::named(imported_server(from)?)), from.span()))
             }
             _ => None,
         }
@@ -149,10 +136,7 @@ impl Surveyor<'_> {
         };
         match base.reference {
             Reference::Tools if NOT_A_SERVER.contains(&&*name) => None,
-            Reference::Tools => {
-                let server = Server { name, is_global: false };
-                Some(Found { reference: Reference::Server(server), server_at: at, tool_at: at })
-            }
+            Reference::Tools => Some(Found::at(Reference::Server(Server::named(name)), at)),
             Reference::Server(_) if name == NOT_A_TOOL => None,
             Reference::Server(server) => Some(Found {
                 reference: Reference::Tool(server, name),
@@ -184,7 +168,7 @@ impl Surveyor<'_> {
                         _ => continue,
                     };
                     let part = match &found.reference {
-                        Reference::Tools => Reference::Server(Server { name: key, is_global: false }),
+                        Reference::Tools => Reference::Server(Server::named(key)),
                         // What a module exports by default is its server.
                         Reference::Server(server) if key == "default" => Reference::Server(server.clone()),
                         Reference::Server(server) => Reference::Tool(server.clone(), key),

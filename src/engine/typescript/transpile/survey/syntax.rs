@@ -21,7 +21,7 @@ pub(super) fn plain(expression: &Expr) -> &Expr {
 }
 
 /// The byte offsets of a part of the text.
-pub(super) fn bytes(span: Span) -> Range<usize> {
+pub(in super::super) fn bytes(span: Span) -> Range<usize> {
     let offset = |byte: BytePos| byte.0.saturating_sub(FIRST_BYTE.0) as usize;
     offset(span.lo)..offset(span.hi)
 }

@@ -175,7 +175,8 @@ fn run_all(directory: &Path, tests: &[Test]) -> Counts {
         }
         counts.known += 1;
         let code = transpile(&test.source, MAX_BYTES, &|| false);
-        let code = code.map(|transpiled| transpiled.code).map_err(|error| format!("SyntaxError: {error}"));
+        let code =
+            code.map(|transpiled| transpiled.code).map_err(|failed| format!("SyntaxError: {}", failed.error));
         match verdict(&mut runtime, test, &setup, code) {
             Ok(()) => counts.passed += 1,
             Err(failure) => counts.failures.push((test.path.clone(), failure)),

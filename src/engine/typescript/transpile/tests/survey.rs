@@ -1,7 +1,8 @@
 //! What the survey reads from TypeScript.
 
+use super::super::{STACK_BYTES, transpile};
 use super::run;
-use crate::run::check::survey::Literal;
+use crate::run::check::survey::{Literal, Mistake};
 
 fn read(source: &str) -> String {
     let survey = run(source).unwrap_or_else(|error| panic!("{source:?} must transpile: {error:?}")).survey;
@@ -51,7 +52,7 @@ fn only_what_every_run_reaches_is_certain() {
     check("const x = y ? await tools.a.b() : 1;\nreturn x", "a.b");
     check("const x = await tools.a?.b();\nreturn x", "a.b");
     check("return await tools.a.b().catch(() => 1)", "a.b");
-    check("const p = tools.a.b(); return 1", "a.b");
+    check("const p = tools.a.b(); return p", "a.b");
     check("return list.map((x) => tools.a.b({ x }))", "a.b list?.map!");
     check("async function f() { await tools.a.b() }\nawait f(); return 1", "a.b!");
     check("async function f() { await tools.a.b() }\nf(); return 1", "a.b");
@@ -69,6 +70,73 @@ fn only_what_every_run_reaches_is_certain() {
     check("return 1; await tools.a.b()", "a.b");
     check("globalThis.tools = 1;\nreturn await tools.a.b()", "a.b");
     check("let f = async () => tools.a.b(); f = 1;\nreturn await f()", "a.b");
+}
+
+#[test]
+fn loops_over_lists_that_are_written_out_are_certain() {
+    check("return await Promise.all([1, 2].map((x) => tools.a.b({ x })))", "a.b!");
+    check("const f = (x) => tools.a.b(x);\nreturn await Promise.all([1].map(f))", "a.b!");
+    check("const l = [1];\nreturn await Promise.all(l.map(async (x) => { await tools.a.b(x) }))", "a.b!");
+    check("for (const x of [1, 2]) { await tools.a.b(x) }\nreturn await tools.a.c()", "a.b! a.c!");
+    check(
+        "for (const x of [1]) { if (x) return 1; await tools.a.b(x) }\nreturn await tools.a.c()",
+        "a.b a.c",
+    );
+    check(
+        "for (const x of [1]) { if (x) continue; await tools.a.b(x) }\nreturn await tools.a.c()",
+        "a.b a.c!",
+    );
+    check("for (const x of [1]) { if (x) break; await tools.a.b(x) }\nreturn await tools.a.c()", "a.b a.c!");
+    check("for (const x of [1]) { switch (x) { case 1: break } await tools.a.b(x) }\nreturn 1", "a.b!");
+    check("for (const x of [1]) { for (const y of [2]) { break } await tools.a.b(x) }\nreturn 1", "a.b!");
+    check("for (const x of [1]) { switch (x) { case 1: continue } await tools.a.b(x) }\nreturn 1", "a.b");
+    check("out: for (const x of [1]) { await tools.a.b(x) }\nreturn await tools.a.c()", "a.b a.c!");
+    check("for (const x of []) { await tools.a.b(x) }\nreturn 1", "a.b");
+    check("for (const x of [...y]) { await tools.a.b(x) }\nreturn 1", "a.b");
+    check("for await (const x of [y]) { await tools.a.b(x) }\nreturn 1", "a.b");
+    check("return await Promise.all([1].filter((x) => x > 1).map((x) => tools.a.b({ x })))", "a.b");
+    for before in ["l.pop();", "l.length = 0;", "l = [];", "f(l);", "l.map((x, i, all) => all.pop());"] {
+        check(
+            &format!("let l = [1]; {before}\nfor (const x of l) {{ await tools.a.b(x) }}\nreturn 1"),
+            "a.b",
+        );
+    }
+    for before in ["", "print(l.join(','));", "l.forEach((x) => print(x));"] {
+        check(
+            &format!("let l = [1]; {before}\nfor (const x of l) {{ await tools.a.b(x) }}\nreturn 1"),
+            "a.b!",
+        );
+    }
+    check("var l = [1]; var l = [];\nfor (const x of l) { await tools.a.b(x) }\nreturn 1", "a.b");
+}
+
+#[test]
+fn what_cannot_be_transpiled_is_read_as_far_as_possible() {
+    let read = |source: &str| {
+        std::thread::scope(|scope| {
+            let task = || transpile(source, 1 << 20, &|| false).map(|_| ()).expect_err("refused").survey;
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, task);
+            thread.expect("a thread starts").join().expect("no panic crosses `transpile`")
+        })
+    };
+    for (source, lines, uses) in [
+        ("const x = ;\nawait tools.a.b();", "1", "a.b!"),
+        ("await tools.a.b();\nfoo(1, 2));\nawait tools.a.c();", "2", "a.b! a.c!"),
+        ("if (x {\n  await tools.a.b();\n}\nawait tools.a.c();", "1", "a.b! a.c!"),
+        ("const = f({\n  x: 1,\n  y: g(2),\n});\nawait tools.a.c();", "1", "a.c!"),
+        ("function f() {\n  await g();\n}\nawait tools.a.c();", "2", "a.c!"),
+        ("async function main() {\n  await tools.a.b();\n", "3", "a.b!"),
+        ("export default 1; await tools.a.b();\nexport default 2;", "2", "a.b!"),
+        ("Text.\n```ts\nconst x = ;\nawait tools.a.b();\n```\n", "3", "a.b!"),
+        // What is taken out may await it.
+        ("const p = tools.a.b();\nawait p p;", "2", "a.b"),
+        ("def f(x):\n    a = x\n    b = x\n    return a\nawait f(1)\n", "1", ""),
+    ] {
+        let survey = read(source);
+        let line = |mistake: &Mistake| (source[..mistake.at.start].matches('\n').count() + 1).to_string();
+        let found: Vec<String> = survey.mistakes.iter().map(line).collect();
+        assert_eq!((found.join(" ").as_str(), survey.shown().join(" ").as_str()), (lines, uses), "{source}");
+    }
 }
 
 #[test]
@@ -93,6 +161,8 @@ fn names_that_the_script_binds_are_not_ours() {
 fn calls_that_nobody_awaits_are_forgotten() {
     check("tools.a.b();\nreturn 1", "a.b~");
     check("tools.a.b().then((x) => x);\nreturn 1", "a.b");
+    check("const p = tools.a.b();\nreturn 1", "a.b~");
+    check("const p = tools.a.b();\nreturn eval('p')", "a.b");
     check("void tools.a.b();\nreturn 1", "a.b");
     // The value of the script is awaited.
     check("tools.a.b()", "a.b!");

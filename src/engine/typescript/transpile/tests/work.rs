@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::super::positions::{FIRST_BYTE, LocationIndex, location_of};
-use super::super::{STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, transpile, work};
+use super::super::{
+    STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, Untranspiled, transpile, work,
+};
 use super::{body, run};
 use crate::engine::watchdog::CpuMeter;
 
@@ -170,7 +172,7 @@ fn v_300_names_of_one_spelling_and_deep_scopes_are_counted() {
 fn v_301_no_pass_begins_after_the_run_was_stopped() {
     let source = "function d(v, c) { return v }\n@d class A { accessor x = 1 }\nenum E { a }\n\
         namespace N { export const y = 1 } namespace N { export const z = y }\n1";
-    let stopped_at = |last: usize| -> (Result<Transpiled, TranspileError>, usize) {
+    let stopped_at = |last: usize| -> (Result<Transpiled, Box<Untranspiled>>, usize) {
         std::thread::scope(|scope| {
             let task = move || {
                 let asked = Cell::new(0);
@@ -191,7 +193,7 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
     assert!(all >= 10, "asked {all} times");
     for last in 0..all {
         let (result, asked) = stopped_at(last);
-        let kind = result.map_err(|error| error.kind).err();
+        let kind = result.map_err(|failed| failed.error.kind).err();
         assert_eq!((kind, asked), (Some(TranspileErrorKind::Stopped), last + 1), "stopped at {last}");
     }
     // No other form of the source is tried either.
@@ -201,6 +203,6 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
         asked.set(asked.get() + 1);
         asked.get() > 3
     });
-    assert_eq!(result.map_err(|error| error.kind).err(), Some(TranspileErrorKind::Stopped));
+    assert_eq!(result.map_err(|failed| failed.error.kind).err(), Some(TranspileErrorKind::Stopped));
     assert_eq!(asked.get(), 4);
 }

@@ -1,0 +1,106 @@
+//! What the error of a failed run says besides: the other syntax errors, and what is wrong with the script's calls,
+//! so that one correction mends all of it.
+
+use std::sync::Arc;
+
+use super::finding::{Checked, Finding, FindingCode, Severity};
+use super::survey::{Mistake, Survey};
+use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
+
+/// Maximum number of findings beside the error of a script that was run. It ran, so they are doubtful mostly.
+const MAX_BESIDE: usize = 10;
+
+impl ExecutionContext {
+    /// Adds to the error of a run that has failed what the check finds in the script. Asks no server.
+    pub(crate) fn add_problems(&self, outcome: &mut Outcome, survey: &Survey) {
+        let Outcome::Failed(error) = outcome else { return };
+        if !error.problems.is_empty() || !is_of_script(error.code) || self.cancel.is_cancelled() {
+            return;
+        }
+        if let Some(replayed) = self.tape().and_then(|tape| tape.problems(&self.script.source)) {
+            error.problems = replayed;
+            return;
+        }
+        let is_compiled = !is_of_compilation(error.code);
+        // The engine has accepted what the reader did not, so what it has read may be something else.
+        if is_compiled && !survey.mistakes.is_empty() {
+            return;
+        }
+        let mut found = self.known_findings(survey);
+        if is_compiled {
+            // What is wrong with the line that has failed is what the error says.
+            found.retain(|finding| finding.line != error.line);
+            found.truncate(MAX_BESIDE);
+        } else {
+            found.retain(|finding| !is_same(finding, error));
+            found.extend(other_mistakes(error, survey, &self.script.source));
+            if !found.is_empty() {
+                found.push(Finding::from(error.clone()));
+            }
+            found.sort_by_key(Finding::place);
+        }
+        error.problems = found;
+    }
+
+    /// Keeps what a check finds in a script, for who has asked for it. The error of `outcome` is left out.
+    pub(crate) async fn keep_findings(self: &Arc<Self>, survey: &Survey, outcome: &Outcome) {
+        let Purpose::Check { asks_servers, found } = self.purpose() else { return };
+        let asking = Arc::clone(self);
+        let mut findings =
+            Arc::clone(self).in_runtime(async { asking.findings(survey, *asks_servers).await }).await;
+        let source = &self.script.source;
+        if let Outcome::Failed(error) = outcome {
+            findings.retain(|finding| !is_same(finding, error));
+            findings.extend(other_mistakes(error, survey, source));
+            findings.sort_by_key(Finding::place);
+        }
+        let program = if survey.program.is_empty() { 0..source.len() } else { survey.program.clone() };
+        *found.lock() = Checked { findings, program };
+    }
+}
+
+/// The syntax errors of a script other than the one that the engine has reported.
+///
+/// Engine and reader may see one mistake in different places: the reader sees an unclosed bracket only behind it.
+fn other_mistakes(error: &ScriptError, survey: &Survey, source: &str) -> Vec<Finding> {
+    if !is_of_compilation(error.code) {
+        return Vec::new();
+    }
+    let code = FindingCode::Script(error.code);
+    let finding = |mistake: &Mistake| {
+        let mut finding = Finding::at(code, Severity::Error, mistake.message.clone(), source, &mistake.at);
+        finding.hint.clone_from(&mistake.hint);
+        finding
+    };
+    let mut found: Vec<Finding> = survey.mistakes.iter().map(finding).collect();
+    let is_known = found.iter().any(|finding| finding.line == error.line);
+    if !is_known && found.first().is_some_and(|first| first.line > error.line) {
+        found.remove(0);
+    }
+    found.retain(|finding| finding.line != error.line);
+    found
+}
+
+/// Whether a finding says what the error says.
+fn is_same(finding: &Finding, error: &ScriptError) -> bool {
+    let is_same_code = matches!(finding.code, FindingCode::Call(code) if error.tool_code == Some(code));
+    finding.line == error.line && (is_same_code || finding.column == error.column)
+}
+
+/// Whether a script with such an error was not compiled.
+const fn is_of_compilation(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::SyntaxError | ErrorCode::TranspileError)
+}
+
+/// Whether the script is what has failed, and not what ran it.
+const fn is_of_script(code: ErrorCode) -> bool {
+    !matches!(
+        code,
+        ErrorCode::CheckFailed
+            | ErrorCode::Cancelled
+            | ErrorCode::QueueFull
+            | ErrorCode::EngineCrashed
+            | ErrorCode::EngineUnavailable
+    )
+}
