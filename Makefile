@@ -13,7 +13,7 @@ AGENTS = $(CACHE)/agents
 .PHONY: isolation syscalls nats-kills
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
 .PHONY: v8 interop frameworks
-.PHONY: v8 interop conformance bench-agents bench-search
+.PHONY: v8 interop conformance bench-agents bench-agents-model bench-agents-check bench-search
 .PHONY: fuzz growth differential audit-kills
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -148,11 +148,27 @@ bench-agents: v8
 	cargo build --release --locked --bin cx
 	benches/agents/run.sh '$(abspath $(CX))'
 
-## How well search finds tools: recall on the turns of BFCL v4, in halves, and on the judged queries of tests/search.
+## The same conversations held by a real model, through cx and with tools shown directly: success, tokens, turns. The
+## provider and its key are those of docs/llm.md, in the environment: `CX_LLM_PROVIDER`, `CX_LLM_MODEL` and the key.
+ENTRIES ?= 20
+bench-agents-model: v8
+	cargo build --release --locked --bin cx
+	benches/agents/install.sh
+	'$(AGENTS)/python/bin/python' benches/agents/drive.py '$(abspath $(CX))' --entries $(ENTRIES) \
+	  --figures '$(AGENTS)/model.json'
+
+## Test the driver of `bench-agents-model` against a provider on loopback that plays a model.
+bench-agents-check: v8
+	cargo build --locked --bin cx
+	benches/agents/install.sh
+	cd benches/agents && CX='$(abspath $(CARGO_TARGET_DIR))/debug/cx' '$(AGENTS)/python/bin/python' -m unittest -v
+
+## How well search finds tools: recall on the turns of BFCL v4, in halves, and on the judged queries of tests/search. Not a
+## matter of time, so it takes what the tests are built with.
 bench-search: v8
 	benches/agents/install.sh
 	'$(AGENTS)/python/bin/python' benches/agents/search.py '$(AGENTS)/judged.json'
-	cargo bench --locked --bench search -- '$(AGENTS)/judged.json'
+	cargo bench --locked --profile dev --bench search -- '$(AGENTS)/judged.json'
 
 ## Draw the picture of the README from its figures. The script says how to measure them again.
 picture:
