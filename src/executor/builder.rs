@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::admission::Admission;
 use super::core::{Executor, Inner};
 use super::isolation::{nats_worker_program, remote_worker_program, worker_program};
-use super::nats_shared::{self, SharedStores};
+use super::nats_shared;
 use super::runtime;
 use super::servers::ServerSet;
 use super::settings::{Bounds, FromConfig, OwnSettings, Settings, check_strict};
@@ -37,6 +37,7 @@ use crate::run::limits::Limits;
 use crate::run::observer::{DefinitionEvent, Observers, RunObserver};
 use crate::run::script::Language;
 use crate::storage::files::Store;
+use crate::storage::shared::SharedStores;
 use crate::storage::state::{SharedState, StateScope, StateStore};
 #[cfg(feature = "audit")]
 use crate::telemetry::audit::{AuditOptions, AuditTrail};

@@ -12,13 +12,7 @@ use crate::nats::server::Addresses;
 use crate::nats::tenant::{RunsBounds, Tenant, TenantBucket};
 use crate::run::history::HistoryLimits;
 use crate::run::isolation::Isolation;
-use crate::storage::shared::{SharedEntry, SharedError, SharedKeys, SharedStore};
-
-/// The stores of a tenant.
-pub(super) struct SharedStores {
-    pub(super) state: Arc<dyn SharedStore>,
-    pub(super) runs: Arc<dyn SharedStore>,
-}
+use crate::storage::shared::{SharedEntry, SharedError, SharedKeys, SharedStore, SharedStores};
 
 /// The stores that an executor shares, if it shares any. Connects to nothing yet.
 ///
@@ -56,9 +50,13 @@ impl TenantStore {
         self.tenant.bucket(self.bucket).await.map_err(SharedError::Away)
     }
 
-    /// The error of a store.
-    async fn failed(&self, bucket: &Bucket, error: BucketError) -> SharedError {
-        match error {
+    /// What the bucket returned, with the error of a store.
+    async fn result<T>(&self, bucket: &Bucket, result: Result<T, BucketError>) -> Result<T, SharedError> {
+        let error = match result {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        Err(match error {
             BucketError::Full => SharedError::Full,
             BucketError::Forged => SharedError::Damaged,
             BucketError::Unanswered => SharedError::Away(error.to_string()),
@@ -67,7 +65,7 @@ impl TenantStore {
                 SharedError::Refused(format!("the bucket `{}` was removed", bucket.name()))
             }
             BucketError::Refused(_) | BucketError::NoRandomNumbers => SharedError::Refused(error.to_string()),
-        }
+        })
     }
 }
 
@@ -79,14 +77,8 @@ impl SharedStore for TenantStore {
     fn get(&self, key: String) -> BoxFuture<'_, Result<SharedEntry, SharedError>> {
         async move {
             let bucket = self.bucket().await?;
-            match bucket.get(&key).await {
-                Ok(entry) => Ok(SharedEntry {
-                    value: entry.value,
-                    revision: entry.revision,
-                    written_at: entry.written_at,
-                }),
-                Err(error) => Err(self.failed(&bucket, error).await),
-            }
+            let entry = self.result(&bucket, bucket.get(&key).await).await?;
+            Ok(SharedEntry { value: entry.value, revision: entry.revision, written_at: entry.written_at })
         }
         .boxed()
     }
@@ -99,10 +91,7 @@ impl SharedStore for TenantStore {
     ) -> BoxFuture<'_, Result<bool, SharedError>> {
         async move {
             let bucket = self.bucket().await?;
-            match bucket.put(&key, &value, expected).await {
-                Ok(is_stored) => Ok(is_stored),
-                Err(error) => Err(self.failed(&bucket, error).await),
-            }
+            self.result(&bucket, bucket.put(&key, &value, expected).await).await
         }
         .boxed()
     }
@@ -110,10 +99,7 @@ impl SharedStore for TenantStore {
     fn remove(&self, key: String, revision: u64) -> BoxFuture<'_, Result<(), SharedError>> {
         async move {
             let bucket = self.bucket().await?;
-            match bucket.remove(&key, Some(revision)).await {
-                Ok(()) => Ok(()),
-                Err(error) => Err(self.failed(&bucket, error).await),
-            }
+            self.result(&bucket, bucket.remove(&key, Some(revision)).await).await
         }
         .boxed()
     }
@@ -121,10 +107,7 @@ impl SharedStore for TenantStore {
     fn remove_below(&self, prefix: String) -> BoxFuture<'_, Result<(), SharedError>> {
         async move {
             let bucket = self.bucket().await?;
-            match bucket.remove(&format!("{prefix}.*"), None).await {
-                Ok(()) => Ok(()),
-                Err(error) => Err(self.failed(&bucket, error).await),
-            }
+            self.result(&bucket, bucket.remove(&format!("{prefix}.*"), None).await).await
         }
         .boxed()
     }
@@ -132,10 +115,8 @@ impl SharedStore for TenantStore {
     fn keys(&self) -> BoxFuture<'_, Result<SharedKeys, SharedError>> {
         async move {
             let bucket = self.bucket().await?;
-            match bucket.keys().await {
-                Ok((keys, newest)) => Ok(SharedKeys { keys, newest }),
-                Err(error) => Err(self.failed(&bucket, error).await),
-            }
+            let (keys, newest) = self.result(&bucket, bucket.keys().await).await?;
+            Ok(SharedKeys { keys, newest })
         }
         .boxed()
     }

@@ -1,18 +1,11 @@
 //! Stands for what front ends share in a build that knows no NATS servers: nothing.
 
-use std::sync::Arc;
-
 use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::run::history::HistoryLimits;
 use crate::run::isolation::Isolation;
-use crate::storage::shared::SharedStore;
-
-pub(super) struct SharedStores {
-    pub(super) state: Arc<dyn SharedStore>,
-    pub(super) runs: Arc<dyn SharedStore>,
-}
+use crate::storage::shared::SharedStores;
 
 /// There are none. The isolation itself is refused.
 ///

@@ -230,7 +230,7 @@ impl ExecutionContext {
 
     /// Completes at the run's deadline, which moves while a prompt is open, and when an operator lowers the limits.
     async fn passed_deadline(&self) {
-        let mut lowered = self.limits.changes();
+        let mut lowered = self.environment.limits.changes();
         loop {
             lowered.mark_unchanged();
             let deadline = self.deadline();

@@ -50,7 +50,6 @@ const MAX_SHOWN_QUERY: usize = 80;
 /// Every decision about a call is made here, so no engine can omit one.
 pub(crate) struct ExecutionContext {
     pub(crate) script: Script,
-    pub(super) limits: RunLimits,
     /// Cancels everything that the run waits for. It is cancelled when the run ends for any reason.
     pub(crate) cancel: CancellationToken,
     /// The run's use of the compute slots.
@@ -147,8 +146,7 @@ pub(crate) struct RunEnvironment {
 impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
-        let run_limits = environment.limits.clone();
-        let limits = run_limits.now();
+        let limits = environment.limits.now();
         if let Some(tape) = &environment.tape {
             let servers = visible_servers(&environment.tools.now());
             tape.begin(
@@ -165,10 +163,10 @@ impl ExecutionContext {
         }
         let caller = environment.caller.as_deref();
         let above = caller.map(|caller| Arc::clone(&caller.clock));
-        let clock = RunClock::start(run_limits.clone(), environment.engine_start_time, above);
+        let clock = RunClock::start(environment.limits.clone(), environment.engine_start_time, above);
         let prompts = match caller {
             Some(caller) => caller.prompts.of_nested(&clock, &environment.cancel),
-            None => Prompts::new(&run_limits, &clock, &environment.cancel, &environment.runtime),
+            None => Prompts::new(&environment.limits, &clock, &environment.cancel, &environment.runtime),
         };
         let elicitor = match caller {
             Some(caller) => caller.elicitor.clone(),
@@ -197,7 +195,7 @@ impl ExecutionContext {
             directories: environment.grants.directories.clone(),
             memory_bytes: limits.memory_bytes,
             quota: {
-                let limits = run_limits.clone();
+                let limits = environment.limits.clone();
                 Box::new(move || limits.now().file_quota())
             },
             caller: caller.map(|caller| &*caller.files),
@@ -210,7 +208,6 @@ impl ExecutionContext {
         });
         Self {
             files: Arc::new(files),
-            limits: run_limits,
             cancel: environment.cancel.clone(),
             turn: Turn::default(),
             approver,
@@ -232,7 +229,7 @@ impl ExecutionContext {
 
     /// The limits in force: those of the start, lowered where the operator has lowered the maximum since.
     pub(crate) fn limits(&self) -> Limits {
-        self.limits.now()
+        self.environment.limits.now()
     }
 
     /// How many runs are above this one.
@@ -246,7 +243,7 @@ impl ExecutionContext {
         let own = &self.environment;
         RunEnvironment {
             purpose,
-            limits: self.limits.of_nested(limits),
+            limits: own.limits.of_nested(limits),
             grants: Arc::clone(&own.grants),
             tools: own.tools.for_nested(),
             approver: own.approver.clone(),

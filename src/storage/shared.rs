@@ -4,6 +4,7 @@
 pub(crate) mod parts;
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
@@ -69,6 +70,12 @@ pub(crate) trait SharedStore: fmt::Debug + Send + Sync {
 
     /// The keys of all entries.
     fn keys(&self) -> BoxFuture<'_, Result<SharedKeys, SharedError>>;
+}
+
+/// The stores of a tenant.
+pub(crate) struct SharedStores {
+    pub(crate) state: Arc<dyn SharedStore>,
+    pub(crate) runs: Arc<dyn SharedStore>,
 }
 
 #[cfg(test)]

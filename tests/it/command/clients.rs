@@ -420,16 +420,16 @@ fn a_linked_file_stays_a_link() {
 /// A user with servers for two directories, of which one also has files of four clients.
 fn with_projects() -> Home {
     let home = Home::with(&[CURSOR]);
-    let (work, other) = (home.path("work"), home.path("other"));
+    let (project, other) = (home.path("project"), home.path("other"));
     fs::create_dir(&other).unwrap();
     let library = library_server().display().to_string();
     let claude = json!({
         "numStartups": 12,
         "mcpServers": { "everywhere": { "command": "everywhere" } },
         "projects": {
-            work.to_str().unwrap(): {
+            project.to_str().unwrap(): {
                 "history": [1],
-                "mcpServers": { "library": { "command": library }, "database": { "command": "db", "args": ["work"] } },
+                "mcpServers": { "library": { "command": library }, "database": { "command": "db", "args": ["project"] } },
             },
             other.to_str().unwrap(): { "mcpServers": { "database": { "command": "db", "args": ["other"] } } },
             "/nothing": { "mcpServers": {} },
@@ -439,20 +439,23 @@ fn with_projects() -> Home {
     for (path, text) in [
         (".claude.json", format!("{claude:#}\n")),
         (
-            "work/.mcp.json",
+            "project/.mcp.json",
             r#"{"mcpServers":{"shared":{"command":"shared","env":{"KEY":"${NOT_SET_ANYWHERE}"}}}}"#
                 .to_owned(),
         ),
         (
-            "work/.vscode/mcp.json",
+            "project/.vscode/mcp.json",
             "{\n  // ours\n  \"servers\": {\n    \"tasks\": { \"command\": \"tasks\" }\n  }\n}\n".to_owned(),
         ),
-        ("work/.cursor/mcp.json", "{broken".to_owned()),
-        ("work/.codex/config.toml", "model = \"x\"\n\n[mcp_servers.docs]\ncommand = \"docs\"\n".to_owned()),
-        ("work/.gemini/settings.json", r#"{"theme":"x"}"#.to_owned()),
-        ("work/opencode.json", r#"{"mcp":{"notes":{"type":"local","command":["notes"]}}}"#.to_owned()),
+        ("project/.cursor/mcp.json", "{broken".to_owned()),
         (
-            "work/.zed/settings.json",
+            "project/.codex/config.toml",
+            "model = \"x\"\n\n[mcp_servers.docs]\ncommand = \"docs\"\n".to_owned(),
+        ),
+        ("project/.gemini/settings.json", r#"{"theme":"x"}"#.to_owned()),
+        ("project/opencode.json", r#"{"mcp":{"notes":{"type":"local","command":["notes"]}}}"#.to_owned()),
+        (
+            "project/.zed/settings.json",
             r#"{"context_servers":{"cx":{"command":"cx","args":["serve"]},"lint":{"command":"lint"}}}"#
                 .to_owned(),
         ),
@@ -466,7 +469,7 @@ fn with_projects() -> Home {
 
 /// `cx setup` in the directory that has files of its own.
 fn at_work(home: &Home, arguments: &[&str]) -> Output {
-    home.command(arguments).current_dir(home.path("work")).output().unwrap()
+    home.command(arguments).current_dir(home.path("project")).output().unwrap()
 }
 
 #[test]
@@ -477,16 +480,16 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
     for said in [
-        "Claude Code, in ~/work only  ~/.claude.json\n  library  ",
+        "Claude Code, in ~/project only  ~/.claude.json\n  library  ",
         "Claude Code, in ~/other only  ~/.claude.json\n  database  db other\n",
         "Claude Code, in /nowhere only, which does not exist any more  ~/.claude.json\n  old  old\n",
-        "Claude Code, in ~/work only  ~/work/.mcp.json\n  shared  left where it is: it needs the variable",
+        "Claude Code, in ~/project only  ~/project/.mcp.json\n  shared  left where it is: it needs the variable",
         "`cx trust .mcp.json` lets cx use them here, and only here",
-        "VS Code, in ~/work only  ~/work/.vscode/mcp.json\n  tasks  tasks\n",
-        "Cursor, in ~/work only  ~/work/.cursor/mcp.json\n  left as it is: ",
-        "Codex, in ~/work only  ~/work/.codex/config.toml\n  docs  docs\n",
-        "OpenCode, in ~/work only  ~/work/opencode.json\n  notes  notes\n",
-        "Zed, in ~/work only  ~/work/.zed/settings.json\n  cx  starts cx already\n  lint  lint\n",
+        "VS Code, in ~/project only  ~/project/.vscode/mcp.json\n  tasks  tasks\n",
+        "Cursor, in ~/project only  ~/project/.cursor/mcp.json\n  left as it is: ",
+        "Codex, in ~/project only  ~/project/.codex/config.toml\n  docs  docs\n",
+        "OpenCode, in ~/project only  ~/project/opencode.json\n  notes  notes\n",
+        "Zed, in ~/project only  ~/project/.zed/settings.json\n  cx  starts cx already\n  lint  lint\n",
     ] {
         assert!(shown.contains(said), "{said}:\n{shown}");
     }
@@ -499,7 +502,7 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
     let was: Value = serde_json::from_slice(&before[&home.path(".claude.json")]).unwrap();
     assert_eq!(claude["projects"], was["projects"]);
     let files = home.files();
-    for (path, bytes) in before.iter().filter(|(path, _)| path.starts_with(home.path("work"))) {
+    for (path, bytes) in before.iter().filter(|(path, _)| path.starts_with(home.path("project"))) {
         assert_eq!(files[path], *bytes, "{}", path.display());
     }
     // By name neither, unless their kind is asked for.
@@ -507,7 +510,7 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(
-        said.contains("of one directory only, in ~/work/.vscode/mcp.json: --projects lets it move"),
+        said.contains("of one directory only, in ~/project/.vscode/mcp.json: --projects lets it move"),
         "{said}"
     );
 }
@@ -519,9 +522,9 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
     let output = at_work(&home, &["--yes", "--projects", "--take-out", "--no-connect"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
-    assert!(shown.contains("- server `database` of ~/work, now behind cx"), "{shown}");
+    assert!(shown.contains("- server `database` of ~/project, now behind cx"), "{shown}");
     assert!(
-        shown.contains("`tasks` was a server of ~/work only: behind cx it is there in all directories"),
+        shown.contains("`tasks` was a server of ~/project only: behind cx it is there in all directories"),
         "{shown}"
     );
     assert!(!shown.contains("`library` was a server of"), "{shown}");
@@ -533,24 +536,24 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
         ["everywhere", "library", "github", "database", "database-other", "tasks", "docs", "lint", "notes"]
     );
     let args = |name: &str| own["mcpServers"][name]["args"][0].as_str().unwrap().to_owned();
-    assert_eq!((args("database"), args("database-other")), ("work".to_owned(), "other".to_owned()));
+    assert_eq!((args("database"), args("database-other")), ("project".to_owned(), "other".to_owned()));
     let claude = home.json(".claude.json");
-    let work = &claude["projects"][home.path("work").to_str().unwrap()];
-    assert_eq!(*work, json!({ "history": [1], "mcpServers": {} }));
+    let project = &claude["projects"][home.path("project").to_str().unwrap()];
+    assert_eq!(*project, json!({ "history": [1], "mcpServers": {} }));
     assert_eq!(claude["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["cx"]);
     assert_eq!(claude["numStartups"], 12);
     // Files of the directory: of a client that starts cx here. Neither VS Code nor OpenCode is installed, and Codex
     // and Zed are not either, but Zed's file starts cx.
     assert_eq!(
-        home.read("work/.zed/settings.json"),
+        home.read("project/.zed/settings.json"),
         r#"{"context_servers":{"cx":{"command":"cx","args":["serve"]}}}"#
     );
     for kept in [
-        "work/.vscode/mcp.json",
-        "work/.codex/config.toml",
-        "work/opencode.json",
-        "work/.mcp.json",
-        "work/.cursor/mcp.json",
+        "project/.vscode/mcp.json",
+        "project/.codex/config.toml",
+        "project/opencode.json",
+        "project/.mcp.json",
+        "project/.cursor/mcp.json",
     ] {
         assert_eq!(home.files()[&home.path(kept)], before[&home.path(kept)], "{kept}");
     }
@@ -563,7 +566,7 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
     fs::write(user, "{}").unwrap();
     let output = at_work(&home, &["--yes", "--projects", "--take-out", "--no-connect", "--server", "tasks"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(home.read("work/.vscode/mcp.json"), "{\n  // ours\n  \"servers\": {}\n}\n");
+    assert_eq!(home.read("project/.vscode/mcp.json"), "{\n  // ours\n  \"servers\": {}\n}\n");
     assert_eq!(home.json(OWN)["mcpServers"], json!({ "tasks": { "command": "tasks" } }));
 }
 
@@ -571,7 +574,7 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
 fn servers_of_one_directory_are_in_the_report() {
     let home = with_projects();
     let mut command = home.command(&["--dry-run", "--json"]);
-    let output = command.current_dir(home.path("work")).output().unwrap();
+    let output = command.current_dir(home.path("project")).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let projects = report["projects"].as_array().unwrap();
     let all: Vec<(&str, String, Vec<&str>)> = projects
@@ -588,17 +591,17 @@ fn servers_of_one_directory_are_in_the_report() {
         ("claude-code", "/.claude.json", &["library", "database"]),
         ("claude-code", "/.claude.json", &["database"]),
         ("claude-code", "/.claude.json", &["old"]),
-        ("claude-code", "/work/.mcp.json", &["shared"]),
-        ("cursor", "/work/.cursor/mcp.json", &[]),
-        ("vscode", "/work/.vscode/mcp.json", &["tasks"]),
-        ("codex", "/work/.codex/config.toml", &["docs"]),
-        ("zed", "/work/.zed/settings.json", &["cx", "lint"]),
-        ("opencode", "/work/opencode.json", &["notes"]),
+        ("claude-code", "/project/.mcp.json", &["shared"]),
+        ("cursor", "/project/.cursor/mcp.json", &[]),
+        ("vscode", "/project/.vscode/mcp.json", &["tasks"]),
+        ("codex", "/project/.codex/config.toml", &["docs"]),
+        ("zed", "/project/.zed/settings.json", &["cx", "lint"]),
+        ("opencode", "/project/opencode.json", &["notes"]),
     ];
     let expected: Vec<_> =
         expected.iter().map(|(client, file, names)| (*client, (*file).to_owned(), names.to_vec())).collect();
     assert_eq!(all, expected);
-    assert_eq!(projects[0]["directory"], home.path("work").to_str().unwrap());
+    assert_eq!(projects[0]["directory"], home.path("project").to_str().unwrap());
     assert_eq!((&projects[7]["hasCx"], &projects[5]["hasCx"]), (&json!(true), &json!(false)));
     // One client alone.
     let output = at_work(&home, &["--dry-run", "--json", "--client", "claude-code"]);
@@ -677,7 +680,7 @@ fn questions_can_be_answered_otherwise() {
     let home = with_projects();
     let (screen, status) = choose_in_projects(&home);
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains("[ ] database (Claude Code, in ~/work only)"), "{screen}");
+    assert!(screen.contains("[ ] database (Claude Code, in ~/project only)"), "{screen}");
     let own = home.json(OWN);
     assert_eq!(own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["everywhere", "library"]);
     // No, Escape and Ctrl-C change nothing.
@@ -699,7 +702,7 @@ fn questions_can_be_answered_otherwise() {
 fn choose_in_projects(home: &Home) -> (String, Option<i32>) {
     let choose_second = format!("{DOWN} \r");
     let answers = [(SERVERS, &*choose_second), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "\r")];
-    dialogue(home, "work", &["--client", "claude-code"], &answers)
+    dialogue(home, "project", &["--client", "claude-code"], &answers)
 }
 
 #[test]
@@ -745,8 +748,7 @@ fn non_interactive_asks_nothing_and_says_the_same_plan() {
 fn a_large_file_is_read_too() {
     let home = Home::with(&[(CLAUDE.0, "{}")]);
     let history = vec!["x".repeat(1_000); 3_000];
-    let claude =
-        json!({ "projects": { "/work": { "history": history } }, "mcpServers": { "a": { "command": "a" } } });
+    let claude = json!({ "projects": { "/project": { "history": history } }, "mcpServers": { "a": { "command": "a" } } });
     fs::write(home.path(CLAUDE.0), claude.to_string()).unwrap();
     assert!(home.setup(&["--yes", "--take-out", "--no-connect"]).status.success());
     let mut after = home.json(CLAUDE.0);
