@@ -37,6 +37,9 @@ pub(crate) trait RunHost: Send + Sync {
     fn input(&self) -> Option<&Json>;
     /// The limits in force. Operators can lower them while the run is in flight.
     fn limits(&self) -> Limits;
+    /// Says how much fuel the run has used, and returns whether that is more than the limit in force. In a worker
+    /// process the executor decides.
+    fn exceeds_fuel(&self, used: u64) -> bool;
     /// The servers that the script may see, in order.
     fn server_names(&self) -> Vec<Arc<str>>;
     /// The time zone that the script sees as the local one.
@@ -101,6 +104,11 @@ pub(crate) struct HostCalls {
 impl HostCalls {
     pub(crate) fn new(host: Arc<dyn RunHost>) -> Self {
         Self { host }
+    }
+
+    /// Whether the run has used more fuel than the limit in force.
+    pub(crate) fn exceeds_fuel(&self, used: u64) -> bool {
+        self.host.exceeds_fuel(used)
     }
 
     /// Calls a tool.

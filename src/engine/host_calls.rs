@@ -36,6 +36,10 @@ use crate::tools::usage::Notation;
 use crate::tools::{Progress, ServerRequest, ToolError, ToolErrorCode};
 
 impl RunHost for ExecutionContext {
+    fn exceeds_fuel(&self, used: u64) -> bool {
+        self.limits().fuel.is_some_and(|fuel| used > fuel)
+    }
+
     fn language(&self) -> Language {
         self.script.language
     }

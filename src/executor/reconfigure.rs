@@ -147,8 +147,9 @@ impl Executor {
     ///   must be permitted by the rules that the run started with and by the new ones, a call needs
     ///   approval if either says so, and a tool is read-only only if both say so. Where the maximum of
     ///   a limit ([`Config::max_limits`]) is lower than before, it counts for them too: one that has
-    ///   had more time, CPU time or memory already is stopped within some milliseconds. `fuel`,
-    ///   `calls_in_flight` and `source_bytes` stay those of their start.
+    ///   had more time, CPU time, fuel or memory already is stopped within some milliseconds; calls in
+    ///   flight beyond `calls_in_flight` go on. A run that started without a limit of `fuel` has none,
+    ///   because its code counts none, and `source_bytes` stays that of its start.
     /// * A server that is defined as before keeps its connection; so does one with other rules only.
     ///   Of a removed or changed server, calls in flight are completed. Later calls of runs in
     ///   flight go to the new definition, or fail with

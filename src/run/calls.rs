@@ -550,10 +550,9 @@ impl ExecutionContext {
             None => None,
         };
         // A stored script has no slot while it runs: its own calls need slots. `run::nested` bounds it.
-        // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = match decided.tool.map(ResolvedTool::kind) {
             Some(ToolKind::Script) => None,
-            _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
+            _ => Some(self.slots.acquire().await?),
         };
         if let Err(error) = self.check_still_permitted(&decided, approved.is_some()) {
             if let Some(record) = approved {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::{Clock, FileOptions, RunFiles};
@@ -21,6 +20,7 @@ use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::ledger::{Ledger, Logged};
 use crate::run::limits::Limits;
+use crate::run::limits::call_slots::CallSlots;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::models::RunModels;
 use crate::run::nested::{NestedRunner, NestedSlots};
@@ -67,7 +67,7 @@ pub(crate) struct ExecutionContext {
     pub(super) on_elicitation: Option<ElicitationHandler>,
     elicitor: Option<Elicitor>,
     /// Bounds the calls in flight, of this run and of those that it has called.
-    pub(super) slots: Arc<Semaphore>,
+    pub(super) slots: Arc<CallSlots>,
     pub(super) ledger: Mutex<Ledger>,
     /// The language models that the script may ask. A run that was called has its caller's.
     pub(super) models: Arc<RunModels>,
@@ -189,7 +189,7 @@ impl ExecutionContext {
             ))
         };
         let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
-        let slots = || Arc::new(Semaphore::new(limits.calls_in_flight as usize));
+        let slots = || Arc::new(CallSlots::new(environment.limits.clone()));
         let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
         let files = RunFiles::new(FileOptions {
             directories: environment.grants.directories.clone(),
@@ -377,8 +377,7 @@ impl ExecutionContext {
             StateAccess::Open(state) => state,
             StateAccess::None(problem) => return Err((*problem).into()),
         };
-        // The semaphore is never closed; an error would only mean that the run is over.
-        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
+        let _slot = self.slots.acquire().await?;
         let answer = state.call(call, self.latest_deadline(), &self.environment.runtime).await?;
         self.check_result_bytes("the answer", answer.len())?;
         Ok(answer)

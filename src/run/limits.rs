@@ -1,5 +1,6 @@
 //! The resource limits of one run.
 
+pub(crate) mod call_slots;
 pub(crate) mod in_force;
 
 use std::time::Duration;

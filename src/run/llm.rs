@@ -128,8 +128,7 @@ impl ExecutionContext {
         may_shrink: bool,
     ) -> Result<BegunCall, ToolError> {
         let reservation = self.models.reserve(request, may_shrink).await?;
-        // The semaphore is never closed; an error would only mean that the run is over.
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_closed| over())?;
+        let slot = self.slots.acquire().await?;
         // A client shows its user what is asked.
         let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
         let call = self.models.begin(way, request, reservation, slot, client, self.observation());

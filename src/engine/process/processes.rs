@@ -152,6 +152,8 @@ enum End {
     Done(Done),
     /// It has to stop, for the reason in its [`Stop`], or because it was cancelled.
     Stopped,
+    /// It has used more fuel than the limit in force.
+    OutOfFuel,
     /// The worker has closed its connection.
     Gone,
     /// The worker has broken the protocol. It was killed.
@@ -254,6 +256,7 @@ impl RemoteRun {
                 }
             }
             End::Stopped => Outcome::Failed(failure::stopped(None, host)),
+            End::OutOfFuel => Outcome::Failed(failure::out_of_fuel(host)),
             End::Gone => {
                 let status = talk.status().await;
                 Outcome::Failed(crashed(&talk.worker.describe(status)))
@@ -512,6 +515,7 @@ impl Talk {
                 self.files.close(file);
                 Ok(None)
             }
+            FromWorker::Fuel(used) => Ok(host.exceeds_fuel(used).then_some(Event::Ended(End::OutOfFuel))),
             FromWorker::Log { level, text } => {
                 host.log(wire::level(level), text);
                 Ok(None)

@@ -18,7 +18,7 @@ use crate::text::preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are mostly the same program; another one may be configured.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -172,6 +172,8 @@ pub(crate) enum FromWorker {
     },
     /// Closes a file. Not answered.
     CloseFile(u64),
+    /// The script computes, and has used this much fuel. Not answered.
+    Fuel(u64),
     /// Prints a line.
     Log {
         level: u8,

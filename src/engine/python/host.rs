@@ -64,6 +64,8 @@ impl RawOutput {
 
 struct Run {
     host: HostCalls,
+    /// The fuel that it has started with, if it is limited.
+    fuel: Option<u64>,
     started: u64,
     /// Calls in flight. Polled when they are started and while the guest waits.
     calls: FuturesUnordered<Call>,
@@ -104,10 +106,11 @@ impl Host {
     }
 
     /// Assigns a run to the interpreter.
-    pub(crate) fn start(&mut self, host: &Arc<dyn RunHost>) {
+    pub(crate) fn start(&mut self, host: &Arc<dyn RunHost>, fuel: Option<u64>) {
         self.raw.lock().host = Some(Arc::clone(host));
         self.run = Some(Run {
             host: HostCalls::new(Arc::clone(host)),
+            fuel,
             started: 0,
             calls: FuturesUnordered::new(),
             held_bytes: 0,
@@ -115,6 +118,17 @@ impl Host {
             ended_bytes: 0,
             codes: BTreeSet::new(),
         });
+    }
+
+    /// The fuel that the run has started with, if it is limited.
+    pub(crate) fn fuel(&self) -> Option<u64> {
+        self.run.as_ref()?.fuel
+    }
+
+    /// Whether the run has used more fuel than the limit in force, if `left` is left of what it started with.
+    pub(crate) fn exceeds_fuel(&self, left: u64) -> bool {
+        let Some((run, fuel)) = self.run.as_ref().zip(self.fuel()) else { return false };
+        run.host.exceeds_fuel(fuel.saturating_sub(left))
     }
 
     /// Whether one of the run's calls has failed with this code. A guest's report of a tool error

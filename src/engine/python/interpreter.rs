@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wasmtime::component::HasSelf;
-use wasmtime::{Store, UpdateDeadline};
+use wasmtime::{Store, Trap, UpdateDeadline};
 
 use super::bindings::{Guest, GuestPre, Script};
 use super::compiled::{CompileError, PackedCode, Source};
@@ -104,8 +104,13 @@ impl Engine for Interpreters {
         let mut store = self.engine.store(State::new(host, self.memory_bytes, &sink));
         let order = Arc::clone(&stop);
         // Traps instead of only yielding: code that calls no host function must be stopped here.
-        store.epoch_deadline_callback(move |_| match order.reason() {
+        store.epoch_deadline_callback(move |store| match order.reason() {
             Some(_) => Err(wasmtime::format_err!("the run has to stop")),
+            // The code itself stops at the limit that the run started with. Setting another one here has no effect:
+            // the function that is interrupted here keeps its count in a register.
+            None if store.data().run.fuel().is_some() && store.data().run.exceeds_fuel(store.get_fuel()?) => {
+                Err(Trap::OutOfFuel.into())
+            }
             None => Ok(UpdateDeadline::Continue(1)),
         });
         // Weak, because the order to stop owns this function.
@@ -133,7 +138,6 @@ impl Engine for Interpreters {
                 stop,
                 engine: self.engine.clone(),
                 location: MemoryLocation::newest(),
-                fuel: None,
             }),
             Err(error) => Err(format!("{error:#}")),
         }
@@ -161,8 +165,6 @@ pub(crate) struct Interpreter {
     /// The location of its memory, if that started from the image. No guest code runs unless
     /// `store` is borrowed.
     location: Option<Arc<MemoryLocation>>,
-    /// The run's limit of fuel.
-    fuel: Option<u64>,
 }
 
 impl Instance<Interpreters> for Interpreter {
@@ -227,7 +229,7 @@ impl Instance<Interpreters> for Interpreter {
     }
 
     fn fuel_used(&self) -> Option<u64> {
-        Some(self.fuel?.saturating_sub(self.store.get_fuel().ok()?))
+        Some(self.store.data().run.fuel()?.saturating_sub(self.store.get_fuel().ok()?))
     }
 
     fn trim(&mut self) {
@@ -245,16 +247,16 @@ impl Interpreter {
     ///
     /// If the run has a limit of fuel and the code counts none. The executor prevents that.
     fn start(&mut self, host: &Arc<dyn RunHost>) -> Result<(), Box<ScriptError>> {
-        if let Some(fuel) = host.limits().fuel {
+        let fuel = host.limits().fuel;
+        if let Some(fuel) = fuel {
             self.store.set_fuel(fuel).map_err(|error| {
                 Box::new(ScriptError::new(ErrorCode::EngineUnavailable, format!("{error:#}")))
             })?;
-            self.fuel = Some(fuel);
         }
         let state = self.store.data_mut();
         state.clock.set(host.clock_resolution());
         state.start_files(host.files());
-        state.run.start(host);
+        state.run.start(host, fuel);
         Ok(())
     }
 

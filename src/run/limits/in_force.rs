@@ -42,8 +42,8 @@ impl RunLimits {
 
     /// The limits in force.
     ///
-    /// [`fuel`](Limits::fuel), [`calls_in_flight`](Limits::calls_in_flight) and
-    /// [`source_bytes`](Limits::source_bytes) are always those of the start: an engine has them then.
+    /// [`source_bytes`](Limits::source_bytes) is that of the start, when the source was measured. A run that started
+    /// without a limit of [`fuel`](Limits::fuel) has none: its code counts none.
     pub(crate) fn now(&self) -> Limits {
         // Calls ask several times, and this is one read of a number.
         if matches!(self.max.has_changed(), Ok(false)) {
@@ -61,6 +61,7 @@ impl Limits {
         }
         // Of tool calls, 0 means no limit.
         let calls = |limits: &Self| limits.tool_calls.wrapping_sub(1);
+        let fuel = |limits: &Self| limits.fuel.unwrap_or(u64::MAX);
         Self {
             wall_time: lower(self.wall_time, before.wall_time, max.wall_time),
             cpu_time: lower(self.cpu_time, before.cpu_time, max.cpu_time),
@@ -75,8 +76,8 @@ impl Limits {
             written_bytes: lower(self.written_bytes, before.written_bytes, max.written_bytes),
             created_files: lower(self.created_files, before.created_files, max.created_files),
             file_bytes: lower(self.file_bytes, before.file_bytes, max.file_bytes),
-            fuel: self.fuel,
-            calls_in_flight: self.calls_in_flight,
+            fuel: self.fuel.map(|own| lower(own, fuel(before), fuel(max))),
+            calls_in_flight: lower(self.calls_in_flight, before.calls_in_flight, max.calls_in_flight),
             source_bytes: self.source_bytes,
         }
     }
@@ -100,8 +101,14 @@ mod tests {
         let nested = limits.of_nested(Limits { tool_calls: 4, ..started });
         assert_eq!(nested.now().tool_calls, 4, "it was determined with the maximum in force");
         operator.send_replace(Limits { memory_bytes: 1 << 20, fuel: Some(1), calls_in_flight: 1, ..lowered });
-        assert_eq!(nested.now().memory_bytes, 1 << 20);
-        assert_eq!((nested.now().fuel, nested.now().calls_in_flight), (None, started.calls_in_flight));
+        assert_eq!((nested.now().memory_bytes, nested.now().calls_in_flight), (1 << 20, 1));
+        assert_eq!(nested.now().fuel, None, "its code counts none");
+        let counting = limits.of_nested(Limits { fuel: Some(9), ..started });
+        assert_eq!(counting.now().fuel, Some(9));
+        operator.send_replace(Limits { fuel: None, ..lowered });
+        let counting = limits.of_nested(Limits { fuel: Some(9), ..started });
+        operator.send_replace(Limits { fuel: Some(5), ..lowered });
+        assert_eq!(counting.now().fuel, Some(5));
         operator.send_replace(Limits::CEILING);
         assert_eq!(limits.now(), started);
     }

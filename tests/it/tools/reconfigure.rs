@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Limits, Script,
-    ToolErrorCode, ToolRules, WorkerProcesses,
+    Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Limits,
+    RunEvent, Script, ToolErrorCode, ToolRules, WorkerProcesses,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -191,11 +191,16 @@ fn isolations() -> [Isolation; 2] {
 }
 
 /// Runs a script that would go on for a minute and whose tool `change` lowers the maximum.
-async fn run_lowering(isolation: Isolation, script: Script, change: fn(&mut Limits)) -> ExecuteResult {
+async fn run_lowering(
+    isolation: Isolation,
+    script: Script,
+    fuel: Option<u64>,
+    change: fn(&mut Limits),
+) -> ExecuteResult {
     let minute = Duration::from_secs(60);
     let mut before = Config::default();
     before.limits =
-        Limits { wall_time: minute, cpu_time: minute, memory_bytes: 512 << 20, ..Limits::default() };
+        Limits { wall_time: minute, cpu_time: minute, memory_bytes: 512 << 20, fuel, ..Limits::default() };
     let builder = Executor::builder().config(before).isolation(isolation).cache_directory(cache());
     let result = Bench::new(builder).run_changing(script, lower(change)).await;
     assert!(result.usage.wall_time < minute / 2, "{result:?}");
@@ -221,7 +226,7 @@ async fn a_maximum_that_is_lowered_counts_for_runs_in_flight() {
     ];
     for isolation in isolations() {
         for (script, change, code, message) in &cases {
-            let result = run_lowering(isolation.clone(), Script::typescript(*script), *change).await;
+            let result = run_lowering(isolation.clone(), Script::typescript(*script), None, *change).await;
             let context = format!("{isolation:?} {script}: {result:?}");
             assert_eq!(result.error().map(|error| error.code), *code, "{context}");
             assert!(result.error().is_none_or(|error| error.message.contains(message)), "{context}");
@@ -235,18 +240,46 @@ async fn a_maximum_that_is_lowered_counts_for_python_in_flight() {
     let endless = "await tools.native.change()\nwhile True: pass";
     let grows = "all = bytearray(b'x') * 300_000_000\nawait tools.native.change()\nwhile True: pass";
     type Case = (&'static str, fn(&mut Limits), ErrorCode);
-    let cases: [Case; 3] = [
+    // Only a run that has a limit of fuel counts it.
+    let fuel = |code| (code == ErrorCode::FuelLimit).then_some(1 << 50);
+    let cases: [Case; 4] = [
+        (endless, |limits| limits.fuel = Some(1_000_000), ErrorCode::FuelLimit),
         (endless, |limits| limits.wall_time = Duration::from_millis(300), ErrorCode::Timeout),
         (endless, |limits| limits.cpu_time = Duration::from_millis(200), ErrorCode::CpuLimit),
         (grows, |limits| limits.memory_bytes = 16 << 20, ErrorCode::MemoryLimit),
     ];
     for isolation in isolations() {
         for (script, change, code) in &cases {
-            let result = run_lowering(isolation.clone(), Script::python(*script), *change).await;
+            let result = run_lowering(isolation.clone(), Script::python(*script), fuel(*code), *change).await;
             let found = result.error().map(|error| error.code);
             assert_eq!(found, Some(*code), "{isolation:?} {script}: {result:?}");
         }
     }
+}
+
+/// Calls that are in flight go on, and the next one begins when there are fewer than the lower limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn fewer_calls_in_flight_count_for_runs_in_flight() {
+    let bench = Bench::new(Executor::builder().config(Config::default()));
+    let change: Change = Arc::new(lower(|limits| limits.calls_in_flight = 2));
+    *bench.change.lock() = Some((bench.executor.clone(), change));
+    let script = "let ended = 0
+        const waits = [1, 2, 3].map(() => tools.native.wait({}).then(() => { ended += 1; console.log('ended') }));
+        await tools.native.change({});
+        const late = tools.native.step({}).then(() => ended);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        console.log('waited'); await Promise.all(waits); return await late";
+    let mut run = bench.executor.start(script);
+    let mut events = run.events().unwrap();
+    for ended in 0..3 {
+        while !matches!(events.next().await.unwrap(), RunEvent::Output(_)) {}
+        // Three were in flight, and two are until a second one has ended.
+        assert!(ended == 2 || bench.steps() == 0);
+        bench.go_on.notify_one();
+    }
+    let result = run.await.unwrap();
+    assert!(matches!(value(&result), "2" | "3"), "{result:?}");
+    assert_eq!(bench.steps(), 1);
 }
 
 /// A default that is lowered is for scripts that ask for nothing, later. So is a maximum that is raised.
