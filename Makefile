@@ -10,7 +10,7 @@ CX = $(CARGO_TARGET_DIR)/release/cx
 # Where benches/agents installs its packages.
 AGENTS = $(CACHE)/agents
 
-.PHONY: isolation syscalls nats-kills
+.PHONY: isolation syscalls cgroup-v2 nats-kills
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
 .PHONY: v8 interop frameworks
 .PHONY: v8 interop conformance bench-agents bench-agents-model bench-agents-check bench-search
@@ -63,6 +63,11 @@ isolation: v8
 syscalls: v8
 	cargo build --locked --bin cx
 	python3 tests/syscalls.py $(CARGO_TARGET_DIR)/debug/cx
+
+## Limits of control groups of version 2, in a virtual machine that has no others. Needs qemu-system-x86 and busybox-static.
+cgroup-v2: v8
+	cargo build --locked --bin cx
+	python3 tests/cgroup_v2.py $(CARGO_TARGET_DIR)/debug/cx
 
 ## Ten thousand runs over stdio, good, failing and hostile: every answer right, and nothing that grows. A short form is
 ## part of `test`.
