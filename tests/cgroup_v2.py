@@ -54,6 +54,29 @@ echo; echo "REPORT events $(tr '\n' ' ' < $groups/outer/memory.events)"
 echo "REPORT peak $(cat $groups/outer/memory.peak)"
 echo "REPORT good $(grep -c '"id":1[0-9][0-9].*"isError":false' /tmp/answers)"
 grep '"id":1[0-9][0-9]' /tmp/answers | grep -v '"isError":false' | head -3
+
+# Worker processes: the outer group is delegated to a user, and cx is in the inner one. The kernel kills a worker when its
+# limit is lowered below what it has.
+mkdir -p /etc /tmp/user; echo 'cx:x:1000:1000::/tmp/user:/bin/sh' > /etc/passwd
+chown 1000 /tmp/user $groups/outer $groups/outer/inner $groups/outer/cgroup.procs $groups/outer/cgroup.subtree_control \
+  $groups/outer/inner/cgroup.procs
+export HOME=/tmp/user
+report shared_by_root
+as_user() { inside su cx -c "HOME=/tmp/user exec $*"; }
+echo; echo "REPORT delegated $(as_user cx doctor --json | tr -d '\n')"
+echo 'await new Promise((go) => setTimeout(go, 60_000))' > /tmp/user/wait.ts
+as_user cx run --isolation process --timeout 100s --json /tmp/user/wait.ts > /tmp/lost &
+for second in $(seq 60); do
+  group=$(grep -lv max $groups/outer/cx-worker-*/memory.max 2>/dev/null | head -1)
+  [ -z "$group" ] || break; sleep 1
+done
+sleep 2; group=${group%/memory.max}
+echo; echo "REPORT group $(cat $group/memory.max $group/memory.swap.max $group/pids.max $group/pids.current | tr '\n' ' ')"
+echo 1048576 > $group/memory.max; wait $!
+echo; echo "REPORT lost $(tr -d '\n' < /tmp/lost)"
+echo 'return 1' > /tmp/user/short.ts
+as_user cx run --isolation process --json /tmp/user/short.ts > /tmp/short; echo; echo "REPORT short $(tr -d '\n' < /tmp/short)"
+echo "REPORT left $(ls -d $groups/outer/cx-worker-* 2>/dev/null | wc -l)"
 tail -n 5 /tmp/errors
 echo "REPORT end"
 poweroff -f
@@ -133,6 +156,19 @@ def main():
     assert found["own_cpu"] == found["outer_cpu"] == ("cgroup", 512, 1)
     assert " oom_kill 0 " in f" {reports['events']} ", said[-3000:]
     assert int(reports["good"]) == RUNS, said[-3000:]
+    checks = {name: {check["name"]: check.get("details", {}) for check in json.loads(reports[name])["checks"]}
+              for name in ("shared_by_root", "delegated")}
+    for name, expected in (("shared_by_root", False), ("delegated", True)):
+        assert checks[name]["control groups, version 2"]["forWorkers"] is expected, name
+    memory, swap, threads, current = map(int, reports["group"].split())
+    print("group", memory // MIB, swap, threads, current)
+    # Twice the limit of 128 MiB, twice 128 MiB beyond that, and what a warm worker has.
+    assert 512 * MIB < memory < 768 * MIB and swap == 0 and current < threads < 100
+    lost = json.loads(reports["lost"])
+    print("lost", lost["error"]["code"], lost["error"]["message"])
+    assert lost["error"]["code"] == "MEMORY_LIMIT"
+    assert json.loads(reports["short"])["success"] is True
+    assert reports["left"] == "0", "groups of workers are left"
     print(f"well: {RUNS} scripts at once, nobody was killed")
 
 

@@ -39,6 +39,9 @@ pub struct CgroupV2 {
     pub controllers: Vec<String>,
     /// Whether this process may make groups below it.
     pub is_delegated: bool,
+    /// The group above it, if that was delegated to this process and its memory can be distributed: worker processes
+    /// get groups there. A group that has processes itself cannot distribute its memory.
+    pub worker_groups: Option<PathBuf>,
 }
 
 impl SandboxFeatures {
@@ -63,9 +66,37 @@ impl CgroupV2 {
         Self {
             controllers: controllers.split_whitespace().map(str::to_owned).collect(),
             is_delegated: access.is_ok(),
+            worker_groups: directory.parent().filter(|above| distributes(above, read)).map(Path::to_owned),
             directory,
         }
     }
+}
+
+/// Whether this process may make groups below `group` and give them parts of its memory.
+fn distributes(group: &Path, read: &dyn Fn(&Path) -> Option<String>) -> bool {
+    let has_memory = read(&group.join("cgroup.controllers"))
+        .is_some_and(|controllers| controllers.split_whitespace().any(|name| name == "memory"));
+    let may_write = |name: &str| rustix::fs::access(group.join(name), rustix::fs::Access::WRITE_OK).is_ok();
+    let may_use = ["", "cgroup.procs", "cgroup.subtree_control"].into_iter().all(may_write);
+    // The superuser may write everywhere, also where another program makes the groups.
+    let is_ours =
+        || !rustix::process::geteuid().is_root() || is_marked(group) || is_top_of_container(group, read);
+    has_memory && may_use && is_ours()
+}
+
+/// Whether a service manager has marked the group as delegated, as systemd does.
+fn is_marked(group: &Path) -> bool {
+    ["user.delegate", "trusted.delegate"].into_iter().any(|name| {
+        let mut value = [0_u8; 8];
+        let length = rustix::fs::getxattr(group, name, &mut value).unwrap_or(0);
+        value.get(..length) == Some(b"1")
+    })
+}
+
+/// Whether the group is the uppermost one that a container sees. That of the machine has no type.
+fn is_top_of_container(group: &Path, read: &dyn Fn(&Path) -> Option<String>) -> bool {
+    let is_group = |path: &Path| read(&path.join("cgroup.controllers")).is_some();
+    read(&group.join("cgroup.type")).is_some() && !group.parent().is_some_and(is_group)
 }
 
 /// Asks the kernel for the version of Landlock's interface, which makes no rules.

@@ -127,7 +127,7 @@ impl LentWorkers {
     {
         let gone = || io::Error::other("the worker has no connection");
         let socket = UnixStream::from_std(worker.socket.take().ok_or_else(gone)?.into())?;
-        let resources = Resources::of(worker.killer()?);
+        let resources = Resources::of(worker.killer()?, worker.group.clone());
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
         to_worker.write_all(&std::mem::take(&mut worker.out)).await?;
@@ -183,7 +183,7 @@ impl LentWorkers {
 
     /// Completes when a worker uses more than a run may.
     async fn watch(&self, resources: &Resources) -> &'static str {
-        resources.begin();
+        resources.begin(self.max.memory_bytes);
         let began = Instant::now();
         let max_time = self.max.wall_time.saturating_add(self.max.paused_time).saturating_add(EXTRA_TIME);
         let max_cpu_time = self.max.cpu_time.saturating_add(EXTRA_TIME);

@@ -6,6 +6,7 @@
 
 mod connection;
 mod frames;
+mod group;
 mod guest;
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) mod lent;

@@ -259,6 +259,9 @@ impl RemoteRun {
             End::OutOfFuel => Outcome::Failed(failure::out_of_fuel(host)),
             End::Gone => {
                 let status = talk.status().await;
+                if talk.resources.was_out_of_memory() {
+                    return Outcome::Failed(failure::stopped(Some(StopReason::Memory), host));
+                }
                 Outcome::Failed(crashed(&talk.worker.describe(status)))
             }
             End::Broken(problem) => {
@@ -321,7 +324,7 @@ impl Talk {
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(io::Error::other)?;
-        let resources = Arc::new(Resources::of(worker.killer()?));
+        let resources = Arc::new(Resources::of(worker.killer()?, worker.group.clone()));
         Ok(Self {
             worker,
             tenant,
@@ -471,7 +474,7 @@ impl Talk {
 
     fn handle(&mut self, message: FromWorker, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
         if !self.worker.is_ready {
-            return self.handle_start(message);
+            return self.handle_start(message, &**host);
         }
         let is_waiting = matches!(message, FromWorker::Waiting { .. });
         if self.has_begun && !is_waiting {
@@ -536,12 +539,12 @@ impl Talk {
     }
 
     /// Handles what a worker says before its run.
-    fn handle_start(&mut self, message: FromWorker) -> Result<Option<Event>, String> {
+    fn handle_start(&mut self, message: FromWorker, host: &dyn RunHost) -> Result<Option<Event>, String> {
         match message {
             FromWorker::Ready { protocol: PROTOCOL, .. } => {
                 (self.worker.is_ready, self.worker.was_ready) = (true, true);
                 self.worker.decoder.set_most(self.most);
-                self.resources.begin();
+                self.resources.begin(host.limits().memory_bytes);
                 Ok(None)
             }
             FromWorker::Ready { protocol, .. } => {

@@ -3,11 +3,13 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::group::Group;
 use super::workers::Killer;
 use crate::engine::watchdog::CpuMeter;
 
@@ -24,6 +26,8 @@ const LONG_RUN_NICENESS: i32 = 10;
 /// The resources of one worker during one run.
 pub(super) struct Resources {
     killer: Killer,
+    /// The worker's control group, where it has one.
+    group: Option<Arc<Group>>,
     statm: Option<File>,
     page_bytes: usize,
     /// `None` until the run begins.
@@ -35,10 +39,11 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    pub(super) fn of(killer: Killer) -> Self {
+    pub(super) fn of(killer: Killer, group: Option<Arc<Group>>) -> Self {
         let statm = File::open(format!("/proc/{}/statm", killer.pid.as_raw_nonzero().get())).ok();
         Self {
             killer,
+            group,
             statm,
             page_bytes: rustix::param::page_size(),
             cpu: Mutex::new(None),
@@ -48,9 +53,15 @@ impl Resources {
         }
     }
 
-    /// The worker is warm: what it has used until now is not the run's.
-    pub(super) fn begin(&self) {
-        self.before.store(self.resident_bytes().unwrap_or(0), Ordering::Relaxed);
+    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`.
+    pub(super) fn begin(&self, memory_bytes: usize) {
+        let before = self.resident_bytes().unwrap_or(0);
+        self.before.store(before, Ordering::Relaxed);
+        if let Some(group) = &self.group {
+            // The kernel counts more than resident pages. It ends what is faster than the looks at it.
+            let most = allowed_bytes(memory_bytes).saturating_add(SLACK_BYTES);
+            group.limit_memory(before.saturating_add(most));
+        }
         *self.cpu.lock() = Some(CpuMeter::of_process(self.killer.pid));
     }
 
@@ -74,7 +85,12 @@ impl Resources {
         let Some(resident) = self.resident_bytes() else { return false };
         let used = resident.saturating_sub(self.before.load(Ordering::Relaxed));
         self.peak.fetch_max(used, Ordering::Relaxed);
-        used > memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
+        used > allowed_bytes(memory_bytes)
+    }
+
+    /// Whether the kernel has killed the worker because of its memory.
+    pub(super) fn was_out_of_memory(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.was_out_of_memory())
     }
 
     /// The most memory that was seen.
@@ -94,4 +110,9 @@ impl Resources {
         let pages: usize = text.split_whitespace().nth(1)?.parse().ok()?;
         pages.checked_mul(self.page_bytes)
     }
+}
+
+/// Bytes that a worker may use for a run with this limit.
+fn allowed_bytes(memory_bytes: usize) -> usize {
+    memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
 }

@@ -21,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::oneshot;
 
 use super::frames::{self, Decoder, RunNumber};
+use super::group::Group;
 use super::lost::LostWorker;
 use super::wire::{self, Hello, PROTOCOL, ToWorker};
 
@@ -86,6 +87,8 @@ pub(crate) struct WorkerProcess {
     idle_since: Instant,
     ending: Ending,
     is_elsewhere: bool,
+    /// Its control group, where it has one.
+    pub(super) group: Option<Arc<Group>>,
     shared: Arc<Shared>,
 }
 
@@ -154,7 +157,7 @@ impl Drop for WorkerProcess {
         let Some(mut child) = self.child.take() else { return };
         let mut state = self.shared.state.lock();
         if state.has_thread {
-            state.dying.push((child, Instant::now()));
+            state.dying.push(Dying { child, since: Instant::now(), _group: self.group.take() });
             self.shared.changed.notify_one();
         } else {
             drop(state);
@@ -187,6 +190,14 @@ fn describe(status: Option<ExitStatus>, is_elsewhere: bool) -> String {
     }
 }
 
+/// A worker that was killed.
+struct Dying {
+    child: Child,
+    since: Instant,
+    /// Removed when the worker was reaped.
+    _group: Option<Arc<Group>>,
+}
+
 /// The workers of one engine.
 pub(crate) struct Workers {
     options: WorkerOptions,
@@ -209,7 +220,7 @@ struct State {
     /// Runs that have found none.
     wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
     /// Were killed, and are not reaped yet.
-    dying: Vec<(Child, Instant)>,
+    dying: Vec<Dying>,
     /// Failures to start in a row.
     failures: u32,
     /// No worker is started ahead of time before that.
@@ -380,11 +391,11 @@ impl Keeper {
     /// Reaps what has ended, and returns idle workers that nobody will use.
     fn look(&self) -> Vec<WorkerProcess> {
         let mut state = self.shared.state.lock();
-        state.dying.retain_mut(|(child, since)| {
-            if since.elapsed() > MAX_END {
-                let _gone = child.kill();
+        state.dying.retain_mut(|worker| {
+            if worker.since.elapsed() > MAX_END {
+                let _gone = worker.child.kill();
             }
-            matches!(child.try_wait(), Ok(None))
+            matches!(worker.child.try_wait(), Ok(None))
         });
         let mut ended = Vec::new();
         let mut kept = VecDeque::new();
@@ -439,6 +450,8 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         let _killed = child.kill();
         let _reaped = child.wait();
     })?;
+    // It waits for the first message. What stands for a worker elsewhere executes nothing here.
+    let group = if options.program.stands_in { None } else { Group::of(pid) };
     let hello = ToWorker::Hello(Hello {
         protocol: PROTOCOL,
         is_python: options.is_python,
@@ -466,6 +479,7 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         idle_since: Instant::now(),
         ending: Ending { asks_first: options.program.stands_in, asked_at: Arc::default() },
         is_elsewhere: options.program.is_elsewhere,
+        group: group.map(Arc::new),
         shared: Arc::clone(shared),
     })
 }

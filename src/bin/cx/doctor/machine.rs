@@ -123,7 +123,8 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
                 controllers => controllers.join(", "),
             };
             let delegated = if group.is_delegated { "writable" } else { "not writable" };
-            format!("{} is {delegated}; {controllers}", group.directory.display())
+            let workers = if group.worker_groups.is_some() { "; each worker process gets its own" } else { "" };
+            format!("{} is {delegated}; {controllers}{workers}", group.directory.display())
         }
     };
     let group = features.cgroup_v2.as_ref();
@@ -134,7 +135,8 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
         ok("control groups, version 2", cgroup)
             .with("mounted", group.is_some())
             .with("controllers", group.map_or(Value::Null, |group| group.controllers.clone().into()))
-            .with("delegated", group.is_some_and(|group| group.is_delegated)),
+            .with("delegated", group.is_some_and(|group| group.is_delegated))
+            .with("forWorkers", group.is_some_and(|group| group.worker_groups.is_some())),
         worker_processes(&features, config),
     ];
     checks.extend(elsewhere(config));
