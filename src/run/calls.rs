@@ -552,7 +552,7 @@ impl ExecutionContext {
         // A stored script has no slot while it runs: its own calls need slots. `run::nested` bounds it.
         let _slot = match decided.tool.map(ResolvedTool::kind) {
             Some(ToolKind::Script) => None,
-            _ => Some(self.slots.acquire().await?),
+            _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
         };
         if let Err(error) = self.check_still_permitted(&decided, approved.is_some()) {
             if let Some(record) = approved {

@@ -377,7 +377,7 @@ impl ExecutionContext {
             StateAccess::Open(state) => state,
             StateAccess::None(problem) => return Err((*problem).into()),
         };
-        let _slot = self.slots.acquire().await?;
+        let _slot = self.slots.acquire().await.map_err(|_closed| over())?;
         let answer = state.call(call, self.latest_deadline(), &self.environment.runtime).await?;
         self.check_result_bytes("the answer", answer.len())?;
         Ok(answer)

@@ -128,7 +128,7 @@ impl ExecutionContext {
         may_shrink: bool,
     ) -> Result<BegunCall, ToolError> {
         let reservation = self.models.reserve(request, may_shrink).await?;
-        let slot = self.slots.acquire().await?;
+        let slot = self.slots.acquire().await.map_err(|_closed| over())?;
         // A client shows its user what is asked.
         let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
         let call = self.models.begin(way, request, reservation, slot, client, self.observation());

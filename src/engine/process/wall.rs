@@ -52,6 +52,8 @@ pub(super) fn end_with_parent(walls: &mut Walls) {
 /// From here on this process has no network and can open no file. Call it when everything is open, on the first thread
 /// and before the engine has others: what another thread may open is not this thread's to say.
 pub(super) fn close_files(walls: &mut Walls) {
+    // Before Linux 6.4 rustix reads this, and with it all that the kernel tells a new process, from a file: now or never.
+    let _read = rustix::param::page_size();
     // Without privileges, only a namespace of users may have others. Where that is not allowed, and where the engine
     // has threads already because it had to be compiled, the two walls below are enough.
     let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use super::in_force::RunLimits;
-use crate::run::context::over;
 use crate::sync::Mutex;
-use crate::tools::ToolError;
 
 /// As many slots as [`Limits::calls_in_flight`](super::Limits::calls_in_flight) in force. When an operator lowers that,
 /// calls in flight go on, and no other one begins before fewer are left than the limit.
@@ -28,11 +26,11 @@ impl CallSlots {
     ///
     /// # Errors
     ///
-    /// `Cancelled`. The semaphore is never closed: an error would only mean that the run is over.
-    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, ToolError> {
+    /// None: the semaphore is never closed. An error would only mean that the run is over.
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         loop {
             self.add_missing();
-            let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_closed| over())?;
+            let permit = Arc::clone(&self.free).acquire_owned().await?;
             let mut count = self.count.lock();
             if *count <= self.limits.now().calls_in_flight {
                 return Ok(permit);
