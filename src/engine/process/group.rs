@@ -31,7 +31,7 @@ static PLACE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     }
 });
 
-/// A worker's group. Removed when this is dropped, which has to be after the worker was reaped.
+/// A worker's group. Dropping this removes it, if the worker was reaped.
 #[derive(Debug)]
 pub(super) struct Group {
     directory: PathBuf,
@@ -89,7 +89,8 @@ fn write(group: &Path, file: &str, text: &str) -> io::Result<()> {
     io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// Removes the groups of executors that were killed. A group with a process in it stays.
+/// Removes the groups of executors that have ended: those of their last workers, which nobody has reaped before, and all
+/// of one that was killed. A group with a process in it stays.
 fn remove_left_over(place: &Path) {
     let Ok(entries) = std::fs::read_dir(place) else { return };
     for entry in entries.flatten() {

@@ -123,7 +123,8 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
                 controllers => controllers.join(", "),
             };
             let delegated = if group.is_delegated { "writable" } else { "not writable" };
-            let workers = if group.worker_groups.is_some() { "; each worker process gets its own" } else { "" };
+            let workers =
+                if group.worker_groups.is_some() { "; each worker process gets its own" } else { "" };
             format!("{} is {delegated}; {controllers}{workers}", group.directory.display())
         }
     };
