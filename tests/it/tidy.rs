@@ -90,8 +90,9 @@ fn the_system_is_used_by_few_modules() {
                 // The key of a queue, and credentials for its server.
                 "src/nats/seal.rs",
                 "src/nats/server.rs",
-                // `/proc` of worker processes.
+                // `/proc` of worker processes, and their control groups.
                 "src/engine/process/resources.rs",
+                "src/engine/process/group.rs",
                 "src/machine.rs",
                 // The names in a directory.
                 "src/telemetry/audit/read.rs",
