@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::Pid;
 
-use crate::machine::{Machine, SandboxFeatures};
+use crate::machine::{self, SandboxFeatures};
 
 /// What the names of groups begin with. The number of the executor's process and that of the group follow.
 const NAME: &str = "cx-worker-";
@@ -38,7 +38,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// A group with this process in it; `None` if there is none here, or it cannot be made.
+    /// A group with the process `pid` in it; `None` if there is none here, or it cannot be made.
     pub(super) fn of(pid: Pid) -> Option<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let place = PLACE.as_ref()?;
@@ -53,7 +53,7 @@ impl Group {
     }
 
     fn begin(&self, pid: Pid) -> io::Result<()> {
-        let threads = Machine::of_process().processors.saturating_mul(2).saturating_add(MAX_THREADS);
+        let threads = machine::processors().saturating_mul(2).saturating_add(MAX_THREADS);
         write(&self.directory, "pids.max", &threads.to_string())?;
         // A kernel without swap space has no such file.
         let _absent = write(&self.directory, "memory.swap.max", "0");
