@@ -18,9 +18,8 @@ use crate::tools::ToolErrorCode::{
 };
 use crate::tools::{ToolDispatcher, ToolError, ToolRequest, ToolResult};
 
-/// Time limit of operations that have to be quick. It is generous, because machines that build and
-/// test at the same time stall.
-const QUICK: Duration = Duration::from_secs(5);
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// One server in one mode, and the file in which it records its events.
 struct Upstream {
@@ -99,7 +98,7 @@ fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
 }
 
 async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + QUICK;
+    let until = Instant::now() + WATCHDOG;
     loop {
         if let Some(found) = look() {
             return found;
@@ -109,8 +108,8 @@ async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-async fn quickly<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(QUICK, work).await.expect("it takes too long")
+async fn watched<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(WATCHDOG, work).await.expect("it ends")
 }
 
 /// Whether the process exists and is not a zombie.
@@ -154,7 +153,7 @@ async fn calls_overlap() {
     let upstream = Upstream::new("well");
     upstream.tool_names().await.unwrap();
     let slow = upstream.call("slow", json!({ "seconds": 20 }));
-    let quick = quickly(upstream.call("echo", json!({})));
+    let quick = watched(upstream.call("echo", json!({})));
     tokio::select! {
         _ = slow => panic!("the slow call must not hold up the quick one"),
         result = quick => assert!(result.is_ok()),
@@ -195,7 +194,7 @@ async fn the_list_is_the_same_until_it_changes() {
 async fn servers_that_do_not_start_say_why() {
     let check = async |server: McpServer, expected: &[&str]| {
         let servers = McpServers::new(vec![server], None, &Handle::current());
-        let error = quickly(servers.call(request("fault", "echo", json!({})))).await.unwrap_err();
+        let error = watched(servers.call(request("fault", "echo", json!({})))).await.unwrap_err();
         assert_eq!(error.code, UpstreamUnavailable, "{error}");
         for part in expected {
             assert!(error.message.contains(part), "{error}");
@@ -218,7 +217,7 @@ async fn servers_that_do_not_start_say_why() {
 
 /// Case 207. Other servers are not delayed by it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_hangs_is_given_up() {
+async fn a_server_that_hangs_is_abandoned() {
     let directory = tempfile::tempdir().unwrap();
     let hung = fault("hang_in_handshake", directory.path());
     let mut well = fault("well", Path::new("/dev/null"));
@@ -229,7 +228,8 @@ async fn a_server_that_hangs_is_given_up() {
         let servers = Arc::clone(&servers);
         async move { servers.call(request("fault", "echo", json!({}))).await }
     });
-    quickly(servers.call(request("well", "echo", json!({})))).await.unwrap();
+    watched(servers.call(request("well", "echo", json!({})))).await.unwrap();
+    assert!(!hung.is_finished(), "the other server is not held up by it");
     let error = hung.await.unwrap().unwrap_err();
     assert_eq!(error.code, UpstreamUnavailable);
     assert!(error.message.contains("within 10 s"), "{error}");
@@ -245,13 +245,13 @@ async fn a_run_ends_in_the_middle_of_a_start() {
     let upstream = Upstream::new("hang_in_handshake");
     let mut short = request("fault", "echo", json!({}));
     short.deadline = Instant::now() + Duration::from_millis(300);
-    let error = quickly(upstream.servers.call(short)).await.unwrap_err();
+    let error = watched(upstream.servers.call(short)).await.unwrap_err();
     assert_eq!(error.code, ToolTimeout);
     let soon = Instant::now() + Duration::from_millis(300);
-    assert_eq!(quickly(upstream.servers.tools("fault", soon)).await.unwrap_err().code, ToolTimeout);
+    assert_eq!(watched(upstream.servers.tools("fault", soon)).await.unwrap_err().code, ToolTimeout);
     let cancelled = request("fault", "echo", json!({}));
     cancelled.cancel.cancel();
-    assert_eq!(quickly(upstream.servers.call(cancelled)).await.unwrap_err().code, Cancelled);
+    assert_eq!(watched(upstream.servers.call(cancelled)).await.unwrap_err().code, Cancelled);
 }
 
 /// Case 208.
@@ -266,7 +266,7 @@ async fn a_list_that_does_not_come_times_out_and_calls_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_takes_too_long_is_cancelled() {
     let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(300)));
-    let error = quickly(upstream.failure("never")).await;
+    let error = watched(upstream.failure("never")).await;
     assert_eq!(error.code, ToolTimeout);
     assert!(error.message.contains("300 ms"), "{error}");
     upstream.noted("cancelled ").await;
@@ -308,7 +308,7 @@ async fn a_crash_ends_all_calls_at_once_and_the_next_call_starts_it_again() {
         upstream.noted("called never").await;
         upstream.failure("crash").await
     };
-    let (waiting, crashed) = quickly(async { tokio::join!(upstream.failure("never"), crash) }).await;
+    let (waiting, crashed) = watched(async { tokio::join!(upstream.failure("never"), crash) }).await;
     for error in [waiting, crashed] {
         assert_eq!(error.code, UpstreamUnavailable);
         assert!(error.message.contains("exit status 7"), "{error}");
@@ -316,7 +316,7 @@ async fn a_crash_ends_all_calls_at_once_and_the_next_call_starts_it_again() {
         assert!(error.message.contains("\npanic: the crash was asked for"), "{error}");
     }
     gone(first).await;
-    assert_ne!(quickly(upstream.process()).await, first);
+    assert_ne!(watched(upstream.process()).await, first);
     assert_eq!(upstream.notes().matches("called never").count(), 1, "a call is not made twice");
 }
 
@@ -349,9 +349,9 @@ async fn five_failed_starts_open_the_circuit() {
         let attempt = async || {
             servers.server("fault").unwrap().forget_pauses();
             if is_listed {
-                quickly(servers.tools("fault", Instant::now() + QUICK)).await.unwrap_err()
+                watched(servers.tools("fault", Instant::now() + WATCHDOG)).await.unwrap_err()
             } else {
-                quickly(servers.call(request("fault", "echo", json!({})))).await.unwrap_err()
+                watched(servers.call(request("fault", "echo", json!({})))).await.unwrap_err()
             }
         };
         for number in 1..=5 {
@@ -373,11 +373,10 @@ async fn five_failed_starts_open_the_circuit() {
 async fn five_unanswered_calls_open_the_circuit() {
     let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(50)));
     for number in 1..=5 {
-        assert_eq!(quickly(upstream.failure("never")).await.code, ToolTimeout, "{number}");
+        assert_eq!(watched(upstream.failure("never")).await.code, ToolTimeout, "{number}");
     }
-    let began = Instant::now();
+    // The server would answer this one: it is not asked.
     let error = upstream.failure("echo").await;
-    assert!(began.elapsed() < Duration::from_millis(50));
     assert_eq!(error.code, ToolErrorCode::CircuitOpen, "{error}");
     assert!(error.retry_after.unwrap() > Duration::from_secs(25));
     assert!(error.message.contains("the last failure: no answer within 50 ms"), "{error}");
@@ -394,7 +393,7 @@ async fn one_crash_is_one_failure() {
     assert!(upstream.call("echo", json!({})).await.is_ok());
     let mut calls: Vec<_> = (0..20).map(|_| upstream.call("never", json!({})).boxed()).collect();
     calls.push(upstream.call("crash", json!({})).boxed());
-    for result in quickly(futures::future::join_all(calls)).await {
+    for result in watched(futures::future::join_all(calls)).await {
         assert_eq!(result.unwrap_err().code, UpstreamUnavailable);
     }
     assert_eq!(upstream.servers.stats()[0].circuit_breaker_failures_total, 1);
@@ -406,7 +405,7 @@ async fn one_crash_is_one_failure() {
 async fn servers_of_an_older_revision_are_understood() {
     for (mode, starts) in [("dies_of_the_probe", 2), ("ignores_the_probe", 1), ("well", 1)] {
         let upstream = Upstream::new(mode);
-        assert!(quickly(upstream.call("echo", json!({}))).await.is_ok(), "{mode}");
+        assert!(watched(upstream.call("echo", json!({}))).await.is_ok(), "{mode}");
         assert_eq!(upstream.notes().matches("started").count(), starts, "{mode}");
         let stats = upstream.servers.stats().remove(0);
         assert_eq!(stats.protocol_version.as_deref(), Some("2025-11-25"), "{mode}");
@@ -419,9 +418,9 @@ async fn a_server_that_takes_no_more_input_is_started_again() {
     assert_eq!(upstream.text("close_input", json!({})).await.unwrap(), "deaf");
     // The first call discovers that the server no longer reads its stdin. Whether the call was
     // received is unknown, so it fails.
-    let found_out = quickly(upstream.failure("echo")).await;
+    let found_out = watched(upstream.failure("echo")).await;
     assert_eq!(found_out.code, UpstreamUnavailable, "{found_out}");
-    assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
+    assert!(watched(upstream.call("echo", json!({}))).await.is_ok());
     assert_eq!(upstream.notes().matches("started").count(), 2);
 }
 
@@ -457,14 +456,14 @@ async fn noise_on_stdout_is_ignored() {
 async fn answers_that_cannot_be_read_fail_at_once() {
     let upstream = Upstream::new("well");
     for tool in ["lone_surrogate", "huge_number", "deep", "not_json", "wrong_shape", "no_result"] {
-        let error = quickly(upstream.failure(tool)).await;
+        let error = watched(upstream.failure(tool)).await;
         assert_eq!(error.code, UpstreamProtocol, "{tool}: {error}");
         // Also checks that these failures do not open the circuit.
         assert!(upstream.call("echo", json!({})).await.is_ok());
     }
     assert_eq!(upstream.notes().matches("started").count(), 1);
     let upstream = Upstream::new("broken_handshake");
-    assert_eq!(quickly(upstream.failure("echo")).await.code, UpstreamProtocol);
+    assert_eq!(watched(upstream.failure("echo")).await.code, UpstreamProtocol);
 }
 
 /// Case 214.
@@ -510,11 +509,13 @@ async fn what_a_server_asks_is_refused_and_bounded() {
     assert!(notes.contains(r#""id": "ping-1", "result": {}"#), "{notes}");
     assert_eq!(notes.matches("-32601").count(), 2, "{notes}");
     assert_eq!(notes.matches("nobody can be asked here").count(), 1, "{notes}");
-    // This server writes its requests without reading the answers. It is either disconnected or
-    // served.
-    let flood = quickly(upstream.call("ping_flood", json!({ "count": 100_000 }))).await;
-    assert!(flood.is_ok() || flood.is_err_and(|error| error.code == UpstreamUnavailable));
-    assert!(quickly(upstream.call("echo", json!({}))).await.is_ok());
+    // This server writes its requests without reading the answers in between. As many as may wait
+    // are served; beyond them and what a pipe holds it is disconnected.
+    let flood = upstream.call("ping_flood", json!({ "count": 1_000 }));
+    assert!(watched(flood).await.is_ok());
+    let flood = upstream.call("ping_flood", json!({ "count": 100_000 }));
+    assert_eq!(watched(flood).await.unwrap_err().code, UpstreamUnavailable);
+    assert!(watched(upstream.call("echo", json!({}))).await.is_ok());
 }
 
 /// Case 218.
@@ -524,11 +525,11 @@ async fn a_server_that_does_not_read_holds_up_only_its_own_calls() {
     let large = "x".repeat(1 << 20);
     // More calls than may wait for a server that does not read: the last ones are refused at once.
     let calls = (0..90).map(|_| upstream.call("echo", json!({ "text": large })));
-    let results = quickly(futures::future::join_all(calls)).await;
+    let results = watched(futures::future::join_all(calls)).await;
     let codes: Vec<ToolErrorCode> = results.into_iter().map(|result| result.unwrap_err().code).collect();
     assert!(codes.contains(&ToolTimeout) && codes.contains(&UpstreamUnavailable), "{codes:?}");
     let started = upstream.noted("started ").await.parse().unwrap();
-    quickly(upstream.servers.shutdown()).await;
+    watched(upstream.servers.shutdown()).await;
     gone(started).await;
 }
 
@@ -541,7 +542,7 @@ async fn nothing_survives_the_end() {
         let grandchild = upstream.text("grandchild", json!({})).await.unwrap().parse().unwrap();
         assert!(runs(process) && runs(grandchild));
         if graceful {
-            quickly(upstream.servers.shutdown()).await;
+            watched(upstream.servers.shutdown()).await;
         } else {
             upstream.servers.close();
         }
@@ -576,12 +577,14 @@ fn nothing_survives_the_runtime() {
 async fn closing_ends_a_server_that_is_still_starting() {
     let upstream = Upstream::new("hang_in_handshake");
     let call = upstream.call("echo", json!({}));
-    let (result, process) = tokio::join!(quickly(call), async {
+    let (result, process) = tokio::join!(watched(call), async {
         let process: i32 = upstream.noted("started ").await.parse().unwrap();
         upstream.servers.close();
         process
     });
-    assert_eq!(result.unwrap_err().code, UpstreamUnavailable);
+    let error = result.unwrap_err();
+    assert_eq!(error.code, UpstreamUnavailable);
+    assert!(!error.message.contains("within 10 s"), "its start is not waited for: {error}");
     gone(process).await;
 }
 
@@ -590,10 +593,10 @@ async fn closing_ends_a_server_that_is_still_starting() {
 async fn lists_are_bounded() {
     assert_eq!(Upstream::new("endless_list").tool_names().await.unwrap().len(), 100);
     let upstream = Upstream::new("repeated_cursor");
-    quickly(upstream.tool_names()).await.unwrap();
+    watched(upstream.tool_names()).await.unwrap();
     assert_eq!(upstream.notes().matches("asked for a page").count(), 2);
     let upstream = Upstream::new("odd_tools");
-    let tools = upstream.servers.tools("fault", Instant::now() + QUICK).await.unwrap();
+    let tools = upstream.servers.tools("fault", Instant::now() + WATCHDOG).await.unwrap();
     let normal = Upstream::new("well").tool_names().await.unwrap();
     assert_eq!(tools.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(), normal);
     let description = tools.tools[0].description.as_ref().unwrap();

@@ -7,8 +7,8 @@ fn limit(calls: u32, period: Duration) -> RateLimit {
 #[test]
 fn a_burst_then_one_after_the_other() {
     let bucket = TokenBucket::new(limit(3, Duration::from_secs(60))).unwrap();
-    assert_eq!([bucket.take(), bucket.take(), bucket.take()], [Ok(()); 3]);
-    let wait = bucket.take().unwrap_err();
+    assert_eq!([bucket.acquire(), bucket.acquire(), bucket.acquire()], [Ok(()); 3]);
+    let wait = bucket.acquire().unwrap_err();
     assert!((Duration::from_secs(15)..=Duration::from_secs(20)).contains(&wait), "{wait:?}");
     assert!(TokenBucket::new(limit(5, Duration::from_nanos(4))).is_none());
 }
@@ -17,9 +17,9 @@ fn a_burst_then_one_after_the_other() {
 #[cfg(feature = "server")]
 fn clients_do_not_use_up_what_others_have() {
     let buckets = ClientBuckets::new(limit(2, Duration::from_secs(60))).unwrap();
-    assert_eq!([buckets.take("a"), buckets.take("a")], [Ok(()); 2]);
-    assert!(buckets.take("a").is_err());
-    assert_eq!(buckets.take("b"), Ok(()));
+    assert_eq!([buckets.acquire("a"), buckets.acquire("a")], [Ok(()); 2]);
+    assert!(buckets.acquire("a").is_err());
+    assert_eq!(buckets.acquire("b"), Ok(()));
 }
 
 #[test]
@@ -27,16 +27,16 @@ fn clients_do_not_use_up_what_others_have() {
 fn the_number_of_buckets_is_bounded() {
     let buckets = ClientBuckets::new(limit(2, Duration::from_secs(600))).unwrap();
     for client in 0..MAX_CLIENTS {
-        assert_eq!(buckets.take(&client.to_string()), Ok(()));
+        assert_eq!(buckets.acquire(&client.to_string()), Ok(()));
     }
     // The rest has one bucket together.
-    let more = (0..50).filter(|more| buckets.take(&format!("more {more}")).is_ok()).count();
+    let more = (0..50).filter(|more| buckets.acquire(&format!("more {more}")).is_ok()).count();
     assert_eq!(more, 2);
     assert_eq!(buckets.tokens.len(), MAX_CLIENTS + 1);
     // A bucket that is full again is as good as none.
     let buckets = ClientBuckets::new(limit(1_000, Duration::from_millis(1))).unwrap();
     for client in 0..2 * MAX_CLIENTS {
-        assert_eq!(buckets.take(&client.to_string()), Ok(()));
+        assert_eq!(buckets.acquire(&client.to_string()), Ok(()));
     }
     assert!(buckets.tokens.len() <= MAX_CLIENTS);
 }

@@ -113,7 +113,7 @@ fn clients_are_found_below_the_variables_of_windows() {
         .iter()
         .flat_map(|client| client.servers.iter().map(|server| (client.list(), server.name.clone())))
         .collect();
-    let plan = Plan::of(&survey, &choices).unwrap();
+    let plan = Plan::new(&survey, &choices).unwrap();
     for (name, path, _) in files {
         let change = plan.changes.iter().find(|change| change.path == data.join(path));
         let change = change.unwrap_or_else(|| panic!("{name}: {plan:?}"));

@@ -43,7 +43,7 @@ impl Place {
 
     pub(super) fn trust(self, path: &str) -> Self {
         use crate::config::{Directories, TrustRequest, TrustStore};
-        let store = TrustStore::new(&Directories::of(&self.environment()).unwrap());
+        let store = TrustStore::new(&Directories::in_environment(&self.environment()).unwrap());
         store.trust(&TrustRequest::read(&self.path(path)).unwrap()).unwrap();
         self
     }
@@ -277,7 +277,7 @@ fn a_mistake_in_a_setting_is_named() {
 }
 
 #[test]
-fn an_entry_may_narrow_a_server_from_elsewhere() {
+fn an_entry_may_restrict_a_server_from_elsewhere() {
     let place = Place::new()
         .file(
             "home/.config/cx/config.json",

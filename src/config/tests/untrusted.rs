@@ -85,7 +85,7 @@ fn cf_180_references_of_strangers_are_not_resolved() {
 }
 
 #[test]
-fn cf_181_only_what_narrows_is_accepted() {
+fn cf_181_only_what_restricts_is_accepted() {
     let place = Place::new().file("home/.config/cx/config.json", USER).file(
         "work/.cx.json",
         r#"{
@@ -281,7 +281,7 @@ fn cf_184_a_link_in_a_workspace_is_not_followed() {
 fn cf_187_what_was_shown_is_what_is_trusted() {
     let good = r#"{"mcpServers": {"x": {"command": "good"}}}"#;
     let place = Place::new().file("work/.mcp.json", good);
-    let store = TrustStore::new(&Directories::of(&place.environment()).unwrap());
+    let store = TrustStore::new(&Directories::in_environment(&place.environment()).unwrap());
     let path = place.path("work/.mcp.json");
     let request = TrustRequest::read(&path).unwrap();
     assert!(request.description.iter().any(|line| line.contains("command: good")));

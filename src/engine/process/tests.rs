@@ -1,5 +1,5 @@
 //! Workers that crash, and workers that a script has taken over. The worker here is this test program itself, which
-//! does what a script's first line says (`worker/tests.rs`) after all walls are up.
+//! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ use crate::run::script::Script;
 /// Each kind of crash, this many times in the gate. `make isolation` sets it to 1,000.
 const CRASHES: usize = 20;
 const CRASHES_VARIABLE: &str = "CX_CRASHES";
+
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// The name of the test below, which is the worker, and the argument by which it knows that it is one. The test
 /// harness skips what nothing is called.
@@ -45,7 +48,7 @@ impl Stage {
             arguments: ["--exact", WORKER, "--nocapture", "--test-threads=1", MARK]
                 .map(str::to_owned)
                 .to_vec(),
-            requires_walls: true,
+            requires_sandbox: true,
             runs,
         };
         let workers = Workers::new(WorkerOptions {
@@ -154,7 +157,8 @@ async fn a_crash_costs_its_own_run_only() {
     assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
 }
 
-/// What a worker that has been taken over tries, after its walls are up. It reports what it could do.
+/// What a worker that has been taken over tries after its sandbox is complete. It reports what it
+/// could do.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_was_taken_over_reaches_nothing() {
     let stage = Stage::new(1, 1);
@@ -178,14 +182,11 @@ async fn a_worker_that_was_taken_over_reaches_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_ends_with_its_run() {
     let stage = Stage::new(1, 1);
-    let began = Instant::now();
-    let limits = Limits { wall_time: Duration::from_secs(4), cpu_time: Duration::from_secs(2), ..short() };
+    // Whether it computes or waits for its executor to read is up to the two: the time that passes
+    // ends both.
+    let limits = Limits { wall_time: Duration::from_secs(4), cpu_time: Duration::from_secs(60), ..short() };
     let result = stage.run_for(None, "// hostile: flood\nreturn 1", limits).await;
-    assert!(
-        matches!(code(&result), Some(ErrorCode::CpuLimit | ErrorCode::Timeout | ErrorCode::EngineCrashed)),
-        "{result:?}"
-    );
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(code(&result), Some(ErrorCode::Timeout), "{result:?}");
     assert_eq!(text(&stage.run("return 1 + 1").await), "2");
 }
 
@@ -260,7 +261,7 @@ async fn no_worker_outlives_its_pool() {
     drop(stage);
     let began = Instant::now();
     while process.exists() {
-        assert!(began.elapsed() < Duration::from_secs(5), "the worker {pid} is still there");
+        assert!(began.elapsed() < WATCHDOG, "the worker {pid} is still there");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

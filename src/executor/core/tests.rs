@@ -151,11 +151,11 @@ async fn an_observer_can_stop_a_call_before_it_is_sent() {
         heard[2..4],
         ["answered 1 Err(ToolDenied)", r#"refused Some(1) Some("plain") TOOL_DENIED None"#]
     );
-    // Without anybody to ask, the refusal is an answer to the prompt too.
+    // Without an approver, the refusal is an answer to the prompt too.
     let result = executor.run_ts("return await tools.s.asked({})").await.unwrap();
     assert!(result.error().is_some());
     let heard = recorder.heard();
-    assert_eq!(heard[2], "approval 1 nobody Some(NobodyToAsk)", "{heard:?}");
+    assert_eq!(heard[2], "approval 1 none Some(NoApprover)", "{heard:?}");
 }
 
 /// A call in flight at the end of its run has an end, and a run that is dropped has one.

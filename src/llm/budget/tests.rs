@@ -14,7 +14,7 @@ async fn rounds_end() {
     for round in 1..=2 {
         let reservation = budget.reserve(wanted(10, 10)).await.unwrap();
         assert_eq!(reservation.round, round);
-        reservation.settle(5);
+        reservation.record_usage(5);
     }
     assert_eq!(budget.reserve(wanted(1, 1)).await.unwrap_err(), Exceeded::Rounds { max: 2 });
     assert_eq!(budget.quota(), Quota { rounds: 0, tokens: 990 });
@@ -34,7 +34,7 @@ async fn an_answer_without_a_maximum_of_its_own_gets_what_is_left() {
     let shrinking = Wanted { prompt: 100, answer: 1_000, may_shrink: true };
     let reservation = budget.reserve(shrinking).await.unwrap();
     assert_eq!(reservation.answer, 180);
-    reservation.settle(150);
+    reservation.record_usage(150);
     let error = budget.reserve(shrinking).await.unwrap_err();
     assert_eq!(error, Exceeded::Tokens { max: 300, left: 150, needed: 1_120 });
 }
@@ -49,9 +49,9 @@ async fn a_call_waits_for_what_others_give_back() {
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!waiting.is_finished());
-    first.settle(100);
+    first.record_usage(100);
     assert_eq!(waiting.await.unwrap(), Ok(2));
-    // Dropped without being settled, the second counts in full.
+    // Dropped without a record, the second counts in full.
     assert_eq!(budget.quota(), Quota { rounds: 8, tokens: 400 });
 }
 
@@ -79,7 +79,7 @@ async fn fifty_parallel_calls_never_pass_the_budget_by_one() {
                         drop(reservation);
                     } else {
                         used.fetch_add(takes, Ordering::SeqCst);
-                        reservation.settle(takes);
+                        reservation.record_usage(takes);
                     }
                 })
             })

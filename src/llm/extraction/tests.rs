@@ -22,7 +22,7 @@ fn finds_the_value_of_an_answer() {
 }
 
 #[test]
-fn an_answer_of_brackets_is_given_up_soon() {
+fn the_search_in_an_answer_of_brackets_stops_soon() {
     check(&"[".repeat(1_000_000), None);
     check(&"{[".repeat(500_000), None);
 }

@@ -22,7 +22,7 @@ fn unavailable() -> Result<(), ToolError> {
 }
 
 #[tokio::test]
-async fn places_queue_in_order_and_a_full_queue_refuses() {
+async fn slots_queue_in_order_and_a_full_queue_refuses() {
     let limiter = Arc::new(limiter(|settings| {
         settings.max_concurrent = 1;
         settings.max_queued = 2;

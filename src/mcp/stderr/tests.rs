@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_last_words_are_bounded_and_clean() {
+fn the_stderr_tail_is_bounded_and_clean() {
     let mut tail = Tail::default();
     assert_eq!(tail.render(), "");
     tail.push(b"\x1b[1;31mred\x1b[0m\x07\r\n\ttab \xff\x1b[");

@@ -6,11 +6,11 @@ use serde_json::json;
 use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::json::Json;
-use crate::run::models::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use crate::run::result::{
     ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError,
     ToolCallRecord, ToolCallStatus, Usage,
 };
+use crate::run::sampling::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use crate::server::output_schemas;
 use crate::tools::ToolErrorCode;
 
@@ -90,7 +90,7 @@ fn empty_fields_are_not_there() {
 }
 
 #[test]
-fn a_failure_has_its_code_its_place_and_what_was_done() {
+fn a_failure_has_its_code_its_location_and_what_was_done() {
     let error = ScriptError {
         code: ErrorCode::RuntimeError,
         message: "no such file".to_owned(),

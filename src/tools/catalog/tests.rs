@@ -28,6 +28,9 @@ fn catalog(names: &[&str]) -> Catalog {
     Catalog::new(&[Arc::new(tools)], &CatalogOptions::default())
 }
 
+/// What fails a test that would hang.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(5)
 }
@@ -201,9 +204,9 @@ async fn names(catalog: &Catalog) -> Vec<String> {
 }
 
 async fn eventually(what: &str, look: impl AsyncFn() -> bool) {
-    let until = soon();
+    let until = Instant::now() + WATCHDOG;
     while !look().await {
-        assert!(Instant::now() < until, "{what}");
+        assert!(Instant::now() < until, "it never happened: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -375,11 +378,12 @@ async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
     );
     let options = CatalogOptions { runtime: Some(Handle::current()), ..CatalogOptions::default() };
     let catalog = Catalog::new(&[Arc::new(well), hung], &options);
-    let far = Instant::now() + Duration::from_secs(30);
-    for longest in [DISCOVERY_TIME + Duration::from_secs(1), Duration::from_millis(500)] {
-        let began = Instant::now();
-        let (tools, failures) = everything(&catalog, far).await;
-        assert!(began.elapsed() < longest, "{:?}", began.elapsed());
+    let far = Instant::now() + 100 * DISCOVERY_TIME;
+    // The second one ends before a wait that begins with it would. Both timers are on one clock,
+    // and what is ready counts first, so that this holds on a busy machine too.
+    for patience in [10 * DISCOVERY_TIME, DISCOVERY_TIME] {
+        let found = tokio::time::timeout(patience, everything(&catalog, far)).await;
+        let (tools, failures) = found.expect("it does not wait");
         assert_eq!((tools.len(), failures.len()), (1, 1));
         assert_eq!(&*failures[0].server, "s");
         assert!(failures[0].error.message.contains("has not listed its tools yet"), "{failures:?}");
@@ -397,9 +401,10 @@ async fn v_393_a_search_does_not_wait_for_a_server_that_hung_a_moment_ago() {
     assert_eq!(everything(&catalog, far).await.1.len(), 1);
     eventually("it has failed", async || catalog.servers[0].hung_recently()).await;
     for _ in 0..3 {
-        let began = Instant::now();
-        let (_, failures) = everything(&catalog, far).await;
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        // A wait would be longer. What is ready counts first, so that this holds on a busy machine
+        // too.
+        let found = tokio::time::timeout(DISCOVERY_TIME / 2, everything(&catalog, far)).await;
+        let (_, failures) = found.expect("it does not wait");
         assert!(failures[0].error.message.contains("it is down"), "{failures:?}");
     }
     assert_eq!(hung.asked(), 2, "it is asked again in the background, once");

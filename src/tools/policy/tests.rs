@@ -90,7 +90,7 @@ fn a_pattern_that_could_mean_two_things_is_refused() {
 }
 
 #[test]
-fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
+fn tl_143_a_servers_own_lists_restrict_its_tools_only() {
     let mut policy = Policy::default();
     let mut set = |server: &str, allow: Option<&[&str]>, deny: &[&str]| {
         let rules = ToolRules::new().deny(deny.iter().copied());
@@ -119,9 +119,9 @@ fn tl_143_a_servers_own_lists_narrow_its_tools_and_nobody_elses() {
     assert!(policy.may_permit_server("fs") && policy.may_permit_server("fsx"));
     assert!(!policy.may_permit_server("off") && !policy.may_permit_server("shut"));
     // Neither list extends the other layer.
-    let mut narrow = self::policy(Some(&["fs.list"]), &[]);
-    narrow.set_server("fs", &ToolRules::new().allow(["*"]));
-    assert!(narrow.permits("fs", "list") && !narrow.permits("fs", "read_file"));
+    let mut restricted = self::policy(Some(&["fs.list"]), &[]);
+    restricted.set_server("fs", &ToolRules::new().allow(["*"]));
+    assert!(restricted.permits("fs", "list") && !restricted.permits("fs", "read_file"));
 }
 
 #[test]

@@ -1,5 +1,3 @@
-use std::time::Instant;
-
 use super::*;
 
 fn position(server: &str, tool: &str) -> Option<usize> {
@@ -112,13 +110,11 @@ fn what_is_kept_is_bounded() {
     for _ in 0..3 {
         record(&tool_use, &["1", "2"]);
     }
-    let began = Instant::now();
     for number in 0..2_000 {
         let names: Vec<String> = (0..30).map(|tool| (1_000 + number * 30 + tool).to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         record(&tool_use, &names);
     }
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     let counts = tool_use.known.lock().counts.clone();
     assert!(counts.0.len() <= MAX_TOOLS, "{} tools", counts.0.len());
     assert!(counts.0.values().all(|used| used.together.len() <= MAX_TOGETHER));

@@ -11,7 +11,7 @@ fn frame(run: u64, message: &FromWorker) -> Vec<u8> {
 }
 
 fn ready() -> Vec<u8> {
-    frame(0, &FromWorker::Ready { protocol: 1, walls: vec!["a".to_owned()], missing: Vec::new() })
+    frame(0, &FromWorker::Ready { protocol: 1, active: vec!["a".to_owned()], missing: Vec::new() })
 }
 
 fn surveyed() -> Vec<u8> {

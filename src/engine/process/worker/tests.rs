@@ -57,7 +57,11 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
                 ..ScriptError::new(ErrorCode::QueueFull, "I say so")
             };
             connection
-                .leave(&FromWorker::Done(Done::of(Outcome::Failed(error), usize::MAX, Some(u64::MAX))))
+                .leave(&FromWorker::Done(Done::from_outcome(
+                    Outcome::Failed(error),
+                    usize::MAX,
+                    Some(u64::MAX),
+                )))
                 .unwrap();
             loop {
                 std::thread::park();
@@ -134,7 +138,7 @@ fn tried(what: &str, is_refused: bool) -> String {
     format!("{what}: {}", if is_refused { "refused" } else { "possible" })
 }
 
-/// Whether a call is refused by the walls, and not for its arguments.
+/// Whether the sandbox refuses a call, and not the kernel for its arguments.
 fn fails(number: i64, [a, b, c, d]: [i64; 4]) -> bool {
     // SAFETY: a refused call has no effect, and none of those that are made here reads memory of this process by an
     // address that is not null.

@@ -2,7 +2,7 @@ use super::survey;
 use crate::run::check::survey::Mistake;
 
 fn read(source: &str) -> Vec<String> {
-    survey(source).shown()
+    survey(source).render_uses()
 }
 
 #[test]
@@ -111,7 +111,11 @@ fn what_is_no_python_is_read_as_far_as_possible() {
         let survey = survey(source);
         let line = |mistake: &Mistake| (source[..mistake.at.start].matches('\n').count() + 1).to_string();
         let found: Vec<String> = survey.mistakes.iter().map(line).collect();
-        assert_eq!((found.join(" ").as_str(), survey.shown().join(" ").as_str()), (lines, uses), "{source}");
+        assert_eq!(
+            (found.join(" ").as_str(), survey.render_uses().join(" ").as_str()),
+            (lines, uses),
+            "{source}"
+        );
     }
 }
 

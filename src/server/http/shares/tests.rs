@@ -9,10 +9,10 @@ const B: PeerKey = PeerKey::Network(2);
 const C: PeerKey = PeerKey::Network(3);
 
 /// What the peers hold, oldest first, by name.
-fn held(all: &[(&'static str, PeerKey, Eviction)]) -> Vec<Held<&'static str>> {
+fn held(all: &[(&'static str, PeerKey, Eviction)]) -> Vec<EvictionCandidate<&'static str>> {
     let start = Instant::now();
     let all = all.iter().zip(0..);
-    all.map(|(&(key, peer, eviction), seconds)| Held {
+    all.map(|(&(key, peer, eviction), seconds)| EvictionCandidate {
         key,
         peer,
         eviction,
@@ -55,7 +55,7 @@ fn v_331_whoever_holds_the_most_makes_room_first() {
 }
 
 #[test]
-fn v_331_more_than_a_share_is_given_up() {
+fn v_331_more_than_a_share_is_evicted() {
     use Eviction::{Allowed, Never, OverShare};
     let all = [
         ("a1", A, Never),

@@ -265,7 +265,7 @@ async fn answer_all(delay: Option<Duration>) -> (bool, usize) {
 }
 
 #[tokio::test]
-async fn v_327_a_client_that_reads_nothing_is_given_up() {
+async fn v_327_a_client_that_reads_nothing_is_disconnected() {
     let (is_gone, answered) = answer_all(None).await;
     assert!(is_gone);
     // 4 MB of answers were made, and no more.

@@ -41,9 +41,9 @@ fn a_member_is_added_where_it_belongs() {
         (json!({ "z": { "b": 1, "a": 2 } }), r#"{"hash":"x","z":{"a":2,"b":1}}"#),
     ] {
         let fields = fields.as_object().unwrap();
-        let (text, place) = object_and_place(fields, "hash");
+        let (text, offset) = object_and_offset(fields, "hash");
         assert_eq!(text, object(fields));
-        let (before, after) = text.split_at(place);
+        let (before, after) = text.split_at(offset);
         assert_eq!(format!("{before}\"hash\":\"x\",{after}"), expected);
     }
 }

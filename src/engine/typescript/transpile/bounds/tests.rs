@@ -1,9 +1,9 @@
 //! Tests of the scanner alone: text that it must not count, and code that it must not miss.
 
-use super::{Refusal, check};
+use super::{SourceRefusal, check};
 
 fn refused(source: &str) -> bool {
-    matches!(check(source), Err(Refusal::TooDeep { .. }))
+    matches!(check(source), Err(SourceRefusal::TooDeep { .. }))
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn both_readings_of_a_slash_are_followed() {
         assert!(refused(&format!("{before}{deep}")), "{before}");
         assert!(refused(&format!("{before}{deep}/*\"'`*/")), "{before}");
     }
-    assert!(matches!(check(&"}/".repeat(100)), Err(Refusal::Unclear { .. })));
-    assert!(matches!(check(&"{}/`/;\n".repeat(100)), Err(Refusal::Unclear { .. })));
+    assert!(matches!(check(&"}/".repeat(100)), Err(SourceRefusal::Unclear { .. })));
+    assert!(matches!(check(&"{}/`/;\n".repeat(100)), Err(SourceRefusal::Unclear { .. })));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn readings_that_agree_at_the_end_of_the_line_may_be_many() {
 #[test]
 fn readings_are_not_a_way_around_the_bound_on_work() {
     let hidden = format!("x++ /\"/; {}1; //\";\n", "a?(b):c=>".repeat(8));
-    assert!(matches!(check(&hidden.repeat(8_000)), Err(Refusal::TooMuchWork { .. })));
+    assert!(matches!(check(&hidden.repeat(8_000)), Err(SourceRefusal::TooMuchWork { .. })));
 }
 
 #[test]

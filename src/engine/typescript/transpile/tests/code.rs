@@ -78,7 +78,8 @@ fn imports_are_awaited_at_the_top_unless_only_types_use_them() {
     check("import 'mcp:s'; 1", "await import('mcp:s'); return 1;");
     check("import type { T } from 'lodash'; import { U } from 'lodash'; let u: U; 1", "let u; return 1;");
     check("import { unused } from 'mcp:s'; 1", "return 1;");
-    let imports = run("import { a, b as c } from 'mcp:s'; a; c").expect("strips").imports;
+    check("export { type A } from 'lodash'; export { type B, type C as D } from 'x'; 1", "return 1;");
+    let imports = run("import { a, b as c } from 'mcp:s'; a; c").expect("transpiles").imports;
     assert_eq!(imports.len(), 1);
     assert_eq!(imports[0].specifier, "mcp:s");
     assert_eq!((imports[0].location.line, imports[0].location.column), (1, 27));

@@ -169,7 +169,7 @@ fn run_all(directory: &Path, tests: &[Test]) -> Counts {
         }
         if test.path.extension().is_some_and(|ending| ending == "js") {
             let as_it_is = format!("(async () => {{\"use strict\";\n{}\n}})", test.source);
-            if verdict(&mut runtime, test, &setup, Ok(as_it_is)).is_err() {
+            if outcome(&mut runtime, test, &setup, Ok(as_it_is)).is_err() {
                 continue;
             }
         }
@@ -177,7 +177,7 @@ fn run_all(directory: &Path, tests: &[Test]) -> Counts {
         let code = transpile(&test.source, MAX_BYTES, &|| false);
         let code =
             code.map(|transpiled| transpiled.code).map_err(|failed| format!("SyntaxError: {}", failed.error));
-        match verdict(&mut runtime, test, &setup, code) {
+        match outcome(&mut runtime, test, &setup, code) {
             Ok(()) => counts.passed += 1,
             Err(failure) => counts.failures.push((test.path.clone(), failure)),
         }
@@ -188,7 +188,7 @@ fn run_all(directory: &Path, tests: &[Test]) -> Counts {
 extern "C" fn ignore(_: v8::PromiseRejectMessage<'_>) {}
 
 /// Runs a test whose code is an async function, or an error that its author would see.
-fn verdict(
+fn outcome(
     runtime: &mut JsRuntime,
     test: &Test,
     setup: &[String],

@@ -13,7 +13,7 @@ fn check(source: &str, kind: TranspileErrorKind, line: u32, column: u32, part: &
 }
 
 #[test]
-fn mistakes_have_the_place_in_the_whole_text() {
+fn mistakes_have_the_location_in_the_whole_text() {
     check("const x = ;", Syntax, 1, 11, "expression expected");
     check("const é = '😀', y = ;", Syntax, 1, 21, "expression expected");
     check("Some text\n```ts\nlet a = 1\nlet b = ]\n```", Syntax, 4, 9, "");

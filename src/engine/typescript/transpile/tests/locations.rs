@@ -5,7 +5,7 @@ use super::run;
 /// Asserts that the location of `needle` in the generated code maps to its location in `source`.
 #[track_caller]
 fn check(source: &str, needle: &str) {
-    let transpiled = run(source).expect("strips");
+    let transpiled = run(source).expect("transpiles");
     let (line, column) = location(&transpiled.code, needle);
     let found = transpiled.positions.original(line, column).map(|location| (location.line, location.column));
     assert_eq!(found, Some(location(source, needle)), "{needle} in {}", transpiled.code);
@@ -20,7 +20,7 @@ fn location(text: &str, needle: &str) -> (u32, u32) {
 }
 
 #[test]
-fn places_survive_what_comes_before_them() {
+fn locations_survive_what_comes_before_them() {
     check("enum E { A }\nnamespace N { export const a = 1 }\nthrow new Error('x')", "new Error");
     check(
         "function d(v, c) { return v }\n@d class A {}\nfunction f(): never {\n    throw  boom()\n}\nf()",
@@ -39,8 +39,8 @@ fn fenced_code_counts_lines_of_the_whole_text() {
 }
 
 #[test]
-fn the_wrapper_has_no_place() {
-    let transpiled = run("main\nfunction d(v, c) { return v }\n@d class A {}").expect("strips");
+fn the_wrapper_has_no_location() {
+    let transpiled = run("main\nfunction d(v, c) { return v }\n@d class A {}").expect("transpiles");
     assert_eq!(transpiled.positions.original(1, 1), None);
     let helper = location(&transpiled.code, "Reflect.ownKeys");
     assert_eq!(transpiled.positions.original(helper.0, helper.1), None);

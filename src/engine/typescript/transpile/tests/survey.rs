@@ -6,7 +6,7 @@ use crate::run::check::survey::{Literal, Mistake};
 
 fn read(source: &str) -> String {
     let survey = run(source).unwrap_or_else(|error| panic!("{source:?} must transpile: {error:?}")).survey;
-    survey.shown().join(" ")
+    survey.render_uses().join(" ")
 }
 
 fn check(source: &str, expected: &str) {
@@ -135,7 +135,11 @@ fn what_cannot_be_transpiled_is_read_as_far_as_possible() {
         let survey = read(source);
         let line = |mistake: &Mistake| (source[..mistake.at.start].matches('\n').count() + 1).to_string();
         let found: Vec<String> = survey.mistakes.iter().map(line).collect();
-        assert_eq!((found.join(" ").as_str(), survey.shown().join(" ").as_str()), (lines, uses), "{source}");
+        assert_eq!(
+            (found.join(" ").as_str(), survey.render_uses().join(" ").as_str()),
+            (lines, uses),
+            "{source}"
+        );
     }
 }
 
@@ -171,7 +175,7 @@ fn calls_that_nobody_awaits_are_forgotten() {
 }
 
 #[test]
-fn places_are_those_of_the_whole_source() {
+fn locations_are_those_of_the_whole_source() {
     for before in ["", "\u{feff}", "Here it is:\n\n```ts\n", "  \n```typescript\n"] {
         let after = if before.contains("```") { "\n```\n" } else { "" };
         let source = format!("{before}// ü\nawait tools.a.b({{ field: 'x' }}){after}");
