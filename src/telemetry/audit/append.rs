@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Map, Value, json};
 
-use super::note::{Checkpoint, Signer, hex};
+use super::note::{Checkpoint, Signer};
 use super::options::AuditOptions;
 use super::record::sha256;
 use super::{canonical, read};
@@ -79,6 +79,11 @@ impl Appender {
         let mut records = records;
         let names = locked.day_files()?;
         let (mut head, damaged) = self.find_head(&locked, &names)?;
+        if names.is_empty() {
+            // A trail has a checkpoint before it has a line, so that a trail without one has lost
+            // it.
+            locked.replace(CHECKPOINT, &self.sign(&head))?;
+        }
         let today = date(SystemTime::now());
         // A clock that goes back does not go back to an earlier file.
         let day = names.last().map_or(today.clone(), |last| today.max(last.clone()));
@@ -183,7 +188,7 @@ impl Appender {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut id = [0_u8; 4];
                 getrandom::fill(&mut id).map_err(io::Error::other)?;
-                let made = Signer::generate(&format!("cx-audit-{}", hex(&id)));
+                let made = Signer::generate(&format!("cx-audit-{}", hex::encode(id)));
                 let (secret, signer) = made.ok_or_else(|| io::Error::other("there are no random numbers"))?;
                 // The public half first: with it alone nothing is signed.
                 locked.replace(PUBLIC_KEY, &format!("{}\n", signer.verifier().render()))?;
@@ -291,9 +296,9 @@ impl Head {
         record.insert("seq".to_owned(), self.sequence.into());
         record.insert("prev".to_owned(), std::mem::take(&mut self.hash).into());
         // `prev` and `seq` come after `hash`, so that it never is the last member.
-        let (record, place) = canonical::object_and_place(&record, "hash");
+        let (record, offset) = canonical::object_and_offset(&record, "hash");
         self.hash = sha256(&record);
-        let (before, after) = record.split_at(place);
+        let (before, after) = record.split_at(offset);
         text.extend([before, "\"hash\":\"", &self.hash, "\",", after, "\n"]);
     }
 }
@@ -318,7 +323,7 @@ pub(super) fn date(time: SystemTime) -> String {
 }
 
 /// Signs the end of the trail in `directory`, and returns the checkpoint as a signed note. Kept where
-/// whoever owns the trail cannot change it, it shows later that nothing before it was rewritten.
+/// the owner of the trail cannot change it, it shows later that nothing before it was rewritten.
 ///
 /// # Errors
 ///

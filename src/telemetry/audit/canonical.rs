@@ -1,4 +1,8 @@
 //! Canonical JSON (RFC 8785), which gives equal values equal text and so equal hashes.
+//!
+//! `serde_json_canonicalizer` and `serde_jcs` give the text of a value and nothing else. The trail
+//! also needs the offset at which a member would begin, to write each record once for its hash and
+//! its line.
 
 use serde_json::{Map, Value};
 
@@ -12,18 +16,18 @@ pub(super) fn object(fields: &Map<String, Value>) -> String {
     text
 }
 
-/// As [`object`], and the place in it at which a member of this name, which the object does not have, would
-/// begin: before a member that comes later, or before the end.
-pub(super) fn object_and_place(fields: &Map<String, Value>, name: &str) -> (String, usize) {
+/// As [`object`], and the offset in it at which a member of this name, which the object does not
+/// have, would begin: before a member that comes later, or before the end.
+pub(super) fn object_and_offset(fields: &Map<String, Value>, name: &str) -> (String, usize) {
     let mut text = String::new();
-    let mut place = None;
+    let mut offset = None;
     write_sorted(&mut text, fields, |text, next| {
-        if place.is_none() && next.encode_utf16().gt(name.encode_utf16()) {
-            place = Some(text.len());
+        if offset.is_none() && next.encode_utf16().gt(name.encode_utf16()) {
+            offset = Some(text.len());
         }
     });
     let end = text.len().saturating_sub(1);
-    (text, place.unwrap_or(end))
+    (text, offset.unwrap_or(end))
 }
 
 /// The canonical text of a value. Values are nested at most as deep as serde_json parses.

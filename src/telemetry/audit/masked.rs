@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::text::preview_bytes;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
 
 /// Maximum bytes of one text in a line.
@@ -11,24 +12,19 @@ const MAX_TEXT_BYTES: usize = 32 << 10;
 pub(super) fn json_text(text: &str) -> String {
     // What is beyond the bound is not parsed either: a result may be as large as a run's limit.
     if text.len() > 4 * MAX_TEXT_BYTES {
-        return cut(words(&text[..text.floor_char_boundary(MAX_TEXT_BYTES)]));
+        let start = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+        // Half of a token does not look like one.
+        let end = start.rfind(is_separator);
+        return format!("{}…", words(&start[..end.unwrap_or_default()]));
     }
-    match serde_json::from_str::<Value>(text) {
+    let masked = match serde_json::from_str::<Value>(text) {
         Ok(mut value) => {
             mask(&mut value, false);
-            cut(value.to_string())
+            value.to_string()
         }
-        Err(_no_json) => cut(words(text)),
-    }
-}
-
-/// The beginning of a text.
-fn cut(mut text: String) -> String {
-    if text.len() > MAX_TEXT_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
-        text.push('…');
-    }
-    text
+        Err(_no_json) => words(text),
+    };
+    preview_bytes(&masked, MAX_TEXT_BYTES).into_owned()
 }
 
 fn mask(value: &mut Value, is_secret: bool) {
@@ -49,8 +45,6 @@ fn words(text: &str) -> String {
     if text.contains("PRIVATE KEY-----") {
         return MASK.to_owned();
     }
-    let is_separator =
-        |character: char| character.is_whitespace() || "\"'`,;:(){}[]<>&?|\\".contains(character);
     let mut masked = String::with_capacity(text.len());
     let mut follows = false;
     for piece in text.split_inclusive(is_separator) {
@@ -76,6 +70,11 @@ fn words(text: &str) -> String {
         masked.push_str(rest);
     }
     masked
+}
+
+/// What stands between the words of a text.
+fn is_separator(character: char) -> bool {
+    character.is_whitespace() || "\"'`,;:(){}[]<>&?|\\".contains(character)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //!
 //! Each line carries the SHA-256 of the line before, over all processes that write to the directory:
 //! they append under one lock. A checkpoint is the number of lines and the last one's hash, signed. An
-//! edit, a cut or a reordering breaks the chain; a cut of the end contradicts a checkpoint. Whoever has
-//! the directory and its key can write another trail, which only a checkpoint that is kept elsewhere
-//! contradicts.
+//! edit, a cut or a reordering breaks the chain; a cut of the end contradicts a checkpoint. The
+//! owner of the directory and its key can write another trail, which only a checkpoint that is kept
+//! elsewhere contradicts.
 
 mod append;
 mod canonical;

@@ -1,5 +1,9 @@
 //! Signed notes (C2SP `signed-note`) with Ed25519 keys: the form in which checkpoints are signed. Keys
 //! are text in the form of Go's `sumdb/note`, so that other tools verify them.
+//!
+//! The crate `signed_note` has the same format on top of ed25519-dalek, with older major versions
+//! of base64 and thiserror. cx signs with `ring`, which it has anyway, and needs one key and one
+//! signature of a note, so only the format is written here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +43,7 @@ impl Signer {
         let signer = Self::from_seed(name, &seed)?;
         let mut secret = vec![ALGORITHM];
         secret.extend(seed);
-        let id = hex(&signer.verifier().id());
+        let id = hex::encode(&signer.verifier().id());
         Some((format!("PRIVATE+KEY+{name}+{id}+{}", STANDARD.encode(secret)), signer))
     }
 
@@ -47,7 +51,7 @@ impl Signer {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, id, bytes) = parts(text.trim().strip_prefix("PRIVATE+KEY+")?)?;
         let signer = Self::from_seed(name, &bytes)?;
-        (hex(&signer.verifier().id()) == id).then_some(signer)
+        (hex::encode(&signer.verifier().id()) == id).then_some(signer)
     }
 
     fn from_seed(name: &str, seed: &[u8]) -> Option<Self> {
@@ -73,14 +77,14 @@ impl Verifier {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, id, bytes) = parts(text.trim())?;
         let verifier = Self { name: name.to_owned(), key: bytes.try_into().ok()? };
-        (hex(&verifier.id()) == id).then_some(verifier)
+        (hex::encode(&verifier.id()) == id).then_some(verifier)
     }
 
     /// The key as text.
     pub(super) fn render(&self) -> String {
         let mut public = vec![ALGORITHM];
         public.extend(self.key);
-        format!("{}+{}+{}", self.name, hex(&self.id()), STANDARD.encode(public))
+        format!("{}+{}+{}", self.name, hex::encode(&self.id()), STANDARD.encode(public))
     }
 
     /// The text of a note that this key has signed. `None` if it has not.
@@ -122,11 +126,6 @@ fn parts(text: &str) -> Option<(&str, &str, Vec<u8>)> {
     }
 }
 
-/// Bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// What a checkpoint says: which trail, how many lines it had, and the hash of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Checkpoint {
@@ -149,7 +148,7 @@ impl Checkpoint {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let (origin, size, hash) = (lines.next()?, lines.next()?, lines.next()?);
-        let hash = hex(&STANDARD.decode(hash).ok()?);
+        let hash = hex::encode(&STANDARD.decode(hash).ok()?);
         Some(Self { origin: origin.to_owned(), size: size.parse().ok()?, hash })
     }
 }

@@ -14,8 +14,8 @@ const MAX_ENTRIES: usize = 65_536;
 /// bound it.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How long the writer gathers events before it writes them, unless somebody waits for one. Waking a
-/// thread costs the one that wakes it microseconds, so a burst of calls wakes it once.
+/// How long the writer gathers events before it writes them, unless a caller waits for one. Waking
+/// a thread costs the caller microseconds, so a burst of calls wakes it once.
 const GATHER: Duration = Duration::from_millis(2);
 
 /// Events that wait to be written.
@@ -29,7 +29,7 @@ pub(super) struct EntryQueue {
 struct State {
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// Events that somebody waits for.
+    /// Events that a caller waits for.
     awaited: usize,
     /// Events for which there was no space since the last batch.
     dropped: u64,

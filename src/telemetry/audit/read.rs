@@ -129,10 +129,10 @@ impl AuditReader {
     }
 }
 
-/// Where the first line begins that does so at this place of a file or after it. `None` if there is none
-/// within the length of a line.
-fn line_after(path: &Path, place: u64) -> io::Result<Option<u64>> {
-    let Some(before) = place.checked_sub(1) else { return Ok(Some(0)) };
+/// Where the first line begins that does so at this offset of a file or after it. `None` if there
+/// is none within the length of a line.
+fn line_after(path: &Path, offset: u64) -> io::Result<Option<u64>> {
+    let Some(before) = offset.checked_sub(1) else { return Ok(Some(0)) };
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(before))?;
     let mut bytes = Vec::new();

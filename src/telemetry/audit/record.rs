@@ -7,7 +7,6 @@ use futures::channel::oneshot;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::note::hex;
 use super::{canonical, masked};
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
@@ -162,7 +161,7 @@ impl Text {
 
 /// SHA-256 in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+    hex::encode(Sha256::digest(text.as_bytes()))
 }
 
 fn what(event: &RunEvent<'_>) -> What {
@@ -342,7 +341,7 @@ fn fields<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Map<String, Val
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A name of somebody else's, within bounds. JSON escapes what could end a line.
+/// An untrusted name, truncated. JSON escapes what could end a line.
 pub(super) fn shown(name: &str) -> String {
     preview(name, MAX_NAME)
 }

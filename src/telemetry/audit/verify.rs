@@ -22,8 +22,8 @@ const MAX_KEPT: usize = 100_000;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// The public key, if it is known from elsewhere: else the one in the directory, which whoever has
-    /// the directory can replace.
+    /// The public key, if it is known from elsewhere. Otherwise the one in the directory, which the
+    /// owner of the directory can replace.
     pub key: Option<String>,
     /// Checkpoints that were kept elsewhere, as signed notes.
     pub checkpoints: Vec<String>,
@@ -134,7 +134,9 @@ pub fn verify(directory: &Path, options: &VerifyOptions) -> io::Result<Verificat
             None => check.problem("", 0, format!("{whence} is not signed with the trail's key")),
         }
     }
-    if let Some(note) = small_file(&directory.join(CHECKPOINT))? {
+    let last_checkpoint = small_file(&directory.join(CHECKPOINT))?;
+    let has_checkpoint = last_checkpoint.is_some();
+    if let Some(note) = last_checkpoint {
         match check.verifier.as_ref().and_then(|key| Checkpoint::parse(key.verify(&note)?)) {
             Some(checkpoint) => {
                 check.found.signed_through = checkpoint.size;
@@ -152,6 +154,11 @@ pub fn verify(directory: &Path, options: &VerifyOptions) -> io::Result<Verificat
     while let Some(line) = reader.next_line(true)? {
         first_file.get_or_insert_with(|| line.file.clone());
         check.line(&line);
+    }
+    if !has_checkpoint && check.found.lines > 0 {
+        let problem = "there is no last checkpoint, which each trail has from its first line on: it was removed, or \
+            lost with the machine's power, and lines may be missing at the end";
+        check.problem(CHECKPOINT, 0, problem.to_owned());
     }
     check.end(first_file.as_deref().unwrap_or_default());
     Ok(check.found)
@@ -258,6 +265,7 @@ impl Check {
                 let note = text("note");
                 match self.verifier.as_ref().and_then(|key| Checkpoint::parse(key.verify(note)?)) {
                     Some(checkpoint) if checkpoint.size + 1 == sequence => {
+                        self.found.signed_through = self.found.signed_through.max(checkpoint.size);
                         self.compare(file, number, &checkpoint, before, "the checkpoint");
                     }
                     _ => self.problem(

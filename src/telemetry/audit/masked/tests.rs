@@ -31,3 +31,15 @@ fn long_texts_are_cut() {
     let long = format!("{{\"a\":\"{}\"}}", "x ".repeat(200_000));
     assert!(json_text(&long).len() < MAX_TEXT_BYTES + 8);
 }
+
+/// THREATS 157: no part of a token that lies across the place where a text is cut.
+#[test]
+fn fd_157_half_a_token_is_not_shown() {
+    for shift in 0..40 {
+        let before = "x ".repeat(MAX_TEXT_BYTES / 2 - 20);
+        let text =
+            format!("{before}{} sk-abcdefghijklmnop {}", "y".repeat(shift), "z ".repeat(3 * MAX_TEXT_BYTES));
+        let masked = json_text(&text);
+        assert!(!masked.contains("sk-"), "{shift}: {}", &masked[masked.len() - 40..]);
+    }
+}

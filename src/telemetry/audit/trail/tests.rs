@@ -101,6 +101,14 @@ fn a_changed_trail_does_not_verify() {
     assert!(twice.contains("6: line 6 is not what was written"), "{twice}");
     let all = place.wrong_after(Vec::clear);
     assert!(all.contains("29 lines are missing at the end"), "{all}");
+    // The end is cut off together with what would show it. The checkpoints among the lines say how
+    // far it is signed.
+    let (last, kept) = (place.trail().join("checkpoint"), place.trail().join("kept"));
+    fs::rename(&last, &kept).unwrap();
+    let both = place.wrong_after(|lines| lines.truncate(24));
+    assert!(both.contains("there is no last checkpoint"), "{both}");
+    assert_eq!(place.verify().signed_through, 20);
+    fs::rename(&kept, &last).unwrap();
 }
 
 /// A quick look at a long trail: the newest file, whatever the older ones have.
