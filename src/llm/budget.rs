@@ -1,6 +1,6 @@
 //! The budget of one run: its calls of models, and their tokens.
 //!
-//! A call reserves what it may take before it is made, and is settled by what it took. So parallel
+//! A call reserves what it may take before it is made, and then records what it took. So parallel
 //! calls cannot take more than there is: a call for which too little is left waits for those in
 //! flight, and is refused if nothing that they give back could be enough.
 
@@ -20,7 +20,7 @@ pub(crate) struct Budget {
     max_tokens: u64,
     state: Mutex<State>,
     /// Notified when tokens are given back.
-    settled: Notify,
+    freed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ pub(crate) struct Quota {
 
 impl Budget {
     pub(crate) fn new(max_rounds: u32, max_tokens: u64) -> Arc<Self> {
-        Arc::new(Self { max_rounds, max_tokens, state: Mutex::default(), settled: Notify::new() })
+        Arc::new(Self { max_rounds, max_tokens, state: Mutex::default(), freed: Notify::new() })
     }
 
     /// Reserves a call, after those in flight if only they can make room for it.
@@ -89,11 +89,11 @@ impl Budget {
     pub(crate) async fn reserve(self: &Arc<Self>, wanted: Wanted) -> Result<Reservation, Exceeded> {
         loop {
             // Made before the attempt, so that no notification is missed.
-            let settled = self.settled.notified();
+            let freed = self.freed.notified();
             if let Some(reservation) = self.try_reserve(wanted)? {
                 return Ok(reservation);
             }
-            settled.await;
+            freed.await;
         }
     }
 
@@ -129,7 +129,12 @@ impl Budget {
         state.reserved += tokens;
         let round = state.rounds;
         drop(state);
-        Ok(Some(Reservation { budget: Arc::clone(self), round, answer, tokens, is_settled: false }))
+        Ok(Some(Reservation { budget: Arc::clone(self), round, answer, tokens, is_recorded: false }))
+    }
+
+    /// Tokens that the run may use in all.
+    pub(crate) fn max_tokens(&self) -> u64 {
+        self.max_tokens
     }
 
     pub(crate) fn quota(&self) -> Quota {
@@ -140,18 +145,18 @@ impl Budget {
         }
     }
 
-    fn settle(&self, reserved: u64, used: u64) {
+    fn record(&self, reserved: u64, used: u64) {
         {
             let mut state = self.state.lock();
             state.reserved -= reserved;
             state.used = state.used.saturating_add(used);
         }
-        self.settled.notify_waiters();
+        self.freed.notify_waiters();
     }
 }
 
-/// A call that was reserved. Dropped without being settled it counts as much as was reserved: the
-/// provider may have done the work of a call that nobody waits for any more.
+/// The reservation of one call. If it is dropped without a record, all of it counts as used,
+/// because the provider may have done the work of an abandoned call.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
@@ -160,7 +165,7 @@ pub(crate) struct Reservation {
     /// Maximum tokens of the answer.
     pub(crate) answer: u32,
     tokens: u64,
-    is_settled: bool,
+    is_recorded: bool,
 }
 
 impl Reservation {
@@ -170,16 +175,16 @@ impl Reservation {
     }
 
     /// Replaces the reservation by what the call took.
-    pub(crate) fn settle(mut self, used: u64) {
-        self.is_settled = true;
-        self.budget.settle(self.tokens, used);
+    pub(crate) fn record_usage(mut self, used: u64) {
+        self.is_recorded = true;
+        self.budget.record(self.tokens, used);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if !self.is_settled {
-            self.budget.settle(self.tokens, self.tokens);
+        if !self.is_recorded {
+            self.budget.record(self.tokens, self.tokens);
         }
     }
 }

@@ -49,6 +49,7 @@ pub struct ModelMessage {
 
 /// Who says a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModelRole {
     /// The script, for its user.
     User,
@@ -100,6 +101,7 @@ impl ModelAnswer {
 
 /// What an answer took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelUsage {
     /// Tokens of the conversation.
     pub input_tokens: u64,
@@ -109,6 +111,7 @@ pub struct ModelUsage {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModelPiece {
     /// More of the text.
     Text(String),
@@ -142,7 +145,7 @@ impl ModelError {
 pub enum ModelErrorKind {
     /// The model cannot be reached: nothing was sent.
     Unavailable,
-    /// Whoever has to permit the call did not.
+    /// The call was not permitted.
     Refused,
     /// The provider's rate limit.
     RateLimited,

@@ -52,9 +52,9 @@ impl Default for LlmOptions {
 }
 
 impl LlmOptions {
-    /// Calls of a run if nobody says otherwise.
+    /// Default number of calls of a run.
     pub const DEFAULT_ROUNDS: u32 = 10;
-    /// Tokens of a run if nobody says otherwise.
+    /// Default number of tokens of a run.
     pub const DEFAULT_TOKENS: u64 = 10_000;
     /// Calls that a client may ask for where the operator sets no number: ten times the default.
     pub const MAX_REQUESTED_ROUNDS: u32 = 100;

@@ -1,10 +1,9 @@
 //! What putting servers behind cx saves: tokens of tool definitions in the context of a model.
 
-use anyhow::Context as _;
+use bpe_openai::Tokenizer;
 use cx::server::{Server, ServerOptions};
 use cx::{Executor, KnownServer, Tool};
 use serde_json::json;
-use tiktoken_rs::CoreBPE;
 
 use crate::progress::ProgressLine;
 use crate::setup;
@@ -45,21 +44,20 @@ pub(crate) fn measure() -> anyhow::Result<Savings> {
         executor.close().await;
         asked
     });
-    let encoding = tiktoken_rs::o200k_base().context("the table of tokens cannot be read")?;
+    let encoding = bpe_openai::o200k_base();
     let cost = |KnownServer { name, tools, .. }: KnownServer| {
         let failure = asked.iter().find(|(asked, _)| *asked == name).and_then(|(_, failure)| failure.clone());
         let tools = match (failure, tools) {
             (Some(failure), _) => Err(failure),
             (None, None) => Err("it has told of no tools".to_owned()),
-            (None, Some(tools)) => Ok((tools.len(), definitions(&encoding, &tools))),
+            (None, Some(tools)) => Ok((tools.len(), definitions(encoding, &tools))),
         };
         ServerCost { name, tools }
     };
     let servers = executor.known_tools().into_iter().map(cost).collect();
     let context = Server::new(executor, ServerOptions::default()).context();
-    let definitions: usize =
-        context.definitions.iter().map(|tool| tokens(&encoding, &tool.to_string())).sum();
-    Ok(Savings { servers, cx: definitions + tokens(&encoding, &context.instructions) })
+    let definitions: usize = context.definitions.iter().map(|tool| tokens(encoding, &tool.to_string())).sum();
+    Ok(Savings { servers, cx: definitions + tokens(encoding, &context.instructions) })
 }
 
 /// Asks all servers for their tools. Returns why those that failed did.
@@ -72,7 +70,7 @@ async fn ask(executor: &Executor) -> Vec<(String, Option<String>)> {
 }
 
 /// Tokens of the definitions, as clients show them to models.
-fn definitions(encoding: &CoreBPE, tools: &[Tool]) -> usize {
+fn definitions(encoding: &Tokenizer, tools: &[Tool]) -> usize {
     let of = |tool: &Tool| {
         let definition = &tool.definition;
         let shown = json!({
@@ -85,6 +83,6 @@ fn definitions(encoding: &CoreBPE, tools: &[Tool]) -> usize {
     tools.iter().map(of).sum()
 }
 
-fn tokens(encoding: &CoreBPE, text: &str) -> usize {
-    encoding.encode_ordinary(text).len()
+fn tokens(encoding: &Tokenizer, text: &str) -> usize {
+    encoding.count(text)
 }
