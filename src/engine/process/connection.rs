@@ -1,8 +1,8 @@
 //! A worker's end of its connection. The script's thread reads and writes it itself, without a thread between: a host
 //! call is two switches of processes and none of threads.
 //!
-//! What is sent is collected until the script's thread has nothing to do, waits for a reply, or until the worker's
-//! other thread looks (every few milliseconds).
+//! Messages are buffered until the script's thread is idle or waits for a reply, or until the
+//! worker's other thread flushes them (every few milliseconds).
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,7 +20,7 @@ use crate::files::{FileAnswer, FileError};
 use crate::run::limits::Limits;
 use crate::tools::ToolError;
 
-/// Sent at once when it is more than this.
+/// The buffer is flushed when it has more bytes than this.
 const MAX_COLLECTED: usize = 64 * 1024;
 
 /// A worker's end of its connection to the executor.
@@ -38,15 +38,15 @@ struct State {
     calls: HashMap<u64, Waiter>,
     last_call: u64,
     reply: Option<Reply>,
-    /// In the order in which they came: the executor sends the first run before the worker is warm.
+    /// In order of arrival: the executor sends the first run before the worker is warm.
     orders: VecDeque<ToWorker>,
     /// Messages of the run that have arrived.
     seen: u64,
-    /// Whether the executor was told that the script waits, and nothing since.
+    /// Whether the last message to the executor said that the script waits.
     said_waiting: bool,
 }
 
-/// Who waits for the answer to a call.
+/// What waits for the answer to a call.
 pub(super) enum Waiter {
     Answer(oneshot::Sender<Answer>),
     Names(oneshot::Sender<Result<Vec<String>, ToolError>>),
@@ -87,7 +87,8 @@ impl Connection {
         self.state.lock().queue(&self.socket, message)
     }
 
-    /// Queues a short message, if its run is under way: what a run leaves behind is of no interest to the executor.
+    /// Queues a short message if its run is in flight. The executor ignores later messages of a
+    /// run.
     pub(super) fn send_in_run(&self, message: &FromWorker) {
         let mut state = self.state.lock();
         if state.run != RunNumber::NONE {
@@ -113,19 +114,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is queued. Blocks while the executor does not read.
+    /// Sends the queued messages. Blocks while the executor does not read.
     pub(super) fn flush(&self) {
         self.state.lock().flush(&self.socket);
     }
 
-    /// The same, unless another thread uses the connection, which then does it.
+    /// The same, unless another thread uses the connection, which then sends them.
     pub(super) fn try_flush(&self) {
         if let Some(mut state) = self.state.try_lock() {
             state.flush(&self.socket);
         }
     }
 
-    /// Sends what is queued, and that the script waits.
+    /// Sends the queued messages, and one that says that the script waits.
     pub(super) fn flush_waiting(&self) {
         let mut state = self.state.lock();
         if !state.said_waiting {
@@ -137,7 +138,7 @@ impl Connection {
         state.flush(&self.socket);
     }
 
-    /// Queues that the script computes, if the executor believes that it waits.
+    /// Queues a message that the script computes, if the last one said that it waits.
     pub(super) fn note_computing(&self) {
         let mut state = self.state.lock();
         if state.said_waiting {
@@ -162,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the next order: a run, or to go on.
+    /// Waits for the next order: to begin a run, or to continue it after the survey.
     pub(super) fn await_order(&self) -> ToWorker {
         self.flush();
         loop {
@@ -173,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Begins the run of `start`: from now on frames have its number.
+    /// Begins the run of `start`: from here on frames have its number.
     pub(super) fn enter(&self, run: RunNumber, start: &Start) {
         let mut state = self.state.lock();
         state.run = run;
@@ -210,10 +211,10 @@ impl Connection {
         send(&self.socket, bytes, SendFlags::NOSIGNAL).unwrap();
     }
 
-    /// Reads what has arrived, and with `blocks` waits until something has. Returns the number of messages, and
-    /// whether there may be more to read.
+    /// Reads what has arrived. With `blocks` it waits until something arrives. Returns the number
+    /// of messages, and whether there may be more to read.
     ///
-    /// Ends the process when the executor has gone: nobody wants anything of it any more.
+    /// Ends the process when the executor has gone, because a worker serves only its executor.
     pub(super) fn receive(&self, blocks: bool) -> Received {
         let mut state = self.state.lock();
         let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
@@ -236,7 +237,8 @@ impl Connection {
                     state.dispatch(message);
                 }
                 Ok(None) => break,
-                // The executor is the same program, and it is trusted: there is nothing left to do for it.
+                // The executor is trusted and is the same program, so this is a bug that cannot be
+                // handled here.
                 Err(_broken) => end_process(),
             }
         }
@@ -278,7 +280,7 @@ impl State {
     fn dispatch(&mut self, message: ToWorker) {
         self.seen += 1;
         match message {
-            // A script that has ended does not wait any more.
+            // A script that has ended waits for nothing.
             ToWorker::Answer { call, answer } => {
                 if let Some(Waiter::Answer(waiter)) = self.calls.remove(&call) {
                     let _gone = waiter.send(answer.map_err(ToolError::from));
@@ -302,7 +304,7 @@ impl State {
     }
 }
 
-/// Ends the worker at once: it has neither an executor nor anything to put in order.
+/// Ends the worker immediately: without an executor there is nothing to clean up.
 pub(crate) fn end_process() -> ! {
     end_process_with(0)
 }
@@ -325,8 +327,9 @@ pub(crate) fn adopt(socket: OwnedFd) -> io::Result<tokio::net::UnixStream> {
     tokio::net::UnixStream::from_std(socket)
 }
 
-/// The socket over which a worker was started: its standard input. Closes everything that the worker has inherited
-/// beside its standard streams, so call it before anything is opened. Says whether it could.
+/// The socket over which a worker was started: its standard input. Closes everything that the
+/// worker has inherited beside its standard streams, so call it before anything is opened. Returns
+/// whether that succeeded.
 ///
 /// # Errors
 ///

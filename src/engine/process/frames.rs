@@ -1,14 +1,15 @@
-//! Frames between an executor and a worker process: a length, the number of the run that the frame belongs to, and
-//! a message. Whoever reads one trusts neither the length nor what follows: the length is checked before anything
-//! is allocated for it, and memory is only taken for bytes that have arrived.
+//! Frames between an executor and a worker process: a length, the number of the run that the frame
+//! belongs to, and a message. The reader trusts neither the length nor what follows: the length is
+//! checked before anything is allocated for it, and memory is only taken for bytes that have
+//! arrived.
 //!
 //! ```text
 //! 0       4          12
 //! | bytes | run      | message (`wire.rs`), `bytes` long
 //! ```
 //!
-//! Both numbers are little-endian. A frame of another run than the one that is under way is refused, so that what a
-//! run leaves behind in a pipe never reaches the next one.
+//! Both numbers are little-endian. A frame of another run than the one in flight is refused, so
+//! that late messages of a run never reach the next one.
 
 use std::fmt;
 
@@ -18,10 +19,10 @@ use serde::de::DeserializeOwned;
 /// Bytes before the message.
 pub(super) const HEADER: usize = 12;
 
-/// How many bytes are asked of the system at once. Almost every frame fits.
+/// Bytes of one read. Almost every frame fits.
 const CHUNK: usize = 16 * 1024;
 
-/// A buffer that one large frame has made larger than this is given back when it is empty.
+/// A buffer that a large frame has grown beyond this is freed when it is empty.
 const MAX_KEPT: usize = 256 * 1024;
 
 /// Identifies one run of a worker. The executor draws it at random, so that it cannot be guessed for a run that has
@@ -34,7 +35,7 @@ impl RunNumber {
     pub(crate) const NONE: Self = Self(0);
 }
 
-/// Why frames cannot be read on. The connection has no meaning any more then.
+/// Why no more frames can be read. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     /// The frame is longer than it may be.
@@ -83,7 +84,7 @@ pub(crate) fn append<M: Serialize>(
     Ok(())
 }
 
-/// Puts the bytes of a connection together to frames.
+/// Assembles frames from the bytes of a connection.
 pub(crate) struct Decoder {
     /// What has arrived is in `start..end`; what follows is space to read into.
     buffer: Vec<u8>,
@@ -106,8 +107,8 @@ impl Decoder {
         Self { buffer: Vec::new(), start: 0, end: 0, most, skips_others: false }
     }
 
-    /// The same for a worker: an answer that the executor has sent before it knew that the run has ended is no
-    /// mistake, and is left out.
+    /// The same for a worker. It skips frames of earlier runs: an executor may have sent an answer
+    /// before it knew that the run had ended.
     pub(crate) fn skipping(most: usize) -> Self {
         Self { skips_others: true, ..Self::new(most) }
     }
@@ -137,12 +138,12 @@ impl Decoder {
         &mut self.buffer[self.end..]
     }
 
-    /// So many bytes have arrived in the space.
+    /// Records that this number of bytes has arrived in the space.
     pub(crate) fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
     }
 
-    /// What has arrived after the last message.
+    /// The bytes that have arrived after the last message.
     #[cfg(any(feature = "http", feature = "nats"))]
     pub(crate) fn rest(&self) -> &[u8] {
         &self.buffer[self.start..self.end]

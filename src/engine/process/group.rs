@@ -1,7 +1,7 @@
-//! The control group of a worker process, where a service manager has delegated groups to cx. `resources.rs` looks at a
-//! worker's memory every few milliseconds; the kernel keeps the limit of a group at each allocation. A group also limits
-//! threads, and lets nothing go to swap space. The files are described in `Documentation/admin-guide/cgroup-v2.rst` of
-//! Linux.
+//! The control group of a worker process, where a service manager has delegated groups to cx.
+//! `resources.rs` looks at a worker's memory every few milliseconds; the kernel enforces the limit
+//! of a group at each allocation. A group also limits threads, and allows no swap space. The files
+//! are described in `Documentation/admin-guide/cgroup-v2.rst` of Linux.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use rustix::process::Pid;
 
 use crate::machine::{self, SandboxFeatures};
 
-/// What the names of groups begin with. The number of the executor's process and that of the group follow.
+/// The prefix of the names of groups. The executor's process id and the number of the group follow.
 const NAME: &str = "cx-worker-";
 
 /// Threads that a worker may have beyond those that its engine makes for each processor.
 const MAX_THREADS: usize = 64;
 
-/// Where the groups of this process's workers are made; `None` if it may make none. Looked for once.
-static PLACE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let place = SandboxFeatures::of_kernel().cgroup_v2?.worker_groups?;
-    remove_left_over(&place);
-    match write(&place, "cgroup.subtree_control", "+memory +pids") {
-        Ok(()) => Some(place),
+/// The directory in which the groups of workers are made; `None` if there is none. Looked up once.
+static PARENT: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let parent = SandboxFeatures::of_kernel().cgroup_v2?.worker_groups?;
+    remove_left_over(&parent);
+    match write(&parent, "cgroup.subtree_control", "+memory +pids") {
+        Ok(()) => Some(parent),
         Err(error) => {
-            tracing::warn!(%error, group = %place.display(), "worker processes have no control groups");
+            tracing::warn!(%error, group = %parent.display(), "worker processes have no control groups");
             None
         }
     }
@@ -39,11 +39,11 @@ pub(super) struct Group {
 
 impl Group {
     /// A group with the process `pid` in it; `None` if there is none here, or it cannot be made.
-    pub(super) fn of(pid: Pid) -> Option<Self> {
+    pub(super) fn for_process(pid: Pid) -> Option<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
-        let place = PLACE.as_ref()?;
+        let parent = PARENT.as_ref()?;
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let directory = place.join(format!("{NAME}{}-{number}", std::process::id()));
+        let directory = parent.join(format!("{NAME}{}-{number}", std::process::id()));
         let made = std::fs::create_dir(&directory).and_then(|()| {
             let group = Self { directory };
             group.begin(pid)?;
@@ -89,10 +89,10 @@ fn write(group: &Path, file: &str, text: &str) -> io::Result<()> {
     io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// Removes the groups of executors that have ended: those of their last workers, which nobody has reaped before, and all
-/// of one that was killed. A group with a process in it stays.
-fn remove_left_over(place: &Path) {
-    let Ok(entries) = std::fs::read_dir(place) else { return };
+/// Removes the groups of executors that have ended: those of their last workers, which were not
+/// reaped, and all groups of an executor that was killed. A group with a process in it stays.
+fn remove_left_over(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split_once('-'));

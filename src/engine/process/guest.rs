@@ -85,7 +85,8 @@ impl GuestHost {
         })
     }
 
-    /// With a tape the executor says when it has begun a call: an answer that it has at once is there then.
+    /// With a tape the executor replies when it has begun a call. An answer that it has immediately
+    /// arrives before the reply.
     fn await_begun(&self) {
         if self.tape.is_some() {
             let _begun = self.connection.await_reply();
@@ -93,8 +94,9 @@ impl GuestHost {
     }
 }
 
-/// The files of the interpreter: its scratch directory is here, and the executor has its granted directories, because a
-/// worker can open no file. For TypeScript the executor has all files: its script asks for each operation.
+/// The files of the interpreter. Its scratch directory is in this process. The executor serves its
+/// granted directories, because a worker can open no file. For TypeScript the executor serves all
+/// files.
 fn files(connection: &Arc<Connection>, start: &mut Start) -> RunFiles {
     let limits = start.limits.limits();
     let directory = |(path, access): (String, _)| {
@@ -117,7 +119,7 @@ fn files(connection: &Arc<Connection>, start: &mut Start) -> RunFiles {
     RunFiles::elsewhere(options, Arc::new(ExecutorFiles { connection, has_tape }))
 }
 
-/// The granted directories of the run, which the executor has.
+/// The granted directories of the run, which the executor serves.
 struct ExecutorFiles {
     connection: Arc<Connection>,
     has_tape: bool,
@@ -254,7 +256,7 @@ impl RunHost for GuestHost {
     }
 
     fn log(&self, level: LogLevel, mut text: String) {
-        // A line that is longer than anything that is kept is cut.
+        // A line that is longer than the limit of a message is cut.
         text.truncate(text.floor_char_boundary(wire::message_bytes(&self.limits) / 2));
         let _fits = self.connection.send(&FromWorker::Log { level: wire::level_number(level), text });
     }

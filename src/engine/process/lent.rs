@@ -1,8 +1,8 @@
 //! Worker processes that this process lends to executors of other machines, over any stream of bytes.
 //!
-//! The executor there speaks to a worker here as to its own; only the first message is replaced, because it is about
-//! this machine. What follows is passed on unread: the worker trusts nothing of it, and neither does the executor of
-//! what comes back. What a worker may use is this machine's affair, and is bounded here.
+//! The executor there uses a worker here like its own. Only the first message is replaced, because
+//! it is about this machine. What follows is forwarded unread: neither side trusts the other's
+//! messages. The resources of a worker are bounded here, because they are those of this machine.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ const MAX_HELLO_TIME: Duration = Duration::from_secs(10);
 /// How long a worker waits for its run. Executors start some ahead of time.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// How much longer than a run itself a worker may take: to start, and to say how the run has ended.
+/// Time that a worker may take beyond its run: to start, and to report how the run has ended.
 const EXTRA_TIME: Duration = Duration::from_secs(5);
 
-/// How often a worker's resources are looked at.
+/// How often a worker's resources are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Bytes that are passed on at once.
+/// Bytes that are forwarded at once.
 const CHUNK: usize = 32 << 10;
 
 /// The workers that can be lent.
@@ -93,7 +93,8 @@ impl LentWorkers {
         })
     }
 
-    /// Lends a worker to who is at the other end of a stream, until one of them ends. Dropping the future kills it.
+    /// Lends a worker to the executor at the other end of a stream, until one of them ends.
+    /// Dropping the future kills the worker.
     ///
     /// # Errors
     ///
@@ -116,11 +117,11 @@ impl LentWorkers {
             (true, false) => &self.python,
             (true, true) => &self.python_with_fuel,
         };
-        let worker = workers.take(&None).await.map_err(LentError::NoWorker)?;
+        let worker = workers.acquire(&None).await.map_err(LentError::NoWorker)?;
         self.pass_on(stream, decoder.rest(), worker).await
     }
 
-    /// Passes bytes on in both directions. `first` has come before.
+    /// Forwards bytes in both directions, beginning with `first`, which was read before.
     async fn pass_on<S>(&self, stream: S, first: &[u8], mut worker: WorkerProcess) -> Result<(), LentError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
@@ -151,7 +152,7 @@ impl LentWorkers {
                     return Ok::<(), LentError>(());
                 }
                 begin();
-                // While this waits nobody sees that the other side has gone.
+                // While this waits, the end of the other side is not noticed.
                 let written = timeout(max_wait, to_worker.write_all(&buffer[..count])).await;
                 written.map_err(|_late| LentError::Bound("it did not read what was sent to it"))??;
             }

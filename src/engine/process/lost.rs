@@ -1,13 +1,13 @@
 //! How a worker elsewhere was lost, as the process that stands for it tells the executor: by its exit status.
 
-/// Why the run of a worker elsewhere does not go on.
+/// Why the run of a worker elsewhere cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LostWorker {
     /// The worker process there has ended, or was killed.
     Ended,
-    /// Nothing is heard of its machine.
+    /// Its machine does not answer.
     Silent,
-    /// The way to it is broken on this side.
+    /// This side has lost its own connection.
     Unreachable,
 }
 

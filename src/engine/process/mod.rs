@@ -1,8 +1,10 @@
-//! Runs in worker processes: a second wall around an engine, on Linux. `docs/isolation.md` says what it promises.
+//! Runs in worker processes: a second sandbox boundary around an engine, on Linux.
+//! `docs/isolation.md` says what it promises.
 //!
-//! The executor's half is an engine of the pool ([`processes::Processes`]) whose instances speak to workers
-//! (`workers.rs`). The worker's half is `worker.rs`, with the host interface of `guest.rs` and the walls of `wall.rs`.
-//! Between them are the frames of `frames.rs` with the messages of `wire.rs`.
+//! The executor's half is an engine of the pool ([`processes::Processes`]) whose instances speak to
+//! workers (`workers.rs`). The worker's half is `worker.rs`, with the host interface of `guest.rs`
+//! and the sandbox of `sandbox.rs`. Between them are the frames of `frames.rs` with the messages of
+//! `wire.rs`.
 
 mod connection;
 mod frames;
@@ -17,8 +19,9 @@ pub(crate) mod refusal;
 #[cfg(any(feature = "nats", test))]
 pub(crate) mod relay;
 mod resources;
+mod sandbox;
+mod spin;
 mod surveys;
-mod wall;
 mod wire;
 pub(crate) mod worker;
 pub(crate) mod workers;

@@ -1,5 +1,6 @@
-//! Runs in worker processes, as an engine of the pool. An instance is the executor's side of one run: it passes on what
-//! the script asks for to the [`RunHost`], which decides, and kills the worker when the run has to stop.
+//! Runs in worker processes, as an engine of the pool. An instance is the executor's side of one
+//! run: it forwards the script's requests to the [`RunHost`], which decides, and kills the worker
+//! when the run has to stop.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,11 +12,13 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::frames::{self, RunNumber};
 use super::resources::Resources;
+use super::spin::Spin;
 use super::surveys;
 use super::wire::{self, CallError, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
 use super::workers::{Tenant, WorkerProcess, Workers};
@@ -26,38 +29,42 @@ use crate::engine::stop::{Stop, StopReason};
 use crate::engine::thread_root::ThreadRoot;
 use crate::files::{FileAnswer, FileError, HostedFiles};
 use crate::json::Json;
+use crate::machine;
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::script::Language;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Stack of the threads that speak to workers, on which native tools are polled.
+/// Stack of the threads that communicate with workers, on which native tools are polled.
 const STACK_BYTES: usize = 2 << 20;
 
-/// While this much is to be sent to a worker, nothing is read from it and no call is polled: it does not read.
+/// While more than this is queued for a worker, it does not read, so nothing is read from it and no
+/// call is polled.
 const MAX_UNSENT: usize = 16 << 20;
 
-/// How many calls of a worker may be in flight. Engines have the same bound; this is for a worker that is none any more.
+/// Maximum calls of a worker in flight. Engines have the same bound; this one is for a worker that
+/// was taken over.
 const MAX_CALLS: usize = 11_000;
 
-/// How often it is looked whether workers are warm.
+/// How often workers are checked for being warm.
 const WARM_PAUSE: Duration = Duration::from_millis(5);
 
-/// How many workers a run tries that end before they are ready.
+/// Maximum workers that a run tries if they end before they are ready.
 const MAX_STARTS: u32 = 3;
 
-/// How long the end of a worker that has closed its connection is waited for, to say how it has ended.
+/// Maximum wait for the exit status of a worker that has closed its connection.
 const STATUS_TRIES: u32 = 20;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
 
 /// Runs scripts of one language in worker processes.
 pub(crate) struct Processes {
     workers: Arc<Workers>,
+    processors: usize,
 }
 
 impl Processes {
     pub(crate) fn new(workers: Workers) -> Self {
-        Self { workers: Arc::new(workers) }
+        Self { workers: Arc::new(workers), processors: machine::processors() }
     }
 
     /// Completes when the workers that are started ahead of time are warm, or cannot be started.
@@ -81,6 +88,7 @@ impl Engine for Processes {
     async fn make(&self) -> Result<RemoteRun, String> {
         Ok(RemoteRun {
             workers: Arc::clone(&self.workers),
+            processors: self.processors,
             stop: Arc::default(),
             talk: None,
             unfinished: FuturesUnordered::new(),
@@ -89,7 +97,7 @@ impl Engine for Processes {
         })
     }
 
-    /// The worker does it: no part of a source is looked at in this process.
+    /// Does nothing: the worker prepares the source, and this process reads no part of it.
     fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<Unprepared>> {
         Ok(())
     }
@@ -98,11 +106,12 @@ impl Engine for Processes {
 /// One run in a worker process.
 pub(crate) struct RemoteRun {
     workers: Arc<Workers>,
+    processors: usize,
     stop: Arc<Stop>,
     /// While the run is under way.
     talk: Option<Talk>,
-    /// Calls that the script has not waited for. They are in flight until the instance is dropped, as those of other
-    /// engines are: what is said about the end of a run depends on it.
+    /// Calls that the script has not awaited. They are in flight until the instance is dropped, as
+    /// in other engines, because the report of a run names them.
     unfinished: FuturesUnordered<Call>,
     memory_bytes: usize,
     fuel: Option<u64>,
@@ -113,7 +122,7 @@ impl Instance<Processes> for RemoteRun {
         &self.stop
     }
 
-    /// The worker is told with the run.
+    /// The worker gets the limit with the run.
     fn set_memory_limit(&mut self, _bytes: usize) {}
 
     async fn survey(
@@ -147,8 +156,8 @@ impl Instance<Processes> for RemoteRun {
     }
 }
 
-/// How a run ends, before it is said in words.
-enum End {
+/// How a run ends.
+enum RunEnd {
     Done(Done),
     /// It has to stop, for the reason in its [`Stop`], or because it was cancelled.
     Stopped,
@@ -163,21 +172,21 @@ enum End {
 }
 
 impl RemoteRun {
-    /// Gives the run to a worker, and returns what its script says that it calls.
-    async fn begin(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<Survey, End> {
+    /// Gives the run to a worker, and returns the survey of its script.
+    async fn begin(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<Survey, RunEnd> {
         let tenant = host.tenant();
         let mut problem = String::new();
         for _ in 0..MAX_STARTS {
             let worker = tokio::select! {
                 biased;
-                () = host.cancelled().cancelled() => return Err(End::Stopped),
-                worker = self.workers.take(&tenant) => worker,
+                () = host.cancelled().cancelled() => return Err(RunEnd::Stopped),
+                worker = self.workers.acquire(&tenant) => worker,
             };
-            let worker = worker.map_err(|error| End::NoWorker(error.to_string()))?;
-            let mut talk =
-                Talk::new(worker, tenant.clone(), host).map_err(|error| End::NoWorker(error.to_string()))?;
-            talk.watch(&self.stop).map_err(|error| End::NoWorker(error.to_string()))?;
-            talk.start(host, source).map_err(End::NoWorker)?;
+            let worker = worker.map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            let mut talk = Talk::new(worker, tenant.clone(), host, self.processors)
+                .map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            talk.watch(&self.stop).map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            talk.start(host, source).map_err(RunEnd::NoWorker)?;
             let talk = self.talk.insert(talk);
             match talk.listen(host).await {
                 Event::Surveyed(text, took) => {
@@ -189,7 +198,7 @@ impl RemoteRun {
                     let was_ready = talk.worker.was_ready;
                     let is_stopped = self.stop.reason().is_some() || host.cancelled().is_cancelled();
                     match end {
-                        End::Gone if !was_ready && !is_stopped => {
+                        RunEnd::Gone if !was_ready && !is_stopped => {
                             let status = talk.status().await;
                             self.workers.note_failed_start();
                             problem = format!(
@@ -198,7 +207,7 @@ impl RemoteRun {
                             );
                             self.talk = None;
                         }
-                        End::NoWorker(_) => {
+                        RunEnd::NoWorker(_) => {
                             self.workers.note_failed_start();
                             return Err(end);
                         }
@@ -207,44 +216,44 @@ impl RemoteRun {
                 }
             }
         }
-        Err(End::NoWorker(problem))
+        Err(RunEnd::NoWorker(problem))
     }
 
     /// Lets the worker execute the script.
-    async fn go_on(&mut self, host: &Arc<dyn RunHost>) -> End {
-        let Some(talk) = &mut self.talk else { return End::Gone };
+    async fn go_on(&mut self, host: &Arc<dyn RunHost>) -> RunEnd {
+        let Some(talk) = &mut self.talk else { return RunEnd::Gone };
         if let Err(problem) = talk.send(&ToWorker::Proceed) {
-            return End::Broken(problem);
+            return RunEnd::Broken(problem);
         }
         host.compute_elsewhere(true);
         match talk.listen(host).await {
             Event::Ended(end) => end,
-            Event::Surveyed(..) => End::Broken("a second survey".to_owned()),
+            Event::Surveyed(..) => RunEnd::Broken("a second survey".to_owned()),
         }
     }
 
-    /// Says how the run has ended. Its worker is given back, or killed.
-    async fn outcome(&mut self, end: End, host: &dyn RunHost) -> Outcome {
+    /// Returns the outcome of the run. Its worker is returned to the pool, or killed.
+    async fn outcome(&mut self, end: RunEnd, host: &dyn RunHost) -> Outcome {
         host.compute_elsewhere(false);
         let Some(mut talk) = self.talk.take() else {
             return match end {
-                End::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+                RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
                 _ => Outcome::Failed(failure::stopped(self.stop.reason(), host)),
             };
         };
         self.unfinished = std::mem::take(&mut talk.calls);
         self.memory_bytes = talk.resources.peak_bytes();
-        // Whatever the worker says: a run that was stopped has ended by that.
+        // A run that was stopped has ended by that, whatever the worker reports.
         if self.stop.reason().is_some() || host.cancelled().is_cancelled() {
             return Outcome::Failed(failure::stopped(self.stop.reason(), host));
         }
         match end {
-            End::Done(done) => {
+            RunEnd::Done(done) => {
                 self.fuel = done.fuel.filter(|_| host.limits().fuel.is_some());
                 let used = usize::try_from(done.memory_bytes).unwrap_or(usize::MAX);
                 self.memory_bytes = used.min(host.limits().memory_bytes.saturating_mul(2));
                 match done.outcome(&host.limits(), &talk.given) {
-                    // What is left of a run at its limits is not for the next one.
+                    // A worker whose run reached a limit serves no other run.
                     Ok(Outcome::Failed(error)) if error.code.is_limit() => Outcome::Failed(error),
                     Ok(outcome) => {
                         // From here on the watchdog must not kill it: it is another run's.
@@ -255,19 +264,19 @@ impl RemoteRun {
                     Err(problem) => Outcome::Failed(crashed(&format!("is not to be believed: {problem}"))),
                 }
             }
-            End::Stopped => Outcome::Failed(failure::stopped(None, host)),
-            End::OutOfFuel => Outcome::Failed(failure::out_of_fuel(host)),
-            End::Gone => {
+            RunEnd::Stopped => Outcome::Failed(failure::stopped(None, host)),
+            RunEnd::OutOfFuel => Outcome::Failed(failure::out_of_fuel(host)),
+            RunEnd::Gone => {
                 let status = talk.status().await;
                 if talk.resources.was_out_of_memory() {
                     return Outcome::Failed(failure::stopped(Some(StopReason::Memory), host));
                 }
                 Outcome::Failed(crashed(&talk.worker.describe(status)))
             }
-            End::Broken(problem) => {
+            RunEnd::Broken(problem) => {
                 Outcome::Failed(crashed(&format!("broke the protocol and was killed: {problem}")))
             }
-            End::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+            RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
         }
     }
 }
@@ -285,10 +294,10 @@ fn no_worker(problem: &str) -> ScriptError {
     .with_hint("try again in some seconds; `cx doctor` says what the machine lacks")
 }
 
-/// What a worker has said that concerns the run as a whole.
+/// A message of a worker that concerns the run as a whole.
 enum Event {
     Surveyed(String, Duration),
-    Ended(End),
+    Ended(RunEnd),
 }
 
 type Call = BoxFuture<'static, (u64, Answered)>;
@@ -315,16 +324,23 @@ struct Talk {
     given: Vec<ToolErrorCode>,
     files: Arc<HostedFiles>,
     resources: Arc<Resources>,
+    spin: Spin,
 }
 
 impl Talk {
-    fn new(mut worker: WorkerProcess, tenant: Tenant, host: &Arc<dyn RunHost>) -> io::Result<Self> {
+    fn new(
+        mut worker: WorkerProcess,
+        tenant: Tenant,
+        host: &Arc<dyn RunHost>,
+        processors: usize,
+    ) -> io::Result<Self> {
         let gone = || io::Error::other("the worker has no connection");
         let socket = worker.socket.take().ok_or_else(gone)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(io::Error::other)?;
         let resources = Arc::new(Resources::of(worker.killer()?, worker.group.clone()));
+        let is_elsewhere = worker.is_elsewhere;
         Ok(Self {
             worker,
             tenant,
@@ -337,10 +353,12 @@ impl Talk {
             given: Vec::new(),
             files: Arc::new(HostedFiles::new(Arc::clone(host.files()))),
             resources,
+            // An answer over a network takes longer than a wait should spin.
+            spin: Spin::new(if is_elsewhere { 1 } else { processors }),
         })
     }
 
-    /// Lets the watchdog stop the run, and measure it.
+    /// Lets the watchdog stop and measure the run.
     fn watch(&self, stop: &Arc<Stop>) -> io::Result<()> {
         let killer = self.worker.killer()?;
         stop.attach(move || killer.kill());
@@ -376,7 +394,7 @@ impl Talk {
                 Language::TypeScript => Vec::new(),
             },
             time_left_ns: nanoseconds(host.deadline().saturating_duration_since(Instant::now())),
-            limits: WireLimits::of(&limits),
+            limits: WireLimits::from_limits(&limits),
         }));
         frames::append(&mut self.worker.out, RunNumber::NONE, &start, wire::MAX_START_BYTES)
             .map_err(|error| format!("the script and its input are too long: {error}"))?;
@@ -395,16 +413,19 @@ impl Talk {
         self.send(&ToWorker::Reply(reply))
     }
 
-    /// Serves the worker until it says something about the run as a whole.
+    /// Serves the worker until it sends a message about the run as a whole.
     async fn listen(&mut self, host: &Arc<dyn RunHost>) -> Event {
         loop {
             match self.handle_arrived(host) {
                 Ok(None) => {}
                 Ok(Some(event)) => return event,
-                Err(problem) => return Event::Ended(End::Broken(problem)),
+                Err(problem) => return Event::Ended(RunEnd::Broken(problem)),
             }
             if let Err(_gone) = self.write() {
-                return Event::Ended(End::Gone);
+                return Event::Ended(RunEnd::Gone);
+            }
+            if self.calls.is_empty() && self.worker.out.is_empty() && self.read_soon() {
+                continue;
             }
             let is_full = self.worker.out.len() > MAX_UNSENT;
             let mut interest = if is_full { Interest::WRITABLE } else { Interest::READABLE };
@@ -413,29 +434,43 @@ impl Talk {
             }
             tokio::select! {
                 biased;
-                () = host.cancelled().cancelled() => return Event::Ended(End::Stopped),
+                () = host.cancelled().cancelled() => return Event::Ended(RunEnd::Stopped),
                 Some((call, answered)) = self.calls.next(), if !is_full && !self.calls.is_empty() => {
                     host.compute_elsewhere(true);
                     if let Err(problem) = self.answer(call, answered) {
-                        return Event::Ended(End::Broken(problem));
+                        return Event::Ended(RunEnd::Broken(problem));
                     }
                 }
                 ready = self.stream.ready(interest) => match ready {
                     Ok(ready) if ready.is_readable() && !is_full => match self.read() {
-                        Ok(0) => return Event::Ended(End::Gone),
+                        Ok(0) => return Event::Ended(RunEnd::Gone),
                         Ok(_) => {}
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                        Err(_gone) => return Event::Ended(End::Gone),
+                        Err(_gone) => return Event::Ended(RunEnd::Gone),
                     },
-                    // A killed worker does not read; what it has said before is still to be heard.
+                    // A killed worker does not read. Its earlier messages are still handled.
                     Ok(ready) if ready.is_write_closed() && !ready.is_readable() => {
-                        return Event::Ended(End::Gone);
+                        return Event::Ended(RunEnd::Gone);
                     }
                     Ok(_) => {}
-                    Err(_gone) => return Event::Ended(End::Gone),
+                    Err(_gone) => return Event::Ended(RunEnd::Gone),
                 },
             }
         }
+    }
+
+    /// Reads what arrives within the time that is worth more than sleep. The end of the connection
+    /// is for `read`.
+    fn read_soon(&mut self) -> bool {
+        let Self { spin, stream, worker, .. } = self;
+        let look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {
+            Ok((0, _)) => None,
+            Ok((count, _)) => Some(count),
+            Err(_nothing) => None,
+        };
+        let Some(count) = spin.find(look) else { return false };
+        self.worker.decoder.filled(count);
+        true
     }
 
     fn read(&mut self) -> io::Result<usize> {
@@ -444,7 +479,7 @@ impl Talk {
         Ok(count)
     }
 
-    /// Sends as much as the worker takes.
+    /// Sends as much as the socket accepts.
     fn write(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.worker.out.len() {
@@ -495,7 +530,7 @@ impl Talk {
                     // The next `Ready` may be there already, if nothing else is.
                     self.worker.is_ready = false;
                 }
-                Ok(Some(Event::Ended(End::Done(done))))
+                Ok(Some(Event::Ended(RunEnd::Done(done))))
             }
             _ if !self.has_begun => Err("it asks for something before its script may run".to_owned()),
             FromWorker::Call { call, name, arguments } => {
@@ -518,7 +553,7 @@ impl Talk {
                 self.files.close(file);
                 Ok(None)
             }
-            FromWorker::Fuel(used) => Ok(host.exceeds_fuel(used).then_some(Event::Ended(End::OutOfFuel))),
+            FromWorker::Fuel(used) => Ok(host.exceeds_fuel(used).then_some(Event::Ended(RunEnd::OutOfFuel))),
             FromWorker::Log { level, text } => {
                 host.log(wire::level(level), text);
                 Ok(None)
@@ -538,10 +573,11 @@ impl Talk {
         }
     }
 
-    /// Handles what a worker says before its run.
+    /// Handles messages of a worker before its run.
     fn handle_start(&mut self, message: FromWorker, host: &dyn RunHost) -> Result<Option<Event>, String> {
         match message {
-            FromWorker::Ready { protocol: PROTOCOL, .. } => {
+            FromWorker::Ready { protocol: PROTOCOL, missing, .. } => {
+                self.worker.warn_of_missing(&missing);
                 (self.worker.is_ready, self.worker.was_ready) = (true, true);
                 self.worker.decoder.set_most(self.most);
                 self.resources.begin(host.limits().memory_bytes);
@@ -549,9 +585,9 @@ impl Talk {
             }
             FromWorker::Ready { protocol, .. } => {
                 let problem = format!("its messages are of version {protocol}, expected {PROTOCOL}");
-                Ok(Some(Event::Ended(End::NoWorker(problem))))
+                Ok(Some(Event::Ended(RunEnd::NoWorker(problem))))
             }
-            FromWorker::Failed(problem) => Ok(Some(Event::Ended(End::NoWorker(problem)))),
+            FromWorker::Failed(problem) => Ok(Some(Event::Ended(RunEnd::NoWorker(problem)))),
             _ => Err("it speaks before it is ready".to_owned()),
         }
     }
@@ -627,7 +663,7 @@ impl Talk {
             }
             _ => return Err("a message that is none".to_owned()),
         };
-        // What is delivered by this is there before the script goes on.
+        // Answers that this delivers arrive before the script continues.
         let mut task = std::task::Context::from_waker(std::task::Waker::noop());
         while let Poll::Ready(Some((call, answered))) = self.calls.poll_next_unpin(&mut task) {
             self.answer(call, answered)?;
@@ -635,7 +671,7 @@ impl Talk {
         self.reply(reply)
     }
 
-    /// How the process has ended, if it has or does so soon.
+    /// The exit status of the process, if it ends soon.
     async fn status(&mut self) -> Option<std::process::ExitStatus> {
         for _ in 0..STATUS_TRIES {
             if let Some(status) = self.worker.status() {
@@ -646,7 +682,7 @@ impl Talk {
         None
     }
 
-    /// Gives the worker back, which has done its run.
+    /// Returns the worker to the pool after its run.
     fn give_back(self, workers: &Workers) {
         let has_low_priority = self.resources.has_low_priority();
         let Self { mut worker, stream, tenant, .. } = self;
@@ -656,7 +692,7 @@ impl Talk {
         worker.is_ready = false;
         worker.runs += 1;
         if has_low_priority {
-            // It cannot get its priority back.
+            // A lowered priority cannot be raised again.
             return;
         }
         workers.give_back(tenant, worker);

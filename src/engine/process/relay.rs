@@ -1,44 +1,45 @@
-//! What a process that stands for a worker elsewhere passes on, and how much of it another worker could do again.
+//! Forwards the messages of a run between an executor and a worker elsewhere, and decides whether
+//! another worker can repeat the run.
 //!
-//! Until a script has had an effect that its executor has seen, nothing distinguishes a run that is begun again by
-//! another worker. So the executor's messages are kept until then, and what the second worker says that the first has
-//! said already is left out.
+//! Until the executor has seen an effect of the script, a run that another worker begins again
+//! looks the same. So the executor's messages are stored until then, and messages of the second
+//! worker that repeat those of the first are dropped.
 
 use super::frames::HEADER;
 
-/// The first byte of the messages of a worker that are no effect: it is warm, and what the script says that it calls.
+/// The first byte of the worker's messages that are no effect: `Ready` and `Surveyed`.
 const READY: u8 = 0;
 const SURVEYED: u8 = 2;
 
-/// Maximum bytes of a frame that is held back until it is complete. A longer one is passed on as it comes, and ends
-/// the possibility to begin again.
+/// Maximum bytes of a frame that is held back until it is complete. A longer one is forwarded as it
+/// arrives, and the run cannot be repeated after it.
 const MAX_HELD: usize = 1 << 20;
 
-/// While so much is to be sent to the worker, nothing more is read for it.
+/// While more than this is queued for the worker, nothing more is read for it.
 const MAX_UNSENT: usize = 256 << 10;
 
 /// The messages of a run, on their way through.
 #[derive(Default)]
 pub(crate) struct Relay {
-    /// What the executor has said before it knew what the script calls, and what it has said since then. A worker
-    /// reads the second part only after it has told what the script calls.
+    /// The executor's messages before and after it had the survey of the script. A worker reads the
+    /// second part only after it has sent the survey.
     first: Vec<u8>,
     rest: Vec<u8>,
     sent: usize,
     sent_of_rest: usize,
     /// The beginning of a frame of the worker.
     held: Vec<u8>,
-    /// Frames that the executor has, and frames of the present worker.
+    /// The number of frames that the executor has, and that of frames of the current worker.
     passed: usize,
     seen: usize,
     was_surveyed: bool,
-    /// Whether the present worker has told what the script calls.
+    /// Whether the current worker has sent the survey.
     is_surveyed: bool,
     has_effect: bool,
 }
 
 impl Relay {
-    /// The executor has said this.
+    /// Stores messages of the executor.
     pub(crate) fn note(&mut self, orders: &[u8]) {
         if self.was_surveyed || self.has_effect { &mut self.rest } else { &mut self.first }
             .extend_from_slice(orders);
@@ -54,7 +55,7 @@ impl Relay {
         !self.has_effect || self.rest.len() - self.sent_of_rest < MAX_UNSENT
     }
 
-    /// What is to be sent to the worker now.
+    /// The bytes to send to the worker now.
     pub(crate) fn unsent(&self) -> &[u8] {
         if self.sent < self.first.len() {
             &self.first[self.sent..]
@@ -65,7 +66,7 @@ impl Relay {
         }
     }
 
-    /// So much of it was sent.
+    /// Records that this many of the bytes were sent.
     pub(crate) fn sent(&mut self, count: usize) {
         if self.sent < self.first.len() {
             self.sent += count;
@@ -78,7 +79,7 @@ impl Relay {
         }
     }
 
-    /// The worker has said this. Appends what the executor is to be told.
+    /// Handles bytes of the worker. Appends what has to be forwarded to the executor.
     pub(crate) fn hear(&mut self, replies: &[u8], out: &mut Vec<u8>) {
         if self.has_effect {
             out.extend_from_slice(replies);
@@ -115,17 +116,17 @@ impl Relay {
         }
     }
 
-    /// Whether another worker can do the run.
+    /// Whether another worker can repeat the run.
     pub(crate) fn can_begin_again(&self) -> bool {
         !self.has_effect
     }
 
-    /// Whether the executor was told anything.
+    /// Whether anything was forwarded to the executor.
     pub(crate) fn has_passed_anything(&self) -> bool {
         self.passed > 0 || self.has_effect
     }
 
-    /// What follows is about another worker, which has got nothing yet.
+    /// Starts again with another worker, which has received nothing yet.
     pub(crate) fn begin_again(&mut self) {
         (self.sent, self.sent_of_rest, self.seen) = (0, 0, 0);
         self.is_surveyed = false;

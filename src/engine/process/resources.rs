@@ -1,5 +1,5 @@
-//! What a worker process uses while it has a run: processor and memory, as the kernel counts them. A script that has
-//! taken over its worker cannot change it.
+//! CPU time and memory of a worker process during a run, as the kernel counts them. A script that
+//! has taken over its worker cannot change these numbers.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -13,9 +13,9 @@ use super::group::Group;
 use super::workers::Killer;
 use crate::engine::watchdog::CpuMeter;
 
-/// Memory that a worker may use beyond what it had before the run and twice the run's limit: V8 collects late, and
-/// what is collected is not given back at once. The engine in it has the exact limit; this one holds for a worker
-/// that does what it likes.
+/// Memory that a worker may use beyond what it had before the run and twice the run's limit. V8
+/// collects late, and collected memory is not returned immediately. The engine in the worker
+/// enforces the exact limit; this one is for a worker that was taken over.
 const SLACK_BYTES: usize = 128 << 20;
 
 /// CPU time after which a worker gets a lower priority than others, as threads do in one process
@@ -58,7 +58,8 @@ impl Resources {
         let before = self.resident_bytes().unwrap_or(0);
         self.before.store(before, Ordering::Relaxed);
         if let Some(group) = &self.group {
-            // The kernel counts more than resident pages. It ends what is faster than the looks at it.
+            // The kernel counts more than resident pages. It kills a worker that grows between two
+            // checks.
             let most = allowed_bytes(memory_bytes).saturating_add(SLACK_BYTES);
             group.limit_memory(before.saturating_add(most));
         }
@@ -93,7 +94,7 @@ impl Resources {
         self.group.as_ref().is_some_and(|group| group.was_out_of_memory())
     }
 
-    /// The most memory that was seen.
+    /// The maximum memory that was measured.
     pub(super) fn peak_bytes(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }

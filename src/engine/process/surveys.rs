@@ -1,11 +1,12 @@
-//! A survey as JSON text, in which a worker sends it. What comes back is held against the source: the executor cuts
-//! pieces out of that by the spans of a survey.
+//! A survey as the JSON text that a worker sends. It is validated against the source, because the
+//! executor slices the source by the spans of a survey.
 
 use std::time::Duration;
 
 use crate::run::check::survey::{Bytes, Literal, MAX_MISTAKES, MAX_USES, Survey, ToolUse};
 
-/// Maximum bytes of a survey's text. A longer one is left out: the check before a run is a help for the author.
+/// Maximum bytes of a survey's text. A longer one is dropped: the check before a run is only a help
+/// for the author.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 
 /// The survey as text; empty if that would be too long.
@@ -14,8 +15,8 @@ pub(crate) fn encode(survey: &Survey) -> String {
     serde_json::to_string(survey).ok().filter(|text| text.len() <= MAX_BYTES).unwrap_or_default()
 }
 
-/// The survey of `source` that a worker has sent. What does not fit the source is left out: a worker may only
-/// say less of its script than there is to say.
+/// The survey of `source` that a worker has sent. Entries that do not fit the source are dropped,
+/// so a worker can only make a survey incomplete.
 pub(crate) fn decode(text: &str, took: Duration, source: &str) -> Survey {
     // serde_json refuses deep nesting.
     let survey: Survey = match text.len() {

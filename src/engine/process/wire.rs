@@ -1,5 +1,5 @@
-//! The messages between an executor and a worker process, and how they become the values of a run. Everything that a
-//! worker says is checked here: it may be the script that speaks.
+//! The messages between an executor and a worker process, and their conversion to the values of a
+//! run. Everything that a worker sends is checked here, because a script may have taken it over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,38 +17,40 @@ use crate::run::tape::Wait;
 use crate::text::preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// The version of these messages. Executor and worker are mostly the same program; another one may be configured.
+/// The version of these messages. Executor and worker are the same program unless another one is
+/// configured.
 pub(crate) const PROTOCOL: u32 = 3;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
 
-/// The least that a message may have, whatever a run's limits are: a query, or an error with its stack.
+/// Bytes that a message may always have, whatever the run's limits are: for a query, or an error
+/// with its stack.
 const LEAST: usize = 16 << 20;
 
-/// How long the messages of a run may be, in both directions.
+/// Maximum bytes of the messages of a run, in both directions.
 pub(crate) fn message_bytes(limits: &Limits) -> usize {
     let most = [limits.argument_bytes, limits.result_bytes, limits.output_bytes, LEAST];
     most.into_iter().max().unwrap_or(LEAST).saturating_add(OVERHEAD)
 }
 
-/// How long the message may be that begins a run. Sources are small; an input is as large as its caller makes it.
+/// Maximum bytes of the message that begins a run. Sources are small; an input can have any size.
 pub(crate) const MAX_START_BYTES: usize = 256 << 20;
 
-/// How long the message may be with which a worker is ready. Before it has a run it has nothing else to say.
+/// Maximum bytes of the message that a worker is ready, the only one that it sends before a run.
 pub(crate) const MAX_READY_BYTES: usize = 64 << 10;
 
-/// How many random bytes a worker may ask for at once.
+/// Maximum random bytes of one request of a worker.
 pub(crate) const MAX_RANDOM: usize = 1 << 20;
 
-/// What an executor says to a worker.
+/// A message of an executor to a worker.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ToWorker {
-    /// The first message of all.
+    /// The first message.
     Hello(Hello),
     /// Begins a run.
     Start(Box<Start>),
-    /// Goes on after the survey.
+    /// Continues the run after the survey.
     Proceed,
     /// The answer to a call. Those of a run are numbered by the worker.
     Answer { call: u64, answer: Result<String, CallError> },
@@ -60,7 +62,7 @@ pub(crate) enum ToWorker {
     Reply(Reply),
 }
 
-/// What a worker is.
+/// The settings of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) protocol: u32,
@@ -70,9 +72,9 @@ pub(crate) struct Hello {
     pub(crate) memory_bytes: u64,
     /// Cache directories for machine code, best first.
     pub(crate) caches: Vec<std::path::PathBuf>,
-    /// Whether the worker has to end if it lacks one of its walls.
-    pub(crate) requires_walls: bool,
-    /// The executor's process: the worker ends if it is not its parent any more.
+    /// Whether the worker has to end if a measure of its sandbox is missing.
+    pub(crate) requires_sandbox: bool,
+    /// The executor's process. The worker ends when it is no longer its parent.
     pub(crate) parent: i32,
 }
 
@@ -133,18 +135,18 @@ pub(crate) enum WireWait {
     Delivers,
 }
 
-/// What a worker says to its executor.
+/// A message of a worker to its executor.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromWorker {
-    /// The worker is warm, and this is what confines it.
+    /// The worker is warm, with these measures of its sandbox.
     Ready {
         protocol: u32,
-        walls: Vec<String>,
+        active: Vec<String>,
         missing: Vec<String>,
     },
-    /// It cannot work, and why.
+    /// The worker cannot start, for this reason.
     Failed(String),
-    /// What the script says that it calls, as JSON text.
+    /// The survey of the script's calls, as JSON text.
     Surveyed {
         survey: String,
         took_ns: u64,
@@ -160,7 +162,7 @@ pub(crate) enum FromWorker {
         call: u64,
         text: String,
     },
-    /// Wants the names of a server's tools.
+    /// Requests the names of a server's tools.
     ToolNames {
         call: u64,
         server: String,
@@ -191,7 +193,7 @@ pub(crate) enum FromWorker {
         real: u64,
     },
     Random(u32),
-    /// The script's thread has nothing to do, and has seen so many messages of the run.
+    /// The script's thread is idle, and has read this number of messages of the run.
     Waiting {
         seen: u64,
     },
@@ -201,7 +203,7 @@ pub(crate) enum FromWorker {
     Done(Done),
 }
 
-/// How a run has ended, as its worker says.
+/// The end of a run, as its worker reports it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Done {
     pub(crate) outcome: Result<String, WireError>,
@@ -241,7 +243,7 @@ pub(crate) struct WireError {
     tool_code: Option<String>,
 }
 
-/// The codes that a worker can know of. The others are the executor's own to give.
+/// The codes that a worker may report. Only the executor can assign the others.
 const WORKER_CODES: [ErrorCode; 8] = [
     ErrorCode::SyntaxError,
     ErrorCode::TranspileError,
@@ -265,7 +267,7 @@ fn size(bytes: u64) -> usize {
 }
 
 impl WireLimits {
-    pub(crate) fn of(limits: &Limits) -> Self {
+    pub(crate) fn from_limits(limits: &Limits) -> Self {
         Self {
             wall_time_ns: nanoseconds(limits.wall_time),
             cpu_time_ns: nanoseconds(limits.cpu_time),
@@ -397,7 +399,7 @@ pub(crate) fn clock(is_wall: bool) -> GuestClock {
 
 impl Done {
     /// The end of a run, as the worker reports it.
-    pub(crate) fn of(outcome: Outcome, memory_bytes: usize, fuel: Option<u64>) -> Self {
+    pub(crate) fn from_outcome(outcome: Outcome, memory_bytes: usize, fuel: Option<u64>) -> Self {
         let outcome = match outcome {
             Outcome::Returned(value) => Ok(value.into_text()),
             Outcome::Failed(error) => Err(WireError {
@@ -415,8 +417,8 @@ impl Done {
         Self { outcome, memory_bytes: memory_bytes as u64, fuel }
     }
 
-    /// The outcome, as far as the executor believes it. `given` are the codes with which calls of the run have
-    /// failed.
+    /// The outcome, after its checks by the executor. `given` are the codes with which calls of the
+    /// run have failed.
     pub(crate) fn outcome(self, limits: &Limits, given: &[ToolErrorCode]) -> Result<Outcome, String> {
         let error = match self.outcome {
             Ok(text) if text.len() > limits.result_bytes => {
@@ -431,7 +433,7 @@ impl Done {
         let code = WORKER_CODES.into_iter().find(|code| code.as_str() == error.code);
         let tool_code = error.tool_code.as_deref().and_then(tool_code).filter(|code| given.contains(code));
         let code = code.unwrap_or_default();
-        // Whoever is beyond the number of calls has been told so by the executor.
+        // Only the executor can say that the run has exceeded its number of calls.
         let is_made_up =
             code == ErrorCode::MaxToolCallsExceeded && !given.contains(&ToolErrorCode::MaxToolCallsExceeded);
         let code = if is_made_up { ErrorCode::RuntimeError } else { code };

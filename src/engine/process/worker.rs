@@ -1,13 +1,15 @@
-//! A worker process: it executes runs, one after the other, and decides nothing. Its script can be anything, also
-//! what has taken over the process.
+//! A worker process: it executes runs, one after the other, and decides nothing, because a script
+//! may have taken it over.
 //!
-//! The first thread makes the engine ready and then only keeps time; the engine's own thread executes.
+//! The first thread starts the engine and is then the watchdog; a thread of the engine executes
+//! scripts.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -17,51 +19,57 @@ use tokio::io::unix::AsyncFd;
 use super::connection::{Connection, end_process};
 use super::frames::RunNumber;
 use super::guest::GuestHost;
+use super::sandbox::{self, Confinement};
+use super::spin::Spin;
 use super::surveys;
-use super::wall::{self, Walls};
 use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, ToWorker};
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
 use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
+use crate::machine;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
-/// How often a run is looked at: its memory, and what it has printed and not sent yet.
+/// How often a run's memory is checked and its output is flushed.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How long a run that was stopped for its memory may take to end. Then the process says so in its place.
+/// Maximum time that a run may take to end after it was stopped for its memory. After it the
+/// process reports the end itself.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// What both threads know of the run.
+/// How often the script's future is polled before the runtime looks at its timers.
+const MAX_TURNS: u32 = 64;
+
+/// The state of the run that both threads share.
 #[derive(Default)]
 struct Watch {
     run: Mutex<Option<(Arc<Stop>, RunNumber)>>,
     begun: Condvar,
 }
 
-/// A worker that knows what it is to be, and has no engine yet.
+/// A worker that has the first message of its executor, and no engine yet.
 pub(crate) struct Newborn {
     connection: Arc<Connection>,
-    walls: Walls,
+    confinement: Confinement,
     hello: Hello,
 }
 
-/// Begins to be a worker. `socket` is the connection to the executor.
-/// `closed` says whether what was inherited could be closed.
+/// Starts a worker. `socket` is the connection to the executor. `closed` says whether inherited
+/// descriptors could be closed.
 pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> Newborn {
-    let mut walls = Walls::default();
-    walls.note("no inherited descriptors", closed.map_err(|error| error.to_string()));
-    wall::end_with_parent(&mut walls);
+    let mut confinement = Confinement::default();
+    confinement.record("no inherited descriptors", closed.map_err(|error| error.to_string()));
+    sandbox::end_with_parent(&mut confinement);
     let connection = Arc::new(Connection::new(socket));
     let ToWorker::Hello(hello) = connection.await_order() else { end_process() };
-    // The executor may have ended before its end was this process's end too.
+    // The executor may have ended before the kernel was asked to kill this process with it.
     let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
     if parent != hello.parent {
         end_process();
     }
-    let newborn = Newborn { connection, walls, hello };
+    let newborn = Newborn { connection, confinement, hello };
     if newborn.hello.protocol != PROTOCOL {
         let theirs = newborn.hello.protocol;
         newborn
@@ -94,7 +102,7 @@ impl Newborn {
 
     /// Serves runs until the executor has gone.
     pub(crate) fn serve<E: Engine>(self, engine: E) -> ! {
-        serve(engine, &self.connection, self.walls, &self.hello)
+        serve(engine, &self.connection, self.confinement, &self.hello)
     }
 }
 
@@ -104,18 +112,26 @@ fn fail(connection: &Connection, problem: String) -> ! {
     end_process()
 }
 
-/// Serves runs with an engine. This thread keeps time.
-fn serve<E: Engine>(engine: E, connection: &Arc<Connection>, mut walls: Walls, hello: &Hello) -> ! {
-    wall::close_files(&mut walls);
+/// Serves runs with an engine. This thread is the watchdog.
+fn serve<E: Engine>(
+    engine: E,
+    connection: &Arc<Connection>,
+    mut confinement: Confinement,
+    hello: &Hello,
+) -> ! {
+    // A number that is in files.
+    let processors = machine::processors();
+    sandbox::close_files(&mut confinement);
     let (engine, watch) = (Arc::new(engine), Arc::new(Watch::default()));
     let worker = Worker {
         engine: Arc::clone(&engine),
         connection: Arc::clone(connection),
         watch: Arc::clone(&watch),
         is_python: hello.is_python,
-        requires_walls: hello.requires_walls,
+        requires_sandbox: hello.requires_sandbox,
+        processors,
     };
-    let spawned = engine.spawn("cx-worker".to_owned(), Box::new(move || worker.work(walls)));
+    let spawned = engine.spawn("cx-worker".to_owned(), Box::new(move || worker.work(confinement)));
     if let Err(error) = spawned {
         fail(connection, format!("a thread for scripts: {error}"));
     }
@@ -132,7 +148,7 @@ fn serve<E: Engine>(engine: E, connection: &Arc<Connection>, mut walls: Walls, h
         };
         std::thread::sleep(TICK);
         engine.tick();
-        // The executor compares this process with a limit that is lowered meanwhile.
+        // A limit that is lowered during the run is enforced by the executor.
         stop.measure(usize::MAX);
         connection.try_flush();
         let Some(reason) = stop.reason() else { continue };
@@ -154,12 +170,13 @@ struct Worker<E> {
     connection: Arc<Connection>,
     watch: Arc<Watch>,
     is_python: bool,
-    requires_walls: bool,
+    requires_sandbox: bool,
+    processors: usize,
 }
 
 impl<E: Engine> Worker<E> {
     /// The thread of the scripts.
-    fn work(self, mut walls: Walls) {
+    fn work(self, mut confinement: Confinement) {
         let connection = &self.connection;
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -168,7 +185,7 @@ impl<E: Engine> Worker<E> {
         let readiness = {
             let _entered = runtime.enter();
             #[expect(unsafe_code, reason = "tokio cannot know that the descriptor stays open")]
-            // SAFETY: the connection owns its descriptor until it is dropped, and gives it to nobody.
+            // SAFETY: the connection owns its descriptor until it is dropped, and never gives it away.
             unsafe {
                 AsyncFd::register_with_interest(Arc::clone(connection), Interest::READABLE)
             }
@@ -184,17 +201,17 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             if std::mem::take(&mut is_first) {
-                wall::filter_calls(&mut walls);
-                // Said by the worker, because who gives it a run may be on another machine.
-                if self.requires_walls && !walls.missing.is_empty() {
-                    let missing = walls.missing.join(", ");
+                sandbox::filter_calls(&mut confinement);
+                // The worker checks this itself, because the executor may be on another machine.
+                if self.requires_sandbox && !confinement.missing.is_empty() {
+                    let missing = confinement.missing.join(", ");
                     fail(connection, format!("this machine lacks what confines it: {missing}"));
                 }
             }
             let ready = FromWorker::Ready {
                 protocol: PROTOCOL,
-                walls: walls.up.clone(),
-                missing: walls.missing.clone(),
+                active: confinement.active.clone(),
+                missing: confinement.missing.clone(),
             };
             if connection.send(&ready).is_err() {
                 end_process();
@@ -213,17 +230,25 @@ impl<E: Engine> Worker<E> {
             instance.set_memory_limit(host.limits().memory_bytes);
             *self.watch.run.lock() = Some((Arc::clone(instance.stop()), run));
             self.watch.begun.notify_one();
-            let outcome = runtime
-                .block_on(drive(&readiness, self.perform(&host, &mut instance, &source, start.is_check)));
+            let outcome = runtime.block_on(drive(
+                &readiness,
+                self.processors,
+                self.perform(&host, &mut instance, &source, start.is_check),
+            ));
             *self.watch.run.lock() = None;
-            let done = Done::of(outcome, instance.memory_bytes(), instance.fuel_used());
+            let done = Done::from_outcome(outcome, instance.memory_bytes(), instance.fuel_used());
             if let Err(error) = connection.leave(&FromWorker::Done(done)) {
                 let error = ScriptError::new(ErrorCode::ResultTooLarge, error.to_string());
-                let done = Done::of(Outcome::Failed(error), instance.memory_bytes(), instance.fuel_used());
+                let done =
+                    Done::from_outcome(Outcome::Failed(error), instance.memory_bytes(), instance.fuel_used());
                 if connection.leave(&FromWorker::Done(done)).is_err() {
                     end_process();
                 }
             }
+            // The thread that waits for the result should run first: dropping the instance takes
+            // some milliseconds, and the scheduler would let them pass before it runs a thread that
+            // it has woken on this processor.
+            std::thread::yield_now();
             let _entered = runtime.enter();
             drop(instance);
         }
@@ -264,36 +289,84 @@ impl<E: Engine> Worker<E> {
 }
 
 /// Polls `future`, and reads the connection while it waits.
-async fn drive<T>(readiness: &AsyncFd<Arc<Connection>>, future: impl Future<Output = T>) -> T {
+async fn drive<T>(
+    readiness: &AsyncFd<Arc<Connection>>,
+    processors: usize,
+    future: impl Future<Output = T>,
+) -> T {
     let mut future = std::pin::pin!(future);
     let connection = readiness.get_ref();
+    let mut spin = Spin::new(processors);
+    let outer = std::future::poll_fn(|task| Poll::Ready(task.waker().clone())).await;
+    let wakes = Arc::new(Wakes { outer, is_awake: AtomicBool::new(true), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&wakes));
+    // Whether something has arrived since the last poll.
+    let mut has_news = false;
     std::future::poll_fn(|task| {
-        let mut has_news = false;
-        loop {
-            // What has arrived comes first: it is mostly what the script waits for.
+        wakes.is_awake.store(true, Ordering::SeqCst);
+        for _ in 0..MAX_TURNS {
+            let mut has_arrived = false;
             while let Poll::Ready(Ok(mut guard)) = readiness.poll_read_ready(task) {
                 let received = connection.receive(false);
-                has_news |= received.messages > 0;
+                has_arrived |= received.messages > 0;
                 if !received.may_have_more {
                     guard.clear_ready();
                 }
             }
-            if !has_news {
+            if has_arrived {
+                break;
+            }
+            if !std::mem::take(&mut has_news) {
                 connection.note_computing();
             }
-            if let Poll::Ready(outcome) = future.as_mut().poll(task) {
+            wakes.is_woken.store(false, Ordering::SeqCst);
+            if let Poll::Ready(outcome) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(outcome);
             }
-            // A blocking call may have read what the future waits for; then it has been woken.
-            match readiness.poll_read_ready(task) {
-                Poll::Ready(_) => has_news = true,
-                Poll::Pending => break,
+            // It has more to do, or a blocking call has read what it waits for.
+            if wakes.is_woken.load(Ordering::SeqCst) || readiness.poll_read_ready(task).is_ready() {
+                has_news = true;
+                continue;
             }
+            connection.flush_waiting();
+            if spin.find(|| (connection.receive(false).messages > 0).then_some(())).is_some() {
+                break;
+            }
+            wakes.is_awake.store(false, Ordering::SeqCst);
+            if wakes.is_woken.load(Ordering::SeqCst) {
+                // Another thread has woken it in the meantime.
+                wakes.outer.wake_by_ref();
+            }
+            return Poll::Pending;
         }
-        connection.flush_waiting();
+        // The runtime has a turn: V8's calls wait for their answers in tasks of its own, and there
+        // are timers.
+        has_news = true;
+        task.waker().wake_by_ref();
         Poll::Pending
     })
     .await
+}
+
+/// Wakes the task of [`drive`] if it sleeps. While it polls, the next poll is one turn of its loop
+/// and not one of the runtime, which would ask the system for events first.
+struct Wakes {
+    outer: Waker,
+    is_awake: AtomicBool,
+    is_woken: AtomicBool,
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::SeqCst);
+        if !self.is_awake.load(Ordering::SeqCst) {
+            self.outer.wake_by_ref();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The worker processes of one engine: some are started ahead of time, each serves the runs of one tenant only, and
-//! whatever happens to one, the next run gets another.
+//! The worker processes of one engine. Some are started ahead of time. Each serves the runs of one
+//! tenant only. When one ends, the next run gets another.
 //!
-//! A thread of its own starts, watches and reaps them. It lives as long as they do: the kernel kills a child when the
-//! thread that has started it ends.
+//! One thread starts, watches and reaps them. It must outlive them, because the kernel kills a
+//! child when the thread that started it ends.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,6 +11,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,21 +25,26 @@ use super::frames::{self, Decoder, RunNumber};
 use super::group::Group;
 use super::lost::LostWorker;
 use super::wire::{self, Hello, PROTOCOL, ToWorker};
+use crate::text::preview;
 
-/// How often the thread looks after processes that end, while there are some.
+/// How often the thread checks for processes to reap, while some are ending.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long a worker that has served a tenant waits for the next run of that tenant.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// The pause after a worker that has failed to start, which doubles with each one up to the maximum.
+/// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a process may take to end that was asked to. One message has to be sent in that time.
+/// Maximum time that a process may take to end after `SIGTERM`. It has to send one message in that
+/// time.
 const MAX_END: Duration = Duration::from_millis(150);
 
-/// Whose runs a worker serves. Runs of no client are the embedder's own.
+/// Maximum characters of a worker's report about its sandbox in a log.
+const MAX_MISSING: usize = 500;
+
+/// The client whose runs a worker serves; `None` for runs of the embedder.
 pub(crate) type Tenant = Option<String>;
 
 /// The program whose processes are workers, and how many runs each serves.
@@ -47,14 +53,15 @@ pub(crate) struct WorkerProgram {
     /// The program, and its arguments.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// Whether a worker without all walls may run scripts.
-    pub(crate) requires_walls: bool,
+    /// Whether a worker whose sandbox is incomplete must not run scripts.
+    pub(crate) requires_sandbox: bool,
     /// How many runs of a tenant a worker serves, at least one.
     pub(crate) runs: u32,
-    /// Whether its processes stand for workers elsewhere, and say nothing before they have a run. They are asked to end
-    /// before they are killed, so that the worker elsewhere need not find it out.
+    /// Whether its processes stand for workers elsewhere, and send nothing before they have a run.
+    /// They get `SIGTERM` before they are killed, so that they can tell the worker elsewhere.
     pub(crate) stands_in: bool,
-    /// Whether the scripts are executed elsewhere. How its processes end then says how the worker there was lost.
+    /// Whether the scripts are executed elsewhere. The exit status of its processes then says how
+    /// the worker there was lost.
     pub(crate) is_elsewhere: bool,
 }
 
@@ -77,16 +84,16 @@ pub(crate) struct WorkerProcess {
     process: OwnedFd,
     pub(super) socket: Option<OwnedFd>,
     pub(super) decoder: Decoder,
-    /// What is still to be sent to it.
+    /// Bytes that are queued for it.
     pub(super) out: Vec<u8>,
-    /// Whether it has said that it is warm, for its next run.
+    /// Whether it has reported that it is warm, for its next run.
     pub(super) is_ready: bool,
-    /// Whether it has ever said so.
+    /// Whether it has ever reported that.
     pub(super) was_ready: bool,
     pub(super) runs: u32,
     idle_since: Instant,
-    ending: Ending,
-    is_elsewhere: bool,
+    stop_signal: StopSignal,
+    pub(super) is_elsewhere: bool,
     /// Its control group, where it has one.
     pub(super) group: Option<Arc<Group>>,
     shared: Arc<Shared>,
@@ -98,32 +105,32 @@ impl fmt::Debug for WorkerProcess {
     }
 }
 
-/// How a process is ended: at once, or by asking first.
+/// Which signal ends a process: `SIGKILL`, or `SIGTERM` first.
 #[derive(Clone, Debug)]
-struct Ending {
+struct StopSignal {
     asks_first: bool,
     asked_at: Arc<OnceLock<Instant>>,
 }
 
-impl Ending {
+impl StopSignal {
     fn signal(&self) -> Signal {
         let asked_at = *self.asked_at.get_or_init(Instant::now);
         if self.asks_first && asked_at.elapsed() < MAX_END { Signal::TERM } else { Signal::KILL }
     }
 }
 
-/// Kills a process, also from other threads. Knows nothing else of it.
+/// Kills a process, also from other threads, which need nothing else of it.
 #[derive(Debug)]
 pub(super) struct Killer {
     process: OwnedFd,
     pub(super) pid: Pid,
-    ending: Ending,
+    stop_signal: StopSignal,
 }
 
 impl Killer {
-    /// Kills it. A process that has ended is left alone, whatever has its number now.
+    /// Kills it. If it has ended, this does nothing, also if another process has its number now.
     pub(super) fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, self.ending.signal());
+        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
     }
 }
 
@@ -133,11 +140,20 @@ impl WorkerProcess {
     /// If there is no descriptor left.
     pub(super) fn killer(&self) -> io::Result<Killer> {
         let process = self.process.as_fd().try_clone_to_owned()?;
-        Ok(Killer { process, pid: self.pid, ending: self.ending.clone() })
+        Ok(Killer { process, pid: self.pid, stop_signal: self.stop_signal.clone() })
     }
 
     fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, self.ending.signal());
+        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
+    }
+
+    /// Logs which measures of the sandbox are missing, once for all workers. `cx doctor` asks the
+    /// kernel, and need not see that a service manager or a container forbids their use.
+    pub(super) fn warn_of_missing(&self, missing: &[String]) {
+        if !missing.is_empty() && !self.shared.has_warned.swap(true, Ordering::Relaxed) {
+            let missing = preview(&missing.join(", "), MAX_MISSING);
+            tracing::warn!(%missing, "worker processes are confined less than they should be");
+        }
     }
 
     /// How it has ended, if it has.
@@ -172,7 +188,7 @@ impl Drop for WorkerProcess {
 fn describe(status: Option<ExitStatus>, is_elsewhere: bool) -> String {
     if is_elsewhere {
         let lost = status.and_then(|status| LostWorker::from_code(status.code()?));
-        // Whatever else has ended this process, the way to the worker has ended with it.
+        // With any other end of this process the connection to the worker has ended too.
         return lost.unwrap_or(LostWorker::Unreachable).sentence().to_owned();
     }
     match status.map(|status| (status.code(), status.signal())) {
@@ -209,15 +225,17 @@ struct Shared {
     state: Mutex<State>,
     /// Signals the thread.
     changed: Condvar,
+    /// Whether missing measures of the sandbox were logged.
+    has_warned: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// Have served nobody, oldest first.
+    /// Unused workers, which have served no tenant, oldest first.
     fresh: VecDeque<WorkerProcess>,
     /// Have served a run of this tenant.
     used: Vec<(Tenant, WorkerProcess)>,
-    /// Runs that have found none.
+    /// Runs that wait for a worker.
     wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
     /// Were killed, and are not reaped yet.
     dying: Vec<Dying>,
@@ -243,12 +261,12 @@ impl Workers {
         Ok(Self { options, shared })
     }
 
-    /// A worker for a run of `tenant`: one that has served this tenant before, or one that has served nobody.
+    /// A worker for a run of `tenant`: one that has served this tenant before, or an unused one.
     ///
     /// # Errors
     ///
     /// If the program cannot be started.
-    pub(super) async fn take(&self, tenant: &Tenant) -> io::Result<WorkerProcess> {
+    pub(super) async fn acquire(&self, tenant: &Tenant) -> io::Result<WorkerProcess> {
         let started = {
             let mut state = self.shared.state.lock();
             let position = state.used.iter().rposition(|(of, _)| of == tenant);
@@ -268,7 +286,7 @@ impl Workers {
         started.await.unwrap_or_else(|_| Err(io::Error::other("the executor is closed")))
     }
 
-    /// Takes a worker back whose run has ended as it should. It serves its tenant once more, or ends.
+    /// Takes a worker back after a regular end of its run. It serves its tenant once more, or ends.
     pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) {
         let dropped = {
             let mut state = self.shared.state.lock();
@@ -287,15 +305,15 @@ impl Workers {
         drop(dropped);
     }
 
-    /// A worker has ended before it was ready. The next ones are started after a pause.
+    /// Records that a worker has ended before it was ready. The next ones are started after a
+    /// pause.
     pub(super) fn note_failed_start(&self) {
         self.shared.state.lock().pause();
     }
 }
 
 impl Workers {
-    /// Whether all workers that are started ahead of time have said something: that they are warm, or why not. Also if
-    /// they cannot be started.
+    /// Whether all workers that are started ahead of time are warm or have failed.
     pub(super) fn are_warm(&self) -> bool {
         let state = self.shared.state.lock();
         if self.options.program.stands_in {
@@ -351,7 +369,7 @@ impl Keeper {
             if let Some(wanted) = state.wanted.pop_front() {
                 drop(state);
                 if wanted.is_closed() {
-                    // Whoever wanted it has been cancelled.
+                    // The run that requested it was cancelled.
                     continue;
                 }
                 let _gone = wanted.send(start(&self.options, &self.shared));
@@ -378,7 +396,7 @@ impl Keeper {
             }
             let is_busy =
                 !state.dying.is_empty() || !state.used.is_empty() || is_paused || !state.fresh.is_empty();
-            // Idle workers are looked at now and then: one may have been killed.
+            // Idle workers are checked periodically, because one may have been killed.
             let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
             if is_busy {
                 self.shared.changed.wait_for(&mut state, pause);
@@ -388,7 +406,7 @@ impl Keeper {
         }
     }
 
-    /// Reaps what has ended, and returns idle workers that nobody will use.
+    /// Reaps workers that have ended, and returns idle workers that no run will use.
     fn look(&self) -> Vec<WorkerProcess> {
         let mut state = self.shared.state.lock();
         state.dying.retain_mut(|worker| {
@@ -425,7 +443,7 @@ impl Keeper {
     }
 }
 
-/// Starts a worker. It gets ready by itself.
+/// Starts a worker. It warms up by itself.
 fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProcess> {
     let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(io::Error::from)?;
@@ -440,7 +458,8 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Its signals are not those of the terminal, and its priority can be lowered with one call.
+        // A process group of its own: it gets no signals of the terminal, and its priority can be
+        // lowered with one call.
         .process_group(0);
     let mut child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -451,19 +470,19 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         let _reaped = child.wait();
     })?;
     // It waits for the first message. What stands for a worker elsewhere executes nothing here.
-    let group = if options.program.stands_in { None } else { Group::of(pid) };
+    let group = if options.program.stands_in { None } else { Group::for_process(pid) };
     let hello = ToWorker::Hello(Hello {
         protocol: PROTOCOL,
         is_python: options.is_python,
         counts_fuel: options.counts_fuel,
-        requires_walls: options.program.requires_walls,
+        requires_sandbox: options.program.requires_sandbox,
         memory_bytes: options.memory_bytes as u64,
         caches: options.caches.clone(),
         parent: rustix::process::getpid().as_raw_nonzero().get(),
     });
     let mut out = Vec::new();
     frames::append(&mut out, RunNumber::NONE, &hello, wire::MAX_START_BYTES).map_err(io::Error::other)?;
-    // A new connection has space for it. Whatever has not, is sent with the first run.
+    // A new connection has space for it. If not, the rest is sent with the first run.
     let sent = rustix::net::send(&own, &out, SendFlags::NOSIGNAL).unwrap_or(0);
     out.drain(..sent);
     Ok(WorkerProcess {
@@ -477,7 +496,7 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         was_ready: false,
         runs: 0,
         idle_since: Instant::now(),
-        ending: Ending { asks_first: options.program.stands_in, asked_at: Arc::default() },
+        stop_signal: StopSignal { asks_first: options.program.stands_in, asked_at: Arc::default() },
         is_elsewhere: options.program.is_elsewhere,
         group: group.map(Arc::new),
         shared: Arc::clone(shared),

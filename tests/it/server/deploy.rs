@@ -300,6 +300,14 @@ fn the_units_are_valid_and_confined() {
     let own: Vec<_> = said.lines().filter(|line| line.contains("cx.") || line.contains("cx-")).collect();
     assert!(verified.status.success() && own.is_empty(), "{said}");
     for name in ["cx.service", "cx-worker.service"] {
+        // What worker processes confine themselves with: without it they run scripts all the same.
+        let unit_text = std::fs::read_to_string(unit(name)).unwrap();
+        for needed in [
+            "\nRestrictNamespaces=user net ipc\n",
+            " landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp ",
+        ] {
+            assert!(unit_text.contains(needed), "{name}: {needed}");
+        }
         let security = Command::new("systemd-analyze")
             .args(["security", "--no-pager", "--offline=yes", "--threshold=20"])
             .arg(unit(name))

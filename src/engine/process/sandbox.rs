@@ -1,9 +1,10 @@
-//! What confines a worker process on Linux, put up before it sees a script.
+//! The sandbox of a worker process on Linux. It is complete before the worker sees a script.
 //!
-//! Two walls stand for themselves: Landlock, without any rule, so that no file can be opened, no port be connected to
-//! and no process outside be signalled; and a filter of system calls, which has no call that opens or connects
-//! anything. The rest makes both smaller: no network of its own, no new privileges, no environment, no descriptors
-//! but the connection, and limits of resources.
+//! Two measures are each sufficient: Landlock without any rule, so that no file can be opened, no
+//! port connected to and no process outside signalled; and a filter of system calls, which allows
+//! no call that opens or connects anything. The others reduce what a mistake in these two would
+//! expose: no network device, no new privileges, no environment, no descriptor but the connection,
+//! and resource limits.
 
 use std::collections::BTreeMap;
 
@@ -26,45 +27,47 @@ const MAX_DESCRIPTORS: u64 = 64;
 /// The newest interface of Landlock that this file knows of. What an older kernel lacks is left out.
 const LANDLOCK: ABI = ABI::V6;
 
-/// What was put up, and what could not be.
+/// Which measures of the sandbox are active, and which are missing, with the reason.
 #[derive(Debug, Default)]
-pub(super) struct Walls {
-    pub(super) up: Vec<String>,
+pub(super) struct Confinement {
+    pub(super) active: Vec<String>,
     pub(super) missing: Vec<String>,
 }
 
-impl Walls {
-    pub(super) fn note(&mut self, wall: &str, result: Result<(), String>) {
+impl Confinement {
+    pub(super) fn record(&mut self, measure: &str, result: Result<(), String>) {
         match result {
-            Ok(()) if self.up.iter().any(|up| up == wall) => {}
-            Ok(()) => self.up.push(wall.to_owned()),
-            Err(problem) => self.missing.push(format!("{wall}: {problem}")),
+            Ok(()) if self.active.iter().any(|active| active == measure) => {}
+            Ok(()) => self.active.push(measure.to_owned()),
+            Err(problem) => self.missing.push(format!("{measure}: {problem}")),
         }
     }
 }
 
-/// The kernel kills this process when the thread ends that has started it.
-pub(super) fn end_with_parent(walls: &mut Walls) {
+/// Makes the kernel kill this process when the thread that started it ends.
+pub(super) fn end_with_parent(confinement: &mut Confinement) {
     let dies = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    walls.note("ends with its parent", dies.map_err(|error| error.to_string()));
+    confinement.record("ends with its parent", dies.map_err(|error| error.to_string()));
 }
 
-/// From here on this process has no network and can open no file. Call it when everything is open, on the first thread
-/// and before the engine has others: what another thread may open is not this thread's to say.
-pub(super) fn close_files(walls: &mut Walls) {
-    // Before Linux 6.4 rustix reads this, and with it all that the kernel tells a new process, from a file: now or never.
+/// Takes the network and the opening of files away from this process. Call it when everything is
+/// open, on the first thread and before the engine has started others: most of these restrictions
+/// apply to the calling thread and to the threads that it starts.
+pub(super) fn close_files(confinement: &mut Confinement) {
+    // Before Linux 6.4 rustix reads the auxiliary vector, with the page size in it, from a file.
+    // Later it could not.
     let _read = rustix::param::page_size();
-    // Without privileges, only a namespace of users may have others. Where that is not allowed, and where the engine
-    // has threads already because it had to be compiled, the two walls below are enough.
-    let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
-    #[expect(unsafe_code, reason = "leaving namespaces changes what the whole process sees")]
-    // SAFETY: the table of descriptors stays shared, so no descriptor means something else afterwards.
-    let unshared = unsafe { rustix::thread::unshare_unsafe(flags) };
-    if unshared.is_ok() {
-        walls.up.push("network namespace".to_owned());
+    // Without privileges, other namespaces need a user namespace. Where that is not allowed, and
+    // where the engine has threads already because it had to be compiled, the two sandbox
+    // boundaries below are sufficient.
+    let network = UnshareFlags::NEWUSER | UnshareFlags::NEWNET;
+    // A service manager may permit some kinds of namespaces only, and one call fails as a whole.
+    if unshare(network | UnshareFlags::NEWIPC).or_else(|_| unshare(network)).is_ok() {
+        confinement.active.push("network namespace".to_owned());
     }
-    // Whoever is another user now has to ask again.
-    end_with_parent(walls);
+    // In the user namespace the process has other credentials, and a change of credentials clears
+    // this setting.
+    end_with_parent(confinement);
     let limits = [
         (Resource::Core, 0),
         (Resource::Fsize, 0),
@@ -74,10 +77,18 @@ pub(super) fn close_files(walls: &mut Walls) {
     let limited = limits.into_iter().try_for_each(|(resource, most)| {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
     });
-    walls.note("resource limits", limited.map_err(|error| error.to_string()));
+    confinement.record("resource limits", limited.map_err(|error| error.to_string()));
     let privileges = rustix::thread::set_no_new_privs(true);
-    walls.note("no new privileges", privileges.map_err(|error| error.to_string()));
-    walls.note("landlock", landlock());
+    confinement.record("no new privileges", privileges.map_err(|error| error.to_string()));
+    confinement.record("landlock", landlock());
+}
+
+fn unshare(namespaces: UnshareFlags) -> rustix::io::Result<()> {
+    #[expect(unsafe_code, reason = "leaving namespaces changes what the whole process sees")]
+    // SAFETY: the table of descriptors stays shared, so no descriptor means something else afterwards.
+    unsafe {
+        rustix::thread::unshare_unsafe(namespaces)
+    }
 }
 
 fn landlock() -> Result<(), String> {
@@ -96,16 +107,17 @@ fn landlock() -> Result<(), String> {
     }
 }
 
-/// From here on no thread of this process can make another system call than those of the list. Call it when the engine
-/// is warm: what it does once is not on the list.
-pub(super) fn filter_calls(walls: &mut Walls) {
-    walls.note("seccomp", seccomp());
+/// Restricts all threads of this process to the system calls of the list. Call it when the engine
+/// is warm: calls that an engine needs only to start are not on the list.
+pub(super) fn filter_calls(confinement: &mut Confinement) {
+    confinement.record("seccomp", seccomp());
 }
 
 fn seccomp() -> Result<(), String> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let refused = SeccompAction::Errno(rustix::io::Errno::PERM.raw_os_error().unsigned_abs());
-    // Its flags are in memory, which a filter cannot read. The C library then uses `clone`, whose flags it can.
+    // The flags of `clone3` are in memory, which a filter cannot read. The C library falls back to
+    // `clone`, whose flags are an argument.
     let absent = SeccompAction::Errno(rustix::io::Errno::NOSYS.raw_os_error().unsigned_abs());
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let allowed = rules().map_err(|error| error.to_string())?;
@@ -129,7 +141,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     let is = |argument, length, value| SeccompCondition::new(argument, length, SeccompCmpOp::Eq, value);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         syscalls::ALLOWED.iter().map(|(_name, number)| (*number, Vec::new())).collect();
-    // In the list it is for both filters; the first one refuses it.
+    // The second filter allows it; the first one refuses it.
     rules.insert(libc::SYS_clone3, Vec::new());
     // Threads, and no processes.
     let thread = u64::from((libc::CLONE_THREAD | libc::CLONE_VM).unsigned_abs());

@@ -1,6 +1,7 @@
-//! The system calls that a worker process may make once it is warm, as traces of the scripts of `tests/scripts` in
-//! both engines show them: `make syscalls` traces again and prints what differs. Reviewed by hand: none of them opens,
-//! connects, executes or names anything outside the process. Those with conditions are in `wall.rs`.
+//! The system calls that a worker process may make once it is warm, as traces of the scripts of
+//! `tests/scripts` in both engines show them: `make syscalls` traces again and prints what differs.
+//! Reviewed by hand: none of them opens, connects, executes or names anything outside the process.
+//! Those with conditions are in `sandbox.rs`.
 
 /// A call's name and number.
 pub(super) const ALLOWED: &[(&str, i64)] = &[

@@ -1,0 +1,58 @@
+//! Looking again and again for what is about to arrive, in place of going to sleep.
+//!
+//! A host call is two switches between processes. Where both sides sleep in between, most of its time goes into
+//! waking them: tens of microseconds on a virtual machine. What comes later than that is not waited for in this
+//! way: after each failure more waits go to sleep at once, so that a script whose tools take milliseconds loses
+//! nothing that can be measured. On one processor nobody looks, because the other side needs it. The processor is not
+//! yielded between two looks: where it is contended, it would come back after the others' turns only.
+
+use std::time::{Duration, Instant};
+
+/// How long one wait looks: about what it costs to wake a thread on a virtual machine, so that a wait that fails costs
+/// at most twice what it would have cost without.
+const MAX_SPIN: Duration = Duration::from_micros(50);
+
+/// After failures in a row, at most so many waits go to sleep at once.
+const MAX_SKIPPED: u32 = 256;
+
+/// Decides whether a wait looks before it sleeps. One for each side of a run.
+#[derive(Debug)]
+pub(super) struct Spin {
+    is_allowed: bool,
+    /// Waits that go to sleep at once.
+    skipped: u32,
+    /// How many there are after the next failure.
+    penalty: u32,
+}
+
+impl Spin {
+    /// `processors`: how many both sides have together.
+    pub(super) fn new(processors: usize) -> Self {
+        Self { is_allowed: processors > 1, skipped: 0, penalty: 0 }
+    }
+
+    /// Calls `look` until it finds something or the time is over.
+    pub(super) fn find<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        if !self.is_allowed {
+            return None;
+        }
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return None;
+        }
+        let began = Instant::now();
+        while began.elapsed() < MAX_SPIN {
+            if let Some(found) = look() {
+                self.penalty = 0;
+                return Some(found);
+            }
+            std::hint::spin_loop();
+        }
+        self.penalty = (self.penalty * 2).clamp(1, MAX_SKIPPED);
+        self.skipped = self.penalty;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;
