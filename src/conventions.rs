@@ -1,5 +1,6 @@
-//! Names of OpenTelemetry's semantic conventions for generative AI and the Model Context Protocol, and
-//! cx's own. All names that are exported are here and nowhere else.
+//! Names of OpenTelemetry's semantic conventions for generative AI and the Model Context Protocol,
+//! and the names of cx's own spans and attributes. The names of cx's own metrics are literals where
+//! they are counted; `src/server/metrics.rs` describes each.
 //!
 //! From <https://github.com/open-telemetry/semantic-conventions-genai> at commit
 //! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`: `docs/gen-ai/mcp.md`, `docs/gen-ai/gen-ai-spans.md`.
@@ -16,6 +17,8 @@ pub(crate) const MCP_SESSION_ID: &str = "mcp.session.id";
 pub(crate) const JSONRPC_REQUEST_ID: &str = "jsonrpc.request.id";
 pub(crate) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 pub(crate) const GEN_AI_TOOL_NAME: &str = "gen_ai.tool.name";
+pub(crate) const GEN_AI_PROMPT_NAME: &str = "gen_ai.prompt.name";
+pub(crate) const MCP_RESOURCE_URI: &str = "mcp.resource.uri";
 pub(crate) const GEN_AI_TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(crate) const GEN_AI_TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
 pub(crate) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
@@ -29,6 +32,16 @@ pub(crate) const NETWORK_TRANSPORT: &str = "network.transport";
 pub(crate) const NETWORK_PROTOCOL_NAME: &str = "network.protocol.name";
 pub(crate) const SERVER_ADDRESS: &str = "server.address";
 pub(crate) const SERVER_PORT: &str = "server.port";
+
+/// The value of `gen_ai.provider.name` for a provider that results call `name`. Other names are the
+/// embedder's own.
+pub(crate) fn gen_ai_provider(name: &str) -> &str {
+    match name {
+        "gemini" => "gcp.gemini",
+        "mistral" => "mistral_ai",
+        other => other,
+    }
+}
 
 // Values of the conventions.
 /// Method of a call, and the start of its span's name.

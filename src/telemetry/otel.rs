@@ -1,4 +1,4 @@
-//! OpenTelemetry: traces and metrics over OTLP, off unless somebody configures it.
+//! OpenTelemetry: traces and metrics over OTLP, off unless it is configured.
 
 mod client;
 mod recorder;

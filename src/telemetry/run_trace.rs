@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, ScriptError, ToolCallRecord, Usage};
 use crate::run::script::Language;
+use crate::text::preview_bytes;
 
 /// Maximum number of traced output entries.
 const MAX_OUTPUT: usize = 10_000;
@@ -76,7 +77,7 @@ pub struct TracedCall {
     pub ended: Duration,
     /// For how long it waited for an approval.
     pub approval: Duration,
-    /// How it ended: `ok`, `in flight`, `stubbed`, or a code.
+    /// How it ended: `ok`, `in flight`, `simulated`, or a code.
     pub status: &'static str,
     /// Whether it failed.
     pub is_error: bool,
@@ -149,7 +150,9 @@ impl TraceRecorder {
         if let Some(result) = result {
             trace.usage = result.usage;
             match &result.outcome {
-                Outcome::Returned(value) => trace.value = Some(cut(value.text(), MAX_VALUE)),
+                Outcome::Returned(value) => {
+                    trace.value = Some(preview_bytes(value.text(), MAX_VALUE).into_owned())
+                }
                 Outcome::Failed(error) => trace.error = Some(error.clone()),
             }
         }
@@ -206,7 +209,7 @@ impl OpenTrace {
     }
 
     fn print(&mut self, now: Duration, level: Option<LogLevel>, text: &str) {
-        let text = if level.is_none() { cut(text, MAX_TEXT) } else { text.to_owned() };
+        let text = if level.is_none() { preview_bytes(text, MAX_TEXT).into_owned() } else { text.to_owned() };
         let bytes = self.output_bytes + text.len();
         if self.trace.output.len() >= MAX_OUTPUT || bytes > MAX_OUTPUT_BYTES {
             self.trace.output_dropped += 1;
@@ -243,13 +246,14 @@ impl RunObserver for TraceRecorder {
                     Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
                     Err(code) => {
                         (call.status, call.is_error) = (code.as_str(), true);
-                        call.message = answered.message.map(|message| cut(message, MAX_TEXT));
+                        call.message =
+                            answered.message.map(|message| preview_bytes(message, MAX_TEXT).into_owned());
                     }
                 }
             }),
             RunEvent::Simulated { call, server, tool, .. } => self.with(run, |open, now| {
                 if let Some(call) = open.call(*call, server, tool, now) {
-                    (call.ended, call.status) = (now, "stubbed");
+                    (call.ended, call.status) = (now, "simulated");
                 }
                 open.positions.remove(call);
             }),
@@ -285,12 +289,4 @@ impl RunObserver for TraceRecorder {
 /// The address of a run, which its observers keep until it has ended.
 fn key(run: &Arc<ObservedRun>) -> usize {
     Arc::as_ptr(run).addr()
-}
-
-/// The first `max` bytes, and `…` if there are more.
-fn cut(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(max)])
 }

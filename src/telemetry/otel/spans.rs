@@ -85,7 +85,7 @@ impl SpanMaker {
         let attributes = vec![
             KeyValue::new(names::CX_RUN_ID, run.id.clone()),
             KeyValue::new(names::CX_RUN_LANGUAGE, language),
-            KeyValue::new(names::CX_RUN_SOURCE_SHA256, hexadecimal(&Sha256::digest(source))),
+            KeyValue::new(names::CX_RUN_SOURCE_SHA256, hex::encode(&Sha256::digest(source))),
         ];
         let parent = run.trace.as_ref().map_or(SpanContext::NONE, span_context);
         let span = self.start(names::RUN_SPAN.to_owned(), SpanKind::Internal, attributes, &parent);
@@ -120,7 +120,13 @@ impl SpanMaker {
         let (name, kind) = match (&sending.remote, is_request) {
             (_, true) => {
                 attributes.push(KeyValue::new(names::MCP_METHOD_NAME, tool.clone()));
-                (tool, SpanKind::Client)
+                if let Some(uri) = sending.arguments.string("uri") {
+                    attributes.push(KeyValue::new(names::MCP_RESOURCE_URI, preview(uri)));
+                }
+                let prompt = sending.arguments.string("name").map(preview);
+                let name = prompt.as_ref().map_or_else(|| tool.clone(), |prompt| format!("{tool} {prompt}"));
+                attributes.extend(prompt.map(|prompt| KeyValue::new(names::GEN_AI_PROMPT_NAME, prompt)));
+                (name, SpanKind::Client)
             }
             (Some(_), false) => {
                 attributes.push(KeyValue::new(names::MCP_METHOD_NAME, names::TOOLS_CALL));
@@ -176,7 +182,7 @@ impl SpanMaker {
     fn start_model_request(&self, run: &Arc<ObservedRun>, sending: &ModelSending<'_>) {
         let mut attributes = vec![
             KeyValue::new(names::GEN_AI_OPERATION_NAME, names::CHAT),
-            KeyValue::new(names::GEN_AI_PROVIDER_NAME, preview(sending.provider)),
+            KeyValue::new(names::GEN_AI_PROVIDER_NAME, preview(names::gen_ai_provider(sending.provider))),
         ];
         let mut name = names::CHAT.to_owned();
         if let Some(model) = sending.model.map(preview) {
@@ -351,8 +357,4 @@ fn content(text: &str) -> String {
 
 fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

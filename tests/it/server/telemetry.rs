@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use cx::ProviderKind;
 use serde_json::{Value, json};
 
 use crate::support::interop::telemetry_python;
+use crate::support::provider::{FakeProvider, KEY, Reply};
 use crate::support::serve::{Client, Start, WATCHDOG};
 use crate::support::serve_http::Server;
 use crate::tidy::root;
@@ -189,6 +191,75 @@ fn a_collector_receives_the_spans_of_the_conventions() {
         for name in attributes(span).keys() {
             assert!(known.contains(name), "{name} is not in docs/observability.md");
         }
+    }
+}
+
+/// Requests to a language model, to a resource and for a prompt.
+#[test]
+fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
+    let collector = Collector::start("200");
+    let provider =
+        FakeProvider::start(ProviderKind::Mistral, |_| Reply::Text("four words are here".to_owned()));
+    let llm = json!({
+        "enabled": true, "provider": "mistral", "model": "fake-model", "url": provider.url(), "apiKey": KEY,
+    });
+    let start = Start::new().server("well", &["well"]).config("llm", llm);
+    let mut client = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).spawn().shaken();
+    let script = "
+        await mcp.readResource('well', 'skill://tidy/SKILL.md');
+        await mcp.getPrompt('well', 'no-such-prompt').catch(() => {});
+        return await llm.ask('how many?', { maxTokens: 20 })";
+    let result = call(&mut client, script, json!({}));
+    assert_eq!(result["value"], "four words are here", "{result:#}");
+    client.end();
+    let exports = collector.exports();
+    let spans = spans(&exports);
+    let of = |name: &str| {
+        let names = || spans.iter().map(|span| span["name"].as_str().unwrap()).collect::<Vec<_>>();
+        spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {:?}", names()))
+    };
+    let run = of("cx.run");
+    for (name, has) in [
+        (
+            "chat fake-model",
+            &[
+                ("gen_ai.operation.name", "chat"),
+                ("gen_ai.provider.name", "mistral_ai"),
+                ("gen_ai.request.model", "fake-model"),
+                ("gen_ai.usage.output_tokens", "4"),
+            ][..],
+        ),
+        (
+            "resources/read",
+            &[("mcp.method.name", "resources/read"), ("mcp.resource.uri", "skill://tidy/SKILL.md")][..],
+        ),
+        (
+            "prompts/get no-such-prompt",
+            &[("mcp.method.name", "prompts/get"), ("gen_ai.prompt.name", "no-such-prompt")][..],
+        ),
+    ] {
+        let span = of(name);
+        assert_eq!(
+            (&span["kind"], &span["parentSpanId"]),
+            (&json!("SPAN_KIND_CLIENT"), &run["spanId"]),
+            "{name}"
+        );
+        let attributes = attributes(span);
+        for (attribute, value) in has {
+            assert_eq!(
+                attributes.get(*attribute).map(String::as_str),
+                Some(*value),
+                "{name}: {attributes:?}"
+            );
+        }
+    }
+    assert!(attributes(of("prompts/get no-such-prompt")).contains_key("error.type"));
+    // Neither the key nor what was asked and answered.
+    let all = json!(exports).to_string();
+    assert!(!all.contains(KEY) && !all.contains("how many") && !all.contains("four words"));
+    let known = documented();
+    for name in spans.iter().flat_map(|span| attributes(span).into_keys()) {
+        assert!(known.contains(&name), "{name} is not in docs/observability.md");
     }
 }
 
