@@ -9,7 +9,7 @@ use super::error::{SetupError, io};
 use crate::config::environment::Directories;
 use crate::storage::private::{self, PrivateDirectory};
 
-/// Nobody waits for another process: a person looks at it, or it does the same work.
+/// Commands do not wait for one another: the other process has a user, or does the same work.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock of `cx sync` among all processes of a user, until it is dropped.
@@ -25,7 +25,7 @@ impl SyncLock {
     ///
     /// [`SetupError::Running`] if another process holds it, and [`SetupError::Io`] if its file cannot be
     /// used.
-    pub fn take(directories: &Directories) -> Result<Self, SetupError> {
+    pub fn acquire(directories: &Directories) -> Result<Self, SetupError> {
         Ok(Self { _file: lock(&directories.state.join("sync"), "sync")? })
     }
 }
@@ -45,14 +45,14 @@ impl SetupLock {
     ///
     /// [`SetupError::Running`] if another process holds it, and [`SetupError::Io`] if its file cannot be
     /// used.
-    pub fn take(directories: &Directories) -> Result<Self, SetupError> {
+    pub fn acquire(directories: &Directories) -> Result<Self, SetupError> {
         let root = directories.state.join("setup");
         Ok(Self { _file: lock(&root, "setup")?, root })
     }
 }
 
 /// Locks `command` for all processes of the user. The file in `directory` says who holds it; the kernel
-/// releases it when its holder dies, so what a dead process has written there holds nobody up.
+/// releases it when its holder dies, so the entry of a dead process blocks nothing.
 fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
     let private = PrivateDirectory::create(directory).map_err(io(directory))?;
     let path = directory.join("lock");

@@ -1,5 +1,6 @@
 //! A server of another client, as an entry of cx's own file.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -8,6 +9,9 @@ use crate::config::entry::{HttpTarget, ServerEntry, StdioTarget, Target};
 use crate::config::expand::Text;
 use crate::config::formats::MAX_NAME;
 use crate::mcp::HttpKind;
+
+/// The directory that is open, in files of VS Code.
+const WORKSPACE: &str = "${workspaceFolder}";
 
 /// The name that a server has in cx: as it is, with `-` for what names of cx cannot have.
 pub(super) fn valid_name(name: &str) -> String {
@@ -63,6 +67,38 @@ pub(super) fn own_entry(entry: &ServerEntry) -> Map<String, Value> {
         }
     }
     members
+}
+
+/// Keeps what the entry of a server has from the directory in which its client starts it: relative
+/// paths, and the variable that VS Code has for the directory.
+pub(super) fn keep_directory(entry: &mut Map<String, Value>, directory: &Path) {
+    let shown = directory.to_string_lossy();
+    for value in entry.values_mut() {
+        replace_workspace(value, &shown);
+    }
+    let texts = |name: &str| match entry.get(name) {
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(text)) => vec![text.clone()],
+        _ => Vec::new(),
+    };
+    let is_path = |text: &String| text.contains('/') && Path::new(text).is_relative();
+    // A command without a slash is searched for in PATH.
+    let needs_directory = texts("command").iter().any(is_path)
+        || texts("args")
+            .iter()
+            .any(|text| !text.is_empty() && Path::new(text).is_relative() && directory.join(text).exists());
+    if needs_directory && !entry.contains_key("cwd") {
+        entry.insert("cwd".to_owned(), json!(shown));
+    }
+}
+
+fn replace_workspace(value: &mut Value, directory: &str) {
+    match value {
+        Value::String(text) if text.contains(WORKSPACE) => *text = text.replace(WORKSPACE, directory),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_workspace(item, directory)),
+        Value::Object(members) => members.values_mut().for_each(|value| replace_workspace(value, directory)),
+        _ => {}
+    }
 }
 
 fn pairs(pairs: &[(String, Text)]) -> Value {

@@ -9,7 +9,7 @@ use super::client_entry::client_entry;
 use super::edit::Edit;
 use super::error::SetupError;
 use super::inherited::inherited;
-use super::own_entry::{own_entry, valid_name};
+use super::own_entry::{keep_directory, own_entry, valid_name};
 use super::paths::below_home;
 use super::survey::{FoundClient, FoundProject, FoundServer, ServerFitness, ServerList, Survey, title};
 use crate::config::clients::Layout;
@@ -114,7 +114,7 @@ impl Plan {
     ///
     /// If cx's own file cannot be read or a file cannot be changed without changing more than that.
     /// Clients with a [`problem`](FoundClient::problem) are left out, with a note.
-    pub fn of(survey: &Survey, choices: &Choices) -> Result<Self, SetupError> {
+    pub fn new(survey: &Survey, choices: &Choices) -> Result<Self, SetupError> {
         let own = own_file(survey)?;
         let mut plan = Self { changes: Vec::new(), servers: Vec::new(), notes: Vec::new() };
         let reset = choices.existing == Existing::Reset;
@@ -155,7 +155,7 @@ impl Plan {
     ) -> Option<String> {
         let title = title(list.client);
         let entry = server.entry.as_ref().filter(|_| is_movable(&server.fitness));
-        let Some(entry) = entry.map(own_entry) else {
+        let Some(mut entry) = entry.map(own_entry) else {
             let why = match &server.fitness {
                 ServerFitness::Cx => "it is cx",
                 ServerFitness::Executor => "it is an executor itself",
@@ -165,6 +165,9 @@ impl Plan {
             self.notes.push(format!("{title}: `{}` is left where it is: {why}", server.name));
             return None;
         };
+        if let Some(directory) = &list.directory {
+            keep_directory(&mut entry, directory);
+        }
         let name = valid_name(&server.name);
         // The same server in two clients is one server; another one of the same name is another.
         let directory = list.directory.as_deref().and_then(Path::file_name);

@@ -164,7 +164,7 @@ impl FoundProject {
 impl Survey {
     /// Reads the files of all clients of this process's user, and those in `workspace`. A file that cannot
     /// be read is a [`problem`](FoundClient::problem) of its client.
-    pub fn take(workspace: &Path) -> Self {
+    pub fn read(workspace: &Path) -> Self {
         Self::of(workspace, Environment::of_process())
     }
 

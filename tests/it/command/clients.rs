@@ -445,7 +445,7 @@ fn with_projects() -> Home {
         ),
         (
             "project/.vscode/mcp.json",
-            "{\n  // ours\n  \"servers\": {\n    \"tasks\": { \"command\": \"tasks\" }\n  }\n}\n".to_owned(),
+            "{\n  // ours\n  \"servers\": {\n    \"tasks\": { \"command\": \"tasks\", \"args\": [\"${workspaceFolder}/tasks.json\"] }\n  }\n}\n".to_owned(),
         ),
         ("project/.cursor/mcp.json", "{broken".to_owned()),
         (
@@ -453,7 +453,7 @@ fn with_projects() -> Home {
             "model = \"x\"\n\n[mcp_servers.docs]\ncommand = \"docs\"\n".to_owned(),
         ),
         ("project/.gemini/settings.json", r#"{"theme":"x"}"#.to_owned()),
-        ("project/opencode.json", r#"{"mcp":{"notes":{"type":"local","command":["notes"]}}}"#.to_owned()),
+        ("project/opencode.json", r#"{"mcp":{"notes":{"type":"local","command":["./notes"]}}}"#.to_owned()),
         (
             "project/.zed/settings.json",
             r#"{"context_servers":{"cx":{"command":"cx","args":["serve"]},"lint":{"command":"lint"}}}"#
@@ -485,10 +485,10 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
         "Claude Code, in /nowhere only, which does not exist any more  ~/.claude.json\n  old  old\n",
         "Claude Code, in ~/project only  ~/project/.mcp.json\n  shared  left where it is: it needs the variable",
         "`cx trust .mcp.json` lets cx use them here, and only here",
-        "VS Code, in ~/project only  ~/project/.vscode/mcp.json\n  tasks  tasks\n",
+        "VS Code, in ~/project only  ~/project/.vscode/mcp.json\n  tasks  tasks ${workspaceFolder}/tasks.json\n",
         "Cursor, in ~/project only  ~/project/.cursor/mcp.json\n  left as it is: ",
         "Codex, in ~/project only  ~/project/.codex/config.toml\n  docs  docs\n",
-        "OpenCode, in ~/project only  ~/project/opencode.json\n  notes  notes\n",
+        "OpenCode, in ~/project only  ~/project/opencode.json\n  notes  ./notes\n",
         "Zed, in ~/project only  ~/project/.zed/settings.json\n  cx  starts cx already\n  lint  lint\n",
     ] {
         assert!(shown.contains(said), "{said}:\n{shown}");
@@ -537,6 +537,11 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
     );
     let args = |name: &str| own["mcpServers"][name]["args"][0].as_str().unwrap().to_owned();
     assert_eq!((args("database"), args("database-other")), ("project".to_owned(), "other".to_owned()));
+    // What the directory gave them stays theirs.
+    let project = home.path("project");
+    assert_eq!(args("tasks"), project.join("tasks.json").to_str().unwrap());
+    assert_eq!(own["mcpServers"]["notes"], json!({ "command": "./notes", "cwd": project }));
+    assert!(own["mcpServers"]["library"].get("cwd").is_none());
     let claude = home.json(".claude.json");
     let project = &claude["projects"][home.path("project").to_str().unwrap()];
     assert_eq!(*project, json!({ "history": [1], "mcpServers": {} }));
@@ -567,7 +572,8 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
     let output = at_work(&home, &["--yes", "--projects", "--take-out", "--no-connect", "--server", "tasks"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(home.read("project/.vscode/mcp.json"), "{\n  // ours\n  \"servers\": {}\n}\n");
-    assert_eq!(home.json(OWN)["mcpServers"], json!({ "tasks": { "command": "tasks" } }));
+    let tasks = json!({ "command": "tasks", "args": [home.path("project/tasks.json")] });
+    assert_eq!(home.json(OWN)["mcpServers"], json!({ "tasks": tasks }));
 }
 
 #[test]
