@@ -51,6 +51,18 @@ impl From<Refusal> for NotApproved {
     }
 }
 
+/// What came of an approval prompt.
+enum Answer {
+    Approved,
+    Refused(NotApproved),
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
 /// The effects of a call of a tool, corrected by what the configuration says about it.
 pub(crate) fn effects_of(in_force: &ToolsInForce, tool: &ResolvedTool) -> Effects {
     match tool.kind() {
@@ -124,7 +136,9 @@ impl ExecutionContext {
             let message = self.message(&question, &refused);
             ToolError::new(ToolErrorCode::ToolDenied, message).for_tool(server, tool)
         };
-        self.answer(&question).await?.map_err(denied)?;
+        if let Answer::Refused(refused) = self.answer(&question).await? {
+            return Err(denied(refused));
+        }
         if let Some(resolved) = question.tool
             && !self.is_unchanged(resolved).await.inspect_err(|error| {
                 self.end_record(record, ToolCallStatus::Failed(error.code), 0);
@@ -137,11 +151,15 @@ impl ExecutionContext {
         Ok(record)
     }
 
-    /// Shows the prompt and waits for the answer. The outer error means that the run has ended.
-    async fn answer(&self, question: &Question<'_>) -> Result<Result<(), NotApproved>, ToolError> {
-        let Some(approver) = self.approver.clone() else { return Ok(Err(Refusal::NobodyToAsk.into())) };
+    /// Shows the prompt and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the run has ended meanwhile.
+    async fn answer(&self, question: &Question<'_>) -> Result<Answer, ToolError> {
+        let Some(approver) = self.approver.clone() else { return Ok(Refusal::NoApprover.into()) };
         if question.call.argument_bytes > MAX_SHOWN_BYTES {
-            return Ok(Err(Refusal::TooLong.into()));
+            return Ok(Refusal::TooLong.into());
         }
         let definition = question.tool.map(ResolvedTool::definition);
         let request = ApprovalRequest {
@@ -156,18 +174,20 @@ impl ExecutionContext {
             time: self.limits().answer_time,
         };
         if request.arguments_text().len() > MAX_SHOWN_BYTES {
-            return Ok(Err(Refusal::TooLong.into()));
+            return Ok(Refusal::TooLong.into());
         }
         if !self.prompts.reserve() {
-            return Ok(Err(Refusal::TooManyQuestions.into()));
+            return Ok(Refusal::TooManyQuestions.into());
         }
         // Called in the first poll and not before, so that no prompt is shown for a run that is over.
         let answer = self.prompts.show(async move { approver(request).await }).await;
         Ok(match answer {
-            Ok(Approval::Approve) => Ok(()),
-            Ok(Approval::Deny { reason }) => Err(NotApproved { refusal: Refusal::Denied, said: reason }),
-            Ok(Approval::Unavailable) | Err(NoAnswer::Failed) => Err(Refusal::NobodyToAsk.into()),
-            Err(NoAnswer::Elapsed) => Err(Refusal::NoAnswer.into()),
+            Ok(Approval::Approve) => Answer::Approved,
+            Ok(Approval::Deny { reason }) => {
+                Answer::Refused(NotApproved { refusal: Refusal::Denied, said: reason })
+            }
+            Ok(Approval::Unavailable) | Err(NoAnswer::Failed) => Refusal::NoApprover.into(),
+            Err(NoAnswer::Elapsed) => Refusal::NoAnswer.into(),
             Err(NoAnswer::RunOver) => return Err(over()),
         })
     }
@@ -206,11 +226,11 @@ impl ExecutionContext {
                 "nobody answered within {} s whether `{server}.{tool}` may be called",
                 self.limits().answer_time.as_secs_f64()
             ),
-            Refusal::NobodyToAsk if *reason == AskReason::ScriptChange => format!(
+            Refusal::NoApprover if *reason == AskReason::ScriptChange => format!(
                 "`{server}.{tool}` needs a person's approval ({reason}), and nobody can be asked here; a person can \
                  save the script with `cx scripts save FILE`"
             ),
-            Refusal::NobodyToAsk => {
+            Refusal::NoApprover => {
                 let change = match reason {
                     AskReason::Pattern(pattern) => format!("takes `{pattern}` out of `ask`"),
                     AskReason::Annotation(_) | AskReason::ScriptChange => {

@@ -314,8 +314,9 @@ impl ExecutionContext {
         self.with_hooks(call, parameters, send).await
     }
 
-    /// Sends a request of `fetch` to a host that is granted: a call of the server [`FETCH`], with approval if rules
-    /// ask for it. `shown` is what hooks and whoever approves it see; what hooks change of it has no effect.
+    /// Sends a request of `fetch` to a host that is granted: a call of the server [`FETCH`], with
+    /// approval if rules ask for it. `shown` is what hooks and approvers see; changes that hooks
+    /// make to it have no effect.
     pub(super) async fn send_to_host(
         &self,
         held: &HeldCall,

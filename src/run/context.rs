@@ -63,7 +63,7 @@ pub(crate) struct ExecutionContext {
     pub(super) clock: Arc<RunClock>,
     /// Approval prompts, and the questions of servers.
     pub(super) prompts: Arc<Prompts>,
-    /// Answers what servers ask the user; `None` if nobody can be asked.
+    /// Answers what servers ask the user; `None` if no user can be asked.
     pub(super) on_elicitation: Option<ElicitationHandler>,
     elicitor: Option<Elicitor>,
     /// Bounds the calls in flight, of this run and of those that it has called.
@@ -179,7 +179,7 @@ impl ExecutionContext {
             (Some(caller), ..) => (caller.approver.clone(), caller.approver_kind),
             (None, Some(own), _) => (Some(own), ApproverKind::Client),
             (None, None, Some(executors)) => (Some(Arc::clone(executors)), ApproverKind::Executor),
-            (None, None, None) => (None, ApproverKind::Nobody),
+            (None, None, None) => (None, ApproverKind::None),
         };
         let models = || {
             Arc::new(RunModels::new(
@@ -332,7 +332,7 @@ impl ExecutionContext {
         replayed.unwrap_or_else(|| visible_servers(&self.in_force()))
     }
 
-    /// The same without the one of saved scripts, which nobody has configured.
+    /// The same without the server of saved scripts, which is built in.
     pub(crate) fn configured_server_names(&self) -> Vec<Arc<str>> {
         let in_force = self.in_force();
         let mut names = self.server_names();
@@ -401,7 +401,7 @@ impl ExecutionContext {
             return Err(ToolError::new(ToolErrorCode::RunNotFound, problem));
         };
         let text = run.to_json_text();
-        self.check_result_bytes("what the run left behind", text.len()).map_err(|mut error| {
+        self.check_result_bytes("the run record", text.len()).map_err(|mut error| {
             error.message += "; its parts are the resources `output`, `value` and `calls` of the run";
             error
         })?;
@@ -444,7 +444,8 @@ impl ExecutionContext {
         if let Some(warning) = describe_failures(&failures) {
             self.log_for_call(LogLevel::Warn, warning);
         }
-        // Whoever looks for a tool does not look for a way to save scripts: `help("scripts")` has it.
+        // A search for tools is no search for ways to save scripts: `help("scripts")` describes
+        // those.
         found.tools.retain(|tool| tool.kind() != ToolKind::ScriptChange);
         if found.are_nearest && !found.tools.is_empty() {
             let shown = visible(&preview(query, MAX_SHOWN_QUERY));

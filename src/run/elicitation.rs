@@ -32,7 +32,7 @@ pub(super) fn handler(elicitor: Elicitor, prompts: Arc<Prompts>, script: String)
                     Ok(ElicitationAnswer::Accept(serde_json::Map::new()))
                 }
                 (Ok(ElicitationAnswer::Unavailable) | Err(NoAnswer::Failed), _) => {
-                    Err(ElicitationRefusal::NobodyToAsk)
+                    Err(ElicitationRefusal::Unavailable)
                 }
                 (Ok(answer), _) => Ok(answer),
                 (Err(NoAnswer::Elapsed), _) => Ok(ElicitationAnswer::Cancel),

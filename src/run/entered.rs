@@ -5,7 +5,8 @@ use std::pin::pin;
 use futures::future::poll_fn;
 use tokio::runtime::Handle;
 
-/// Polls `future` with `runtime` entered, so that its timers, sockets and tasks live there, whoever polls it.
+/// Polls `future` with `runtime` entered, so that its timers, sockets and tasks live there,
+/// whichever thread polls it.
 pub(crate) async fn entered<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     poll_fn(|task| {

@@ -1,4 +1,4 @@
-//! A script's calls of `fetch`: what is granted, what is counted and recorded, redirects, and the responses that
+//! A script's calls of `fetch`: grants, counting and recording, redirects, and the responses that
 //! are still read.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const MAX_SHOWN_BODY: usize = 2_000;
 /// What a request is bound by, in all of its redirects.
 struct Terms {
     redirect: RedirectMode,
-    /// When the script wants it to be over.
+    /// The deadline that the script sets.
     asked_end: Option<Instant>,
 }
 
@@ -229,7 +229,7 @@ async fn answer(begun: &Begun<'_>, found: Final, turn: Turn<'_>) -> Result<Strin
     Ok(answer.to_string())
 }
 
-/// What a person who is asked about a request sees of it, and what a dry run plans.
+/// The arguments that an approver sees of a request, and that a dry run plans.
 fn shown(request: &HttpRequest) -> Map<String, Value> {
     let mut shown = object(json!({ "method": request.method.as_str(), "url": request.url.as_str() }));
     let headers = request.header_names();

@@ -1,4 +1,5 @@
-//! The requests of one run: what it may reach, its connections, and the responses that are still read.
+//! The HTTP requests of one run: its granted hosts, its connections, and the responses that are
+//! still read.
 
 mod responses;
 

@@ -1,4 +1,4 @@
-//! What of the machine scripts may reach: directories and hosts, as a person grants them.
+//! Grants: the directories and hosts that a user lets scripts reach.
 
 mod host;
 
@@ -149,7 +149,7 @@ impl Grants {
             for path in asked {
                 check_path(path)
                     .map_err(|problem| Error::InvalidOptions { option: "permissions", problem })?;
-                // Of several the narrowest: its links are held to the least.
+                // The most specific root applies, because it restricts links the most.
                 let root = granted.iter().filter(|root| path.starts_with(root));
                 match root.max_by_key(|root| root.as_os_str().len()) {
                     Some(root) => {

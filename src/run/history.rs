@@ -102,7 +102,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// If nobody can say whether there is one.
+    /// If the shared store does not answer.
     pub(crate) async fn find(&self, client: &str, id: &str) -> Result<Option<Arc<RunRecord>>, SharedError> {
         match (self.get(client, id), self.shared(client)) {
             (None, Some(shared)) => shared.find(client, id).await,

@@ -64,7 +64,7 @@ pub struct WorkerProcesses {
     /// serve two clients.
     pub runs_per_worker: u32,
     /// Whether an executor must not start on a machine that lacks Landlock or system call filters. Otherwise workers
-    /// there have fewer walls.
+    /// there have a weaker sandbox.
     pub require: bool,
 }
 
@@ -119,8 +119,8 @@ pub struct NatsWorkers {
 pub struct SharedTenant {
     /// The name of the tenant, which is in the names of its buckets: 1 to 32 lower-case letters, digits and hyphens.
     pub name: String,
-    /// A file with a key of at least 32 characters, which all front ends of the tenant have and nobody else: no worker,
-    /// and no other tenant.
+    /// A file with a key of at least 32 characters. Only front ends of the tenant may have it: no
+    /// worker and no other tenant.
     pub key_file: PathBuf,
 }
 

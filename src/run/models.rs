@@ -1,6 +1,5 @@
 //! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
 
-mod record;
 pub(super) mod streams;
 
 use std::sync::Arc;
@@ -10,8 +9,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::record::{CallNumber, ModelCalls};
-pub use self::record::{ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use self::streams::Streams;
 use crate::llm::budget::{Budget, Reservation, Wanted};
 use crate::llm::setup::LlmSetup;
@@ -21,23 +18,10 @@ use crate::llm::{
 };
 use crate::run::clock::Pause;
 use crate::run::observer::{ModelEnd, Observation, ObservedModelRequest};
+use crate::run::sampling::{
+    CallNumber, ContentViolation, ModelCall, ModelCallStatus, ModelCalls, SamplingOptions, SamplingReport,
+};
 use crate::tools::{ToolError, ToolErrorCode};
-
-/// What one run asks of language models, within what the executor permits
-/// ([`LlmOptions`](crate::LlmOptions)).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SamplingOptions {
-    /// Whether the script has a model. `None`: as the executor says.
-    pub enabled: Option<bool>,
-    /// Calls that the script may make.
-    pub max_rounds: Option<u32>,
-    /// Tokens of all of its calls together, prompts and answers.
-    pub max_tokens: Option<u64>,
-    /// The system prompt of calls that name none.
-    pub system_prompt: Option<String>,
-    /// The models that the script may name; the first one is asked if it names none.
-    pub allowed_models: Option<Vec<String>>,
-}
 
 /// The language models of one run.
 pub(super) struct RunModels {
@@ -105,7 +89,7 @@ impl RunModels {
         request: &ModelRequest,
         may_shrink: bool,
     ) -> Result<Reserved, ToolError> {
-        let prompt = estimate::request_tokens(request);
+        let prompt = estimate::request_tokens(request, self.shared.budget.max_tokens());
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
         match self.shared.budget.reserve(wanted).await {
             Ok(reservation) => Ok(Reserved { reservation, prompt }),
@@ -246,7 +230,7 @@ pub(super) enum CallFailure {
     Failed(ModelError),
     Timeout(Duration),
     TooLarge(usize),
-    /// It was not sent: whoever observes the run refuses it.
+    /// It was not sent, because an observer of the run refused it.
     Refused(ToolError),
 }
 
@@ -305,8 +289,8 @@ impl BegunCall {
         let shared = Arc::clone(&self.shared);
         let filter = shared.setup.filter().ok_or_else(run_over)?;
         let text = std::mem::take(&mut answer.text);
+        let tokens = if answer.usage.is_some() { 0 } else { estimate::tokens(&text) };
         self.answer = answer;
-        let tokens = estimate::tokens(&text);
         match filter.apply(shared.setup.options.content_filter, text) {
             Ok((text, violations)) => {
                 self.end(tokens, &violations, Ok(Some(&text)));
@@ -340,7 +324,7 @@ impl BegunCall {
             None => (self.prompt_tokens.saturating_add(text_tokens), true),
         };
         if let Some(reservation) = self.reservation.take() {
-            reservation.settle(used);
+            reservation.record_usage(used);
         }
         self.shared.calls.lock().end(self.number, |call| {
             call.status = match result {
@@ -373,7 +357,7 @@ impl BegunCall {
         let reservation = self.reservation.take();
         let used = reservation.as_ref().map_or(0, |reserved| if is_free { 0 } else { reserved.tokens() });
         if let Some(reservation) = reservation {
-            reservation.settle(used);
+            reservation.record_usage(used);
         }
         self.shared.calls.lock().end(self.number, |call| {
             call.status = ModelCallStatus::Failed(error.code);

@@ -1,4 +1,4 @@
-//! What a run has of requests in a build without the feature `fetch`: none.
+//! Replaces the HTTP requests of a run in a build without the feature `fetch`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Observers of runs: code of this crate that hears what runs do, as the audit trail and traces need
-//! it. What the embedder adds is a [`CallHook`](crate::run::hooks::CallHook): it can change calls, and
-//! sees neither refusals nor approvals.
+//! Observers of runs: code of this crate that receives the events of runs, for the audit trail and
+//! traces. Embedders add a [`CallHook`](crate::run::hooks::CallHook) instead, which can change
+//! calls and sees neither refusals nor approvals.
 //!
 //! Every event is emitted at one place, beside the decision or the measurement that it reports. Times
 //! are durations of the monotonic clock.
@@ -86,7 +86,7 @@ impl Observers {
 
     /// Reports that a run was requested, and waits for all observers, any of which may
     /// [refuse](ObservedStart::refusal) it. Its end is reported when the returned value is
-    /// [settled](ObservedStart::settle) or dropped.
+    /// [finished](ObservedStart::finish) or dropped.
     pub(crate) async fn start(
         &self,
         script: &Script,
@@ -96,7 +96,7 @@ impl Observers {
         runtime: &Handle,
     ) -> ObservedStart {
         if self.is_empty() {
-            return ObservedStart { observation: Observation::none(), refusal: None, is_settled: true };
+            return ObservedStart { observation: Observation::none(), refusal: None, is_finished: true };
         }
         let run = ObservedRun {
             // Without random numbers runs cannot be told apart by their ids; the times still do.
@@ -111,7 +111,7 @@ impl Observers {
         };
         let observation = Observation(Some((self.clone(), Arc::new(run))));
         let input_bytes = script.input.as_ref().map_or(0, |input| input.text().len());
-        let mut start = ObservedStart { observation, refusal: None, is_settled: false };
+        let mut start = ObservedStart { observation, refusal: None, is_finished: false };
         let started = RunEvent::Started { source: &script.source, limits, grants, input_bytes };
         let refused = entered(runtime, start.observation.before_effect(started)).await;
         start.refusal = refused.err();
@@ -122,7 +122,7 @@ impl Observers {
 /// A run, as every event of it refers to it.
 #[derive(Debug)]
 pub(crate) struct ObservedRun {
-    /// 16 letters that nobody can guess.
+    /// 16 random letters, which cannot be guessed.
     pub(crate) id: String,
     /// The script's name, as in stack traces.
     pub(crate) script: String,
@@ -188,7 +188,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) arguments: Arguments<'a>,
     /// The policy's rule that permits it.
     pub(crate) rule: &'a str,
-    /// Who has approved it, if it needed that.
+    /// The kind of approver, if it needed an approval.
     pub(crate) approver: Option<ApproverKind>,
     /// How long it has waited since the script made it.
     pub(crate) waited: Duration,
@@ -254,7 +254,7 @@ pub(crate) enum ApproverKind {
     /// The executor's: the user at the terminal, or code of the embedder.
     Executor,
     /// There is none.
-    Nobody,
+    None,
 }
 
 impl ApproverKind {
@@ -262,7 +262,7 @@ impl ApproverKind {
         match self {
             Self::Client => "client",
             Self::Executor => "executor",
-            Self::Nobody => "nobody",
+            Self::None => "none",
         }
     }
 }
@@ -314,6 +314,11 @@ impl<'a> Arguments<'a> {
         Self { tree, text: OnceLock::new() }
     }
 
+    /// The argument `name`, if it is a string.
+    pub(crate) fn string(&self, name: &str) -> Option<&'a str> {
+        self.tree.get(name)?.as_str()
+    }
+
     /// The arguments as JSON text, in the order in which they are sent.
     pub(crate) fn text(&self) -> Arc<str> {
         // A map of JSON values can always be serialized.
@@ -327,17 +332,17 @@ impl<'a> Arguments<'a> {
 pub(crate) struct Observation(Option<(Observers, Arc<ObservedRun>)>);
 
 impl Observation {
-    /// Nobody observes the run.
+    /// An observation without observers.
     pub(crate) const fn none() -> Self {
         Self(None)
     }
 
-    /// Whether anybody observes the run.
+    /// Whether the run has observers.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Reports an event, which is made only if anybody observes the run.
+    /// Reports an event. It is constructed only if the run has observers.
     pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> RunEvent<'a>) {
         let Some((observers, run)) = &self.0 else { return };
         let event = event();
@@ -369,7 +374,7 @@ impl Observation {
 pub(crate) struct ObservedStart {
     observation: Observation,
     refusal: Option<ToolError>,
-    is_settled: bool,
+    is_finished: bool,
 }
 
 impl ObservedStart {
@@ -383,7 +388,7 @@ impl ObservedStart {
     }
 
     /// Reports the run's end. `Err` is for runs that have no result, because of the executor.
-    pub(crate) fn settle(mut self, result: Result<&ExecuteResult, ErrorCode>) {
+    pub(crate) fn finish(mut self, result: Result<&ExecuteResult, ErrorCode>) {
         let code = match result {
             Ok(result) => result.error().map(|error| error.code),
             Err(code) => Some(code),
@@ -392,7 +397,7 @@ impl ObservedStart {
     }
 
     fn end(&mut self, result: Option<&ExecuteResult>, code: Option<ErrorCode>) {
-        if std::mem::replace(&mut self.is_settled, true) {
+        if std::mem::replace(&mut self.is_finished, true) {
             return;
         }
         let duration = self.observation.0.as_ref().map(|(_, run)| run.started.elapsed());
@@ -416,7 +421,7 @@ pub(crate) struct ObservedCall<'a> {
     call: u64,
     server: &'a str,
     tool: &'a str,
-    /// `None` once its end is reported, and if nobody observes it.
+    /// `None` once its end is reported, and without observers.
     sent: Option<Instant>,
     /// What the dispatcher has sent.
     slot: Option<SentSlot>,
@@ -460,7 +465,7 @@ pub(crate) struct ObservedModelRequest {
     observation: Observation,
     request: u64,
     provider: Arc<str>,
-    /// `None` before it is sent, once its end is reported, and if nobody observes it.
+    /// `None` before it is sent, once its end is reported, and without observers.
     sent: Option<Instant>,
 }
 

@@ -1,5 +1,5 @@
-//! The prompts of one run, whoever asks: how many there are, one at a time, and how long each may stay
-//! open.
+//! The prompts of one run, approvals and elicitations: it bounds their number, shows one at a time,
+//! and bounds the time that each may stay open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,7 +31,7 @@ pub(super) struct Prompts {
 pub(super) enum NoAnswer {
     /// The run is over.
     RunOver,
-    /// Nobody answered in time.
+    /// There was no answer in time.
     Elapsed,
     /// What shows prompts has panicked, or the runtime is shutting down.
     Failed,

@@ -1,7 +1,8 @@
-//! What a run got from its host: everything that is needed to run the script again without servers.
+//! A recording: everything that a run got from its host, so that the script can run again without
+//! servers.
 //!
 //! A recording is plain data. `src/run/tape.rs` makes it during a run and plays it back;
-//! `src/run/recording/file.rs` reads and writes it; `mask.rs` takes secrets out of what is written.
+//! `src/run/recording/file.rs` reads and writes it; `mask.rs` masks secrets in the file.
 
 mod clock;
 mod error;
@@ -19,8 +20,8 @@ pub use self::error::RecordingError;
 pub(crate) use self::mask::{is_same_text, looks_equal};
 use crate::json::Json;
 use crate::run::limits::Limits;
-use crate::run::models::SamplingReport;
 use crate::run::result::{LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ToolCallRecord, Usage};
+use crate::run::sampling::SamplingReport;
 use crate::run::script::{Language, Script};
 use crate::tools::ToolError;
 
@@ -49,7 +50,7 @@ pub struct Recording {
     /// In the order in which the script was given something. The last one is the time from the last
     /// delivery to the end.
     pub(crate) turns: Vec<Turn>,
-    pub(crate) end: End,
+    pub(crate) end: RecordedEnd,
 }
 
 /// What is known when a run begins.
@@ -143,7 +144,7 @@ pub(crate) enum Delivered {
 
 /// How the run ended, without its times.
 #[derive(Clone)]
-pub(crate) struct End {
+pub(crate) struct RecordedEnd {
     pub(crate) outcome: Outcome,
     pub(crate) logs: Vec<Output>,
     /// The last lines of `logs` that the host printed about the outcome.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::json::Json;
 use crate::run::check::finding::Finding;
-use crate::run::models::SamplingReport;
+use crate::run::sampling::SamplingReport;
 use crate::tools::ToolErrorCode;
 
 /// The result of a run: its outcome, and everything it did up to that point.
@@ -330,7 +330,7 @@ pub enum Refusal {
     /// There was no answer within [`Limits::answer_time`](crate::Limits::answer_time).
     NoAnswer,
     /// There is no approver, or none is available.
-    NobodyToAsk,
+    NoApprover,
     /// The run had used up its [`Limits::questions`](crate::Limits::questions) approval prompts.
     TooManyQuestions,
     /// The arguments are longer than an approval prompt can show.

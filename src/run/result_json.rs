@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::json::Json;
 use crate::run::check::finding::Finding;
-use crate::run::models::{ContentViolation, ModelCall, SamplingMetrics};
 use crate::run::result::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
+use crate::run::sampling::{ContentViolation, ModelCall, SamplingMetrics};
 use crate::tools::names::full_name;
 
 impl ExecuteResult {
@@ -238,7 +238,7 @@ fn planned_json(call: &PlannedCall) -> Json {
     }
     let planned = Planned { tool: full_name(&call.server, &call.tool), arguments: &call.arguments };
     // Strings and JSON can always be serialized.
-    Json::of(&planned).unwrap_or_else(|_| Value::Null.into())
+    Json::from_serialize(&planned).unwrap_or_else(|_| Value::Null.into())
 }
 
 /// Moves `success`, `value`, `output` and `emitted` to the front.

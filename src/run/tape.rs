@@ -1,15 +1,15 @@
 //! The tape of a run: records what the host gives to a script, or plays a recording back.
 //!
-//! A script is a function of what its host gives it. The engines are deterministic otherwise: V8 and CPython
-//! have one thread each, and nothing of a script's world is outside of them. So a recording has exactly what
-//! crosses the trust boundary towards the guest, and in which order:
+//! A script depends only on what its host gives it. The engines are deterministic otherwise: V8 and
+//! CPython have one thread each, and a script sees nothing outside of them. So a recording has
+//! exactly what crosses the trust boundary towards the guest, and in which order:
 //!
 //! - **Answers** to calls and queries, as the text that the guest receives (`src/engine/host_calls.rs`).
 //!   Servers, catalogue, policies, approvals, state and language models are on the other side of this cut: a
 //!   replay reaches none of them.
 //! - **The order of delivery.** While a tape is there, a script gets one answer or timer at a time, and only
 //!   when its event loop has nothing else to do (a *turn*): in TypeScript when the loop is idle
-//!   (`open_turn`), in Python in a `wait` (`open_wait`). An answer that the host has at once takes no turn.
+//!   (`open_turn`), in Python in a `wait` (`open_wait`). An answer that the host has immediately takes no turn.
 //!   A replay delivers in the same turns, and sleeps in none of them.
 //! - **Clock readings**, as the script made them, per turn; equal readings in a row are one step
 //!   ([`Readings`](super::recording::Readings)). A logical clock was the alternative: it would need no
@@ -49,13 +49,13 @@ use crate::run::script::Script;
 
 /// The tape of one run. Shared by the script's thread, which uses it, and the executor.
 pub(crate) struct Tape {
-    state: Mutex<State>,
+    state: Mutex<TapeMode>,
     random: Mutex<SeededBytes>,
     /// The start of the monotonic clock of TypeScript.
     started: OnceLock<Instant>,
 }
 
-enum State {
+enum TapeMode {
     Recording(Box<Recorder>),
     Replaying(Box<Replayer>),
 }
@@ -63,15 +63,15 @@ enum State {
 impl Tape {
     /// A tape that records.
     pub(crate) fn recording(seed: [u8; 32]) -> Arc<Self> {
-        Self::new(seed, State::Recording(Box::new(Recorder::new(seed))))
+        Self::new(seed, TapeMode::Recording(Box::new(Recorder::new(seed))))
     }
 
     /// A tape that plays a recording back.
     pub(crate) fn replaying(recording: Arc<Recording>) -> Arc<Self> {
-        Self::new(recording.header.seed, State::Replaying(Box::new(Replayer::new(recording))))
+        Self::new(recording.header.seed, TapeMode::Replaying(Box::new(Replayer::new(recording))))
     }
 
-    fn new(seed: [u8; 32], state: State) -> Arc<Self> {
+    fn new(seed: [u8; 32], state: TapeMode) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(state),
             random: Mutex::new(SeededBytes::new(seed)),
@@ -83,45 +83,50 @@ impl Tape {
     pub(crate) fn begin(&self, script: &Script, facts: Facts) {
         self.started.get_or_init(Instant::now);
         match &mut *self.state.lock() {
-            State::Recording(recorder) => recorder.begin(script, facts),
-            State::Replaying(replayer) => replayer.begin(facts.cancel),
+            TapeMode::Recording(recorder) => recorder.begin(script, facts),
+            TapeMode::Replaying(replayer) => replayer.begin(facts.cancel),
         }
     }
 
     /// The names of the servers that the script sees in a replay.
     pub(crate) fn servers(&self) -> Option<Vec<Arc<str>>> {
         match &*self.state.lock() {
-            State::Recording(_) => None,
-            State::Replaying(replayer) => Some(replayer.recording().header.servers.clone()),
+            TapeMode::Recording(_) => None,
+            TapeMode::Replaying(replayer) => Some(replayer.recording().header.servers.clone()),
         }
     }
 
     /// Whether the script has `fetch` in a replay.
     pub(crate) fn has_network(&self) -> Option<bool> {
         match &*self.state.lock() {
-            State::Recording(_) => None,
-            State::Replaying(replayer) => Some(replayer.recording().header.has_network),
+            TapeMode::Recording(_) => None,
+            TapeMode::Replaying(replayer) => Some(replayer.recording().header.has_network),
         }
     }
 
-    /// What the check before a run of `source` said in a replay: the recorded refusal of this script, and
-    /// nothing else, because the servers that a check asks are not there. `None` in a recording.
-    pub(crate) fn check(&self, source: &str) -> Option<Option<ScriptError>> {
-        let State::Replaying(replayer) = &*self.state.lock() else { return None };
+    /// Whether this is a replay.
+    pub(crate) fn is_replay(&self) -> bool {
+        matches!(&*self.state.lock(), TapeMode::Replaying(_))
+    }
+
+    /// Why the check before a run refused `source`, in a replay: what was recorded for this script.
+    /// The servers that a check asks are not there.
+    pub(crate) fn recorded_refusal(&self, source: &str) -> Option<ScriptError> {
+        let TapeMode::Replaying(replayer) = &*self.state.lock() else { return None };
         let recording = replayer.recording();
-        Some(match &recording.end.outcome {
+        match &recording.end.outcome {
             Outcome::Failed(error)
                 if error.code == ErrorCode::CheckFailed && *recording.header.source == *source =>
             {
                 Some(error.clone())
             }
             _ => None,
-        })
+        }
     }
 
     /// In a replay: what the check had found in the script, if that is still the same and its run had failed.
     pub(crate) fn problems(&self, source: &str) -> Option<Vec<Finding>> {
-        let State::Replaying(replayer) = &*self.state.lock() else { return None };
+        let TapeMode::Replaying(replayer) = &*self.state.lock() else { return None };
         let recording = replayer.recording();
         Some(match &recording.end.outcome {
             Outcome::Failed(error) if *recording.header.source == *source => error.problems.clone(),
@@ -132,8 +137,8 @@ impl Tape {
     /// The resolution of the clocks in a replay.
     pub(crate) fn clock_resolution(&self) -> Option<Duration> {
         match &*self.state.lock() {
-            State::Recording(_) => None,
-            State::Replaying(replayer) => Some(replayer.recording().header.clock_resolution),
+            TapeMode::Recording(_) => None,
+            TapeMode::Replaying(replayer) => Some(replayer.recording().header.clock_resolution),
         }
     }
 
@@ -145,8 +150,8 @@ impl Tape {
         real: impl FnOnce() -> BoxFuture<'static, Answer>,
     ) -> Performed {
         let (item, is_real) = match &mut *self.state.lock() {
-            State::Recording(recorder) => (recorder.begin_call(request), true),
-            State::Replaying(replayer) => (Some(replayer.begin_call(&request)), false),
+            TapeMode::Recording(recorder) => (recorder.begin_call(request), true),
+            TapeMode::Replaying(replayer) => (Some(replayer.begin_call(&request)), false),
         };
         self.wake_stopped();
         Performed::new(Arc::clone(self), item, is_real.then(real))
@@ -159,8 +164,8 @@ impl Tape {
             if milliseconds >= 1.0 { milliseconds.min(f64::from(i32::MAX)).trunc() } else { 1.0 };
         let delay = Duration::from_secs_f64(milliseconds / 1000.0);
         let (item, is_real) = match &mut *self.state.lock() {
-            State::Recording(recorder) => (recorder.begin_timer(milliseconds, delay), true),
-            State::Replaying(replayer) => (Some(replayer.begin_timer(delay)), false),
+            TapeMode::Recording(recorder) => (recorder.begin_timer(milliseconds, delay), true),
+            TapeMode::Replaying(replayer) => (Some(replayer.begin_timer(delay)), false),
         };
         let sleep = || -> BoxFuture<'static, Answer> {
             // Made now, because the delay counts from now.
@@ -178,8 +183,8 @@ impl Tape {
     pub(crate) fn set_blocking(&self, is_blocking: bool) {
         let mut state = self.state.lock();
         let blocking = match &mut *state {
-            State::Recording(recorder) => &mut recorder.blocking,
-            State::Replaying(replayer) => &mut replayer.blocking,
+            TapeMode::Recording(recorder) => &mut recorder.blocking,
+            TapeMode::Replaying(replayer) => &mut replayer.blocking,
         };
         *blocking = if is_blocking { blocking.saturating_add(1) } else { blocking.saturating_sub(1) };
     }
@@ -187,8 +192,8 @@ impl Tape {
     /// Lets one answer or timer be delivered. TypeScript: called when the event loop has nothing else to do.
     pub(crate) fn open_turn(&self) {
         let waker = match &mut *self.state.lock() {
-            State::Recording(recorder) => recorder.open_turn(),
-            State::Replaying(replayer) => replayer.open_turn(),
+            TapeMode::Recording(recorder) => recorder.open_turn(),
+            TapeMode::Replaying(replayer) => replayer.open_turn(),
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -198,8 +203,8 @@ impl Tape {
     /// The same for a wait of Python, for at most `timeout_ms`.
     pub(crate) fn open_wait(&self, timeout_ms: Option<f64>) -> Wait {
         let (wait, waker) = match &mut *self.state.lock() {
-            State::Recording(recorder) => (Wait::Real, recorder.open_turn()),
-            State::Replaying(replayer) => replayer.open_wait(timeout_ms),
+            TapeMode::Recording(recorder) => (Wait::Real, recorder.open_turn()),
+            TapeMode::Replaying(replayer) => replayer.open_wait(timeout_ms),
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -209,7 +214,7 @@ impl Tape {
 
     /// Ends a wait of Python.
     pub(crate) fn close_wait(&self, has_delivered: bool) {
-        if let State::Recording(recorder) = &mut *self.state.lock() {
+        if let TapeMode::Recording(recorder) = &mut *self.state.lock() {
             recorder.close_wait(has_delivered);
         }
     }
@@ -217,8 +222,8 @@ impl Tape {
     /// A reading of a clock in nanoseconds. In a recording it is `real`.
     pub(crate) fn read_clock(&self, clock: GuestClock, real: u64) -> u64 {
         match &mut *self.state.lock() {
-            State::Recording(recorder) => recorder.read_clock(clock, real),
-            State::Replaying(replayer) => replayer.read_clock(clock),
+            TapeMode::Recording(recorder) => recorder.read_clock(clock, real),
+            TapeMode::Replaying(replayer) => replayer.read_clock(clock),
         }
     }
 
@@ -236,8 +241,8 @@ impl Tape {
     /// Returns the line if no call is being answered.
     pub(crate) fn defer_line(&self, level: LogLevel, text: String) -> Option<String> {
         match &mut *self.state.lock() {
-            State::Recording(recorder) => recorder.defer_line(level, text),
-            State::Replaying(_) => Some(text),
+            TapeMode::Recording(recorder) => recorder.defer_line(level, text),
+            TapeMode::Replaying(_) => Some(text),
         }
     }
 
@@ -245,34 +250,34 @@ impl Tape {
     pub(crate) fn lines(&self, item: Option<Delivered>) -> Vec<(LogLevel, String)> {
         let Some(Delivered::Call(position)) = item else { return Vec::new() };
         match &*self.state.lock() {
-            State::Recording(recorder) => recorder.lines(position),
-            State::Replaying(replayer) => replayer.lines(position),
+            TapeMode::Recording(recorder) => recorder.lines(position),
+            TapeMode::Replaying(replayer) => replayer.lines(position),
         }
     }
 
     /// Lines that the host prints about the outcome. A replay has those of the recorded run.
     pub(crate) fn closing_lines(&self, lines: Vec<(LogLevel, String)>) -> Vec<(LogLevel, String)> {
         match &mut *self.state.lock() {
-            State::Recording(recorder) => {
+            TapeMode::Recording(recorder) => {
                 recorder.closing.clone_from(&lines);
                 lines
             }
-            State::Replaying(replayer) => replayer.closing_lines(),
+            TapeMode::Replaying(replayer) => replayer.closing_lines(),
         }
     }
 
     /// Whether a replay has ended before its script: what the script still prints is not shown.
     pub(crate) fn is_stopped(&self) -> bool {
         match &*self.state.lock() {
-            State::Recording(_) => false,
-            State::Replaying(replayer) => replayer.is_stopped(),
+            TapeMode::Recording(_) => false,
+            TapeMode::Replaying(replayer) => replayer.is_stopped(),
         }
     }
 
     /// Ends the run of a replay that has gone another way.
     fn wake_stopped(&self) {
         let cancel = match &*self.state.lock() {
-            State::Replaying(replayer) if replayer.is_stopped() => replayer.cancel(),
+            TapeMode::Replaying(replayer) if replayer.is_stopped() => replayer.cancel(),
             _ => return,
         };
         cancel.cancel();
@@ -280,7 +285,7 @@ impl Tape {
 
     /// The script has used granted directories in a way that is not recorded.
     pub(crate) fn note_unrecorded_files(&self) {
-        if let State::Recording(recorder) = &mut *self.state.lock() {
+        if let TapeMode::Recording(recorder) = &mut *self.state.lock() {
             recorder.has_unrecorded_files = true;
         }
     }
@@ -288,8 +293,8 @@ impl Tape {
     /// The recording of a run that has this result; `None` if it was never begun.
     pub(crate) fn finish_recording(&self, result: &ExecuteResult) -> Option<Recording> {
         match &mut *self.state.lock() {
-            State::Recording(recorder) => recorder.finish(result),
-            State::Replaying(_) => None,
+            TapeMode::Recording(recorder) => recorder.finish(result),
+            TapeMode::Replaying(_) => None,
         }
     }
 
@@ -297,8 +302,8 @@ impl Tape {
     /// difference.
     pub(crate) fn complete(&self, result: &mut ExecuteResult) -> Option<Difference> {
         match &mut *self.state.lock() {
-            State::Recording(_) => None,
-            State::Replaying(replayer) => replayer.complete(result),
+            TapeMode::Recording(_) => None,
+            TapeMode::Replaying(replayer) => replayer.complete(result),
         }
     }
 }

@@ -11,7 +11,7 @@ from collections import defaultdict
 LEAST = {"src": 92.5, "src/engine": 95, "src/run": 95, "src/tools/policy": 99}
 
 # Code of tests, and of targets for fuzzing, that lies beside the code that it tests.
-TESTS = r"(^|/)(tests|fuzz|examples|benches)/|/tests\.rs$|/models\.rs$|/(tests|models)/|/\.cargo/|/rustc/|/target/"
+TESTS = r"(^|/)(tests|fuzz|examples|benches)/|/tests\.rs$|(pool|admission|compute|clock|breaker)/models\.rs$|src/sync/model(/|\.rs$)|/tests/|/\.cargo/|/rustc/|/target/"
 
 
 def programs(out):

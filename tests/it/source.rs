@@ -34,7 +34,7 @@ pub(crate) fn modules(directory: &str, roots: &[&str]) -> Vec<Module> {
         let below = file.strip_prefix(directory).unwrap();
         // The command is a crate of its own.
         let is_other_crate = below.starts_with("bin");
-        if is_other_crate || is_test(below) || roots.iter().any(|root| below == Path::new(root)) {
+        if is_other_crate || is_test(directory, below) || roots.iter().any(|root| below == Path::new(root)) {
             continue;
         }
         let parts = below.with_extension("");
@@ -47,10 +47,35 @@ pub(crate) fn modules(directory: &str, roots: &[&str]) -> Vec<Module> {
     found
 }
 
-/// Whether a file is compiled for tests only: those of a module, its model, and the model checker.
-fn is_test(path: &Path) -> bool {
-    let tests = ["tests", "tests.rs", "models.rs", "model", "model.rs"];
-    path.iter().any(|part| tests.iter().any(|test| part == *test))
+/// Whether a file is compiled for tests only: it, or a module around it, is declared under
+/// `#[cfg(test)]`.
+fn is_test(directory: &str, below: &Path) -> bool {
+    let path = below.with_extension("");
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    (0..parts.len()).any(|last| {
+        let around = parts[..last].join("/");
+        let parents = match last {
+            0 => ["lib.rs".to_owned(), "main.rs".to_owned()],
+            _ => [format!("{around}.rs"), format!("{around}/mod.rs")],
+        };
+        let mut texts =
+            parents.iter().filter_map(|parent| fs::read_to_string(root().join(directory).join(parent)).ok());
+        texts.any(|text| declares_for_tests(&text, &parts[last]))
+    })
+}
+
+/// Whether the module `name` is declared here, under `#[cfg(test)]`.
+fn declares_for_tests(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let declaration = format!("mod {name};");
+    let is_declaration = |line: &str| line == declaration || line.ends_with(&format!(" {declaration}"));
+    lines.iter().enumerate().filter(|(_, line)| is_declaration(line)).any(|(number, _)| {
+        lines[..number]
+            .iter()
+            .rev()
+            .take_while(|line| line.starts_with("#["))
+            .any(|line| *line == "#[cfg(test)]")
+    })
 }
 
 /// For each module, the modules whose items it names.

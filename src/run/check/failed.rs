@@ -1,5 +1,5 @@
-//! What the error of a failed run says besides: the other syntax errors, and what is wrong with the script's calls,
-//! so that one correction mends all of it.
+//! Additional findings in the error of a failed run: the other syntax errors, and problems of the
+//! script's calls, so that its author can correct all of them at once.
 
 use std::sync::Arc;
 
@@ -38,12 +38,13 @@ impl ExecutionContext {
             if !found.is_empty() {
                 found.push(Finding::from(error.clone()));
             }
-            found.sort_by_key(Finding::place);
+            found.sort_by_key(Finding::location);
         }
         error.problems = found;
     }
 
-    /// Keeps what a check finds in a script, for who has asked for it. The error of `outcome` is left out.
+    /// Stores the findings of a check for the caller that requested it. The error of `outcome` is
+    /// left out.
     pub(crate) async fn keep_findings(self: &Arc<Self>, survey: &Survey, outcome: &Outcome) {
         let Purpose::Check { asks_servers, found } = self.purpose() else { return };
         let asking = Arc::clone(self);
@@ -53,7 +54,7 @@ impl ExecutionContext {
         if let Outcome::Failed(error) = outcome {
             findings.retain(|finding| !is_same(finding, error));
             findings.extend(other_mistakes(error, survey, source));
-            findings.sort_by_key(Finding::place);
+            findings.sort_by_key(Finding::location);
         }
         let program = if survey.program.is_empty() { 0..source.len() } else { survey.program.clone() };
         *found.lock() = Checked { findings, program };
@@ -62,7 +63,8 @@ impl ExecutionContext {
 
 /// The syntax errors of a script other than the one that the engine has reported.
 ///
-/// Engine and reader may see one mistake in different places: the reader sees an unclosed bracket only behind it.
+/// Engine and reader may see one mistake at different locations: the reader sees an unclosed
+/// bracket only behind it.
 fn other_mistakes(error: &ScriptError, survey: &Survey, source: &str) -> Vec<Finding> {
     if !is_of_compilation(error.code) {
         return Vec::new();

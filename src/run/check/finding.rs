@@ -41,7 +41,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// What is wrong, by place.
+    /// What is wrong, by location.
     pub findings: Vec<Finding>,
     /// The part of the source that is the program, in bytes: what is inside a Markdown fence, else all of it.
     pub program: Bytes,
@@ -82,7 +82,7 @@ pub enum FindingCode {
     Script(ErrorCode),
     /// A call would fail with this code.
     Call(ToolErrorCode),
-    /// Nobody waits for a call.
+    /// A call is not awaited.
     NotAwaited,
     /// A server's tools are not known, so calls of them are not checked.
     ToolsUnknown,
@@ -132,7 +132,7 @@ impl Finding {
     }
 
     /// Line and column, by which findings are sorted.
-    pub(crate) fn place(&self) -> (Option<u32>, Option<u32>) {
+    pub(crate) fn location(&self) -> (Option<u32>, Option<u32>) {
         (self.line, self.column)
     }
 

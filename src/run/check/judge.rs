@@ -1,4 +1,4 @@
-//! Judges what a script calls by the catalog, the rules and the schemas.
+//! Checks the calls of a script against the catalog, the rules and the schemas.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ impl ExecutionContext {
     /// Why the script must not run, if it cannot succeed. Asks only servers that the script would ask for the
     /// same call, and only if the call looks wrong.
     pub(crate) async fn preflight(&self, survey: &Survey) -> Option<ScriptError> {
-        if let Some(replayed) = self.tape().and_then(|tape| tape.check(&self.script.source)) {
-            return replayed;
+        if let Some(replay) = self.tape().filter(|tape| tape.is_replay()) {
+            return replay.recorded_refusal(&self.script.source);
         }
         // Of what the reader does not accept the engine decides.
         if !survey.mistakes.is_empty() || !survey.uses.iter().any(|one| one.is_certain) {
@@ -99,13 +99,13 @@ impl ExecutionContext {
                 judged.findings.push(judge.unlisted_finding(one, &server));
             }
         }
-        judged.findings.sort_by_key(Finding::place);
+        judged.findings.sort_by_key(Finding::location);
         judged.findings.dedup();
         if judged.findings.len() > MAX_FINDINGS {
             // Errors are kept, because they decide about the run.
-            judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.place()));
+            judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.location()));
             let left_out = judged.findings.split_off(MAX_FINDINGS - 1);
-            judged.findings.sort_by_key(Finding::place);
+            judged.findings.sort_by_key(Finding::location);
             judged.findings.extend(rest(left_out));
         }
         judged

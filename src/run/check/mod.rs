@@ -1,8 +1,10 @@
-//! The check of a script before it runs: what its text says that it will call, and what is wrong with that.
+//! The check of a script before it runs: which tools its text calls, and what is wrong with these
+//! calls.
 //!
-//! An engine reads the text and makes a [`survey`]; [`judge`] compares it with the catalog, the rules and the
-//! schemas; [`failed`] adds what it finds to the error of a run that has failed. A finding is an error if a run of the script cannot succeed, and a warning otherwise. Only errors
-//! keep a script from running, so the survey says of each call whether every run that succeeds has to make it.
+//! An engine reads the text and makes a [`survey`]; [`judge`] compares it with the catalog, the
+//! rules and the schemas; [`failed`] adds findings to the error of a run that has failed. A finding
+//! is an error if no run of the script can succeed, else a warning. Only errors prevent a run, so
+//! the survey records of each call whether every successful run has to make it.
 
 pub(crate) mod failed;
 pub(crate) mod finding;

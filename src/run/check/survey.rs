@@ -1,4 +1,4 @@
-//! What the text of a script says that it calls, as plain data. A worker process sends it as JSON.
+//! The survey of a script: the calls in its text, as plain data. A worker process sends it as JSON.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,8 +36,9 @@ pub(crate) struct Survey {
     /// In the order in which they run, as far as that is known. Those that are not
     /// [certain](ToolUse::is_certain) may run at any time.
     pub(crate) uses: Vec<ToolUse>,
-    /// The syntax errors, by place, at most one for each line. With one of them the script is not compiled, unless
-    /// the reader knows less of the language than the engine does. Then what is used is what could be read.
+    /// The syntax errors, by location, at most one for each line. With one of them the script is
+    /// not compiled, unless the reader knows less of the language than the engine does. Then what
+    /// is used is what could be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mistakes: Vec<Mistake>,
     /// The part of the script that is the program: all of it, or what is inside a Markdown fence. Empty if no
@@ -76,7 +77,7 @@ pub(crate) struct ToolUse {
     /// Whether a run cannot succeed unless this does: it is reached whatever the script's values are, and
     /// nothing catches its error.
     pub(crate) is_certain: bool,
-    /// Whether it is a call that nobody waits for.
+    /// Whether it is a call that is not awaited.
     pub(crate) is_forgotten: bool,
 }
 
@@ -211,9 +212,9 @@ impl Object {
 }
 
 impl Survey {
-    /// Says that the survey is that of `program`, which is a slice of `script`: moves all spans to where they are
-    /// in the script.
-    pub(crate) fn place(&mut self, program: &str, script: &str) {
+    /// Makes a survey of `program`, which is a slice of `script`, one of `script`: shifts all spans
+    /// by the offset of the slice.
+    pub(crate) fn relocate(&mut self, program: &str, script: &str) {
         let by = program.as_ptr().addr().saturating_sub(script.as_ptr().addr());
         self.program = by..by + program.len();
         if by == 0 {
@@ -231,9 +232,9 @@ impl Survey {
         }
     }
 
-    /// The uses for tests: each with `!` if every run has to make it and `~` if nobody awaits it.
+    /// The uses for tests: each with `!` if every run has to make it and `~` if it is not awaited.
     #[cfg(test)]
-    pub(crate) fn shown(&self) -> Vec<String> {
+    pub(crate) fn render_uses(&self) -> Vec<String> {
         let shown = self.uses.iter().map(|one| {
             let name = match &one.target {
                 Target::Server(server) => server.clone(),
@@ -267,7 +268,8 @@ impl Survey {
         }
     }
 
-    /// Says that a part of the script could not be read: what looks as if nobody waited for it may be awaited there.
+    /// Records that a part of the script could not be read: calls that seem not to be awaited may
+    /// be awaited there.
     pub(crate) fn is_partial(&mut self) {
         self.uses.iter_mut().for_each(|one| one.is_forgotten = false);
     }

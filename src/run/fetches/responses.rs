@@ -1,4 +1,5 @@
-//! The requests of a run that have not ended: those on their way, and responses whose body is not read to its end.
+//! The requests of a run that have not ended: those in flight, and responses whose body is not read
+//! to its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;

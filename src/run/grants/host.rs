@@ -130,7 +130,8 @@ impl Host {
             !label.is_empty() && label.len() <= 63 && label.bytes().all(inner)
         };
         let last = name.rsplit('.').next().unwrap_or_default();
-        // What ends with a number is an address for those who connect, in a spelling of its own.
+        // URL parsers read a name whose last label is a number as an IPv4 address, in several
+        // spellings.
         let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
             || last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
         if name.len() > MAX_NAME || is_number || !name.split('.').all(is_label) {

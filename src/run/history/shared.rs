@@ -28,7 +28,7 @@ pub(crate) struct SharedRuns(Arc<dyn SharedStore>);
 /// A record, as it is kept.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct StoredRecord {
     output: String,
     value: Option<String>,
     error: Option<String>,
@@ -54,7 +54,7 @@ impl SharedRuns {
     }
 
     async fn write(&self, run: &RunRecord) -> Result<(), SharedError> {
-        let kept = Kept {
+        let kept = StoredRecord {
             output: run.output.clone(),
             value: run.value.clone(),
             error: run.error.clone(),
@@ -75,7 +75,7 @@ impl SharedRuns {
     ///
     /// # Errors
     ///
-    /// If nobody can say it.
+    /// If the shared store does not answer.
     pub(super) async fn find(&self, client: &str, id: &str) -> Result<Option<Arc<RunRecord>>, SharedError> {
         let late = |_| Err(SharedError::Away("it takes too long".to_owned()));
         let Some(kept) = timeout(MAX_TIME, self.read(id)).await.unwrap_or_else(late)? else {
@@ -92,7 +92,7 @@ impl SharedRuns {
         })))
     }
 
-    async fn read(&self, id: &str) -> Result<Option<Kept>, SharedError> {
+    async fn read(&self, id: &str) -> Result<Option<StoredRecord>, SharedError> {
         let name = self.name(id)?;
         let Some(value) = self.0.get(key(&name)).await?.value else { return Ok(None) };
         let stored: Stored = serde_json::from_slice(&value).map_err(|_| SharedError::Damaged)?;

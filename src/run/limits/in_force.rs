@@ -1,5 +1,5 @@
-//! The limits of a run in flight. Operators can lower the maximum of a limit while scripts run, and then it counts
-//! for those too.
+//! The limits of a run in flight. Operators can lower the maximum of a limit while scripts run; it
+//! then applies to these scripts too.
 
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ impl RunLimits {
         Self { started, max_before, max }
     }
 
-    /// Limits that nobody can lower.
+    /// Limits that never change.
     #[cfg(test)]
     pub(crate) fn fixed(limits: Limits) -> Self {
         // A closed channel keeps its last value.

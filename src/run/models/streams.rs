@@ -48,15 +48,15 @@ pub(in crate::run) enum Next {
 }
 
 impl Streams {
-    /// Takes an answer out, for its next piece.
+    /// Checks an answer out, to read its next piece.
     pub(in crate::run) fn take(&mut self, number: u64) -> Option<Entry> {
         self.open.get_mut(&number).map(|entry| std::mem::replace(entry, Entry::Busy))
     }
 
-    /// Puts it back, unless it was closed meanwhile.
+    /// Checks it in again, unless it was closed meanwhile.
     pub(in crate::run) fn put(&mut self, number: u64, entry: Entry) {
-        if let Some(place) = self.open.get_mut(&number) {
-            *place = entry;
+        if let Some(open) = self.open.get_mut(&number) {
+            *open = entry;
         }
     }
 

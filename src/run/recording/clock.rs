@@ -1,4 +1,4 @@
-//! What a script read from one of its clocks, in little space.
+//! The readings of one clock by a script, stored compactly.
 
 /// A clock that scripts can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Why a text is no recording.
+//! Errors of texts that are no recording.
 
 /// The format's version. Files of another one are not read.
 pub(super) const VERSION: u32 = 1;

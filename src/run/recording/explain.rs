@@ -1,4 +1,4 @@
-//! A recording in words.
+//! Describes a recording as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Recording {
         );
         let input = header.input.as_ref().map_or(0, |input| input.text().len());
         let _ = writeln!(text, "Input: {}", if input == 0 { "none".to_owned() } else { bytes(input) });
-        // Nobody has configured the one of saved scripts.
+        // The server of saved scripts is built in, not configured.
         let configured = header.servers.iter().filter(|name| ***name != *SCRIPTS_SERVER);
         let servers: Vec<String> = configured.map(|name| shown(name)).collect();
         let servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") };

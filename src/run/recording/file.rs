@@ -1,8 +1,9 @@
 //! Recordings as files: JSON lines.
 //!
-//! The first line is the script and its options, then a line for each call, one for the timers, one for each
-//! turn, and the outcome last. A file may come from a stranger: it is read within bounds, every line is one
-//! of five forms, and what it asks for is a run of a script without servers within the limits of any run.
+//! The first line is the script and its options, then a line for each call, one for the timers, one
+//! for each turn, and the outcome last. A file is untrusted: it is read within bounds, every line
+//! is one of five forms, and it can only cause a run of a script without servers, within the limits
+//! of any run.
 
 use super::error::{MAX_FILE_BYTES, RecordingError, VERSION};
 use super::mask::{Masker, TextKind};
@@ -30,7 +31,7 @@ impl Recording {
         text
     }
 
-    /// Reads the text of a file. It may come from anybody.
+    /// Reads the text of a file. It is untrusted.
     ///
     /// # Errors
     ///

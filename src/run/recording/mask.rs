@@ -1,4 +1,4 @@
-//! Takes secrets out of the texts of a recording.
+//! Masks secrets in the texts of a recording.
 //!
 //! Each secret becomes `***` and a number, and equal secrets get the same number: a script that passes a
 //! token from one answer to the next call, or compares two, behaves as before. A script that looks into a

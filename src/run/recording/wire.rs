@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::error::VERSION;
 use super::{
-    Delivered, End, Header, MAX_CALLS, MAX_TURNS, Readings, RecordedAnswer, RecordedCall, Recording, Request,
-    Turn,
+    Delivered, Header, MAX_CALLS, MAX_TURNS, Readings, RecordedAnswer, RecordedCall, RecordedEnd, Recording,
+    Request, Turn,
 };
 use crate::json::Json;
 use crate::run::check::finding::{Finding, FindingCode, Severity};
 use crate::run::limits::Limits;
-use crate::run::models::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use crate::run::result::{
     ErrorCode, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError, ToolCallRecord,
     ToolCallStatus, Usage,
 };
+use crate::run::sampling::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use crate::run::script::Language;
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -202,7 +202,7 @@ struct FindingLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// The first line and column, and the last.
-    place: [Option<u32>; 4],
+    location: [Option<u32>; 4],
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_line: Option<String>,
 }
@@ -345,7 +345,7 @@ fn start_line(header: &Header) -> StartLine {
         clock_resolution_ns: u64::try_from(header.clock_resolution.as_nanos()).unwrap_or(u64::MAX),
         servers: header.servers.iter().map(|name| name.to_string()).collect(),
         network: header.has_network,
-        seed: header.seed.iter().map(|byte| format!("{byte:02x}")).collect(),
+        seed: hex::encode(header.seed),
         dry_run: header.is_dry_run,
         started_ms: milliseconds(header.started),
         masked: header.masked,
@@ -408,7 +408,7 @@ fn level_name(level: LogLevel) -> String {
     .to_owned()
 }
 
-fn end_line(end: &End) -> EndLine {
+fn end_line(end: &RecordedEnd) -> EndLine {
     let (value, error) = match &end.outcome {
         Outcome::Returned(value) => (Some(value.text().to_owned()), None),
         Outcome::Failed(error) => (None, Some(script_error_line(error))),
@@ -470,7 +470,7 @@ fn finding_line(finding: &Finding) -> FindingLine {
         severity: finding.severity.as_str().to_owned(),
         message: finding.message.clone(),
         hint: finding.hint.clone(),
-        place: [finding.line, finding.column, finding.end_line, finding.end_column],
+        location: [finding.line, finding.column, finding.end_line, finding.end_column],
         source_line: finding.source_line.clone(),
     }
 }
@@ -519,7 +519,7 @@ fn sampling_line(report: &SamplingReport) -> SamplingLine {
 const REFUSALS: [(&str, Refusal); 6] = [
     ("not approved: denied", Refusal::Denied),
     ("not approved: no answer", Refusal::NoAnswer),
-    ("not approved: nobody to ask", Refusal::NobodyToAsk),
+    ("not approved: no approver", Refusal::NoApprover),
     ("not approved: too many questions", Refusal::TooManyQuestions),
     ("not approved: too long", Refusal::TooLong),
     ("not approved: changed", Refusal::Changed),
@@ -549,7 +549,7 @@ pub(super) struct Builder {
     calls: Vec<RecordedCall>,
     timers: Vec<f64>,
     turns: Vec<Turn>,
-    end: Option<End>,
+    end: Option<RecordedEnd>,
     wall: u64,
     monotonic: u64,
     steps: usize,
@@ -726,7 +726,7 @@ fn logs(lines: Vec<LogLine>) -> Result<Vec<(LogLevel, String)>, String> {
     lines.into_iter().map(|line| Ok((level(&line.level)?, line.text))).collect()
 }
 
-fn end(line: EndLine) -> Result<End, String> {
+fn end(line: EndLine) -> Result<RecordedEnd, String> {
     let outcome = match (line.value, line.error) {
         (Some(value), None) => Outcome::Returned(json(&value)?),
         (None, Some(error)) => Outcome::Failed(script_error(error)?),
@@ -744,7 +744,7 @@ fn end(line: EndLine) -> Result<End, String> {
     };
     let returned =
         |line: ReturnedLine| ReturnedShape { server: line.server, tool: line.tool, shape: line.shape };
-    Ok(End {
+    Ok(RecordedEnd {
         outcome,
         logs: line.output.into_iter().map(output).collect::<Result<_, _>>()?,
         closing: logs(line.closing)?,
@@ -795,7 +795,7 @@ fn finding(line: FindingLine) -> Result<Finding, String> {
     let severity =
         [Severity::Warning, Severity::Error].into_iter().find(|severity| severity.as_str() == line.severity);
     let severity = severity.ok_or_else(|| format!("there is no severity `{}`", line.severity))?;
-    let [first_line, column, end_line, end_column] = line.place;
+    let [first_line, column, end_line, end_column] = line.location;
     Ok(Finding {
         code,
         severity,

@@ -1,4 +1,4 @@
-//! What recording and playing back have in common.
+//! Shared parts of recording and playing back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     pub(crate) cancel: CancellationToken,
 }
 
-/// How a wait of Python goes on.
+/// How a wait of Python continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// As it would without a tape.

@@ -1,4 +1,4 @@
-//! A request of a script on its way, with a tape.
+//! A request of a script in flight, with a tape.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{Answer, State, Tape};
+use super::{Answer, Tape, TapeMode};
 use crate::run::recording::Delivered;
 
 /// A request that was made. Completes when its answer is delivered.
@@ -50,11 +50,11 @@ impl Future for Performed {
         if let Some(real) = &mut this.real {
             if this.answer.is_none() {
                 // The lock is not held while the host works.
-                if let State::Recording(recorder) = &mut *this.tape.state.lock() {
+                if let TapeMode::Recording(recorder) = &mut *this.tape.state.lock() {
                     recorder.answering = Some(item);
                 }
                 let polled = real.poll_unpin(task);
-                if let State::Recording(recorder) = &mut *this.tape.state.lock() {
+                if let TapeMode::Recording(recorder) = &mut *this.tape.state.lock() {
                     recorder.answering = None;
                     if polled.is_ready() {
                         recorder.note_answered(item);
@@ -66,11 +66,11 @@ impl Future for Performed {
             let Some(answer) = &this.answer else { return Poll::Pending };
             let mut woken = None;
             let is_delivered = match &mut *this.tape.state.lock() {
-                State::Recording(recorder) => {
+                TapeMode::Recording(recorder) => {
                     let is_queued = std::mem::replace(&mut this.is_queued, true);
                     recorder.deliver(item, answer, is_first, is_queued, task.waker(), &mut woken)
                 }
-                State::Replaying(_) => true,
+                TapeMode::Replaying(_) => true,
             };
             if let Some(waker) = woken {
                 waker.wake();
@@ -81,8 +81,8 @@ impl Future for Performed {
             };
         }
         let polled = match &mut *this.tape.state.lock() {
-            State::Recording(_) => Poll::Pending,
-            State::Replaying(replayer) => replayer.poll(item, task.waker()),
+            TapeMode::Recording(_) => Poll::Pending,
+            TapeMode::Replaying(replayer) => replayer.poll(item, task.waker()),
         };
         this.tape.wake_stopped();
         polled

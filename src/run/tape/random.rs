@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 of the seed and a counter, block by block: nobody who sees some of its bytes can tell the others.
+/// SHA-256 of the seed and a counter, block by block: its bytes do not reveal one another.
 pub(super) struct SeededBytes {
     seed: [u8; 32],
     counter: u64,

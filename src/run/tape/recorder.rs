@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::parts::{Answer, Facts, MAX_CLOCK_STEPS};
 use crate::run::recording::{
-    Delivered, End, GuestClock, Header, MAX_CALLS, MAX_KEPT_BYTES, MAX_TURNS, RecordedAnswer, RecordedCall,
-    Recording, Request, Turn,
+    Delivered, GuestClock, Header, MAX_CALLS, MAX_KEPT_BYTES, MAX_TURNS, RecordedAnswer, RecordedCall,
+    RecordedEnd, Recording, Request, Turn,
 };
 use crate::run::result::{ExecuteResult, LogLevel};
 use crate::run::script::Script;
@@ -231,7 +231,7 @@ impl Recorder {
         }
     }
 
-    /// Lets what is ready next be delivered. Returns who has to be told.
+    /// Allows the next ready item to be delivered. Returns the waker of the task that waits for it.
     pub(super) fn open_turn(&mut self) -> Option<Waker> {
         if self.granted.is_some() {
             return None;
@@ -292,7 +292,7 @@ impl Recorder {
             calls: std::mem::take(&mut self.calls),
             timers: std::mem::take(&mut self.timers),
             turns: std::mem::take(&mut self.turns),
-            end: End {
+            end: RecordedEnd {
                 outcome: result.outcome.clone(),
                 logs: result.logs.clone(),
                 closing: std::mem::take(&mut self.closing),

@@ -1,8 +1,8 @@
 //! Plays a recording back.
 //!
-//! Calls are compared with the recorded ones in the order in which the script makes them. Timers, waits and
-//! clock readings are not compared: an edited script may have others. What it has more of them passes as
-//! fast as possible, and its clocks go on from the last recorded reading.
+//! Calls are compared with the recorded ones in the order in which the script makes them. Timers,
+//! waits and clock readings are not compared: an edited script may have others. Additional timers
+//! and waits pass as fast as possible, and clocks continue from the last recorded reading.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Maximum characters of each side of a difference.
 const MAX_SHOWN: usize = 2_000;
 
-/// How far a clock goes on with each reading that the recording does not have, in nanoseconds.
+/// Nanoseconds by which a clock advances with each reading that the recording does not have.
 const CLOCK_STEP: u64 = 100_000;
 
 /// Where a replay differs from its recording first.
@@ -245,14 +245,15 @@ impl Replayer {
         self.wakers.remove(&item)
     }
 
-    /// Delivers a timer that the recording does not deliver here: the next one by its delay.
-    fn grant_timer(&mut self) -> Option<Option<Waker>> {
+    /// The timer to deliver where the recording delivers none: the next one by its delay. The
+    /// clocks are at its time then.
+    fn next_timer(&mut self) -> Option<Delivered> {
         let (time, position) = self.running_timers.pop_first()?;
         let passed = u64::try_from(time.saturating_sub(self.timer_time).as_nanos()).unwrap_or(u64::MAX);
         self.timer_time = self.timer_time.max(time);
         self.wall.last = self.wall.last.saturating_add(passed);
         self.monotonic.last = self.monotonic.last.saturating_add(passed);
-        Some(self.grant(Delivered::Timer(position)))
+        Some(Delivered::Timer(position))
     }
 
     pub(super) fn open_turn(&mut self) -> Option<Waker> {
@@ -281,8 +282,8 @@ impl Replayer {
                         self.cancel.cancel();
                         return None;
                     }
-                    if let Some(waker) = self.grant_timer() {
-                        return waker;
+                    if let Some(timer) = self.next_timer() {
+                        return self.grant(timer);
                     }
                     self.get_stuck(next);
                     return None;
@@ -305,7 +306,7 @@ impl Replayer {
     }
 
     /// Nothing that the script waits for comes: either it waits for a call that was never answered, or the
-    /// recording goes on with a call that the script has not made.
+    /// recording continues with a call that the script has not made.
     fn get_stuck(&mut self, next: Option<Delivered>) {
         match next {
             Some(Delivered::Call(position)) => {

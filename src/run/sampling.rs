@@ -1,4 +1,4 @@
-//! The record of a run's calls of language models.
+//! What a run asks of language models, and the record of its calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +6,22 @@ use std::time::Duration;
 use crate::llm::Violations;
 use crate::llm::budget::{Quota, Reservation};
 use crate::tools::ToolErrorCode;
+
+/// What one run asks of language models, within what the executor permits
+/// ([`LlmOptions`](crate::LlmOptions)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SamplingOptions {
+    /// Whether the script has a model. `None`: as the executor says.
+    pub enabled: Option<bool>,
+    /// Calls that the script may make.
+    pub max_rounds: Option<u32>,
+    /// Tokens of all of its calls together, prompts and answers.
+    pub max_tokens: Option<u64>,
+    /// The system prompt of calls that name none.
+    pub system_prompt: Option<String>,
+    /// The models that the script may name; the first one is asked if it names none.
+    pub allowed_models: Option<Vec<String>>,
+}
 
 /// A call of a language model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +37,7 @@ pub struct ModelCall {
     pub status: ModelCallStatus,
     /// Tokens that it counts against the budget: prompt and answer.
     pub tokens: u64,
-    /// Whether the tokens are estimated, because nobody says what the call took.
+    /// Whether the tokens are estimated, because the provider did not report them.
     pub is_estimated: bool,
     /// How long it took.
     pub duration: Duration,
