@@ -5,7 +5,7 @@
 //! the workspace; the user's own `~/.config/cx/config.json`; the files of other clients that
 //! `import` names. `docs/config.md` is the complete reference for users.
 //!
-//! A file in a workspace may come from anybody. Until a user has trusted exactly its content, it
+//! A file in a workspace is untrusted. Until a user has trusted exactly its content, it
 //! can only restrict what is allowed: it starts no server and allows nothing more.
 
 mod clients;

@@ -1,9 +1,11 @@
-//! JSON as text, and the only place where text from outside is parsed into a tree.
+//! JSON as text, and where text whose sender chooses its size is parsed into a tree.
 //!
 //! A tree of [`Value`]s takes up to 90 times the bytes of its text (`[{"":0},{"":0}]`), and the
 //! sender of the text chooses the factor. So values that only pass through the host stay text
 //! ([`Json`]). Where a tree is needed, [`tree`] and [`check`] first compute its memory cost without
-//! allocating, and refuse text whose cost exceeds the budget.
+//! allocating, and refuse text whose cost exceeds the budget. Code that parses a tree without them
+//! has text that passed them before, or bounds its length first: of schemas, of audited results, of
+//! a request without its input.
 
 pub(crate) mod numbers;
 
@@ -117,7 +119,7 @@ impl Json {
     /// # Errors
     ///
     /// If it has no JSON representation, such as a map whose keys are lists.
-    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+    pub fn from_serialize(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         Self::written(serde_json::to_string(value)?)
     }
 

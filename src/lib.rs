@@ -79,7 +79,7 @@
 //!   that cancels the run and follows its [`RunEvents`]. [`Executor::check`] compiles a script and
 //!   runs nothing, [`Executor::run_blocking`] is for programs without async code.
 //! * A [`ToolDispatcher`] lists and calls the tools of one or more servers. There is one for native
-//!   tools and one for MCP servers; embedders can add others.
+//!   tools, one for MCP servers and one for saved scripts; embedders can add others.
 //!
 //! # Tools and servers
 //!
@@ -155,6 +155,8 @@
 //! * `fetch`: requests of scripts to hosts that a person has granted ([`Grants::net`]).
 //! * `server`: [`server::Server`], over pipes. It offers the languages whose features are on.
 //! * `http`: the same server over HTTP. Implies `server`.
+//! * `nats`: runs in worker processes of other machines, over a NATS server, [`Isolation::Nats`], on
+//!   Linux. Implies `process`.
 //! * `otel`: [`OpenTelemetry`], over OTLP. Implies `mcp`, whose HTTP client it uses.
 //! * `cli`: the `cx` command. Implies all others.
 //!
@@ -180,6 +182,8 @@ mod files;
 #[cfg(test)]
 #[path = "../fuzz/entries/mod.rs"]
 mod fuzzing;
+#[cfg(test)]
+mod growth;
 mod json;
 mod lines;
 mod llm;
@@ -247,13 +251,13 @@ pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};
 pub use run::isolation::{Isolation, NatsWorkers, RemoteWorkers, SharedTenant, WorkerProcesses};
 pub use run::limits::Limits;
-pub use run::models::{
-    ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingOptions, SamplingReport,
-};
 pub use run::recording::{Recording, RecordingError};
 pub use run::result::{
     ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError,
     ToolCallRecord, ToolCallStatus, Usage,
+};
+pub use run::sampling::{
+    ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingOptions, SamplingReport,
 };
 pub use run::script::{CallProgress, Language, Script};
 pub use run::tape::Difference;

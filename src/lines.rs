@@ -1,5 +1,9 @@
 //! The stdio transport for both sides of a connection: one message per line, read with bounds,
 //! written without blocking.
+//!
+//! tokio-util's `LinesCodec` and rmcp's codec drop a line that is too long and report that there
+//! was one. Here its id is read while it is skipped, so that its request is answered, and what is
+//! skipped has a bound too.
 
 use std::io;
 use std::sync::Arc;

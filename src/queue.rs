@@ -1,5 +1,7 @@
-//! A bounded queue in front of what there is only so much of: places for runs, and the slots of a
-//! server.
+//! A bounded queue in front of a limited resource: the permits of runs, and the slots of a server.
+//!
+//! tokio's `Semaphore` orders its waiters and bounds neither their number nor their time. tower's
+//! `ConcurrencyLimit` does not either, and its `LoadShed` refuses at once, without a queue.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,20 +11,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sync::{self, AtomicUsize};
 
-/// Bounds how many wait, and for how long. What they wait for, a semaphore's permit say, decides
-/// their order.
+/// Bounds the number of waiters and the time that each waits. Their order is that of the resource,
+/// for example of a semaphore.
 pub(crate) struct Queue {
     waiting: AtomicUsize,
     pub(crate) max_waiting: usize,
     pub(crate) max_wait: Duration,
 }
 
-/// Why somebody who wanted to enter did not.
+/// Why a caller was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// As many wait as may wait.
+pub(crate) enum QueueRefusal {
+    /// The queue has no free slot.
     Full,
-    /// It took longer than one may wait.
+    /// The maximum waiting time is over.
     TimedOut,
     /// The caller's own deadline has passed.
     DeadlinePassed,
@@ -30,61 +32,61 @@ pub(crate) enum Refusal {
 }
 
 impl Queue {
-    /// At most `max_waiting` wait, each for at most `max_wait`.
+    /// Lets at most `max_waiting` callers wait, each for at most `max_wait`.
     pub(crate) fn new(max_waiting: usize, max_wait: Duration) -> Self {
         Self { waiting: AtomicUsize::new(0), max_waiting, max_wait }
     }
 
-    /// How many wait.
+    /// The number of waiting callers.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Completes with `acquire`: at once if nothing has to be waited for, else after a wait within
-    /// the bounds. `timer` makes the timer of a wait. Dropping the future gives the place up.
+    /// Completes with `acquire`: immediately if it is ready, else after a wait within the bounds.
+    /// `timer` makes the timer of a wait. Dropping the future frees the slot.
     ///
     /// # Errors
     ///
-    /// Why it did not complete.
+    /// [`QueueRefusal`] says why `acquire` did not complete.
     pub(crate) async fn enter<T, Timer: Future<Output = ()>>(
         &self,
         acquire: impl Future<Output = T>,
         deadline: Option<Instant>,
         cancel: &CancellationToken,
         timer: impl FnOnce(Duration) -> Timer,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, QueueRefusal> {
         tokio::pin!(acquire);
         if let Some(acquired) = acquire.as_mut().now_or_never() {
             return Ok(acquired);
         }
-        let _place = self.take_place()?;
+        let _slot = self.take_slot()?;
         let left = deadline.map(|deadline| deadline.saturating_duration_since(sync::now()));
         let (wait, at_the_end) = match left {
-            Some(left) if left <= self.max_wait => (left, Refusal::DeadlinePassed),
-            _ => (self.max_wait, Refusal::TimedOut),
+            Some(left) if left <= self.max_wait => (left, QueueRefusal::DeadlinePassed),
+            _ => (self.max_wait, QueueRefusal::TimedOut),
         };
         tokio::select! {
             biased;
             acquired = acquire => Ok(acquired),
             () = timer(wait) => Err(at_the_end),
-            () = cancel.cancelled() => Err(Refusal::Cancelled),
+            () = cancel.cancelled() => Err(QueueRefusal::Cancelled),
         }
     }
 
-    fn take_place(&self) -> Result<Place<'_>, Refusal> {
-        let place = Place(&self.waiting);
+    fn take_slot(&self) -> Result<Slot<'_>, QueueRefusal> {
+        let slot = Slot(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.max_waiting {
-            // Dropping the place counts down again.
-            return Err(Refusal::Full);
+            // Dropping the slot counts down again.
+            return Err(QueueRefusal::Full);
         }
-        Ok(place)
+        Ok(slot)
     }
 }
 
-/// A place in the queue, until it is dropped.
-struct Place<'a>(&'a AtomicUsize);
+/// A slot in the queue, held until it is dropped.
+struct Slot<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

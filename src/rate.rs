@@ -48,7 +48,7 @@ impl TokenBucket {
     /// # Errors
     ///
     /// If there is none: the time until there is one.
-    pub(crate) fn take(&self) -> Result<(), Duration> {
+    pub(crate) fn acquire(&self) -> Result<(), Duration> {
         self.tokens.check().map_err(|refusal| refusal.wait_time_from(DefaultClock::default().now()))
     }
 }
@@ -72,7 +72,7 @@ impl ClientBuckets {
     /// # Errors
     ///
     /// If there is none: the time until there is one.
-    pub(crate) fn take(&self, client: &str) -> Result<(), Duration> {
+    pub(crate) fn acquire(&self, client: &str) -> Result<(), Duration> {
         let is_full = || self.tokens.len() >= MAX_CLIENTS;
         if is_full() {
             self.tokens.retain_recent();

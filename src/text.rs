@@ -1,5 +1,7 @@
 //! Text that users and models are shown: what may not be shown raw, how much is shown, and ids.
 
+use std::borrow::Cow;
+
 pub(crate) mod ids;
 pub(crate) mod secrets;
 #[cfg(any(feature = "mcp", feature = "audit", feature = "server"))]
@@ -30,6 +32,15 @@ pub(crate) fn preview(text: &str, max: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// The first `max` bytes of `text`, or a few less where a character would be cut, and `…` if there
+/// are more.
+pub(crate) fn preview_bytes(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}…", &text[..text.floor_char_boundary(max)]))
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

@@ -80,10 +80,10 @@ impl Directories {
     /// The directories by this process's environment; they need not exist. `None` if it has neither
     /// `HOME` nor all three variables, as in some containers.
     pub fn from_environment() -> Option<Self> {
-        Self::of(&Environment::of_process())
+        Self::in_environment(&Environment::of_process())
     }
 
-    pub(super) fn of(environment: &Environment) -> Option<Self> {
+    pub(super) fn in_environment(environment: &Environment) -> Option<Self> {
         let below = |name: &str, usual: &str| {
             let directory = environment.directory(name).or_else(|| Some(environment.home()?.join(usual)));
             directory.map(|directory| directory.join("cx"))

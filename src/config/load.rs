@@ -79,7 +79,7 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
     let mut loader = Loader {
         environment,
         workspace: &workspace,
-        trust: Directories::of(environment).as_ref().map(TrustStore::new),
+        trust: Directories::in_environment(environment).as_ref().map(TrustStore::new),
         config: Config::default(),
         layers: Vec::new(),
         server_defaults: ServerDefaults::default(),
@@ -242,8 +242,8 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Leaves out the language models of a workspace's file: which provider gets a key, and what it is
-    /// paid for, is not for a workspace to say, whoever trusts the file.
+    /// Leaves out the language models of a workspace's file, also of a trusted one: a workspace
+    /// must not decide which provider gets a key and what is paid for.
     fn leave_out_llm(&mut self, found: &mut Found) {
         if std::mem::take(&mut found.file.settings.llm).is_present {
             let message = "ignored: `llm` belongs in the user's own file".to_owned();

@@ -282,7 +282,7 @@ fn clients(at: &At<'_>) -> Result<Vec<&'static Client>, Finding> {
     at.texts()?.into_iter().map(client).collect()
 }
 
-/// How many runs a worker process may serve. Nobody notices its start among so many.
+/// Maximum number of runs that a worker process may serve. Among so many its start costs nothing.
 const MAX_RUNS_PER_WORKER: u64 = 1_000_000;
 
 /// Where scripts are executed.

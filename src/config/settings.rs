@@ -228,7 +228,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         ("clockResolutionUs", settings.clock_resolution.is_some()),
         // It restricts nothing.
         ("timeZone", settings.time_zone.is_some()),
-        // It could take a wall away.
+        // It could switch a sandbox boundary off.
         ("isolation", settings.isolation.is_some()),
         ("clientRate", settings.client_rate.is_some()),
         // A workspace has no say in what other clients of a server get.

@@ -1,9 +1,10 @@
 //! What `cx setup` does to files: finds the MCP clients of this user and their servers, plans the
 //! changes that put those servers behind cx, makes the changes, and undoes them.
 //!
-//! [`Survey::take`] reads. [`Plan::of`] decides, and changes nothing. [`Plan::apply`] writes, after it
-//! has kept a copy of every file, and [`undo`] puts the copies back. All of it blocks, for as long as
-//! reading and writing some twenty small files takes; it starts no server and connects to none.
+//! [`Survey::read`] reads. [`Plan::new`] decides, and changes nothing. [`Plan::apply`] writes,
+//! after it has kept a copy of every file, and [`undo`] puts the copies back. All of it blocks, for
+//! as long as reading and writing some twenty small files takes; it starts no server and connects
+//! to none.
 
 mod client_entry;
 mod edit;

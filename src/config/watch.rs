@@ -100,7 +100,7 @@ impl From<&Metadata> for Identity {
 }
 
 impl Identity {
-    /// The time of change, in whole seconds. Unlike the time of modification nobody can set it.
+    /// The time of change, in whole seconds. Unlike the time of modification it cannot be set.
     fn changed_at(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0))
     }
@@ -227,7 +227,7 @@ impl WatchedFiles {
 
 /// The list of trusted files.
 fn trust_list() -> Option<PathBuf> {
-    Directories::of(&Environment::of_process()).map(|directories| TrustStore::path(&directories))
+    Directories::in_environment(&Environment::of_process()).map(|directories| TrustStore::path(&directories))
 }
 
 #[cfg(test)]

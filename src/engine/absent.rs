@@ -1,5 +1,5 @@
-//! Stands for the engine of a language whose feature is off, and for worker processes where there are none. There is
-//! never one: it has no value.
+//! The type of the engine of a language whose feature is off, and of worker processes on systems
+//! without them. It has no value, so it is never used.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Back ends of an embedder: scripts are executed where the embedder likes, and the executor keeps every decision about
-//! them. It is an engine of the pool like V8 and wasmtime, and has the same host interface.
+//! Back ends of an embedder: the embedder executes scripts, and the executor decides about their
+//! calls, limits and records. A back end is an engine of the pool like V8 and wasmtime, and has the
+//! same host interface.
 
 use std::fmt;
 use std::io;

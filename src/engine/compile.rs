@@ -1,4 +1,4 @@
-//! The forms of machine code, and what an executor reports while it is made.
+//! The forms of machine code, and the progress reports of an executor while it compiles.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! The engines of all languages. Each is started when it is first needed. This is the only file
-//! that names all of them, and the only one that asks which of them this build has.
+//! that names all of them, and the only one that decides which of them a run can have in this
+//! build.
 
 use std::fmt;
 use std::io;

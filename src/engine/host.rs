@@ -194,6 +194,6 @@ pub(crate) fn tool_name(name: String) -> ToolName {
 }
 
 /// Encodes an answer for the guest.
-pub(crate) fn text(answer: Answer) -> String {
+pub(crate) fn encode_answer(answer: Answer) -> String {
     answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_guest_json()))
 }

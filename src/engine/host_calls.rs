@@ -89,7 +89,8 @@ impl RunHost for ExecutionContext {
     }
 
     fn tenant(&self) -> Option<String> {
-        // Clients that nobody can tell apart are strangers to one another: each run is a tenant of its own.
+        // These clients cannot be told apart and must not share a worker: each run is a tenant of
+        // its own.
         static STRANGERS: AtomicU64 = AtomicU64::new(0);
         match &self.script.client {
             Some(client) if self.script.client_is_many => {

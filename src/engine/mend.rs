@@ -1,7 +1,8 @@
-//! Takes what a parser does not read out of a source, so that the rest can be read. Positions remain: what is taken
-//! out becomes spaces.
+//! Blanks the parts of a source that a parser rejects, so that the rest can be read. They become
+//! spaces, so that locations stay the same.
 //!
-//! It is a guess, of which nothing depends but what an error says besides: the script was refused already.
+//! This is a heuristic. Only the additional findings of an error depend on it: the script is
+//! refused in any case.
 
 /// Maximum number of attempts for one source. Each is followed by parsing all of it again.
 pub(super) const MAX_MENDS: usize = 8;
@@ -9,8 +10,8 @@ pub(super) const MAX_MENDS: usize = 8;
 /// Maximum number of lines that are taken out together.
 const MAX_LINES: usize = 200;
 
-/// Takes the line of an error at `at` out of `text`, or only a closing bracket there. Text that ends too early gets
-/// the brackets that it lacks. Returns whether there was something to do.
+/// Blanks the line of an error at `at` in `text`, or only a closing bracket there. Adds missing
+/// closing brackets to text that ends too early. Returns whether anything was changed.
 #[cfg(feature = "typescript")]
 pub(super) fn mend(text: &mut String, at: usize, language: Lexis) -> bool {
     let at = text.floor_char_boundary(at);
@@ -25,7 +26,7 @@ pub(super) fn mend(text: &mut String, at: usize, language: Lexis) -> bool {
     take_out(text, start, language)
 }
 
-/// Takes the line that begins at `start` out, and the lines that go on with what it begins.
+/// Blanks the line that begins at `start`, and the lines that continue what it begins.
 pub(super) fn take_out(text: &mut String, start: usize, language: Lexis) -> bool {
     let line_end = |from: usize| text[from..].find('\n').map_or(text.len(), |length| from + length);
     let mut end = line_end(start);

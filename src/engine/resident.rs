@@ -165,8 +165,8 @@ impl Drop for ResidentRun {
     }
 }
 
-/// Maximum bytes that one fault maps in memory for which nobody has asked for huge pages, as the
-/// engines' is. `directory` is [`HUGE_PAGES`]; it has a directory for each size.
+/// Maximum bytes that one page fault maps in memory for which huge pages were not requested, as for
+/// the engines. `directory` is [`HUGE_PAGES`]; it has a directory for each size.
 fn max_fault_bytes(directory: &Path) -> usize {
     let page = rustix::param::page_size();
     let chosen = |path: &Path| {

@@ -1,4 +1,4 @@
-//! The request that a run stops: who may make it, why, and how the engine hears of it.
+//! The request that a run stops: its reasons, and how it reaches the engine.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Stop {
         self.cpu_time.lock().as_ref().map_or(Duration::ZERO, |cpu_time| cpu_time())
     }
 
-    /// Removes the function that interrupts: what it would interrupt belongs to another run from now on.
+    /// Removes the function that interrupts the engine, which from here on serves another run.
     pub(crate) fn detach(&self) {
         *self.interrupt.lock() = None;
     }

@@ -1,5 +1,5 @@
-//! What the readers of both languages share: where in a script they are, what they find, and their bounds. A
-//! script's text decides nothing here; the rules are those of [`crate::run::check`].
+//! Shared parts of the survey readers of both languages: their location in a script, their
+//! findings, and their bounds. The rules for findings are in [`crate::run::check`].
 
 use crate::run::check::survey::{Bytes, Literal, MAX_DEPTH, MAX_VALUES, Survey, Target, ToolUse};
 
@@ -35,7 +35,7 @@ pub(super) struct Found<Reference, Span> {
 }
 
 impl<Reference, Span: Copy> Found<Reference, Span> {
-    /// One whose parts are named at the same place.
+    /// One whose parts are named at the same offset.
     pub(super) fn at(reference: Reference, at: Span) -> Self {
         Self { reference, server_at: at, tool_at: at }
     }
@@ -50,7 +50,7 @@ pub(super) struct Flow {
     pub(super) has_returned: bool,
     /// Whether the loop that is read may have been left, or its body.
     pub(super) has_jumped: bool,
-    /// Whether somebody awaits what the function that is read returns.
+    /// Whether the result of the function that is read is awaited.
     pub(super) awaits_returns: bool,
 }
 
@@ -114,7 +114,8 @@ pub(super) fn call_of(
     ToolUse { target, arguments: Some(arguments), at, server_at, tool_at, is_certain, is_forgotten: false }
 }
 
-/// Notes that nobody waits for the call at `at`, if it is the last use that was read, after the first `before`.
+/// Marks the call at `at` as not awaited, if it is the last use that was read, after the first
+/// `before`.
 pub(super) fn forget(survey: &mut Survey, before: usize, at: &Bytes) {
     if let Some(last) = survey.uses.get_mut(before..).and_then(<[ToolUse]>::last_mut)
         && last.at == *at

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::machine::MemorySource;
-use crate::queue::{Queue, Refusal};
+use crate::queue::{Queue, QueueRefusal};
 use crate::run::nested::MAX_DEPTH;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::sync::{self, AtomicUsize, Mutex, OwnedSemaphorePermit, Semaphore};
@@ -120,7 +120,7 @@ impl Admission {
         total_memory.check(memory_bytes)
     }
 
-    /// Waits until the run may start. Dropping the future gives its place up.
+    /// Waits until the run may start. Dropping the future leaves the queue.
     ///
     /// # Errors
     ///
@@ -145,19 +145,19 @@ impl Admission {
         let Queue { max_waiting, max_wait, .. } = self.queue;
         match self.queue.enter(acquire, None, cancel, timer).await {
             Ok(permit) => permit.ok_or_else(cancelled),
-            Err(Refusal::Full) => Err(self.full(format!("{max_waiting} runs are waiting already"))),
-            Err(Refusal::TimedOut | Refusal::DeadlinePassed) => {
-                Err(self.full(format!("no place was free within {max_wait:?}")))
+            Err(QueueRefusal::Full) => Err(self.full(format!("{max_waiting} runs are waiting already"))),
+            Err(QueueRefusal::TimedOut | QueueRefusal::DeadlinePassed) => {
+                Err(self.full(format!("no slot was free within {max_wait:?}")))
             }
-            Err(Refusal::Cancelled) => Err(cancelled()),
+            Err(QueueRefusal::Cancelled) => Err(cancelled()),
         }
     }
 
     /// As [`enter`](Self::enter), for a run that a run with `depth` runs above it has called.
     ///
-    /// It may also take the place that is reserved for its depth. So of the deepest runs, which wait for
-    /// no others, one is always running, and all end in turn. At most [`MAX_DEPTH`] runs are beyond the
-    /// bounds because of that.
+    /// It may also take the permit that is reserved for its depth. So of the deepest runs, which
+    /// wait for no others, one is always running, and all end in turn. Because of these permits, up
+    /// to [`MAX_DEPTH`] runs can exceed the bounds.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl Permits {
         self.withdraw(&mut count);
     }
 
-    /// Takes away what is surplus and is not taken.
+    /// Withdraws surplus permits that are not taken.
     fn withdraw(&self, count: &mut Count) {
         if count.surplus > 0 {
             count.surplus -= self.semaphore.forget_permits(count.surplus);
@@ -279,7 +279,7 @@ impl Drop for Taken {
                 count.surplus -= surplus;
             }
         }
-        // Those of a waiter that has given up have come back without this.
+        // The permits of a waiter whose wait was cancelled came back without this.
         self.permits.withdraw(&mut count);
     }
 }

@@ -273,7 +273,7 @@ impl ExecutorBuilder {
         self.observer(Arc::new(TraceRecorder::new(Arc::new(listener))))
     }
 
-    /// Adds an observer, which hears what runs do.
+    /// Adds an observer, which receives the events of runs.
     pub(crate) fn observer(mut self, observer: Arc<dyn RunObserver>) -> Self {
         self.observers.push(observer);
         self
@@ -543,7 +543,7 @@ impl ExecutorBuilder {
         let audit = self.start_audit()?;
         let observers = Observers::from(std::mem::take(&mut self.observers));
         let catalog_options = self.catalog_options(&settings, &observers, &runtime);
-        let Kept { history, state } = self.kept(&runtime)?;
+        let ExecutorStores { history, state } = self.kept(&runtime)?;
         let engines = self.start_engines(&runtime)?;
         #[cfg(feature = "mcp")]
         self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
@@ -584,16 +584,16 @@ impl ExecutorBuilder {
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if what is to be shared cannot be used.
-    fn kept(&mut self, runtime: &Handle) -> Result<Kept, Error> {
+    fn kept(&mut self, runtime: &Handle) -> Result<ExecutorStores, Error> {
         let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
         let shared = nats_shared::open(isolation, self.keep_runs.unwrap_or_default(), runtime)?;
         let (history, state) = (self.keep_runs.map(History::new), self.state.take());
         let Some(SharedStores { state: shared, runs }) = shared else {
-            return Ok(Kept { history: history.map(Arc::new), state });
+            return Ok(ExecutorStores { history: history.map(Arc::new), state });
         };
         let history = history.map(|history| Arc::new(history.sharing(SharedRuns::new(runs))));
         let state = state.map(|(store, scope)| (store.sharing(SharedState::new(shared)), scope));
-        Ok(Kept { history, state })
+        Ok(ExecutorStores { history, state })
     }
 
     #[cfg(feature = "audit")]
@@ -686,7 +686,7 @@ impl ExecutorBuilder {
 }
 
 /// What an executor keeps between runs.
-struct Kept {
+struct ExecutorStores {
     history: Option<Arc<History>>,
     state: Option<(StateStore, StateScope)>,
 }

@@ -62,7 +62,7 @@ impl Executor {
             })
             .await
             .map(|(result, run)| CallResult { result, run });
-        counted.settle_with(&result.as_ref().map(|result| &result.run));
+        counted.record_result(&result.as_ref().map(|result| &result.run));
         result
     }
 
@@ -158,7 +158,7 @@ impl Executor {
             }
         };
         let run = context.finish(outcome, Measured::default());
-        observed.settle(Ok(&run));
+        observed.finish(Ok(&run));
         Ok((result, run))
     }
 
@@ -186,9 +186,9 @@ impl Executor {
     }
 
     /// Asks those servers for their tools whose lists are unknown or out of date, and whose tools
-    /// clients may see themselves. Waits for each as long as a search does; what is asked goes on.
-    /// With `with_interfaces`, servers that are running are asked too: only their tools say whether they
-    /// have an interface.
+    /// clients may see themselves. Waits for each as long as a search does; requests that take
+    /// longer continue. With `with_interfaces`, servers that are running are asked too: only their
+    /// tools say whether they have an interface.
     pub(crate) async fn list_direct_tools(&self, with_interfaces: bool) {
         let (servers, rules) = (self.servers(), self.direct_rules());
         let policy = &servers.tools.policy;

@@ -243,7 +243,7 @@ impl Executor {
         let mut checked = std::mem::take(&mut *found.lock());
         if let Outcome::Failed(error) = result.outcome {
             let error = Finding::from(error);
-            let at = checked.findings.partition_point(|finding| finding.place() < error.place());
+            let at = checked.findings.partition_point(|finding| finding.location() < error.location());
             checked.findings.insert(at, error);
         }
         Ok(checked)
@@ -255,7 +255,7 @@ impl Executor {
         tape: Option<Arc<Tape>>,
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
-        // Determined once: the run gets what observers are told.
+        // Determined once, so that the run and its observers get the same.
         let grants = Arc::new(self.grants().of_run(&script.permissions)?);
         let mut counted = CountedRun::new(script.language);
         let limits = script.limits.unwrap_or_else(|| self.limits());
@@ -269,8 +269,8 @@ impl Executor {
                 self.perform(script, grants, Purpose::Run, observation, tape, cancel).await
             }
         };
-        counted.settle(&result);
-        observed.settle(result.as_ref().map_err(|error| match error {
+        counted.record(&result);
+        observed.finish(result.as_ref().map_err(|error| match error {
             Error::Closed => ErrorCode::Cancelled,
             _ => ErrorCode::EngineUnavailable,
         }));
@@ -423,8 +423,8 @@ impl Executor {
         Ok(StateAccess::Open(Arc::new(RunState::new(store.clone(), scope, script.is_dry_run))))
     }
 
-    /// Whether clients are told of the parameters of language models: scripts have a model, or one is
-    /// configured for those that ask for it.
+    /// Whether the tools that clients see have the parameters of language models: scripts have a
+    /// model, or one is configured for those that ask for it.
     pub(crate) fn lists_models(&self) -> bool {
         let settings = self.inner.settings.read();
         match settings.llm.options.enabled {
@@ -507,8 +507,8 @@ impl Executor {
         drop(before);
     }
 
-    /// Sees each change of the servers, the rules and the settings. Whoever holds a borrow of it must
-    /// not use the executor: a change holds `servers` while it waits for borrows to end.
+    /// Receives each change of the servers, the rules and the settings. Do not use the executor
+    /// while you hold a borrow of it: a change holds `servers` while it waits for borrows to end.
     pub(crate) fn changes(&self) -> watch::Receiver<ToolSet> {
         self.inner.current.subscribe()
     }
@@ -760,7 +760,7 @@ impl Executor {
 }
 
 impl Inner {
-    /// What runs the stored scripts that runs call. It keeps nothing of the executor alive.
+    /// Runs the stored scripts that runs call. It does not keep the executor alive.
     pub(super) fn nested_runner(self: &Arc<Self>) -> NestedRunner {
         let inner = Arc::downgrade(self);
         nested::runner(move || {

@@ -49,7 +49,7 @@ fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
     Ok(WorkerProgram {
         program,
         arguments: vec![ARGUMENT.to_owned()],
-        requires_walls: workers.require,
+        requires_sandbox: workers.require,
         runs: workers.runs_per_worker,
         stands_in: false,
         is_elsewhere: false,
@@ -176,7 +176,7 @@ mod worker {
         }
         match process::own_socket() {
             Ok(socket) => engines::work(socket),
-            // Somebody has started it by hand.
+            // There is no socket if a user has started it by hand.
             Err(_) => process::end_process(),
         }
     }

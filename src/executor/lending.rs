@@ -17,7 +17,7 @@ impl Executor {
     /// [`Error::InvalidOptions`] if this program cannot be started as a worker; [`Error::Start`] if the system
     /// refuses a thread.
     pub(crate) fn lend_workers(&self, ahead: usize) -> Result<LentWorkers, Error> {
-        // Who runs the script is on another machine: no wall may be missing here.
+        // Scripts of other machines run here, so the sandbox has to be complete.
         let required = WorkerProcesses { require: true, ..WorkerProcesses::default() };
         let program = worker_program(&required, &SandboxFeatures::of_kernel())?;
         let workers = LentWorkers::new(&program, self.cache_directories(), self.max_limits(), ahead);

@@ -14,7 +14,7 @@ use super::nats_worker::access;
 use super::queue::{QueueEvent, QueueOptions};
 use crate::engine::process::lent::{LentError, LentWorkers};
 use crate::error::Error;
-use crate::nats::link::{Link, LinkEnd, LocalEnd};
+use crate::nats::channel::{ChannelEnd, LocalEnd, RunChannel};
 use crate::nats::queue::{Queue, pause_after};
 use crate::nats::seal::SharedKey;
 use crate::nats::server::{Access, Addresses, ConnectError, NatsServer};
@@ -115,7 +115,7 @@ impl Site {
                 }
             };
             let problem = match claimed {
-                Ok(Some(link)) => self.execute(link).await.err(),
+                Ok(Some(channel)) => self.execute(channel).await.err(),
                 Ok(None) => None,
                 Err(error) => Some(error.to_string()),
             };
@@ -133,29 +133,29 @@ impl Site {
     }
 
     /// Executes a run to its end. The error is why there was no worker process for it.
-    async fn execute(&self, mut link: Link) -> Result<(), String> {
+    async fn execute(&self, mut channel: RunChannel) -> Result<(), String> {
         self.running.fetch_add(1, Ordering::Relaxed);
         let running = Running(Arc::clone(&self.running));
         metrics::counter!("cx_queue_runs_taken_total").increment(1);
         let (near, far) = duplex(CHUNK);
-        let mut passing = std::pin::pin!(link.pass_on(far, LocalEnd::Finish));
+        let mut passing = std::pin::pin!(channel.pass_on(far, LocalEnd::Finish));
         let lent = tokio::select! {
             lent = self.workers.lend(near) => lent,
             ended = &mut passing => {
                 // The worker process is killed with the future.
-                tracing::debug!(%ended, "a run was given up by the other side");
+                tracing::debug!(%ended, "the other side aborted a run");
                 return Ok(());
             }
         };
         // The other side gets what was said, and the end.
         let ended = passing.await;
         drop(running);
-        if ended == LinkEnd::Silent {
+        if ended == ChannelEnd::Silent {
             tracing::info!("the other side of a run has gone");
         }
         match lent {
             Err(error @ LentError::NoWorker(_)) => Err(error.to_string()),
-            // What a script or the other side does says nothing about this machine.
+            // Failures of a script or of the other side are no failures of this machine.
             Err(error) => {
                 tracing::info!(%error, "a worker was not lent to the end of its run");
                 Ok(())

@@ -1,4 +1,5 @@
-//! What the front ends of a tenant share, on a NATS server: `src/nats/tenant.rs` as the store of `src/storage`.
+//! The shared store of a tenant's front ends, on a NATS server: adapts `src/nats/tenant.rs` to
+//! `src/storage`.
 
 use std::sync::Arc;
 

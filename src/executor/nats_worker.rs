@@ -1,8 +1,9 @@
-//! A process that stands for a worker which has joined a queue on a NATS server: its executor speaks to it as to a
-//! worker of its own. It offers the run, and passes bytes on to the worker that takes it (`nats_lending.rs`).
+//! A process that stands for a worker which has joined a queue on a NATS server. Its executor uses
+//! it like a worker of its own. It offers the run, and forwards bytes to the worker that takes it
+//! (`nats_lending.rs`).
 //!
-//! It is a process, and not a task of the executor, because an executor ends a worker by killing it, whatever the
-//! network does.
+//! It is a process, and not a task of the executor, because the executor must be able to end a
+//! worker by killing it, also when the network hangs.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +18,7 @@ use crate::engine::process::refusal::failed;
 use crate::engine::process::relay::Relay;
 use crate::engine::process::{adopt, end_process_with};
 use crate::error::Error;
-use crate::nats::link::{Link, LinkEnd, LocalEnd};
+use crate::nats::channel::{ChannelEnd, LocalEnd, RunChannel};
 use crate::nats::queue::offer;
 use crate::nats::seal::SharedKey;
 use crate::nats::server::{Access, Addresses, NatsServer};
@@ -93,24 +94,24 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
             () = gone(&mut executor, &mut relay) => return None,
             _ = end.recv() => return None,
         };
-        let mut link = match offered {
-            Ok(link) => link,
+        let mut channel = match offered {
+            Ok(channel) => channel,
             Err(error) => {
                 problem = error.to_string();
                 break;
             }
         };
-        let (rest, ended) = pass_on(executor, &mut end, &mut link, &mut relay).await?;
+        let (rest, ended) = pass_on(executor, &mut end, &mut channel, &mut relay).await?;
         executor = rest;
         if !relay.can_begin_again() {
             return Some(match ended {
-                LinkEnd::Finished | LinkEnd::Aborted => LostWorker::Ended,
-                LinkEnd::Silent => LostWorker::Silent,
-                LinkEnd::NoServer | LinkEnd::Unsealed => LostWorker::Unreachable,
+                ChannelEnd::Finished | ChannelEnd::Aborted => LostWorker::Ended,
+                ChannelEnd::Silent => LostWorker::Silent,
+                ChannelEnd::NoServer | ChannelEnd::Unsealed => LostWorker::Unreachable,
             });
         }
         // The worker may live, and the way to it be broken.
-        link.abort().await;
+        channel.abort().await;
         problem = format!(
             "{MAX_ATTEMPTS} workers were lost before the script had an effect, the last one because {ended}"
         );
@@ -122,7 +123,7 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
     None
 }
 
-/// By what the server is believed, and what it is told.
+/// The trust anchors for the server, and the credentials for it.
 pub(super) fn access(workers: &NatsWorkers) -> Access {
     Access { credentials: workers.credentials_file.clone(), authorities: workers.ca_file.clone() }
 }
@@ -135,7 +136,7 @@ async fn connect(workers: &NatsWorkers) -> Result<(NatsServer, SharedKey), Strin
     Ok((connected.map_err(|error| error.to_string())?, key))
 }
 
-/// Reads what the executor says. Dropping the future loses nothing.
+/// Reads messages of the executor. Dropping the future loses none.
 async fn read_orders(executor: &mut UnixStream, relay: &mut Relay) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     match executor.read(&mut buffer).await? {
@@ -152,16 +153,16 @@ async fn gone(executor: &mut UnixStream, relay: &mut Relay) {
     while read_orders(executor, relay).await.is_ok() {}
 }
 
-/// Passes bytes on between the executor and a worker. Returns the executor and why the worker has ended; `None` if
-/// nobody wants anything any more.
+/// Forwards bytes between the executor and a worker. Returns the executor's stream and why the
+/// worker has ended; `None` if the run is over, so that nothing is left to forward.
 async fn pass_on(
     executor: UnixStream,
     end: &mut Signal,
-    link: &mut Link,
+    channel: &mut RunChannel,
     relay: &mut Relay,
-) -> Option<(UnixStream, LinkEnd)> {
+) -> Option<(UnixStream, ChannelEnd)> {
     let (near, far) = duplex(CHUNK);
-    let mut passing = std::pin::pin!(link.pass_on(far, LocalEnd::Abort));
+    let mut passing = std::pin::pin!(channel.pass_on(far, LocalEnd::Abort));
     let mut relaying = std::pin::pin!(relay_bytes(executor, end, near, relay));
     let mut ended = None;
     loop {
@@ -176,7 +177,7 @@ async fn pass_on(
                         Some((executor, ended))
                     }
                     None => {
-                        // The worker is told, if it is still there.
+                        // Tells the worker, if it is still connected.
                         if ended.is_none() {
                             passing.await;
                         }
@@ -216,7 +217,7 @@ async fn relay_bytes(
                     Ok(0) | Err(_) => return None,
                     Ok(count) => relay.note(&orders[..count]),
                 },
-                // What comes from the worker says better why this is not possible.
+                // Messages of the worker have a better reason for this failure.
                 written = to_worker.write(unsent), if !unsent.is_empty() && !is_ended => {
                     if let Ok(count) = written {
                         relay.sent(count);

@@ -47,8 +47,8 @@ async fn run(
         Some(refusal) => Ok(refused(refusal)),
         None => perform(&parts, script, caller, observed.observation().clone()).await,
     };
-    counted.settle(&result);
-    observed.settle(result.as_ref().map_err(|error| match error {
+    counted.record(&result);
+    observed.finish(result.as_ref().map_err(|error| match error {
         Error::Closed => ErrorCode::Cancelled,
         _ => ErrorCode::EngineUnavailable,
     }));

@@ -1,4 +1,4 @@
-//! A build that knows no NATS servers.
+//! Replaces the queue on NATS servers in a build without the feature `nats`.
 
 use tokio_util::sync::CancellationToken;
 

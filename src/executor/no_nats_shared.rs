@@ -1,4 +1,4 @@
-//! Stands for what front ends share in a build that knows no NATS servers: nothing.
+//! Replaces the shared store of front ends in a build without the feature `nats`.
 
 use tokio::runtime::Handle;
 

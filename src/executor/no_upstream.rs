@@ -1,4 +1,4 @@
-//! The place of MCP servers in a build without the feature `mcp`, which has none.
+//! Replaces MCP servers in a build without the feature `mcp`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

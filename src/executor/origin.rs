@@ -1,6 +1,6 @@
-//! Who has added a server.
+//! Where a server comes from: the configuration or the embedder.
 
-/// Who has added a server, and so who can remove it.
+/// Where a server comes from. Only that origin can remove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The embedder, by itself.

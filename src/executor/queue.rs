@@ -1,4 +1,4 @@
-//! Runs of other machines, which come over a queue.
+//! Execution of runs of other machines, which arrive over a queue.
 
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,8 @@ impl Executor {
     /// key, until `stop` is cancelled and the runs that are under way have ended. Dropping the future ends those at
     /// once. They are executed in worker processes, and may use what runs of this executor may at most.
     ///
-    /// A server that is not there, or goes away, is tried again until it comes back. `observe` hears of it.
+    /// A server that cannot be reached, or disconnects, is tried again until it is back. `observe`
+    /// receives these events.
     ///
     /// # Errors
     ///

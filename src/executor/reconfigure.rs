@@ -1,4 +1,4 @@
-//! Takes up another configuration while scripts run.
+//! Applies another configuration while scripts run.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -67,7 +67,7 @@ impl fmt::Display for ConfigChanges {
 
 impl FromConfig {
     /// The parts of a configuration that can change later, and its servers.
-    pub(super) fn of(config: Config) -> (Self, Vec<McpServer>) {
+    pub(super) fn new(config: Config) -> (Self, Vec<McpServer>) {
         let used = config
             .files
             .iter()
@@ -178,7 +178,7 @@ impl Executor {
     fn apply(&self, config: Config) -> Result<ConfigChanges, Error> {
         let inner = &self.inner;
         let (limits, max_limits) = (config.limits, config.max_limits);
-        let (mut from_config, servers) = FromConfig::of(config);
+        let (mut from_config, servers) = FromConfig::new(config);
         let settings = Settings::new(limits, max_limits, &inner.own, &from_config)?;
         let bounds = Bounds::new(limits.memory_bytes, &inner.own, &from_config)?;
         bounds.memory.check(limits.memory_bytes)?;
@@ -212,7 +212,7 @@ impl Executor {
         let stats = inner.admission.stats();
         changes.settings |= (stats.max_running, stats.max_memory_bytes) != (bounds.runs, bounds.memory.bytes);
         inner.admission.set_bounds(bounds.runs, bounds.memory);
-        // Without a change the version stays, so that nobody looks for one.
+        // Without a change the version stays, so that receivers are not notified.
         if changes.is_empty() {
             drop(set);
         } else {

@@ -1,8 +1,9 @@
-//! A process that stands for a worker on another machine: its executor speaks to it as to a worker of its own, and
-//! it passes the bytes on to a server that lends the real one (`src/server/http/workers.rs`).
+//! A process that stands for a worker on another machine. Its executor uses it like a worker of its
+//! own, and it forwards the bytes to a server that lends the real one
+//! (`src/server/http/workers.rs`).
 //!
-//! It is a process, and not a task of the executor, because an executor ends a worker by killing it, whatever the
-//! network does.
+//! It is a process, and not a task of the executor, because the executor must be able to end a
+//! worker by killing it, also when the network hangs.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -73,7 +74,7 @@ pub(super) fn parse_url(text: &str, has_token: bool) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// Passes bytes on between the executor at `socket` and a server, until one of them ends.
+/// Forwards bytes between the executor at `socket` and a server, until one of them ends.
 pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) -> ! {
     let (url, token_file) = (arguments.next().unwrap_or_default(), arguments.next().map(PathBuf::from));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -85,7 +86,8 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
                 Ok(mut worker) => copy_bidirectional(&mut executor, &mut worker).await.map(drop),
                 Err(problem) => executor.write_all(&failed(&problem)).await,
             };
-            // Whoever is left sees the end of the connection. The server ends it when the worker has ended.
+            // The remaining side sees the end of the connection. The server ends it when the worker
+            // has ended.
             if passed.is_ok() {
                 lost = LostWorker::Ended;
             }

@@ -64,7 +64,7 @@ impl Executor {
     }
 
     /// Runs the script of a recording again, with the answers of the recorded run. No server, tool, model
-    /// or state is reached, whatever this executor has: the recording may come from anybody.
+    /// or state is reached, whatever this executor has, because the recording is untrusted.
     ///
     /// [`replay_with`](Self::replay_with) takes an edited script.
     ///

@@ -59,8 +59,7 @@ pub enum RunEvent {
 /// The events of a run, as a [`Stream`]. It ends when the run has its result.
 ///
 /// Events are kept until they are read. Output and calls are bounded by the run's
-/// [`Limits`](crate::Limits); of progress reports that nobody reads, those after the first 256 are
-/// dropped.
+/// [`Limits`](crate::Limits); of unread progress reports, those after the first 256 are dropped.
 #[derive(Debug)]
 pub struct RunEvents {
     receiver: mpsc::UnboundedReceiver<RunEvent>,

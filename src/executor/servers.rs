@@ -15,8 +15,8 @@ use crate::tools::in_force::ToolSet;
 use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
 
-/// The servers, their tools, and the policy for them. It never changes: whoever adds or removes a
-/// server makes another set, and a run keeps the one that it started with.
+/// The servers, their tools, and the policy for them. It is immutable: adding or removing a server
+/// makes another set, and a run keeps the set that it started with.
 #[derive(Clone)]
 pub(super) struct ServerSet {
     pub(super) tools: ToolSet,
@@ -99,7 +99,7 @@ impl ServerSet {
             new.push(server);
         }
         let upstream = self.upstream.iter().cloned().chain(new).collect();
-        // The same native tools keep what is known of them.
+        // The same native tools keep their cached state.
         let native = if tools.is_empty() { Arc::clone(&self.native) } else { Arc::new(native) };
         Ok(Self { native, upstream, ..self.clone() }.with_policy(policy).with_catalog())
     }
@@ -168,10 +168,10 @@ impl ServerSet {
         };
         changes.removed =
             self.upstream.iter().filter(is_gone).map(|server| server.name().to_owned()).collect();
-        // In the place of those before.
+        // At the index of the replaced servers.
         let is_configured = |server: &&Upstream| server.origin == Origin::Config;
-        let place = self.upstream.iter().position(|server| is_configured(&server));
-        let (first, last) = self.upstream.split_at(place.unwrap_or(self.upstream.len()));
+        let index = self.upstream.iter().position(|server| is_configured(&server));
+        let (first, last) = self.upstream.split_at(index.unwrap_or(self.upstream.len()));
         let last: Vec<Upstream> = last.iter().filter(|server| !is_configured(server)).cloned().collect();
         for own in first.iter().chain(&last) {
             own.add_rules(&mut policy);
@@ -187,7 +187,7 @@ impl ServerSet {
         self
     }
 
-    /// Makes the catalog again. Servers that stay keep what is known of their tools.
+    /// Makes the catalog again. Servers that stay keep the cached state of their tools.
     fn with_catalog(mut self) -> Self {
         self.tools.catalog = Arc::new(self.tools.catalog.with_dispatchers(&self.all_dispatchers()));
         let configured = self.upstream.iter().filter(|server| server.origin == Origin::Config);

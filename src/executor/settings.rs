@@ -1,4 +1,4 @@
-//! What an executor is configured with, beside its servers.
+//! The settings of an executor, beside its servers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn default_total_memory(one_run: usize) -> TotalMemory {
     TotalMemory { bytes: half.max(one_run), source: memory.source }
 }
 
-/// What a configuration says beside its servers and limits.
+/// The settings of a configuration beside its servers and limits.
 #[derive(Clone, Default)]
 pub(super) struct FromConfig {
     pub(super) rules: ToolRules,

@@ -1,8 +1,8 @@
-//! The versions of what this build consists of.
+//! The versions of cx and of the engines in this build.
 
 use crate::engine::engines;
 
-/// Versions of cx and of what it is made of.
+/// Versions of cx and of its engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Versions {

@@ -1,4 +1,4 @@
-//! What of the public interface needs MCP servers.
+//! The part of the public interface that needs MCP servers.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         let (limits, max_limits) = (config.limits, config.max_limits);
-        let (from_config, servers) = FromConfig::of(config);
+        let (from_config, servers) = FromConfig::new(config);
         self.upstream.servers.extend(servers.into_iter().map(|server| (server, Origin::Config)));
         self.limits = limits;
         self.max_limits = Some(max_limits);

@@ -40,11 +40,11 @@ impl MemoryBudget {
 
     /// Counts bytes until the returned value is dropped. `None` if they do not fit.
     pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
-        self.take(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
+        self.reserve(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
     /// Counts more bytes, if they fit.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    pub(super) fn reserve(&self, bytes: usize) -> bool {
         let engine = self.engine.get().map_or(0, |used| used());
         // The engine needs some of it to go on.
         let room = (self.limit - self.limit / RESERVE).saturating_sub(engine);

@@ -138,7 +138,7 @@ impl From<io::Error> for FileError {
             Some(Errno::BUSY | Errno::TXTBSY) => FileErrorCode::Busy,
             Some(Errno::MFILE | Errno::NFILE) => FileErrorCode::TooManyOpen,
             Some(Errno::INVAL) => FileErrorCode::Invalid,
-            // A fifo that nobody reads, a device that is not there.
+            // A fifo without a reader, a device that does not exist.
             Some(Errno::NXIO | Errno::NODEV) => FileErrorCode::Access,
             Some(_) => FileErrorCode::Io,
             None => match error.kind() {

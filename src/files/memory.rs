@@ -2,6 +2,9 @@
 //!
 //! Nodes are in a table, not in each other: a tree can be deeper than any path, and dropping it needs no
 //! stack. Every node and every byte is counted before it is allocated.
+//!
+//! In-memory file systems of crates, such as `MemoryFS` of `vfs`, are meant for tests and allocate
+//! whatever is written. A budget around one would not know what its nodes and names take.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -259,7 +262,7 @@ impl MemoryTree {
     }
 
     fn count(&self, bytes: usize) -> Result<(), FileError> {
-        if self.budget.take(bytes) { Ok(()) } else { Err(full()) }
+        if self.budget.reserve(bytes) { Ok(()) } else { Err(full()) }
     }
 }
 
@@ -330,7 +333,7 @@ impl MemoryFile {
             // not fit.
             let doubled = content.counted.saturating_mul(2).max(size).max(MIN_CAPACITY);
             let counted =
-                [doubled, size].into_iter().find(|wanted| self.budget.take(wanted - content.counted));
+                [doubled, size].into_iter().find(|wanted| self.budget.reserve(wanted - content.counted));
             let counted = counted.ok_or_else(full)?;
             let more = counted - content.bytes.len();
             if content.bytes.try_reserve_exact(more).is_err() {

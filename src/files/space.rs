@@ -74,14 +74,14 @@ impl fmt::Debug for RunFiles {
 }
 
 /// What a path refers to.
-enum Place {
+enum ResolvedPath {
     Scratch,
     Granted(Arc<Mount>),
     /// A directory that only exists because something below it does.
     Above,
 }
 
-/// What an operation needs of the place.
+/// The access that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// Whether it exists, and what it is.
@@ -144,8 +144,8 @@ impl RunFiles {
     ///
     /// Why not.
     pub(crate) fn check_access(&self, path: &GuestPath, write: bool) -> Result<(), FileError> {
-        match self.place(path, if write { Need::Write } else { Need::Read })? {
-            Place::Above if write => Err(FileErrorCode::Access.into()),
+        match self.resolve(path, if write { Need::Write } else { Need::Read })? {
+            ResolvedPath::Above if write => Err(FileErrorCode::Access.into()),
             _ => Ok(()),
         }
     }
@@ -156,18 +156,18 @@ impl RunFiles {
     ///
     /// If there are too many.
     pub(crate) fn open_directory(&self) -> Result<OpenSlot, FileError> {
-        OpenSlot::take(&self.open)
+        OpenSlot::acquire(&self.open)
     }
 
     /// Determines what a path refers to, by the longest directory that it is in.
-    fn place(&self, path: &GuestPath, need: Need) -> Result<Place, FileError> {
+    fn resolve(&self, path: &GuestPath, need: Need) -> Result<ResolvedPath, FileError> {
         let is_scratch = path.names().first().is_some_and(|name| name == SCRATCH_NAME);
         let least = usize::from(is_scratch);
         let within = self.mounts.iter().filter(|mount| path.below(&mount.guest).is_some());
         // A granted directory in `/tmp` is itself, one that has `/tmp` in it is not `/tmp`.
         let mut within = within.filter(|mount| mount.guest.names().len() > least || !is_scratch).peekable();
         if within.peek().is_none() {
-            return self.place_without_grant(path, need, is_scratch);
+            return self.resolve_without_grant(path, need, is_scratch);
         }
         self.has_used_granted.store(true, Ordering::Relaxed);
         let has_access = |mount: &&Arc<Mount>| match need {
@@ -180,39 +180,39 @@ impl RunFiles {
             (Some(_), Need::Write) if self.is_dry_run => {
                 Err(FileError::with_hint(FileErrorCode::ReadOnly, DRY_RUN))
             }
-            (Some(mount), _) => Ok(Place::Granted(Arc::clone(mount))),
+            (Some(mount), _) => Ok(ResolvedPath::Granted(Arc::clone(mount))),
             (None, Need::Write) => Err(FileError::with_hint(FileErrorCode::Access, NOT_WRITABLE)),
             (None, _) => Err(FileError::with_hint(FileErrorCode::Access, NOT_READABLE)),
         }
     }
 
-    fn place_without_grant(
+    fn resolve_without_grant(
         &self,
         path: &GuestPath,
         need: Need,
         is_scratch: bool,
-    ) -> Result<Place, FileError> {
+    ) -> Result<ResolvedPath, FileError> {
         let is_above =
             path.names().is_empty() || self.mounts.iter().any(|mount| mount.guest.below(path).is_some());
         if is_scratch {
             // A directory that was granted in `/tmp` has the ones above it.
             let is_granted_below =
                 need != Need::Write && is_above && self.scratch.lock().metadata(&path.names()[1..]).is_err();
-            return Ok(if is_granted_below { Place::Above } else { Place::Scratch });
+            return Ok(if is_granted_below { ResolvedPath::Above } else { ResolvedPath::Scratch });
         }
         match need {
             // What does not exist cannot be read.
-            Need::Know | Need::Read if is_above => Ok(Place::Above),
+            Need::Know | Need::Read if is_above => Ok(ResolvedPath::Above),
             Need::Know | Need::Read => Err(FileError::with_hint(FileErrorCode::NoEntry, NOT_GRANTED)),
             Need::Write => Err(FileError::with_hint(FileErrorCode::Access, NOT_GRANTED)),
         }
     }
 
     pub(crate) async fn metadata(&self, path: &GuestPath, follow: bool) -> Result<Metadata, FileError> {
-        let metadata = match self.place(path, Need::Know)? {
-            Place::Scratch => self.scratch.lock().metadata(&path.names()[1..])?,
-            Place::Above => Metadata { kind: Kind::Directory, size: 0, modified: 0, id: above(path) },
-            Place::Granted(mount) => self.granted.metadata(mount, path, follow).await?,
+        let metadata = match self.resolve(path, Need::Know)? {
+            ResolvedPath::Scratch => self.scratch.lock().metadata(&path.names()[1..])?,
+            ResolvedPath::Above => Metadata { kind: Kind::Directory, size: 0, modified: 0, id: above(path) },
+            ResolvedPath::Granted(mount) => self.granted.metadata(mount, path, follow).await?,
         };
         if path.must_be_directory && !matches!(metadata.kind, Kind::Directory | Kind::Link) {
             return Err(FileErrorCode::NotDirectory.into());
@@ -222,10 +222,10 @@ impl RunFiles {
 
     /// All entries of a directory, in the order of their names.
     pub(crate) async fn entries(&self, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
-        match self.place(path, Need::Read)? {
-            Place::Scratch => self.scratch.lock().entries(&path.names()[1..]),
-            Place::Above => Ok(self.entries_above(path)),
-            Place::Granted(mount) => self.granted.entries(mount, path).await,
+        match self.resolve(path, Need::Read)? {
+            ResolvedPath::Scratch => self.scratch.lock().entries(&path.names()[1..]),
+            ResolvedPath::Above => Ok(self.entries_above(path)),
+            ResolvedPath::Granted(mount) => self.granted.entries(mount, path).await,
         }
     }
 
@@ -235,7 +235,7 @@ impl RunFiles {
         path: &GuestPath,
         after: Option<&str>,
     ) -> Option<Result<Option<Entry>, FileError>> {
-        let is_scratch = matches!(self.place(path, Need::Read), Ok(Place::Scratch));
+        let is_scratch = matches!(self.resolve(path, Need::Read), Ok(ResolvedPath::Scratch));
         is_scratch.then(|| self.scratch.lock().next_entry(&path.names()[1..], after))
     }
 
@@ -258,16 +258,18 @@ impl RunFiles {
 
     pub(crate) async fn create_directory(&self, path: &GuestPath) -> Result<(), FileError> {
         match self.changed(path)? {
-            Place::Scratch => self.scratch.lock().create_directory(&path.names()[1..]),
-            Place::Above => Err(FileErrorCode::Exists.into()),
-            Place::Granted(mount) if mount.guest.names() == path.names() => Err(FileErrorCode::Exists.into()),
-            Place::Granted(mount) => self.granted.create_directory(mount, path).await,
+            ResolvedPath::Scratch => self.scratch.lock().create_directory(&path.names()[1..]),
+            ResolvedPath::Above => Err(FileErrorCode::Exists.into()),
+            ResolvedPath::Granted(mount) if mount.guest.names() == path.names() => {
+                Err(FileErrorCode::Exists.into())
+            }
+            ResolvedPath::Granted(mount) => self.granted.create_directory(mount, path).await,
         }
     }
 
     pub(crate) async fn remove_file(&self, path: &GuestPath) -> Result<(), FileError> {
         match self.removed(path)? {
-            Place::Granted(mount) => self.granted.remove_file(mount, path).await,
+            ResolvedPath::Granted(mount) => self.granted.remove_file(mount, path).await,
             _ if path.must_be_directory => Err(FileErrorCode::NotDirectory.into()),
             _ => self.scratch.lock().remove_file(&path.names()[1..]),
         }
@@ -275,17 +277,17 @@ impl RunFiles {
 
     pub(crate) async fn remove_directory(&self, path: &GuestPath) -> Result<(), FileError> {
         match self.removed(path)? {
-            Place::Granted(mount) => self.granted.remove_directory(mount, path).await,
+            ResolvedPath::Granted(mount) => self.granted.remove_directory(mount, path).await,
             _ => self.scratch.lock().remove_directory(&path.names()[1..]),
         }
     }
 
     pub(crate) async fn rename(&self, from: &GuestPath, to: &GuestPath) -> Result<(), FileError> {
         match (self.removed(from)?, self.removed(to)?) {
-            (Place::Granted(mount), Place::Granted(other)) if Arc::ptr_eq(&mount, &other) => {
+            (ResolvedPath::Granted(mount), ResolvedPath::Granted(other)) if Arc::ptr_eq(&mount, &other) => {
                 self.granted.rename(mount, from, to).await
             }
-            (Place::Scratch, Place::Scratch) => {
+            (ResolvedPath::Scratch, ResolvedPath::Scratch) => {
                 let mut scratch = self.scratch.lock();
                 let must_be_directory = from.must_be_directory || to.must_be_directory;
                 if must_be_directory && scratch.metadata(&from.names()[1..])?.kind != Kind::Directory {
@@ -300,27 +302,27 @@ impl RunFiles {
     pub(crate) async fn set_modified(&self, path: &GuestPath, time: Option<u64>) -> Result<(), FileError> {
         let time = time.unwrap_or_else(|| self.clock.now());
         match self.changed(path)? {
-            Place::Scratch => self.scratch.lock().set_modified(&path.names()[1..], time),
-            Place::Above => Err(FileErrorCode::Access.into()),
-            Place::Granted(mount) => self.granted.set_modified(mount, path, time).await,
+            ResolvedPath::Scratch => self.scratch.lock().set_modified(&path.names()[1..], time),
+            ResolvedPath::Above => Err(FileErrorCode::Access.into()),
+            ResolvedPath::Granted(mount) => self.granted.set_modified(mount, path, time).await,
         }
     }
 
     /// Opens a file.
     pub(crate) async fn open(&self, path: &GuestPath, mode: OpenMode) -> Result<OpenFile, FileError> {
         let is_write = mode.write || mode.append || mode.create || mode.truncate;
-        let place = self.place(path, if is_write { Need::Write } else { Need::Read })?;
+        let resolved = self.resolve(path, if is_write { Need::Write } else { Need::Read })?;
         if is_write && mode.read {
             // Both must be granted.
-            self.place(path, Need::Read)?;
+            self.resolve(path, Need::Read)?;
         }
         if path.must_be_directory {
             let kind = self.metadata(path, true).await.map(|metadata| metadata.kind);
             return Err(kind.map_or_else(|error| error, |_directory| FileErrorCode::IsDirectory.into()));
         }
-        let slot = OpenSlot::take(&self.open)?;
-        let inner = match place {
-            Place::Scratch => {
+        let slot = OpenSlot::acquire(&self.open)?;
+        let inner = match resolved {
+            ResolvedPath::Scratch => {
                 let mut scratch = self.scratch.lock();
                 let file = scratch.open(&path.names()[1..], mode.create, mode.exclusive)?;
                 drop(scratch);
@@ -329,37 +331,37 @@ impl RunFiles {
                 }
                 Inner::Memory(file)
             }
-            Place::Above => return Err(FileErrorCode::IsDirectory.into()),
-            Place::Granted(mount) => Inner::Granted(self.granted.open(mount, path, mode).await?),
+            ResolvedPath::Above => return Err(FileErrorCode::IsDirectory.into()),
+            ResolvedPath::Granted(mount) => Inner::Granted(self.granted.open(mount, path, mode).await?),
         };
         let (clock, last_failure) = (Arc::clone(&self.clock), Arc::clone(&self.last_failure));
         Ok(OpenFile { inner, mode, clock, last_failure, _slot: slot })
     }
 
-    /// The place of something that is created or changed.
-    fn changed(&self, path: &GuestPath) -> Result<Place, FileError> {
-        match self.place(path, Need::Write) {
-            // What is there already exists, whoever may write there.
-            Err(error) => match self.place(path, Need::Know) {
-                Ok(Place::Above) => Ok(Place::Above),
+    /// Resolves a path that is created or changed.
+    fn changed(&self, path: &GuestPath) -> Result<ResolvedPath, FileError> {
+        match self.resolve(path, Need::Write) {
+            // A directory that exists is reported as such, also where writing is not granted.
+            Err(error) => match self.resolve(path, Need::Know) {
+                Ok(ResolvedPath::Above) => Ok(ResolvedPath::Above),
                 _ => Err(error),
             },
-            place => place,
+            resolved => resolved,
         }
     }
 
-    /// The place of something that is removed or gets another name: neither a granted directory itself nor
-    /// the scratch directory.
-    fn removed(&self, path: &GuestPath) -> Result<Place, FileError> {
-        let place = self.place(path, Need::Write)?;
-        let is_root = match &place {
-            Place::Scratch => path.names().len() == 1,
-            Place::Above => true,
-            Place::Granted(mount) => mount.guest.names() == path.names(),
+    /// Resolves a path that is removed or renamed: neither a granted directory
+    /// itself nor the scratch directory.
+    fn removed(&self, path: &GuestPath) -> Result<ResolvedPath, FileError> {
+        let resolved = self.resolve(path, Need::Write)?;
+        let is_root = match &resolved {
+            ResolvedPath::Scratch => path.names().len() == 1,
+            ResolvedPath::Above => true,
+            ResolvedPath::Granted(mount) => mount.guest.names() == path.names(),
         };
         // Nor one that another granted directory is in: something else could take its place.
         let is_root = is_root || self.mounts.iter().any(|mount| mount.guest.below(path).is_some());
-        if is_root { Err(FileErrorCode::Busy.into()) } else { Ok(place) }
+        if is_root { Err(FileErrorCode::Busy.into()) } else { Ok(resolved) }
     }
 }
 
@@ -377,7 +379,7 @@ fn above(path: &GuestPath) -> (u64, u64) {
 pub(crate) struct OpenSlot(Arc<AtomicUsize>);
 
 impl OpenSlot {
-    fn take(open: &Arc<AtomicUsize>) -> Result<Self, FileError> {
+    fn acquire(open: &Arc<AtomicUsize>) -> Result<Self, FileError> {
         let taken = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
             (count < MAX_OPEN).then_some(count + 1)
         });

@@ -2,7 +2,7 @@
 //! which a tree keeps the nearest `f64`, and `NaN` and the infinities, which JSON does not have.
 //!
 //! Python writes and reads all of them. In a text the first stay as they are written. The others
-//! are *marks*: zeros of a spelling that nobody writes, which any parser of JSON accepts.
+//! are *marks*: zeros of an unused spelling, which any parser of JSON accepts.
 
 use std::borrow::Cow;
 

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Resource, getrlimit};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// Stack size in bytes of threads that nobody gives another: the standard library's and tokio's.
+/// Default stack size of threads in bytes, of the standard library and of tokio.
 const STACK_BYTES: usize = 2 << 20;
 
 /// What the system refuses, and which limit is to be raised.
@@ -34,8 +34,8 @@ impl Shortage {
         io::Error::new(io::Error::from(errno).kind(), self)
     }
 
-    /// Whether an error is a shortage, or has one as its cause: the same call fails until somebody
-    /// raises a limit.
+    /// Whether an error is a shortage, or has one as its cause: the same call fails until a limit
+    /// is raised.
     pub(crate) fn is_cause(error: &(dyn Error + 'static)) -> bool {
         let mut next = Some(error);
         while let Some(error) = next {

@@ -32,7 +32,7 @@ pub(crate) fn may_send_to(server: &Url, url: &Url) -> bool {
     }
 }
 
-/// Whether nobody on the network can read what is sent to this URL.
+/// Whether what is sent to this URL cannot be read on the network.
 pub(crate) fn is_private(url: &Url) -> bool {
     url.scheme() == "https" || is_local(url)
 }

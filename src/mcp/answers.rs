@@ -68,9 +68,9 @@ pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     let body = serde_json::to_vec(message)?;
     let JsonRpcMessage::Request(request) = message else { return Ok(body) };
     let Some(CallArguments(arguments)) = request.request.extensions().get() else { return Ok(body) };
-    let place = body.windows(EMPTY.len()).position(|bytes| bytes == EMPTY);
-    let place = place.ok_or_else(|| serde_json::Error::custom("the call has no arguments"))?;
-    let (before, after) = (&body[..place + EMPTY.len() - 2], &body[place + EMPTY.len()..]);
+    let offset = body.windows(EMPTY.len()).position(|bytes| bytes == EMPTY);
+    let offset = offset.ok_or_else(|| serde_json::Error::custom("the call has no arguments"))?;
+    let (before, after) = (&body[..offset + EMPTY.len() - 2], &body[offset + EMPTY.len()..]);
     Ok([before, arguments.text().as_bytes(), after].concat())
 }
 

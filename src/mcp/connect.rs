@@ -1,5 +1,5 @@
-//! Starts server processes and ensures that they end. No other module spawns processes, except the
-//! `guardian` below.
+//! Starts server processes and ensures that they end. Of the library, only the `guardian` below and
+//! `src/engine/process`, which starts this program as a worker, spawn processes as well.
 //!
 //! A thread waits for each process, because `tokio::process` waits by reaping, and the id of a reaped
 //! process, which is also that of its group, must not be killed. A process descriptor with tokio's
@@ -78,7 +78,7 @@ pub(crate) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Resul
     let (reply, spawned) = oneshot::channel();
     let job = Box::new(move || {
         let _entered = handle.enter();
-        // If nobody waits any more, the process is dropped and thereby killed here.
+        // If the receiver was dropped, the process is dropped and thereby killed here.
         let _unwanted = reply.send(spawn_here(command));
     });
     spawning_thread()?
@@ -147,7 +147,7 @@ fn command(server: &StdioTransport) -> io::Result<Command> {
         }
         _ => OsString::from(&server.command),
     };
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts servers")]
     let mut command = Command::new(program);
     command
         .args(&server.args)
@@ -255,7 +255,7 @@ impl Process {
         Some(status)
     }
 
-    /// Reaps a process that was killed. Blocks for a few milliseconds; gives up if the process
+    /// Reaps a process that was killed. Blocks for a few milliseconds; stops waiting if the process
     /// hangs.
     pub(crate) fn reap_killed(&self) {
         for _ in 0..REAP_TRIES {

@@ -246,7 +246,8 @@ impl Connection {
         let mut options = PeerRequestOptions::no_options();
         let mut meta = RequestMetaObject::from(caller.map_or_else(Map::new, |caller| caller.meta.clone()));
         if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
-            // Each request says what this client can do, and during this one nobody can be asked.
+            // Each request states the client's capabilities, and during this one no user can be
+            // asked.
             meta.set_client_capabilities(self.notifications.questions().capabilities(false));
         }
         if !meta.is_empty() {

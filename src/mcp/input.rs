@@ -135,6 +135,6 @@ async fn open_address(questions: &Questions, caller: &Arc<Caller>, address: &Val
 }
 
 fn not_asked(server: &str, refused: &Refused) -> ToolError {
-    let message = format!("server `{server}` asks a person before it answers the call: {refused}");
+    let message = format!("server `{server}` requests an elicitation before it answers the call: {refused}");
     ToolError::new(ToolErrorCode::ToolDenied, message)
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, CallOutcome, Permit};
 use super::settings::McpServer;
-use crate::queue::{Queue, Refusal};
+use crate::queue::{Queue, QueueRefusal};
 use crate::rate::TokenBucket;
 use crate::sync;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -92,7 +92,7 @@ impl Limiter {
 
     fn check_rate(&self) -> Result<(), ToolError> {
         let Some(rate) = &self.rate else { return Ok(()) };
-        rate.take().map_err(|retry_after| {
+        rate.acquire().map_err(|retry_after| {
             self.rate_limited_total.fetch_add(1, Ordering::Relaxed);
             metrics::counter!("rate_limited_total", "server" => self.server.to_string()).increment(1);
             let message = format!(
@@ -127,19 +127,19 @@ impl Limiter {
         let Queue { max_waiting, max_wait, .. } = self.queue;
         match self.queue.enter(acquire, Some(deadline), cancel, sync::sleep).await {
             Ok(Some(slot)) => Ok(slot),
-            Ok(None) | Err(Refusal::Cancelled) => {
+            Ok(None) | Err(QueueRefusal::Cancelled) => {
                 Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))
             }
-            Err(Refusal::DeadlinePassed) => {
+            Err(QueueRefusal::DeadlinePassed) => {
                 record_wait();
                 let message = format!("server `{}` had no free slot before the run's end", self.server);
                 Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
             }
-            Err(Refusal::Full) => Err(self.queue_full(format!(
+            Err(QueueRefusal::Full) => Err(self.queue_full(format!(
                 "server `{}` has {} calls running and {max_waiting} waiting",
                 self.server, self.max_slots
             ))),
-            Err(Refusal::TimedOut) => {
+            Err(QueueRefusal::TimedOut) => {
                 record_wait();
                 Err(self.queue_full(format!(
                     "server `{}` had no free slot within {} s",

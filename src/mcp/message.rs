@@ -97,7 +97,7 @@ pub(crate) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Erro
         data: Option<&'a RawValue>,
     }
     let written: Written<'_> = serde_json::from_str(error.get())?;
-    // No more than this is shown to anybody, and the tree of more could be large.
+    // More than this is never shown, and the tree of a longer text could be large.
     let data = written.data.filter(|data| data.get().len() <= MESSAGE_BYTES);
     let data = data.map(|data| serde_json::from_str(data.get())).transpose()?;
     let message = shortened(&written.message, MESSAGE_BYTES);

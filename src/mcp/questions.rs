@@ -40,7 +40,7 @@ const MAX_QUESTION_BYTES: usize = 64 << 10;
 /// Maximum bytes of an address to open. Browsers refuse longer ones.
 const MAX_ADDRESS_BYTES: usize = 8 << 10;
 
-/// A call in flight: who answers what its server asks, and its time limit.
+/// A call in flight: the handler that answers what its server asks, and its time limit.
 pub(crate) struct Caller {
     server: Arc<str>,
     tool: Arc<str>,
@@ -50,7 +50,7 @@ pub(crate) struct Caller {
     /// Where to say what was sent.
     pub(crate) sent: Option<Arc<OnceLock<SentRequest>>>,
     pub(crate) patience: Arc<Patience>,
-    /// Cancelled when nobody waits for the call any more.
+    /// Cancelled when the call is over or abandoned.
     over: CancellationToken,
 }
 
@@ -287,7 +287,7 @@ impl Questions {
         let Some(first) = callers.first() else { return Err(Refused::NoCall) };
         let handler = match &first.handler {
             Some(handler) if callers.iter().all(|caller| caller.is_of_run(first)) => Arc::clone(handler),
-            None if callers.len() == 1 => return Err(ElicitationRefusal::NobodyToAsk.into()),
+            None if callers.len() == 1 => return Err(ElicitationRefusal::Unavailable.into()),
             _ => return Err(Refused::Ambiguous),
         };
         let tool = (callers.len() == 1).then(|| first.tool.to_string());
@@ -310,7 +310,7 @@ impl Questions {
                 ElicitationAnswer::Accept(_) => json!({ "action": "accept" }),
                 ElicitationAnswer::Decline => json!({ "action": "decline" }),
                 ElicitationAnswer::Cancel => json!({ "action": "cancel" }),
-                ElicitationAnswer::Unavailable => return Err(ElicitationRefusal::NobodyToAsk.into()),
+                ElicitationAnswer::Unavailable => return Err(ElicitationRefusal::Unavailable.into()),
             })
         })
     }

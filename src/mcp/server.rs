@@ -79,7 +79,7 @@ struct Listing {
     result: Driven<Arc<ToolList>>,
 }
 
-/// The result of work that always runs to its end, whether or not anybody waits for it.
+/// The result of work that always runs to its end, also if every caller is cancelled.
 pub(crate) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
 fn drive<T: Clone + Send + Sync + 'static>(

@@ -15,7 +15,7 @@ const MAX_TAIL_BYTES: usize = 64 * 1024;
 const MAX_RENDERED_BYTES: usize = 4 * 1024;
 
 /// Lines of an error message, and characters of each. They are for a model that has to tell its user
-/// what is wrong; who mends the server starts it by hand and sees everything.
+/// what is wrong; the developer of the server starts it by hand and sees everything.
 const MAX_LINES: usize = 12;
 const MAX_LINE_CHARACTERS: usize = 200;
 

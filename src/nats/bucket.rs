@@ -117,7 +117,7 @@ impl Bucket {
                 return match error.kind() {
                     LastRawMessageErrorKind::NoMessageFound => Ok(BucketEntry::default()),
                     LastRawMessageErrorKind::JetStream(error) => Err(refused(&error)),
-                    // A request that nobody has answered.
+                    // A request without an answer.
                     _ => Err(BucketError::Unanswered),
                 };
             }

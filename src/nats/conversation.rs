@@ -1,5 +1,5 @@
 //! What two sides say to each other about one run: a stream of bytes in each direction, over messages that can be
-//! lost, repeated, reordered or forged. Nothing here waits or sends: `link.rs` does.
+//! lost, repeated, reordered or forged. Nothing here waits or sends: `channel.rs` does.
 //!
 //! Data has a sequence number. What is missing is sent again, what comes twice is left out, so that a stream has
 //! neither gaps nor repetitions. Each message says how much was received, which ends its repetition, and how much was
@@ -16,7 +16,7 @@ pub(super) const WINDOW: u64 = 1 << 20;
 /// Data messages that may be on their way in one direction: small ones have their own cost.
 const MAX_MESSAGES: u64 = 256;
 
-/// Maximum bytes of data in a message. The least limit of a NATS server that anybody configures is larger.
+/// Maximum bytes of data in a message. Practical message limits of NATS servers are larger.
 pub(super) const MAX_DATA: usize = 32 << 10;
 
 /// How long data waits to be received before it is sent again. A message within one region takes milliseconds.
@@ -61,11 +61,11 @@ struct Sent {
 /// What a message was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The other side lives. There may be data to deliver.
+    /// The other side is alive. There may be data to deliver.
     Alive,
-    /// It has given up.
+    /// It has aborted.
     Aborted,
-    /// It is not from the other side, or not later than what came before: nothing is believed of it.
+    /// It is not from the other side, or not later than what came before. It is ignored.
     Refused,
 }
 
@@ -106,12 +106,12 @@ impl Conversation {
         message
     }
 
-    /// The message that says that this side lives, and what it has received.
+    /// The heartbeat message, which also acknowledges what this side has received.
     pub(super) fn beat(&mut self) -> Option<Vec<u8>> {
         self.message(BEAT, 0, &[])
     }
 
-    /// The message that says that this side has given up.
+    /// The message that says that this side has aborted.
     pub(super) fn abort(&mut self) -> Option<Vec<u8>> {
         self.message(ABORT, 0, &[])
     }
@@ -143,7 +143,7 @@ impl Conversation {
         self.keys.seal(&message)
     }
 
-    /// Takes a message of the other side, or of somebody else.
+    /// Handles a message, which may be of the other side or forged.
     pub(super) fn hear(&mut self, sealed: &[u8], now: Instant) -> Heard {
         if sealed.len() > MAX_MESSAGE {
             return Heard::Refused;

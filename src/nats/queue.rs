@@ -1,9 +1,9 @@
 //! The queue of runs: a work queue of JetStream, which holds an offer for each run that waits for a worker.
 //!
-//! An offer says no more than that there is a run. A worker that gets one asks the side that has made it, over the
-//! subject of the run, and that side grants the run to the first worker that asks. So an offer that is delivered twice
-//! is executed once, one that nobody stands behind any more is executed never, and no record of finished runs is
-//! needed.
+//! An offer only announces a run. A worker that gets one asks the side that has made it, over the
+//! subject of the run, and that side grants the run to the first worker that asks. So an offer that
+//! is delivered twice is executed once, one that was withdrawn is never executed, and no record of
+//! finished runs is needed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use async_nats::{Message, RequestErrorKind, Subject, Subscriber};
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
-use super::link::Link;
+use super::channel::RunChannel;
 use super::seal::{Purpose, SharedKey, Side};
 use super::server::{MAX_ANSWER_TIME, NatsServer};
 use crate::text::ids::random_id;
@@ -46,7 +46,7 @@ const MAX_BYTES: usize = 256;
 /// How long a run waits for a worker.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// How long an offer is kept. Nobody stands behind it after [`MAX_WAIT`].
+/// How long an offer is kept. It is withdrawn after [`MAX_WAIT`].
 const MAX_AGE: Duration = Duration::from_secs(30);
 
 /// An offer that a worker got and has not confirmed after this time goes to another one. A claim takes milliseconds.
@@ -104,12 +104,13 @@ fn split_id(message: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(id).ok().filter(|_| is_id)?, sealed))
 }
 
-/// Offers a run, and returns the link to the worker that has taken it. Dropping the future withdraws the offer.
+/// Offers a run, and returns the channel to the worker that has taken it. Dropping the future
+/// withdraws the offer.
 ///
 /// # Errors
 ///
 /// Why there is none.
-pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<Link, OfferError> {
+pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<RunChannel, OfferError> {
     let run = random_id().ok_or(OfferError::NoRandomNumbers)?;
     let unanswered = |_| OfferError::Unanswered;
     let claims = timeout(MAX_ANSWER_TIME, server.client.subscribe(subject_of_claims(&run)));
@@ -129,14 +130,14 @@ pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<Link, 
     let is_unreadable = AtomicBool::new(false);
     let taken = async {
         let claim = take_claim(server, key, &run, &mut claims, &is_unreadable).await;
-        // Others may still ask: the answer is that nobody is there.
+        // Other workers may still ask: the server answers that there is no subscriber.
         drop(claims);
         claim
     };
     tokio::pin!(published, taken);
     let first = timeout(MAX_WAIT, async {
         tokio::select! {
-            link = &mut taken => return link,
+            channel = &mut taken => return channel,
             published = &mut published => published.map_err(|error| offer_error(&error))?,
         };
         taken.await
@@ -168,7 +169,7 @@ async fn take_claim(
     run: &str,
     claims: &mut Subscriber,
     is_unreadable: &AtomicBool,
-) -> Result<Link, OfferError> {
+) -> Result<RunChannel, OfferError> {
     loop {
         let Some(message) = claims.next().await else { return Err(OfferError::Unanswered) };
         if message.payload == UNREADABLE {
@@ -191,7 +192,7 @@ async fn take_claim(
         }
         refuse_others(server, key, run, claims).await;
         let keys = key.conversation(Side::Executor, run, worker).ok_or(OfferError::NoKeys)?;
-        return Ok(Link::new(server.clone(), incoming, (from, to), keys));
+        return Ok(RunChannel::new(server.clone(), incoming, (from, to), keys));
     }
 }
 
@@ -318,12 +319,12 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Asks for the run. `None` if another worker has it, or nobody wants it executed any more.
+    /// Asks for the run. `None` if another worker has it, or it was withdrawn.
     ///
     /// # Errors
     ///
     /// What is wrong with the offer or the answer.
-    pub(crate) async fn claim(self) -> Result<Option<Link>, QueueError> {
+    pub(crate) async fn claim(self) -> Result<Option<RunChannel>, QueueError> {
         let claimed = claim(&self.queue, &self.message.message).await;
         let kind = match &claimed {
             // From here on the side that has offered it sees to the run.
@@ -337,14 +338,14 @@ impl Offer {
             tracing::debug!(%error, "an offer was not confirmed");
         }
         match claimed? {
-            Claimed::Granted(link) => Ok(Some(*link)),
+            Claimed::Granted(channel) => Ok(Some(*channel)),
             Claimed::Refused | Claimed::Unanswered => Ok(None),
         }
     }
 }
 
 enum Claimed {
-    Granted(Box<Link>),
+    Granted(Box<RunChannel>),
     Refused,
     Unanswered,
 }
@@ -381,7 +382,7 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
         Some(GRANTED) => {
             let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());
             let keys = key.conversation(Side::Worker, run, &worker).ok_or_else(no_keys)?;
-            Ok(Claimed::Granted(Box::new(Link::new(server.clone(), incoming, (to, from), keys))))
+            Ok(Claimed::Granted(Box::new(RunChannel::new(server.clone(), incoming, (to, from), keys))))
         }
         Some(_) => Ok(Claimed::Refused),
         None => Err(forged()),

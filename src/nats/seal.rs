@@ -1,4 +1,5 @@
-//! Seals messages with keys that are derived from a shared secret: nobody else can read, make or change one.
+//! Seals messages with keys that are derived from a shared secret: without it a message cannot be
+//! read, forged or changed.
 
 pub(crate) mod tenant;
 

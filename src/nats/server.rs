@@ -100,7 +100,7 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// By what a server is believed, and what it is told.
+/// The trust anchors for a server, and the credentials for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Access {
     /// The file with credentials.

@@ -19,7 +19,8 @@ const MAX_STATE: i64 = 256 << 20;
 /// Characters of a tenant's name.
 const MAX_NAME: usize = 32;
 
-/// After a failure nobody asks the server again for so long: calls that wait for each other would wait for ever.
+/// Pause after a failure before the server is asked again: calls that wait for one another would
+/// else wait for ever.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How long the connection and the buckets may take.
@@ -132,7 +133,7 @@ impl Tenant {
         })
     }
 
-    /// Makes the connection and the buckets again when they are next needed: somebody has removed a bucket.
+    /// Makes the connection and the buckets again at their next use, because a bucket was removed.
     pub(crate) async fn reopen(&self) {
         *self.open.lock().await = Open::No;
     }

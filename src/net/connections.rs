@@ -35,7 +35,8 @@ const MAX_IDLE_CONNECTIONS: usize = 16;
 /// Addresses of one host that are tried. Some names have hundreds.
 const MAX_ADDRESSES: usize = 16;
 
-/// Names that one run resolves at the same time. Each takes a thread until the system's resolver gives up.
+/// Names that one run resolves at the same time. Each takes a thread until the system's resolver
+/// times out.
 const MAX_RESOLUTIONS: usize = 4;
 
 /// Maximum number of headers of a response over HTTP/1, where hyper bounds their bytes with its buffer of
@@ -158,10 +159,10 @@ impl Connections {
         }
     }
 
-    /// Whether a name that is granted may lead to this address. Public addresses are what names are for. A
-    /// private one needs a name that only a private network has, or a grant of the address: otherwise whoever
-    /// answers for a public name could send scripts to any machine of the network that cx is in. Link-local and
-    /// metadata addresses always need a grant of their own.
+    /// Whether a name that is granted may lead to this address. Public addresses are what names are
+    /// for. A private one needs a name that only a private network has, or a grant of the address:
+    /// otherwise the owner of a public name could send scripts to any machine of the network that
+    /// cx is in. Link-local and metadata addresses always need a grant of their own.
     fn may_lead_to(&self, origin: &Origin, address: IpAddr) -> bool {
         let is_granted_itself =
             || (self.granted)(&address.to_canonical().to_string(), origin.port) == Grant::Itself;

@@ -17,7 +17,7 @@ use crate::json::Json;
 use crate::llm::LlmOptions;
 use crate::run::grants::Permissions;
 use crate::run::limits::Limits;
-use crate::run::models::SamplingOptions;
+use crate::run::sampling::SamplingOptions;
 use crate::run::script::{Language, Script};
 use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateScope;
@@ -37,7 +37,7 @@ pub(crate) struct RunArguments {
     pub(crate) time_zone: Option<String>,
     /// What the script asks for of the grants. Those of the executor bound it.
     pub(crate) permissions: Permissions,
-    /// After which the call is answered although the run goes on; zero for never.
+    /// Time after which the call is answered although the run continues; zero for never.
     pub(crate) yield_after: Option<Duration>,
     pub(crate) sampling: SamplingOptions,
 }
@@ -191,10 +191,14 @@ impl RunArguments {
             },
             (RunParameter::DryRun, Value::Bool(is_dry_run)) => self.is_dry_run = is_dry_run,
             (RunParameter::DryRun, other) => return wrong(&other),
-            (RunParameter::EnableSampling, Value::Bool(enabled)) => self.sampling.enabled = Some(enabled),
+            // `false` is what strict modes fill in: it is as if it had not been given.
+            (RunParameter::EnableSampling, Value::Bool(enabled)) => {
+                self.sampling.enabled = enabled.then_some(true);
+            }
             (RunParameter::EnableSampling, other) => return wrong(&other),
             (RunParameter::MaxSamplingRounds, value) => match whole(&value) {
-                // Nobody enables sampling for no call; strict modes fill in a number.
+                // Zero means the default: models in strict mode fill in a number for every
+                // parameter.
                 Some(0) => {}
                 Some(rounds) if rounds <= u64::from(LlmOptions::MAX_ROUNDS) => {
                     self.sampling.max_rounds = u32::try_from(rounds).ok();

@@ -245,7 +245,7 @@ pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// What observers are told of the request that a run is for.
+/// The request of a run, as observers receive it.
 fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
     let name = context.client_info().map(|client| format!("{} {}", client.name, client.version));
     let options = options.client_name(name);
@@ -368,7 +368,8 @@ async fn await_run(
 ///
 /// # Errors
 ///
-/// Returns the run if it cannot be suspended. The prompts are dropped then: nobody can be asked.
+/// Returns the run if it cannot be suspended. The prompts are dropped then, so no user can be
+/// asked.
 fn suspend(
     session: &McpSession,
     run: RunInFlight,

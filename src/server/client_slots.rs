@@ -1,4 +1,4 @@
-//! What each client of a server may have only so many of: tasks, and runs that wait for an answer.
+//! Slots of each client of a server: for tasks, subscriptions, and runs that wait for an answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl ClientSlots {
     }
 
     /// Takes a slot of `client`; `None` if all of its slots are in use.
-    pub(crate) fn take(&self, client: &str) -> Option<ClientSlot> {
+    pub(crate) fn acquire(&self, client: &str) -> Option<ClientSlot> {
         let mut used = self.used.lock();
         let count = used.get(client).copied().unwrap_or(0);
         if count >= self.max {

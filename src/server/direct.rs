@@ -1,9 +1,9 @@
 //! A tool of a server as clients see it directly: its name, and its definition where that cannot
 //! break a client's list of tools.
 //!
-//! Definitions are what servers wrote. Many clients refuse the whole list if one definition is not
-//! what the protocol wants, and providers of models refuse requests with a schema that is none. So a
-//! tool whose definition could do that is left out.
+//! Definitions are untrusted. Many clients refuse the whole list if one definition violates the
+//! protocol, and providers of models refuse requests with an invalid schema. So a tool whose
+//! definition could cause that is left out.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) fn name(server: &str, tool: &str) -> String {
     }
     // JSON text has no zero byte in it, and names of servers come from JSON too.
     let hash = Sha256::new().chain_update(server).chain_update([0]).chain_update(tool).finalize();
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex::encode(hash);
     let plain = joined.chars().map(|character| if is_plain(character) { character } else { '_' });
     let plain: String = plain.take(MAX_NAME - HASH_LENGTH - 1).collect();
     format!("{plain}_{}", &hash[..HASH_LENGTH])

@@ -116,7 +116,7 @@ fn refused(error: &ToolError) -> CallToolResult {
     failure(&text)
 }
 
-/// An answer that says what went wrong. Without structured content, which would not be of the tool's
+/// An answer with an error. Without structured content, which would not be of the tool's
 /// output schema.
 pub(crate) fn failure(text: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])

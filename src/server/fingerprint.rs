@@ -1,4 +1,4 @@
-//! Recognizes a call that is sent again.
+//! Recognizes a repeated call.
 
 use rmcp::model::JsonObject;
 use sha2::{Digest as _, Sha256};

@@ -113,7 +113,7 @@ fn audit_report(_executor: &Executor) -> Value {
     json!({ "enabled": false })
 }
 
-/// The configuration in force: from when and from where it is, and what is wrong with a newer one.
+/// The configuration in force: its time, its files, and the problems of a newer one.
 #[cfg(feature = "mcp")]
 fn config_report(executor: &Executor) -> Option<Value> {
     let status = executor.config_status()?;

@@ -26,7 +26,7 @@ const INPUT: &str = "input";
 
 /// The top level of an incoming message. Its parts are parsed when their type is known.
 #[derive(Deserialize)]
-pub(crate) struct Envelope<'a> {
+pub(crate) struct MessageEnvelope<'a> {
     #[serde(borrow)]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -40,7 +40,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) error: Option<&'a RawValue>,
 }
 
-impl Envelope<'_> {
+impl MessageEnvelope<'_> {
     /// Whether the message is an answer to a request, however wrong.
     pub(crate) fn is_answer(&self) -> bool {
         self.method.is_none() && (self.result.is_some() || self.error.is_some())
@@ -60,7 +60,8 @@ pub(crate) fn answer(message: &[u8]) -> Option<ClientJsonRpcMessage> {
 /// The message in place of an answer that cannot be read: an error for whatever waits for the answer, which
 /// would otherwise wait until its time is over. `None` for all other messages.
 pub(crate) fn in_place_of_answer(message: &[u8]) -> Option<Vec<u8>> {
-    let envelope = serde_json::from_slice::<Envelope<'_>>(message).ok().filter(Envelope::is_answer)?;
+    let envelope =
+        serde_json::from_slice::<MessageEnvelope<'_>>(message).ok().filter(MessageEnvelope::is_answer)?;
     if answer(message).is_some() {
         return None;
     }

@@ -1,5 +1,5 @@
-//! The index of tools in the server's instructions: what there is, while it is little, so that a
-//! model with a few servers need not look for tools first.
+//! The index of tools in the server's instructions, if there are few tools, so that a model with a
+//! few servers need not search for tools first.
 //!
 //! Names are a server's text, and clients put instructions into the context of their model. So the
 //! index has only names that cannot be prose: letters, digits, `_`, `-` and `.`.

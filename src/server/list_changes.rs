@@ -48,7 +48,7 @@ pub(crate) async fn serve(
         if subscription.accepted().tools_list_changed == Some(true) {
             each_change(shared, || subscription.sink().notify_tool_list_changed()).await;
         }
-        // There is nothing more to say, but the client decides when that ends.
+        // No change can follow, but the client decides when the subscription ends.
         pending::<()>().await;
     };
     tokio::select! {

@@ -1,5 +1,5 @@
 //! Metrics: the names of all metrics, and the gauges that are sampled when the metrics are read.
-//! The others are counted where they occur, in `src/executor.rs` and `src/mcp`.
+//! The others are counted where they occur, whichever layer that is.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
@@ -39,7 +39,7 @@ pub fn describe_metrics() {
     describe_gauge!("cx_runs_limit", "Maximum number of scripts that run at the same time");
     describe_gauge!("cx_engine_ready_instances", "Isolates or interpreters that are ready, by language");
     describe_gauge!("cx_engine_queued_runs", "Admitted scripts that wait for a worker, by language");
-    describe_gauge!("cx_engine_lost_threads", "Hung workers, whose script cannot be stopped, by language");
+    describe_gauge!("cx_engine_hung_workers", "Hung workers, whose script cannot be stopped, by language");
     describe_gauge!("cx_servers_connected", "Upstream servers with a connection");
     describe_gauge!("cx_servers_configured", "Upstream servers");
     describe_gauge!("cx_http_sessions", "Sessions of clients over HTTP");
@@ -129,7 +129,7 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
         let name = report_name(language);
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
-        gauge!("cx_engine_lost_threads", "language" => name).set(count(pool.hung));
+        gauge!("cx_engine_hung_workers", "language" => name).set(count(pool.hung));
     }
     #[cfg(feature = "mcp")]
     sample_servers(executor);

@@ -69,9 +69,9 @@ pub(crate) enum RunNotification {
 /// Whose progress the notifications of a call are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressOf {
-    /// A script's: what it reports, and each of its calls.
+    /// The progress of a script: its own reports, and each of its calls.
     Script,
-    /// That of a tool which is called directly: what it reports.
+    /// The progress of a tool that is called directly: its own reports.
     Tool,
 }
 

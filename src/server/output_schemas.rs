@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 /// The schema of what a run comes to: see [`super::answer::draft`].
-/// With `yields` also of what a run that goes on is answered with.
+/// With `yields` also the fields of an answer to a run that continues.
 pub(super) fn run(yields: bool) -> Value {
     let mut schema = json!({
         "type": "object",

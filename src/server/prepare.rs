@@ -1,5 +1,5 @@
-//! What every run of a client passes before it starts, over MCP and over REST: rate limits, saved scripts and
-//! the operator's limits.
+//! Prepares every run of a client, over MCP and over REST: rate limits, saved scripts and the
+//! operator's limits.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn saved_script(
 ///
 /// The answer to a run beyond one.
 pub(crate) fn take_rate(session: &McpSession, client: &str) -> Result<(), Answer> {
-    session.rates.take(client).map_err(|exceeded| {
+    session.rates.acquire(client).map_err(|exceeded| {
         metrics::count_rate_limited();
         let code = ToolErrorCode::RateLimited.as_str();
         answer::refusal_for_now(session.shared.options.format, code, &exceeded.message, exceeded.retry_after)

@@ -1,5 +1,5 @@
-//! What a client is asked during a call: its user by the protocol's elicitation, its model by sampling.
-//! As a request of the server, or within a result.
+//! Prompts to a client during a call: to its user by the protocol's elicitation, to its model by
+//! sampling. They are requests of the server, or are part of a result.
 
 #![expect(deprecated, reason = "the latest revision deprecates sampling, which all revisions in use have")]
 

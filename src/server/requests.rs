@@ -26,7 +26,8 @@ use crate::tools::{INTERFACES, TraceContext};
 const MAX_NAME: usize = 60;
 
 /// How long a client may cache the list of tools, in milliseconds. It names servers, which the
-/// configuration may change. Clients of the stateless revision are told of that only if they listen.
+/// configuration may change. Clients of the stateless revision are notified of that only if they
+/// listen.
 const TOOLS_FRESH_MS: u64 = 5 * 60 * 1000;
 
 /// The same if it has tools of servers, which may change them at any time.
@@ -92,7 +93,7 @@ impl ServerHandler for McpSession {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client_of(subscription.request_context());
-        let Some(_slot) = self.shared.subscriptions.take(client) else {
+        let Some(_slot) = self.shared.subscriptions.acquire(client) else {
             let problem = format!("a client may have {MAX_SUBSCRIPTIONS} subscriptions at once");
             return Err(ErrorData::invalid_request(problem, None));
         };

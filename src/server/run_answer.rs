@@ -15,7 +15,7 @@ use crate::run::script::Language;
 /// The hint of answers to calls that failed because of the server's state.
 pub(crate) const TRY_AGAIN: &str = "call again in a few seconds";
 
-/// The hint of answers to calls whose engine does not get from the system what it needs.
+/// The hint of answers to calls whose engine cannot get resources from the system.
 const RAISE_LIMIT: &str = "calling again does not help: whoever runs the server has to raise that limit. A script \
                            in the other language may still work";
 

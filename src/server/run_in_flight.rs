@@ -31,7 +31,7 @@ pub(crate) struct RunInFlight {
     /// Counts it as a call in flight. `None` while it is suspended: no request waits for it then,
     /// so it must not delay those that wait for the end of all calls.
     pub(crate) guard: Option<CallGuard>,
-    /// When the call is answered although the run goes on, and what it has printed.
+    /// When the call is answered although the run continues, and what it has printed.
     pub(crate) yields: Option<(Duration, Printed)>,
 }
 

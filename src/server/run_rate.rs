@@ -20,12 +20,12 @@ pub(crate) struct RunRates {
 /// The rate limit of each client.
 #[derive(Default)]
 struct EachClient {
-    /// What the configuration says, if it says anything.
+    /// The limit of the configuration, if it has one.
     configured: Option<RateLimit>,
     buckets: Option<ClientBuckets>,
 }
 
-/// What the configuration in force says, and what counts if it says nothing.
+/// The limits of the configuration in force, and the defaults.
 type RateSource = (Box<dyn Fn() -> Option<RateLimit> + Send + Sync>, Option<RateLimit>);
 
 /// Why a run does not start.
@@ -99,17 +99,17 @@ impl RunRates {
     ///
     /// If a limit is reached. The client's own limit comes first: a client above it takes nothing
     /// from the others.
-    pub(crate) fn take(&self, client: &str) -> Result<(), RateExceeded> {
+    pub(crate) fn acquire(&self, client: &str) -> Result<(), RateExceeded> {
         let exceeded = |whose: &str, limit: RateLimit, retry_after| {
             let time = limit.period.as_secs_f64();
             let message = format!("{whose} may run {} scripts in {time} s", limit.calls);
             RateExceeded { message, retry_after }
         };
         if let Some(buckets) = &self.each_client().buckets {
-            buckets.take(client).map_err(|time| exceeded("a client", buckets.limit, time))?;
+            buckets.acquire(client).map_err(|time| exceeded("a client", buckets.limit, time))?;
         }
         if let Some(bucket) = &self.all_clients {
-            bucket.take().map_err(|time| exceeded("all clients together", bucket.limit, time))?;
+            bucket.acquire().map_err(|time| exceeded("all clients together", bucket.limit, time))?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ where
     }
 }
 
-/// Whether a write has failed because nobody reads any more.
+/// Whether a write has failed because the reader has gone.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected)
 }

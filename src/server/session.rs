@@ -40,7 +40,7 @@ pub(crate) struct McpSession {
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
     pub(crate) log: Mutex<Option<Severity>>,
-    /// Whether the client is told of changes of the list of tools.
+    /// Whether the client is notified of changes of the list of tools.
     is_told: AtomicBool,
 }
 

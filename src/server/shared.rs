@@ -34,10 +34,10 @@ pub struct ServerOptions {
     /// Whether the instructions that clients show to their models have an index of the known tools
     /// while it is small (300 tokens). True by default.
     pub index: bool,
-    /// After which time a call is answered although its run goes on, if the call asks for none
-    /// (`yieldAfterMs`); the rest is got with the tool `wait`. For clients with a session that do not
-    /// know tasks. Zero lets only those runs go on whose call asks for it. `None`, the default, lets no
-    /// run go on, and there is no such tool.
+    /// Time after which a call is answered although its run continues, if the call asks for none
+    /// (`yieldAfterMs`); the rest is got with the tool `wait`. For clients with a session that do
+    /// not know tasks. Zero lets only those runs continue whose call asks for it. `None`, the
+    /// default, lets no run continue, and the tool `wait` does not exist.
     pub yield_after: Option<Duration>,
     /// Whether a client's user is asked for approvals, if the client can ask. If not, the executor's
     /// [`approver`](crate::ExecutorBuilder::approver) is asked for all clients. True by default.
@@ -158,7 +158,7 @@ impl Shared {
         format!("client {}", self.clients.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Drops what is kept for a client that is gone, and ends its suspended runs.
+    /// Drops the state of a client that is gone, and ends its suspended runs.
     pub(crate) fn forget(&self, client: &str) {
         self.pending.forget(client);
         if let Some(history) = self.executor.history() {

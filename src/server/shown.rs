@@ -46,7 +46,7 @@ pub(crate) struct DirectTool {
     only_interface: bool,
 }
 
-/// What of the list clients are told in the instructions.
+/// The part of the list that is in the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// No tool is shown directly, or only because of its interface.

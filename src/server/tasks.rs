@@ -100,7 +100,7 @@ impl State {
 impl Tasks {
     /// Takes a slot for one more task of `client`; `None` if it has as many as it may have.
     pub(crate) fn slot(&self, client: &str) -> Option<ClientSlot> {
-        self.slots.take(client)
+        self.slots.acquire(client)
     }
 
     /// The manager that answers requests about a task. One without tasks, which says so, if there is no

@@ -18,7 +18,7 @@ pub(crate) const EXECUTE_TYPESCRIPT: &str = "executeTypescript";
 pub(crate) const EXECUTE_PYTHON: &str = "executePython";
 /// Reports the state of the server.
 pub(crate) const HEALTH: &str = "health";
-/// Waits for a run that goes on after its answer.
+/// Waits for a run that continues after its answer.
 pub(crate) const WAIT: &str = "wait";
 
 /// Maximum tokens of the server names in the list of tools, as estimated by [`max_tokens`].
@@ -43,7 +43,7 @@ No network, pip. More: help().";
 /// What a server offers that not every server does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Offers {
-    /// Runs can go on after their answer, and there is a tool that waits for them.
+    /// Runs can continue after their answer, and there is a tool that waits for them.
     pub(crate) yields: bool,
     /// Scripts may ask language models.
     pub(crate) has_models: bool,
@@ -147,7 +147,8 @@ pub(super) fn run_schema(descriptions: Descriptions, max: &Limits, offers: Offer
             RunParameter::Session | RunParameter::TimeZone | RunParameter::SamplingSystemPrompt => {
                 json!({ "type": "string" })
             }
-            // Clients that check against the schema would refuse other fields, and cx says it better.
+            // Clients that check against the schema would refuse other fields; the errors of cx are
+            // better.
             RunParameter::Permissions => {
                 json!({ "type": "object", "description": "less than granted (see health): read, write, net" })
             }

@@ -1,4 +1,4 @@
-//! Answers to calls whose runs go on, and the tool `wait` that has the rest.
+//! Answers to calls whose runs continue, and the tool `wait`, which returns the rest.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use super::shared::Shared;
 use crate::text::ids::short_random_id;
 use crate::tools::ToolErrorCode;
 
-/// How long a call waits that says nothing else: less than most clients wait for an answer.
+/// Default wait of a call: less than most clients wait for an answer.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// Answers a call with what its run has printed so far, and lets the run go on.
+/// Answers a call with what its run has printed so far, and lets the run continue.
 ///
 /// # Errors
 ///
-/// Returns the run if it cannot go on without its call: too many do, or the system provides no random
-/// numbers.
+/// Returns the run if it cannot continue without its call: too many do, or the system provides no
+/// random numbers.
 pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<Answer, Box<RunInFlight>> {
     let Some(id) = short_random_id().filter(|_| session.yielded.have_space()) else {
         return Err(Box::new(run));
@@ -35,7 +35,8 @@ pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<An
     Ok(running(&session.shared, &id, output))
 }
 
-/// Waits for a run of this session that goes on. Cancelling the call does not end the run.
+/// Waits for a run of this session that continued after its answer. Cancelling the call does not
+/// end the run.
 ///
 /// # Errors
 ///
@@ -56,7 +57,7 @@ pub(crate) async fn wait(
         Ok(read) => read,
         Err(problem) => return invalid(&problem),
     };
-    let mut awaited = match session.yielded.take(id) {
+    let mut awaited = match session.yielded.claim(id) {
         Ok(awaited) => awaited,
         Err(error) => {
             let code = ToolErrorCode::RunNotFound.as_str();
@@ -110,7 +111,7 @@ fn read(arguments: &JsonObject) -> Result<(&str, Duration), String> {
     id.map(|id| (id, time)).ok_or_else(|| "`runId`: expected the id of a run, a string".to_owned())
 }
 
-/// The answer to a call whose run goes on.
+/// The answer to a call whose run continues.
 fn running(shared: &Shared, id: &str, mut output: String) -> Answer {
     let note = format!("; when the run has ended, the next script gets all with await mcp.run({id:?})");
     if let Some((kept, _)) = cut(&output, shared.options.max_value, &note) {

@@ -1,7 +1,7 @@
-//! Runs that go on after their call was answered: the client gets the rest with `wait`.
+//! Runs that continue after their call was answered: the client gets the rest with `wait`.
 //!
 //! For clients that do not know tasks. A run is bound to its session, so a session of many clients,
-//! who cannot be told apart, has none.
+//! which cannot be told apart, has none.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct YieldedRuns {
 }
 
 enum Entry {
-    /// Nobody waits for it now.
+    /// No call of `wait` has it now.
     Waiting(Box<YieldedRun>, Expiry),
     /// A call of `wait` has it.
     Awaited,
@@ -137,10 +137,11 @@ impl YieldedRuns {
         self.runs.lock().len() < MAX_YIELDED
     }
 
-    /// Lets the run go on by itself, under this id. Must be called in a tokio runtime.
+    /// Lets the run continue without its call, under this id. Must be called in a tokio runtime.
     pub(crate) fn start(&self, id: String, mut run: RunInFlight, printed: Printed) {
         printed.state.lock().id = Some(id.clone());
-        // A run that nobody waits for does not delay those that wait for the end of all calls.
+        // A run without a waiting call does not delay a shutdown, which waits for the end of all
+        // calls.
         run.guard = None;
         // What waits for admission or its engine is driven too. Dropping the set drops the run.
         let mut task = JoinSet::new();
@@ -155,11 +156,11 @@ impl YieldedRuns {
             }
         }
         .boxed();
-        self.put(YieldedRun { id, run, printed });
+        self.insert(YieldedRun { id, run, printed });
     }
 
     /// Keeps the run until it is waited for.
-    fn put(&self, run: YieldedRun) {
+    fn insert(&self, run: YieldedRun) {
         let (runs, id) = (Arc::downgrade(&self.runs), run.id.clone());
         let expired = Instant::now() + KEPT;
         let expiry = tokio::spawn(async move {
@@ -179,7 +180,7 @@ impl YieldedRuns {
     /// # Errors
     ///
     /// If there is no such run, or another call waits for it.
-    pub(crate) fn take(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
+    pub(crate) fn claim(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
         let mut runs = self.runs.lock();
         let shown: String = id.chars().take(40).collect();
         match runs.get_mut(id) {
@@ -192,7 +193,7 @@ impl YieldedRuns {
         }
     }
 
-    /// Whether the run goes on, or its answer was not fetched.
+    /// Whether the run continues, or its answer was not fetched.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.runs.lock().contains_key(id)
     }
@@ -226,7 +227,7 @@ impl Drop for AwaitedRun {
                 // Its session has ended.
                 self.of.runs.lock().remove(&run.id);
             } else {
-                self.of.put(*run);
+                self.of.insert(*run);
             }
         }
     }

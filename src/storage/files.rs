@@ -29,7 +29,7 @@ pub(crate) struct Store {
 
 /// The content of a file.
 #[derive(Serialize, Deserialize)]
-struct Envelope<'a> {
+struct StoredDocument<'a> {
     /// Version of the format of `document`. Other versions are not read.
     version: u32,
     /// SHA-256 of the text of `document`, in hexadecimal. Detects torn files.
@@ -191,7 +191,7 @@ fn write(
     document: &impl Serialize,
 ) -> io::Result<()> {
     let document = serde_json::value::to_raw_value(document)?;
-    let envelope = Envelope { version, sha256: sha256(document.get().as_bytes()), document: &document };
+    let envelope = StoredDocument { version, sha256: sha256(document.get().as_bytes()), document: &document };
     let text = serde_json::to_vec(&envelope)?;
     // One temporary name per document, used only by the holder of its lock.
     directory.replace(&format!("{name}.json"), &format!(".new-{name}"), |file| file.write_all(&text))
@@ -215,7 +215,7 @@ fn read_document<T: DeserializeOwned>(mut file: File, name: &str, version: u32) 
         }
         return Err(error);
     }
-    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&text) else { return Ok(damaged(name)) };
+    let Ok(envelope) = serde_json::from_str::<StoredDocument<'_>>(&text) else { return Ok(damaged(name)) };
     if envelope.version != version {
         return Ok(None);
     }
@@ -232,7 +232,7 @@ fn damaged<T>(name: &str) -> Option<T> {
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! Directories and files that only their user can change: creating and checking them, locks between
-//! processes, and atomic replacement. The only place for these checks.
+//! processes, and atomic replacement. The library keeps its state and caches through it.
+//!
+//! Files that users write themselves (configuration, folders of scripts) may be readable by others
+//! and are behind paths of the user's choice; `src/config/file.rs` and `src/storage/scripts.rs`
+//! check them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};

@@ -31,7 +31,7 @@ pub(crate) const MAX_NAME: usize = 64;
 pub(crate) enum FolderOwner {
     /// The user: no other user may be able to change its files.
     User,
-    /// Whoever wrote the workspace. The caller decides which contents it trusts.
+    /// The author of the workspace. The caller decides which contents it trusts.
     Workspace,
 }
 

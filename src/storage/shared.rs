@@ -1,5 +1,6 @@
-//! What several processes on several machines share: entries that each of them can replace, if it is still the one that
-//! it has read. Whoever keeps the entries can neither read nor forge them; `src/nats` seals them.
+//! What several processes on several machines share: entries that each of them can replace, if it
+//! is still the one that it has read. The store of the entries can neither read nor forge them,
+//! because `src/nats` seals them.
 
 pub(crate) mod parts;
 
@@ -30,7 +31,7 @@ pub(crate) struct SharedKeys {
 /// Why shared entries cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SharedError {
-    /// Nobody answers. A change may have been made, or may still be made.
+    /// There is no answer. A change may have been made, or may still be made.
     #[error("{0}")]
     Away(String),
     /// There is no space.
@@ -39,7 +40,7 @@ pub(crate) enum SharedError {
     /// The request was refused, and changes nothing.
     #[error("{0}")]
     Refused(String),
-    /// The entry was not sealed by somebody with the same key.
+    /// The entry was not sealed with the same key.
     #[error("an entry of it is damaged, or was not written with the same key file")]
     Damaged,
 }
@@ -47,8 +48,8 @@ pub(crate) enum SharedError {
 /// Keeps entries for all processes of one tenant. Each wait has a deadline. Keys are of lower-case letters, digits and
 /// dots.
 pub(crate) trait SharedStore: fmt::Debug + Send + Sync {
-    /// A part of a key that stands for a name, and from which nobody without the tenant's key can find the name: 32
-    /// characters. `None` if the system provides no keys.
+    /// A part of a key that stands for a name, 32 characters. The name cannot be derived from it
+    /// without the tenant's key. `None` if the system provides no keys.
     fn hide(&self, kind: u8, name: &[u8]) -> Option<String>;
 
     fn get(&self, key: String) -> BoxFuture<'_, Result<SharedEntry, SharedError>>;

@@ -254,9 +254,9 @@ impl State {
         for (number, task) in self.tasks.iter().enumerate() {
             let _ = writeln!(text, "  thread {number} ({}): {:?}", task.name, task.status);
         }
-        for (number, what, place) in &self.trace {
+        for (number, what, location) in &self.trace {
             let name = &self.tasks[*number].name;
-            let _ = writeln!(text, "  {number} {name}: {what} at {}:{}", place.file(), place.line());
+            let _ = writeln!(text, "  {number} {name}: {what} at {}:{}", location.file(), location.line());
         }
         text
     }
@@ -318,13 +318,13 @@ fn current() -> Option<Current> {
 
 impl Current {
     /// A point where another thread may be chosen before this one continues.
-    fn step(&self, what: &'static str, place: &'static Location<'static>) {
+    fn step(&self, what: &'static str, location: &'static Location<'static>) {
         let mut state = self.execution.state.lock();
         state.steps += 1;
         if state.trace.len() == SHOWN_STEPS {
             state.trace.pop_front();
         }
-        state.trace.push_back((self.task, what, place));
+        state.trace.push_back((self.task, what, location));
         if state.steps > MAX_STEPS {
             state.failure.get_or_insert_with(|| format!("no end after {MAX_STEPS} steps"));
             self.execution.ended.notify_all();

@@ -165,7 +165,7 @@ impl Catalog {
                 format!("server `{server}` was removed from the configuration while this script was running");
             return ToolError::new(ToolErrorCode::ToolNotFound, message);
         }
-        // Saved scripts are no server that anybody has configured.
+        // The server of saved scripts is built in, not configured.
         let names = self.server_names().map(|name| &**name).filter(|name| *name != SCRIPTS_SERVER);
         let suggestion = suggestion(name, "servers", names);
         let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
@@ -178,7 +178,7 @@ impl Catalog {
         self.server(name).map(|server| &server.name)
     }
 
-    /// Whether a server has saved scripts instead of tools of somebody.
+    /// Whether a server has saved scripts instead of ordinary tools.
     pub(crate) fn has_saved_scripts(&self, name: &str) -> bool {
         let found = self.server(name).ok();
         found.is_some_and(|server| server.dispatcher.kind(&server.name, "") != ToolKind::Ordinary)

@@ -101,7 +101,7 @@ impl ToolList {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerDetails {
-    /// What the server is for, in the words of whoever configured it. Scripts can read it.
+    /// What the server is for, as the configuration describes it. Scripts can read it.
     pub description: Option<String>,
     /// The working directory that was configured for the server's process. Scripts can read it:
     /// they need it to write paths that the server understands.
@@ -183,13 +183,13 @@ pub struct ToolRequest {
     pub cancel: CancellationToken,
     /// Receives the call's progress notifications, if anything listens.
     pub on_progress: Option<ProgressListener>,
-    /// Answers what the server asks the user during the call; `None` if nobody can be asked. While it
-    /// waits, the time limits of the call stand still.
+    /// Answers what the server asks the user during the call; `None` if no user can be asked. While
+    /// it waits, the time limits of the call stand still.
     pub on_elicitation: Option<ElicitationHandler>,
     /// What to send as the request's `_meta`, such as a trace context. Fields of the protocol's own are
     /// set by the dispatcher.
     pub meta: Map<String, Value>,
-    /// Where the dispatcher says what it has sent, if anybody wants to know.
+    /// Where the dispatcher stores what it has sent, if the caller needs it.
     pub sent: Option<Arc<OnceLock<SentRequest>>>,
     /// The run that makes the call, for a tool of the kind [`ToolKind::Script`] or
     /// [`ToolKind::ScriptChange`]; `None` for others, and where no stored script can be run.
@@ -197,8 +197,8 @@ pub struct ToolRequest {
 }
 
 impl ToolRequest {
-    /// A call that nothing cancels, whose progress nobody follows, and during which nobody is asked;
-    /// all three can be set.
+    /// A call without cancellation, progress listener and elicitation handler; all three can be
+    /// set.
     pub fn new(
         server: impl Into<Arc<str>>,
         tool: impl Into<Arc<str>>,
@@ -228,7 +228,7 @@ impl ToolRequest {
 
 /// The text of arguments, with the digits that the tree has lost.
 pub(crate) fn exact_json(arguments: &Map<String, Value>, exact: &[Box<str>]) -> Json {
-    let json = Json::of(arguments).unwrap_or_else(|_| Value::Null.into());
+    let json = Json::from_serialize(arguments).unwrap_or_else(|_| Value::Null.into());
     if exact.is_empty() {
         return json;
     }
@@ -350,9 +350,9 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>>;
 
-    /// The tools of `server` if they are known without asking anybody, as for what is on this machine;
-    /// else `None`. Returns the same `Arc` as long as the list is the same, and blocks for as long as a
-    /// few small files take to read.
+    /// The tools of `server` if they are known without asking a server, as for tools of this
+    /// machine; else `None`. Returns the same `Arc` as long as the list is the same, and blocks for
+    /// as long as a few small files take to read.
     fn known(&self, _server: &str) -> Option<Arc<ToolList>> {
         None
     }

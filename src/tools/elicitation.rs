@@ -1,5 +1,5 @@
 //! What a server asks the user during a call (the protocol's elicitation): the question, the answer,
-//! and who passes it on.
+//! and the handler that forwards it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::text::one_line;
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitationRequest {
-    /// The name of the server that asks, as configured. Whoever shows the question shows this too.
+    /// The name of the server that asks, as configured. Show it with the question.
     pub server: String,
     /// The tool during whose call it asks, if that is known.
     pub tool: Option<String>,
@@ -60,10 +60,10 @@ pub enum ElicitationAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElicitationRefusal {
-    /// There is nobody to ask.
+    /// There is no user who can be asked.
     #[error("nobody can be asked here")]
-    NobodyToAsk,
-    /// The run has asked as much as it may.
+    Unavailable,
+    /// The run has asked the maximum number of questions.
     #[error("this run has asked {max} questions already, as many as `maxQuestions` allows")]
     TooManyQuestions {
         /// The number that is allowed.

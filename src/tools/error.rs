@@ -44,8 +44,8 @@ pub enum ToolErrorCode {
     StateUnavailable,
     /// There is no language model for this run, or it cannot be reached.
     ModelUnavailable,
-    /// The model or the system prompt is not on the operator's list, whoever decides about the call
-    /// refused it, or the content filter refused the answer.
+    /// The model or the system prompt is not on the operator's list, an observer refused the call,
+    /// or the content filter refused the answer.
     ModelDenied,
     /// The run has used up its calls of language models, or their tokens.
     ModelBudgetExceeded,
@@ -55,7 +55,7 @@ pub enum ToolErrorCode {
     ModelTimeout,
     /// A language model's answer does not fit the schema, twice.
     ModelAnswerInvalid,
-    /// Nobody has granted the run the host or the address of a request.
+    /// The host or the address of a request is not granted to the run.
     NetDenied,
     /// A host cannot be reached, or its response cannot be read.
     NetFailed,

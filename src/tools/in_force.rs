@@ -1,4 +1,4 @@
-//! The tools of an executor, and what of them is in force for a run.
+//! The tools of an executor, and which of them are in force for a run.
 //!
 //! The configuration can change while scripts run. A run keeps what it started with, restricted by
 //! what the executor has at the moment of each call. So a run gains nothing, and what is no longer

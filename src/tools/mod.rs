@@ -1,7 +1,8 @@
 //! Tools: definitions, names, policy and dispatch of tool calls.
 //!
 //! This module uses no engine and no protocol. A call comes in as two names and JSON text. It
-//! leaves through a [`ToolDispatcher`]: one for native tools, one for MCP servers.
+//! leaves through a [`ToolDispatcher`]: one for native tools, one for MCP servers, one for saved
+//! scripts.
 
 mod dispatch;
 mod elicitation;

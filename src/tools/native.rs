@@ -148,7 +148,7 @@ where
             let output = call
                 .await
                 .map_err(|failure| ToolError::new(ToolErrorCode::ToolError, failure.to_string()))?;
-            Json::of(&output).map_err(|error| {
+            Json::from_serialize(&output).map_err(|error| {
                 ToolError::new(ToolErrorCode::ToolError, format!("its result is not JSON: {error}"))
             })
         }

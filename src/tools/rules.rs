@@ -6,7 +6,8 @@ use crate::tools::policy::RuleSet;
 /// Rules about tools: which may be called, which calls need approval, and which tools only read.
 ///
 /// Combining rules only ever restricts: with another [`allow`](Self::allow) list a tool must match
-/// both, whoever set the first. So what an administrator has set cannot be widened later.
+/// both, also if the first was set elsewhere. So a later call cannot widen what an administrator
+/// has set.
 ///
 /// A pattern is `server.tool` or `mcp__server__tool`, with `*` for any sequence of characters in
 /// either part, or `*` or `mcp__*` for every tool. In the rules of an [`McpServer`](crate::McpServer) a pattern is the

@@ -1,10 +1,10 @@
 //! Pinned skills of servers (SEP-2640): trust on first use, as for tool definitions. A skill tells a
 //! model what to do, and its server can change it at any time.
 //!
-//! The first text that a server sends for a `skill://` address is pinned, by its digest. A later one that
-//! differs is recorded, and said to the script that reads it; in strict mode it is refused until the user
-//! accepts it. What is accepted is the text that was recorded: one that the server sends after that is
-//! compared with it.
+//! The first text that a server sends for a `skill://` address is pinned, by its digest. A later
+//! text that differs is recorded, and reported to the script that reads it; in strict mode it is
+//! refused until the user accepts it. The user accepts the recorded text: texts that the server
+//! sends after that are compared with it.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Scripts that are called like tools: what a dispatcher has of one, and how it is run.
+//! Scripts that are called like tools: what a dispatcher stores of one, and how a run executes it.
 //!
 //! A dispatcher knows the text of a stored script. Only the run that calls it can run it, within its
 //! own limits. So a request for such a tool carries a [`ScriptCaller`].

@@ -57,7 +57,7 @@ pub(crate) struct ToolUse {
     store: Option<Store>,
     /// Whether runs are recorded and what is known of earlier ones is used.
     is_on: bool,
-    known: Mutex<Known>,
+    known: Mutex<RunCounts>,
     /// How often `known` has changed.
     changes: AtomicU64,
     /// Whether a save is scheduled.
@@ -65,7 +65,7 @@ pub(crate) struct ToolUse {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RunCounts {
     /// Whether the file has been read.
     is_read: bool,
     counts: Counts,
@@ -228,7 +228,7 @@ impl ToolUse {
 
     /// Deletes everything, in memory and on disk. Returns the number of files removed.
     pub(crate) fn clear(&self) -> std::io::Result<usize> {
-        *self.known.lock() = Known::default();
+        *self.known.lock() = RunCounts::default();
         self.changes.fetch_add(1, Ordering::Relaxed);
         let Some(store) = &self.store else { return Ok(0) };
         let is_stored = store.names()?.iter().any(|name| name == FILE);

@@ -2,13 +2,18 @@
 //!
 //! What comes in was written by a client. A field that does not have its form, or is longer than its
 //! specification allows, is dropped, and never fails a request.
+//!
+//! The propagators of `opentelemetry_sdk` are in the feature `otel` only, and contexts are passed
+//! on without it too. They also take `tracestate` and `baggage` apart and write them again, with
+//! other bytes, where they are passed on as they came here.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// Maximum bytes of `tracestate`: what the specification asks everybody to pass on.
+/// Maximum bytes of `tracestate`: the length that the specification asks every participant to
+/// propagate.
 const MAX_STATE: usize = 512;
 
 /// Maximum members of `tracestate`.
@@ -23,7 +28,7 @@ const MAX_PARENT: usize = 256;
 /// Bytes of `traceparent` in version 00.
 const PARENT: usize = 55;
 
-/// The place of a request in a trace.
+/// The position of a request in a trace.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TraceContext {
     /// 16 bytes, not all zero.

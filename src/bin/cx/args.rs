@@ -300,7 +300,7 @@ pub(crate) enum ServeApprover {
     /// The client's user, if the client can ask; else such calls are refused
     #[default]
     Client,
-    /// Whoever opens the page: `cx ui`, or `/ui` of --http
+    /// The user of the page: `cx ui`, or `/ui` of --http
     Page,
 }
 

@@ -109,12 +109,12 @@ fn verification(found: &Verification) -> String {
         let _ = writeln!(text, "note: {}", one_line(notice));
     }
     for problem in &found.problems {
-        let place = match (problem.file.as_str(), problem.line) {
+        let location = match (problem.file.as_str(), problem.line) {
             ("", _) => String::new(),
             (file, 0) => format!("{file}: "),
             (file, line) => format!("{file}:{line}: "),
         };
-        let _ = writeln!(text, "wrong: {}{}", one_line(&place), one_line(&problem.problem));
+        let _ = writeln!(text, "wrong: {}{}", one_line(&location), one_line(&problem.problem));
     }
     if found.problem_count > found.problems.len() {
         let _ = writeln!(text, "and {} more", found.problem_count - found.problems.len());

@@ -50,7 +50,7 @@ async fn login(arguments: &AuthServer, scope: &[String], no_browser: bool) -> an
     });
     tokio::select! {
         signed_in = login => signed_in?,
-        // Nobody can open an address that is not shown.
+        // Without the printed address the user cannot sign in.
         Ok(error) = printing => return Err(error.into()),
     }
     output::print_text(&format!("signed in to {}", arguments.name))?;

@@ -2,10 +2,10 @@
 
 mod clients;
 mod configuration;
+mod context;
 mod engines;
 mod machine;
 mod model;
-mod patient;
 mod report;
 mod servers;
 mod stored;
@@ -18,7 +18,7 @@ use crate::progress::ProgressLine;
 use crate::writer::Stream;
 use crate::{diagnostic, output, setup, terminal};
 
-use self::patient::Patient;
+use self::context::DoctorContext;
 use self::report::{Check, Report};
 
 /// What doctor itself needs beside what is looked at.
@@ -43,11 +43,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
             Config::default()
         }
     };
-    match Patient::of(&config) {
-        Ok(patient) => {
-            report.add(configuration::unmatched(&patient.executor));
-            report.add(machine::check(&patient.executor, &config));
-            match attended(&patient, arguments, &progress) {
+    match DoctorContext::new(&config) {
+        Ok(context) => {
+            report.add(configuration::unmatched(&context.executor));
+            report.add(machine::check(&context.executor, &config));
+            match run_checks(&context, arguments, &progress) {
                 Ok(checks) => report.add(checks),
                 Err(check) => report.add([*check]),
             }
@@ -71,13 +71,13 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     Ok(if report.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
 }
 
-/// The checks during which one waits.
+/// Runs the checks that wait for engines, servers and models.
 ///
 /// # Errors
 ///
-/// A problem, if this process cannot have what it needs to wait for anything.
-fn attended(
-    patient: &Patient,
+/// A failed check, if this process cannot start a runtime.
+fn run_checks(
+    context: &DoctorContext,
     arguments: &DoctorArguments,
     progress: &ProgressLine,
 ) -> Result<Vec<Check>, Box<Check>> {
@@ -86,13 +86,13 @@ fn attended(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| refused(&error))?;
     runtime.block_on(async {
-        let mut checks = engines::check(patient, progress).await;
-        checks.extend(servers::check(patient, arguments.offline, progress).await);
-        checks.extend(servers::sign_ins(&patient.config).await);
+        let mut checks = engines::check(context, progress).await;
+        checks.extend(servers::check(context, arguments.offline, progress).await);
+        checks.extend(servers::sign_ins(&context.config).await);
         if arguments.ask_model {
-            checks.push(model::ask(patient, progress).await);
+            checks.push(model::ask(context, progress).await);
         }
-        patient.executor.close().await;
+        context.executor.close().await;
         Ok(checks)
     })
 }

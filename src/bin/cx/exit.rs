@@ -24,7 +24,7 @@ pub(crate) enum ExitStatus {
 
 impl ExitStatus {
     /// The status for a run's result.
-    pub(crate) fn of(result: &ExecuteResult) -> Self {
+    pub(crate) fn from_result(result: &ExecuteResult) -> Self {
         match result.error() {
             None => Self::Success,
             Some(error) if error.code == ErrorCode::Cancelled => Self::Interrupted,

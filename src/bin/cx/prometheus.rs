@@ -2,6 +2,9 @@
 //!
 //! Names, labels and values, which is what a table of numbers needs. Types, help, times and exemplars are
 //! skipped.
+//!
+//! `prometheus-parse` reads the whole format, with regular expressions for the lines and chrono for
+//! the times. The part that is needed here is shorter than the code that would convert its types.
 
 /// Maximum number of samples that are read: fifty servers have some thousands.
 const MAX_SAMPLES: usize = 50_000;
@@ -84,9 +87,9 @@ fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
         let mut value = String::new();
         let mut letters = after.char_indices();
         rest = loop {
-            let (place, letter) = letters.next()?;
+            let (offset, letter) = letters.next()?;
             match letter {
-                '"' => break after.get(place + 1..)?,
+                '"' => break after.get(offset + 1..)?,
                 '\\' => match letters.next()?.1 {
                     'n' => value.push('\n'),
                     other => value.push(other),

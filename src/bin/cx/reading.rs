@@ -14,7 +14,7 @@ pub(crate) struct Reading {
     pub(crate) runs_limit: f64,
     pub(crate) runs_ok: f64,
     pub(crate) runs_failed: f64,
-    pub(crate) lost_threads: f64,
+    pub(crate) hung_workers: f64,
     pub(crate) engine_queued: f64,
     /// 95th percentiles in seconds; `None` before the first run.
     pub(crate) run_p95: Option<f64>,
@@ -88,7 +88,7 @@ impl Reading {
             runs_limit: samples.sum("cx_runs_limit"),
             runs_ok,
             runs_failed: all_runs - runs_ok,
-            lost_threads: samples.sum("cx_engine_lost_threads"),
+            hung_workers: samples.sum("cx_engine_hung_workers"),
             engine_queued: samples.sum("cx_engine_queued_runs"),
             run_p95: percentile(samples, "cx_run_duration_seconds", None),
             wait_p95: percentile(samples, "cx_run_queue_wait_seconds", None),
@@ -109,8 +109,8 @@ impl Reading {
     /// Whether something needs a person's attention, in words.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.lost_threads > 0.0 {
-            problems.push(format!("{} hung threads", self.lost_threads));
+        if self.hung_workers > 0.0 {
+            problems.push(format!("{} hung workers", self.hung_workers));
         }
         if self.is_audit_failing {
             problems.push("the audit trail cannot be written".to_owned());

@@ -287,7 +287,7 @@ enum InputSource {
 }
 
 impl InputSource {
-    /// Whether somebody sees a prompt.
+    /// Whether a user sees a prompt.
     fn is_shown(&self) -> bool {
         match self {
             Self::Editor(_) => true,

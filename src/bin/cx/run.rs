@@ -52,7 +52,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
     if !has_terminal {
-        // Servers do without questions if they know that nobody can be asked.
+        // Servers work without elicitation if they know that it is not available.
         config.servers.iter_mut().for_each(|server| server.elicitation = false);
     }
     if arguments.script.llm {
@@ -117,7 +117,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         print_damaged_pins(&executor);
         print_audit_failure(&executor);
         let (result, recording) = result?;
-        // A run that was cancelled because stdout has failed has no result that anybody could read.
+        // The result of a run that was cancelled because stdout failed cannot be printed.
         if interrupted.is_cancelled() || !cancelled.is_cancelled() {
             print_result(&result, &name, &arguments)?;
         }
@@ -260,7 +260,7 @@ async fn deliver(
     interrupted: &CancellationToken,
     max_wait: Option<Duration>,
 ) -> ExitStatus {
-    let mut status = ExitStatus::of(result);
+    let mut status = ExitStatus::from_result(result);
     let is_written = tokio::select! {
         () = writer.finish() => true,
         () = pass(max_wait) => false,

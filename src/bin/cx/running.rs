@@ -93,9 +93,9 @@ pub(crate) fn register(state: &Path, server: &RunningServer) -> anyhow::Result<R
         .create(&directory)
         .with_context(|| format!("failed to make the directory `{shown}`"))?;
     let written = || -> io::Result<Registration> {
-        // Only its user can read a temporary file.
+        // Only the user can read a temporary file.
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&directory)?;
-        // Before it has a name, so that nobody sees it without the lock.
+        // Before it has a name, so that no process sees it without the lock.
         file.as_file().try_lock().map_err(io::Error::from)?;
         file.write_all(serde_json::to_string(server)?.as_bytes())?;
         let path = directory.join(format!("{}-{}{ENDING}", server.process, server.started));
@@ -142,7 +142,7 @@ pub(crate) fn list(state: &Path) -> io::Result<Vec<RunningServer>> {
 fn read(path: &Path) -> Option<RunningServer> {
     let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    // The token in it goes to the address in it, so nobody else may have written it.
+    // The token in it goes to the address in it, so no other user may have written it.
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
     if !metadata.is_file() || !is_own {
         return None;

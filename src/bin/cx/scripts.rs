@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::args::ScriptsCommand;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
+use crate::text::shown_path;
 use crate::{setup, source};
 
 /// Maximum characters of a description in a list.
@@ -34,7 +35,7 @@ pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
             let request = request(&file, name, description, replace)?;
             let name = request.name.clone();
             let path = library.save(request)?;
-            print_text(&format!("saved as {}; `cx run {name}` runs it", shown(&path)))?;
+            print_text(&format!("saved as {}; `cx run {name}` runs it", shown_path(&path)))?;
         }
         ScriptsCommand::Remove { name } => {
             library.remove(&name)?;
@@ -64,7 +65,7 @@ fn request(
     let language = match extension {
         Some("ts" | "js") => Language::TypeScript,
         Some("py") => Language::Python,
-        _ => bail!("`{}`: expected a file that ends with .ts, .js or .py", shown(file)),
+        _ => bail!("`{}`: expected a file that ends with .ts, .js or .py", shown_path(file)),
     };
     let stem = file.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
     let name = name.or(stem).context("the file's name is not UTF-8: give the script's with --name")?;
@@ -97,10 +98,10 @@ fn list(library: &ScriptLibrary, is_json: bool) -> anyhow::Result<()> {
         let _ = writeln!(text, "{:width$}  {:<10}  {description}{place}", script.name, language(script));
     }
     for problem in &problems {
-        let _ = writeln!(text, "{}: not used: {}", shown(&problem.path), one_line(&problem.problem));
+        let _ = writeln!(text, "{}: not used: {}", shown_path(&problem.path), one_line(&problem.problem));
     }
     if text.is_empty() {
-        let folder = library.directory().map(shown).unwrap_or_default();
+        let folder = library.directory().map(shown_path).unwrap_or_default();
         text = format!("no saved scripts; `cx scripts save FILE` saves one in {folder}\n");
     }
     print_text(&text)?;
@@ -114,7 +115,7 @@ fn show(script: &SavedScript, is_json: bool) -> anyhow::Result<()> {
         print_json(&shown.to_string())?;
         return Ok(());
     }
-    let mut text = format!("{}: {}, {}\n", script.name, language(script), shown(&script.path));
+    let mut text = format!("{}: {}, {}\n", script.name, language(script), shown_path(&script.path));
     if let Some(description) = &script.description {
         let _ = writeln!(text, "{}", one_line(description));
     }
@@ -123,7 +124,7 @@ fn show(script: &SavedScript, is_json: bool) -> anyhow::Result<()> {
     }
     text.push('\n');
     for line in script.source.lines() {
-        // The code of a workspace's script is anybody's text.
+        // The code of a workspace's script is untrusted text.
         let _ = writeln!(text, "{}", line.split('\t').map(one_line).collect::<Vec<_>>().join("\t"));
     }
     print_text(&text)?;
@@ -144,9 +145,4 @@ fn to_json(script: &SavedScript) -> Value {
 
 fn language(script: &SavedScript) -> &'static str {
     if script.language == Language::Python { "python" } else { "typescript" }
-}
-
-/// A path as it is shown: a repository may contain a file whose name has hidden characters.
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }

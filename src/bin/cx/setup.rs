@@ -14,6 +14,7 @@ use cx::{
 use crate::args::{NatsArguments, ScriptArguments, ToolsSource, TrailArguments};
 use crate::diagnostic::{self, invalid};
 use crate::progress::ProgressLine;
+use crate::text::shown_path;
 
 /// The name that saved scripts have as a server.
 const SCRIPTS_SERVER: &str = "scripts";
@@ -111,7 +112,10 @@ fn script_library(config: &Config) -> Option<ScriptLibrary> {
 /// If a directory is not there, or is none.
 pub(crate) fn grants(arguments: &ScriptArguments) -> anyhow::Result<Grants> {
     let directories = |flag: &str, paths: &[PathBuf]| -> anyhow::Result<Vec<PathBuf>> {
-        paths.iter().map(|path| directory(path).with_context(|| format!("{flag} {}", shown(path)))).collect()
+        paths
+            .iter()
+            .map(|path| directory(path).with_context(|| format!("{flag} {}", shown_path(path))))
+            .collect()
     };
     let grants = Grants {
         read: directories("--allow-read", &arguments.allow_read).map_err(invalid)?,
@@ -131,10 +135,6 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     let metadata = std::fs::metadata(&absolute).context("cannot be opened")?;
     anyhow::ensure!(metadata.is_dir(), "is not a directory");
     Ok(absolute)
-}
-
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }
 
 /// The builder with the audit trail that the argument or the configuration asks for.

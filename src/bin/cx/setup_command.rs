@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     // Held while the person is asked: two at once would plan the same changes.
     let lock = match arguments.dry_run {
         true => None,
-        false => Some(SetupLock::take(&setup::directories()?)?),
+        false => Some(SetupLock::acquire(&setup::directories()?)?),
     };
     let survey = survey(arguments)?;
     if !arguments.json {
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     writer::flush(MAX_FLUSH);
     let choices = if asks { ask(&survey, arguments) } else { Ok(Some(defaults(&survey, arguments)?)) };
     let Some(choices) = choices? else { return refused() };
-    let plan = Plan::of(&survey, &choices)?;
+    let plan = Plan::new(&survey, &choices)?;
     if !arguments.json {
         print_text(&render_plan(&plan))?;
     }
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
         print_text(&format!(
             "done: clients start cx once they are started again. The files as they were are in {}, and \
              `cx setup --undo` puts them back",
-            shown(&applied.copies)
+            shown_below_home(&applied.copies)
         ))?;
     }
     let savings = if arguments.no_connect { None } else { Some(savings::measure()?) };
@@ -100,12 +100,13 @@ fn refused() -> anyhow::Result<ExitStatus> {
 }
 
 fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
-    let undone = undo(&SetupLock::take(&setup::directories()?)?, arguments.force)?;
+    let undone = undo(&SetupLock::acquire(&setup::directories()?)?, arguments.force)?;
     if arguments.json {
         let files: Vec<_> = undone.files.iter().map(|path| path.to_string_lossy()).collect();
         print_json(&json!({ "restored": files }).to_string())?;
     } else {
-        let files: String = undone.files.iter().map(|path| format!("  {}\n", shown(path))).collect();
+        let files: String =
+            undone.files.iter().map(|path| format!("  {}\n", shown_below_home(path))).collect();
         print_text(&format!("as they were before:\n{files}"))?;
     }
     Ok(ExitStatus::Success)
@@ -114,7 +115,7 @@ fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
 /// The clients that are asked for.
 fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
-    let mut survey = Survey::take(&workspace);
+    let mut survey = Survey::read(&workspace);
     for name in &arguments.clients {
         if !survey.clients.iter().any(|client| client.name == name) {
             let found: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
@@ -143,7 +144,7 @@ fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
         if !asks && !arguments.projects && lists.iter().all(|list| list.directory.is_some()) {
             return Err(diagnostic::invalid(anyhow::anyhow!(
                 "`{name}` is a server of one directory only, in {}: --projects lets it move",
-                shown(&first.file)
+                shown_below_home(&first.file)
             )));
         }
     }
@@ -189,7 +190,7 @@ fn owner(survey: &Survey, list: &ServerList) -> String {
     let mut titles = of_client.chain(survey.projects.iter().map(|project| (project.client, project.title)));
     let title = titles.find(|(name, _)| *name == list.client).map_or(list.client, |(_, title)| title);
     match &list.directory {
-        Some(directory) => format!("{title}, in {} only", shown(directory)),
+        Some(directory) => format!("{title}, in {} only", shown_below_home(directory)),
         None => title.to_owned(),
     }
 }
@@ -207,7 +208,7 @@ fn existing(arguments: &SetupArguments) -> Existing {
     }
 }
 
-/// What is chosen where nobody is asked.
+/// The choices of a command without prompts.
 fn defaults(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Choices> {
     let mut choices = Choices::new(program()?);
     let chosen = movable(survey, arguments).into_iter().filter(|movable| movable.is_default);
@@ -291,7 +292,7 @@ fn render_survey(survey: &Survey) -> String {
     }
     for client in &survey.clients {
         // Writing to a string cannot fail.
-        let _ = write!(text, "{}  {}", client.title, shown(&client.file));
+        let _ = write!(text, "{}  {}", client.title, shown_below_home(&client.file));
         let _ = match (&client.problem, client.servers.len()) {
             (Some(problem), _) => writeln!(text, "{}", left(problem)),
             (None, 0) if !client.has_file() => writeln!(text, "  (no file yet)"),
@@ -302,7 +303,7 @@ fn render_survey(survey: &Survey) -> String {
     }
     for project in &survey.projects {
         let is_gone = if project.directory.is_dir() { "" } else { ", which does not exist any more" };
-        let (owner, file) = (owner(survey, &project.list()), shown(&project.file));
+        let (owner, file) = (owner(survey, &project.list()), shown_below_home(&project.file));
         let problem = project.problem.as_deref().map(left).unwrap_or_default();
         let _ = writeln!(text, "{owner}{is_gone}  {file}{problem}");
         render_servers(&mut text, &project.servers);
@@ -334,7 +335,7 @@ fn render_servers(text: &mut String, servers: &[FoundServer]) {
 fn render_plan(plan: &Plan) -> String {
     let mut text = String::new();
     for change in &plan.changes {
-        let _ = writeln!(text, "{}  {}", change.owner, shown(&change.path));
+        let _ = writeln!(text, "{}  {}", change.owner, shown_below_home(&change.path));
         for action in &change.actions {
             let _ = writeln!(text, "  {}", one_line(action));
         }
@@ -448,6 +449,6 @@ fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&
 }
 
 /// A path, with `~` for the home directory.
-fn shown(path: &Path) -> String {
+fn shown_below_home(path: &Path) -> String {
     one_line(&below_home(path).display().to_string())
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
         return timer::status(arguments);
     }
     let directories = setup::directories()?;
-    let _lock = match SyncLock::take(&directories) {
+    let _lock = match SyncLock::acquire(&directories) {
         Ok(lock) => lock,
         Err(error) => return refused(&error.to_string(), arguments.json),
     };
@@ -100,7 +100,7 @@ fn clients(config: &Config) -> anyhow::Result<Vec<ClientRecord>> {
             if client.has_cx { names.collect() } else { Vec::new() }
         },
     };
-    Ok(Survey::take(&workspace).clients.into_iter().map(record).collect())
+    Ok(Survey::read(&workspace).clients.into_iter().map(record).collect())
 }
 
 /// Asks all servers for their tools.

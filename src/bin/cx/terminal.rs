@@ -9,7 +9,7 @@ use rustix::termios::tcgetwinsize;
 
 use crate::writer::Stream;
 
-/// Widths that are not believed: a terminal that nobody looks at can have any.
+/// Smaller widths are ignored: a terminal without a user can report any width.
 const MIN_WIDTH: usize = 40;
 
 /// Whether the stream takes colors: if it is a terminal other than `TERM=dumb`, unless `NO_COLOR` is
@@ -27,7 +27,7 @@ pub(crate) fn has_input() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Whether somebody can talk with the command: stdin and stdout are terminals.
+/// Whether the command is interactive: stdin and stdout are terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }

@@ -87,7 +87,7 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
 }
 
 /// A tool's path, in which the server's text can neither begin a line nor hide anything.
-fn shown_path(tool: &Tool) -> String {
+fn shown_tool(tool: &Tool) -> String {
     one_line(&tool.path())
 }
 
@@ -113,7 +113,7 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
 
 /// One line per tool: its path and the first line of its description.
 fn table(tools: &[Tool]) -> String {
-    let paths: Vec<String> = tools.iter().map(shown_path).collect();
+    let paths: Vec<String> = tools.iter().map(shown_tool).collect();
     let width = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
     let max = match terminal::width(Stream::Stdout) {
         // Two spaces before the path, two after it, and the ellipsis.
@@ -139,11 +139,11 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         executor.known_tools().into_iter().flat_map(|server| server.tools.unwrap_or_default()).collect();
     let matches: Vec<&Tool> = tools
         .iter()
-        .filter(|tool| [tool.path(), tool.full_name(), shown_path(tool)].iter().any(|known| known == name))
+        .filter(|tool| [tool.path(), tool.full_name(), shown_tool(tool)].iter().any(|known| known == name))
         .collect();
     let [tool] = matches[..] else {
         let near = executor.search_known_tools(name, 3);
-        let near: Vec<String> = near.iter().map(|tool| format!("`{}`", shown_path(tool))).collect();
+        let near: Vec<String> = near.iter().map(|tool| format!("`{}`", shown_tool(tool))).collect();
         let hint = if near.is_empty() {
             "see `cx tools list`".to_owned()
         } else {
@@ -155,7 +155,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         print_json(tool.to_json().text())?;
         return Ok(ExitStatus::Success);
     }
-    let mut text = format!("{}\n\n  {}\n", shown_path(tool), tool.signature);
+    let mut text = format!("{}\n\n  {}\n", shown_tool(tool), tool.signature);
     if let Some(description) = &tool.definition.description {
         let _ = write!(text, "\n{description}\n");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use cx::audit::AuditLine;
 use serde_json::{Map, Value, json};
 
-use crate::trace::drawing::{Drawing, DrawnCall, DrawnUsage, End, Failure};
+use crate::trace::drawing::{Drawing, DrawnCall, DrawnEnd, DrawnUsage, Failure};
 
 /// Maximum number of runs that are kept, the latest, and of calls of each and of all of them.
 const MAX_RUNS: usize = 1_000;
@@ -38,7 +38,7 @@ pub(crate) struct TrailRun {
     client: String,
     /// As the line has it.
     started: String,
-    ended: Option<Ended>,
+    ended: Option<RunEnd>,
     /// When the last line about it was written.
     last: Duration,
     calls: Vec<TrailCall>,
@@ -48,7 +48,7 @@ pub(crate) struct TrailRun {
 }
 
 #[derive(Clone, Default)]
-struct Ended {
+struct RunEnd {
     /// `None` if the run returned.
     code: Option<String>,
     duration: Duration,
@@ -64,7 +64,7 @@ struct TrailCall {
     waits: Option<(Duration, String)>,
 }
 
-/// A call that waits for somebody's approval.
+/// A call that waits for an approval.
 pub(crate) struct WaitingCall<'a> {
     pub(crate) run: &'a str,
     /// Number of the call in its run.
@@ -129,7 +129,7 @@ impl TrailRun {
         match event {
             "run.ended" => {
                 let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
-                self.ended = Some(Ended {
+                self.ended = Some(RunEnd {
                     code: fields.get("code").and_then(Value::as_str).map(str::to_owned),
                     duration: time(fields, "durationUs"),
                     usage: DrawnUsage {
@@ -157,7 +157,7 @@ impl TrailRun {
                 (call.drawn.ended, call.has_ended) = (now, true);
             }),
             "call.simulated" => self.change(fields, now, |call| {
-                "stubbed".clone_into(&mut call.drawn.status);
+                "simulated".clone_into(&mut call.drawn.status);
                 (call.drawn.ended, call.has_ended) = (now, true);
             }),
             "call.refused" => self.change(fields, now, |call| {
@@ -258,8 +258,8 @@ impl TrailRun {
         let outcome = match &self.ended {
             None if self.is_waiting() => "waits for approval",
             None => "no end yet",
-            Some(Ended { code: None, .. }) => "ok",
-            Some(Ended { code: Some(code), .. }) => code,
+            Some(RunEnd { code: None, .. }) => "ok",
+            Some(RunEnd { code: Some(code), .. }) => code,
         };
         json!({
             "id": self.id, "script": self.script, "language": self.language, "client": self.client,
@@ -275,10 +275,10 @@ impl TrailRun {
     pub(crate) fn drawing(&self) -> Drawing {
         let duration = self.duration();
         let end = match &self.ended {
-            None => End::None,
-            Some(Ended { code: None, .. }) => End::Returned,
-            Some(Ended { code: Some(code), .. }) => {
-                End::Failed(Failure { code: code.clone(), ..Failure::default() })
+            None => DrawnEnd::None,
+            Some(RunEnd { code: None, .. }) => DrawnEnd::Returned,
+            Some(RunEnd { code: Some(code), .. }) => {
+                DrawnEnd::Failed(Failure { code: code.clone(), ..Failure::default() })
             }
         };
         let calls = self.calls.iter().map(|call| {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use cx::audit::AuditTrail;
-use cx::text::one_line;
 use cx::{TrustRequest, TrustStore};
 
 use crate::args::TrustArguments;
 use crate::confirm::confirm;
 use crate::exit::ExitStatus;
+use crate::text::shown_path;
 use crate::{diagnostic, output, setup};
 
 /// Trusts a file, lists the trusted files, or revokes trust.
@@ -26,10 +26,10 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &arguments.revoke {
         let was_trusted = store.revoke(path).context("failed to write the list of trusted files")?;
         if !was_trusted {
-            bail!("`{}` is not trusted; `cx trust --list` lists the files that are", shown(path));
+            bail!("`{}` is not trusted; `cx trust --list` lists the files that are", shown_path(path));
         }
         record(path, None);
-        output::print_text(&format!("no longer trusted: {}", shown(path)))?;
+        output::print_text(&format!("no longer trusted: {}", shown_path(path)))?;
         return Ok(ExitStatus::Success);
     }
     let Some(path) = &arguments.file else { bail!("a file is needed, or --list, or --revoke FILE") };
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
 
 fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatus> {
     let request = TrustRequest::read(path)?;
-    let mut text = format!("{}\n", shown(&request.path));
+    let mut text = format!("{}\n", shown_path(&request.path));
     if request.description.is_empty() {
         text.push_str("  starts and changes nothing\n");
     }
@@ -82,15 +82,10 @@ fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
     let mut text = String::new();
     for file in &files {
         let state = if file.is_unchanged { "" } else { "  (changed since, and so not trusted)" };
-        let _ = writeln!(text, "{}{state}", shown(&file.path));
+        let _ = writeln!(text, "{}{state}", shown_path(&file.path));
     }
     if !files.is_empty() {
         output::print_text(&text)?;
     }
     Ok(ExitStatus::Success)
-}
-
-/// A path as it is shown: a repository may contain a file whose name has hidden characters.
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }

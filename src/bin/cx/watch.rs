@@ -74,7 +74,7 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
                     let status = status.context("failed to wait for the run")?;
                     last = ended(status);
                     if matches!(last, ExitStatus::Output | ExitStatus::ClosedPipe) {
-                        // Nobody would see what comes after a change.
+                        // The output after a change could not be seen.
                         return Ok(last);
                     }
                     print_note(&format!("watch: {} after {:.1?}; waiting for a change", said(last), began.elapsed()));

@@ -1,6 +1,6 @@
 //! Writes what a run prints to stdout and stderr, from a thread of its own.
 //!
-//! A write to a full pipe that nobody reads does not return. Neither the script's thread nor the
+//! A write to a full pipe blocks until its reader reads. Neither the script's thread nor the
 //! one that handles signals may make it: the run could then not be stopped. Both streams go through
 //! one queue, because on a terminal their order matters.
 
@@ -33,11 +33,11 @@ const PIECE_OVERHEAD: usize = 64;
 /// How often a script that waits for the reader checks whether its run has to end.
 const CHECK: Duration = Duration::from_millis(10);
 
-/// How long a stream that is not blocking, because a program that shares it made it so, is left
-/// alone when it is full.
+/// Pause before the next write to a full stream that does not block, because a program that shares
+/// it made it so.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// How long the last words to stderr may take when stdout is not read. Both may be one pipe.
+/// Maximum time of the last write to stderr when stdout is not read. Both may be one pipe.
 const MAX_LAST_NOTE: Duration = Duration::from_millis(50);
 
 /// A standard stream.
@@ -70,7 +70,7 @@ struct Queue {
     queued: u64,
     done: u64,
     is_paused: bool,
-    /// Whether the reader was given up, so that nothing waits for it any more.
+    /// Whether the reader was abandoned, so that nothing waits for it any more.
     is_abandoned: bool,
     /// Why stdout could not be written. Later output to it is dropped.
     failure: Option<io::Error>,
@@ -237,8 +237,9 @@ impl Writer {
         waiting + queue.cut + self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Gives up the reader: writes what waits for stderr, and a note, past the thread that may hang
-    /// in a write to stdout. Stderr may be the same pipe, so this takes a moment at most.
+    /// Abandons the reader: writes what is queued for stderr, and a note, from this thread, because
+    /// the writing thread may hang in a write to stdout. Stderr may be the same pipe, so this waits
+    /// for [`MAX_LAST_NOTE`] at most.
     pub(crate) fn abandon(&self, note: &str) {
         let mut text: Vec<u8> = Vec::new();
         {
@@ -332,8 +333,8 @@ impl Queue {
     }
 }
 
-/// The stream without the standard library's buffer and lock. Whoever holds that lock in a write
-/// that hangs would stop all others.
+/// The stream without the standard library's buffer and lock. A thread that hangs in a write would
+/// hold that lock and stop all others.
 fn duplicate(stream: Stream) -> io::Result<File> {
     if stream == Stream::Stdout && process::had_no_stdout() {
         // Writes to it fail as those to a closed descriptor.

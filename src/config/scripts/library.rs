@@ -171,8 +171,8 @@ impl ScriptLibrary {
         self.loaded(Duration::ZERO).get(name)
     }
 
-    /// Saves a script in the user's own folder, and returns its file. It asks nobody: the caller has
-    /// shown the code to the user, or the user has written the command.
+    /// Saves a script in the user's own folder, and returns its file. It asks for no approval: the
+    /// caller has shown the code to the user, or the user has written the command.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl ScriptLibrary {
         };
         let text = compose(&request, extension)?;
         let saved = folder.save(&request.name, extension, &text, request.replace);
-        // Whoever saves a script may call it at once.
+        // A saved script can be called immediately.
         self.state.lock().looked = None;
         saved.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => ScriptsError::Exists(request.name),

@@ -168,11 +168,11 @@ fn v_357_runs_that_hang_are_answered_once_and_leave_nothing() {
 
 /// An abandoned run continues to compute without a slot, whatever it does.
 #[test]
-fn v_358_a_run_that_was_given_up_keeps_no_slot() {
+fn v_358_an_abandoned_run_keeps_no_slot() {
     model::check(400, Timeouts::Random, || {
         let scene = Scene::watched();
-        let given_up: Vec<_> = (0..2).map(|_| scene.submit("relapse", SOON).0).collect();
-        for reply in given_up {
+        let abandoned: Vec<_> = (0..2).map(|_| scene.submit("relapse", SOON).0).collect();
+        for reply in abandoned {
             assert_eq!(answer(reply).unwrap().error().map(|error| error.code), Some(ErrorCode::Timeout));
         }
         let fake = &scene.fake.shared;

@@ -168,7 +168,7 @@ pub(super) fn load(
         }
     }
     let compiled_here = compiler.map(|compiler| {
-        let name = loader.name(&hexadecimal(&(compiler.fingerprint)(engine)));
+        let name = loader.name(&hex::encode(&(compiler.fingerprint)(engine)));
         (compiler, name)
     });
     // Looked for first, because it exists only where the code in the program could not be used.
@@ -314,11 +314,7 @@ pub(crate) fn clear(cache: &Path) -> io::Result<usize> {
 /// Prefix of the name, which identifies the version.
 fn version(source: &Source<'_>) -> String {
     let version = [env!("CARGO_PKG_VERSION"), source.sha256.trim()].join(" ");
-    format!("{}-", hexadecimal(&Sha256::digest(version)[..16]))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{}-", hex::encode(&Sha256::digest(version)[..16]))
 }
 
 /// Decompresses the code and the component that are in the program, and takes the memory image out of

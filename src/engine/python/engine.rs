@@ -14,7 +14,7 @@ use super::compiler;
 use super::memories::Memories;
 use super::memory;
 use super::settings;
-use super::wasi::{self, State};
+use super::wasi::{self, GuestState};
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::machine::probe::{self, CodeMemory};
 
@@ -126,7 +126,7 @@ impl PythonEngine {
     /// # Errors
     ///
     /// If the component imports something that cannot be refused.
-    pub(crate) fn linker<R: Send + 'static>(&self) -> wasmtime::Result<Linker<State<R>>> {
+    pub(crate) fn linker<R: Send + 'static>(&self) -> wasmtime::Result<Linker<GuestState<R>>> {
         wasi::linker(&self.engine, &self.component)
     }
 
@@ -141,7 +141,7 @@ impl PythonEngine {
     /// Creates a store for one interpreter and one run. The guest yields to the async runtime at
     /// each [`PythonEngine::tick`], so that its future can be dropped. A caller that needs a trap
     /// there instead sets another `epoch_deadline_callback`.
-    pub(crate) fn store<R: Send + 'static>(&self, state: State<R>) -> Store<State<R>> {
+    pub(crate) fn store<R: Send + 'static>(&self, state: GuestState<R>) -> Store<GuestState<R>> {
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_epoch_deadline(1);

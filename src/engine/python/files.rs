@@ -231,8 +231,10 @@ impl types::HostDescriptor for FileSystem<'_> {
         modified: types::NewTimestamp,
     ) -> FsResult<()> {
         let file = self.file(&descriptor)?;
-        let Some(time) = new_time(modified) else { return Ok(()) };
-        file.set_modified(time).await.map_err(|error| fs_error(&error))
+        if matches!(modified, types::NewTimestamp::NoChange) {
+            return Ok(());
+        }
+        file.set_modified(new_time(modified)).await.map_err(|error| fs_error(&error))
     }
 
     async fn set_times_at(
@@ -244,8 +246,10 @@ impl types::HostDescriptor for FileSystem<'_> {
         modified: types::NewTimestamp,
     ) -> FsResult<()> {
         let (files, path) = self.at(&descriptor, &path)?;
-        let Some(time) = new_time(modified) else { return Ok(()) };
-        files.set_modified(&path, time).await.map_err(|error| fs_error(&error))
+        if matches!(modified, types::NewTimestamp::NoChange) {
+            return Ok(());
+        }
+        files.set_modified(&path, new_time(modified)).await.map_err(|error| fs_error(&error))
     }
 
     async fn read(
@@ -687,13 +691,12 @@ fn hash(metadata: &Metadata) -> types::MetadataHashValue {
     types::MetadataHashValue { lower: metadata.id.1, upper: metadata.id.0 }
 }
 
-/// The time in nanoseconds; `Some(None)` is now, `None` leaves it as it is.
-fn new_time(time: types::NewTimestamp) -> Option<Option<u64>> {
+/// The time in nanoseconds; `None` is now.
+fn new_time(time: types::NewTimestamp) -> Option<u64> {
     match time {
-        types::NewTimestamp::NoChange => None,
-        types::NewTimestamp::Now => Some(None),
+        types::NewTimestamp::NoChange | types::NewTimestamp::Now => None,
         types::NewTimestamp::Timestamp(time) => {
-            Some(Some(time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanoseconds.into())))
+            Some(time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanoseconds.into()))
         }
     }
 }

@@ -11,7 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use parking_lot::Mutex;
 
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
-use super::wasi::{Sink, StandardStream, State};
+use super::wasi::{GuestState, Sink, StandardStream};
 use crate::engine::host::{self as interface, HostCalls, RunHost};
 use crate::run::calls::ToolName;
 use crate::run::result::LogLevel;
@@ -92,7 +92,7 @@ struct FinishedCall {
 impl FinishedCall {
     fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
         let code = answer.as_ref().err().map(|error| error.code);
-        Self { call, answer: interface::text(answer), code, held_bytes }
+        Self { call, answer: interface::encode_answer(answer), code, held_bytes }
     }
 }
 
@@ -256,7 +256,7 @@ impl Run {
     }
 }
 
-impl GuestImports for State<Host> {
+impl GuestImports for GuestState<Host> {
     fn start_call(
         &mut self,
         operation: Operation,

@@ -14,7 +14,7 @@ use super::host::Host;
 use super::memories::MemoryLocation;
 use super::report::{self, GuestExit};
 use super::survey;
-use super::wasi::State;
+use super::wasi::GuestState;
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::host::{RunHost, RunTape};
 use crate::engine::pool::{Engine, Instance, Unprepared};
@@ -58,7 +58,7 @@ const STACK_BYTES: usize = 2 << 20;
 /// Creates interpreters.
 pub(crate) struct Interpreters {
     engine: PythonEngine,
-    linked: GuestPre<State<Host>>,
+    linked: GuestPre<GuestState<Host>>,
     /// Memory limit in bytes of an interpreter that has no run yet.
     memory_bytes: usize,
 }
@@ -82,9 +82,9 @@ impl Interpreters {
     }
 }
 
-fn link(engine: &PythonEngine) -> wasmtime::Result<GuestPre<State<Host>>> {
+fn link(engine: &PythonEngine) -> wasmtime::Result<GuestPre<GuestState<Host>>> {
     let mut linker = engine.linker::<Host>()?;
-    Guest::add_to_linker::<_, HasSelf<State<Host>>>(&mut linker, |state| state)?;
+    Guest::add_to_linker::<_, HasSelf<GuestState<Host>>>(&mut linker, |state| state)?;
     GuestPre::new(linker.instantiate_pre(engine.component())?)
 }
 
@@ -101,7 +101,7 @@ impl Engine for Interpreters {
     async fn make(&self) -> Result<Interpreter, String> {
         let stop = Arc::new(Stop::default());
         let (host, sink) = Host::new();
-        let mut store = self.engine.store(State::new(host, self.memory_bytes, &sink));
+        let mut store = self.engine.store(GuestState::new(host, self.memory_bytes, &sink));
         let order = Arc::clone(&stop);
         // Traps instead of only yielding: code that calls no host function must be stopped here.
         store.epoch_deadline_callback(move |store| match order.reason() {
@@ -158,7 +158,7 @@ impl Engine for Interpreters {
 
 /// A CPython that has not run any script code yet.
 pub(crate) struct Interpreter {
-    store: Store<State<Host>>,
+    store: Store<GuestState<Host>>,
     guest: Guest,
     stop: Arc<Stop>,
     engine: PythonEngine,
@@ -260,8 +260,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Lets the interpreter begin again with the clocks and the random numbers of a tape. When it was warmed
-    /// up, nobody knew that its run would have one.
+    /// Restarts the interpreter's clocks and random numbers with those of a tape. At its warm-up it
+    /// was not yet known that its run would have one.
     async fn start_tape(
         &mut self,
         host: &dyn RunHost,
@@ -313,7 +313,7 @@ impl Interpreter {
 /// Compiles the script. The error is how the run ends instead.
 async fn load(
     guest: &Guest,
-    store: &mut Store<State<Host>>,
+    store: &mut Store<GuestState<Host>>,
     host: &dyn RunHost,
     source: &str,
 ) -> Result<(), GuestExit> {
@@ -338,7 +338,12 @@ async fn load(
     }
 }
 
-async fn run(guest: &Guest, store: &mut Store<State<Host>>, host: &dyn RunHost, source: &str) -> GuestExit {
+async fn run(
+    guest: &Guest,
+    store: &mut Store<GuestState<Host>>,
+    host: &dyn RunHost,
+    source: &str,
+) -> GuestExit {
     if let Err(exit) = load(guest, store, host, source).await {
         return exit;
     }

@@ -1,4 +1,4 @@
-//! The place of the compiler in a build without the feature `compile`, which only runs the machine
+//! Replaces the compiler in a build without the feature `compile`, which only runs the machine
 //! code that is in the program.
 
 use super::compiled::Compiler;

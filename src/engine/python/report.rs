@@ -12,6 +12,7 @@ use crate::engine::stack::without_message;
 use crate::engine::stop::StopReason;
 use crate::json::Json;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::text::preview_bytes;
 use crate::tools::ToolErrorCode;
 
 /// Maximum lengths of a report's texts in bytes. The guest half stays below them.
@@ -112,13 +113,13 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         Some("MemoryError") if report.message.is_empty() => {
             "more memory was asked for at once than there can be".to_owned()
         }
-        _ => shortened(report.message, MAX_TEXT),
+        _ => preview_bytes(&report.message, MAX_TEXT).into_owned(),
     };
-    let stack = report.stack.map(|stack| without_message(&shortened(stack, MAX_TEXT), &message));
+    let stack = report.stack.map(|stack| without_message(&preview_bytes(&stack, MAX_TEXT), &message));
     let mut error = ScriptError {
-        name: report.name.map(|name| shortened(name, MAX_NAME)),
+        name: report.name.map(|name| preview_bytes(&name, MAX_NAME).into_owned()),
         stack: stack.filter(|stack| !stack.is_empty()),
-        hint: report.hint.map(|hint| shortened(hint, MAX_NAME)),
+        hint: report.hint.map(|hint| preview_bytes(&hint, MAX_NAME).into_owned()),
         tool_code,
         ..ScriptError::new(code, message)
     };
@@ -160,18 +161,10 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
     tracing::debug!(?trap, "a Python script trapped");
     // Only the first line; the others are locations in the interpreter.
     let reason = trap.root_cause().to_string();
-    let message = format!("the script broke its interpreter: {}", shortened(reason, MAX_NAME));
+    let message = format!("the script broke its interpreter: {}", preview_bytes(&reason, MAX_NAME));
     ScriptError::new(ErrorCode::RuntimeError, message)
 }
 
 fn memory_limit(host: &dyn RunHost) -> ScriptError {
     failure::stopped(Some(StopReason::Memory), host)
-}
-
-fn shortened(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push('…');
-    }
-    text
 }

@@ -1,12 +1,13 @@
-//! Reads from a Python script which tools it calls, and which of the calls every run has to make.
+//! Surveys a Python script: which tools it calls, and which of the calls every run has to make.
 //!
-//! Ruff's parser makes the tree, because CPython is not at hand here: it is the guest. The guest compiles the script
-//! and decides what is wrong with it, for it makes Python of more than the parser does (an indented script). What
-//! the parser does not accept is said besides, with what the script calls elsewhere.
+//! Ruff's parser builds the tree, because CPython is only in the guest. The guest compiles the
+//! script and decides whether it is valid, because it accepts more than the parser does (an
+//! indented script). Errors of the parser are only additional findings, beside the script's calls.
 //!
-//! The rules are those of TypeScript: a call is certain if it is awaited where no condition, `with` or `try` surrounds
-//! it, no loop but one over a list that is written out, and no `return` may precede it, at the top level or in a
-//! function that is called there. A name that the script binds itself is not one of ours.
+//! The rules are those of TypeScript. A call is certain if it is awaited at the top level, or in a
+//! function that is called there, if no condition, `with` or `try` surrounds it, no loop except one
+//! over a list literal, and no `return` can precede it. A name that the script binds itself refers
+//! to no tool.
 
 mod bounds;
 mod by_name;
@@ -90,7 +91,7 @@ fn survey_of(source: &str) -> Option<Survey> {
         Reading::Refused { survey: None, at } => mended(part, at),
         Reading::Unread => return None,
     };
-    survey.place(part, source);
+    survey.relocate(part, source);
     Some(survey)
 }
 
@@ -313,7 +314,7 @@ impl<'a> Surveyor<'a> {
         self.is_in_class = outer;
     }
 
-    /// Reads an expression that somebody waits for.
+    /// Reads an expression that is awaited.
     fn awaited(&mut self, expression: &'a Expr) {
         match expression {
             Expr::Call(call) => self.call(call, true),
@@ -382,7 +383,7 @@ impl<'a> Surveyor<'a> {
         true
     }
 
-    /// Reads the calls of a comprehension, which somebody waits for.
+    /// Reads the calls of a comprehension, which are awaited.
     fn all_awaited(&mut self, list: &'a Expr) {
         match list {
             Expr::ListComp(ExprListComp { elt, generators, .. })
@@ -419,8 +420,8 @@ impl<'a> Surveyor<'a> {
         tool_at: TextRange,
         is_certain: bool,
     ) {
-        let places = [bytes(call.range()), bytes(server_at), bytes(tool_at)];
-        self.survey.add(call_of(target, arguments, places, is_certain));
+        let spans = [bytes(call.range()), bytes(server_at), bytes(tool_at)];
+        self.survey.add(call_of(target, arguments, spans, is_certain));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decompresses what travels in the program: the component, and its machine code.
+//! Decompresses the parts of the program file: the component, and its machine code.
 
 use std::io::{self, Read};
 use std::thread;

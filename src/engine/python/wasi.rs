@@ -141,7 +141,7 @@ impl HostWallClock for CoarseClock {
 }
 
 /// The host's state of one interpreter. `R` is what the host functions keep about the run.
-pub(crate) struct State<R> {
+pub(crate) struct GuestState<R> {
     wasi: WasiCtx,
     table: ResourceTable,
     /// Counts and limits the guest's memory.
@@ -154,14 +154,14 @@ pub(crate) struct State<R> {
     pub(crate) run: R,
 }
 
-impl<R> fmt::Debug for State<R> {
+impl<R> fmt::Debug for GuestState<R> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("State").field("memory", &self.memory).finish_non_exhaustive()
+        formatter.debug_struct("GuestState").field("memory", &self.memory).finish_non_exhaustive()
     }
 }
 
-impl<R> State<R> {
-    /// State for a guest with at most `memory_bytes` of memory, which writes to `sink`.
+impl<R> GuestState<R> {
+    /// The state of a guest with at most `memory_bytes` of memory, which writes to `sink`.
     pub(crate) fn new(run: R, memory_bytes: usize, sink: &Sink) -> Self {
         let output = |stream| Output { stream, sink: Arc::clone(sink) };
         let clock = ClockSettings::default();
@@ -195,7 +195,7 @@ impl<R> State<R> {
     }
 }
 
-impl<R: Send> WasiView for State<R> {
+impl<R: Send> WasiView for GuestState<R> {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
@@ -322,7 +322,7 @@ impl ResourceLimiter for MemoryLimiter {
 pub(crate) fn linker<R: Send + 'static>(
     engine: &Engine,
     component: &Component,
-) -> wasmtime::Result<Linker<State<R>>> {
+) -> wasmtime::Result<Linker<GuestState<R>>> {
     let mut linker = Linker::new(engine);
     allow(&mut linker)?;
     for (name, item) in component.component_type().imports(engine) {
@@ -346,28 +346,28 @@ pub(crate) fn linker<R: Send + 'static>(
 }
 
 /// Links the interfaces that have a real implementation.
-fn allow<R: Send + 'static>(linker: &mut Linker<State<R>>) -> wasmtime::Result<()> {
+fn allow<R: Send + 'static>(linker: &mut Linker<GuestState<R>>) -> wasmtime::Result<()> {
     use wasmtime_wasi::p2::bindings::io::{error, poll, streams};
 
     let l = linker;
     error::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
     poll::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
     streams::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
-    clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)?;
-    clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)?;
+    clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, GuestState::clocks)?;
+    clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, GuestState::clocks)?;
     random::random::add_to_linker::<_, GuestRandom>(l, random_source)?;
-    filesystem::types::add_to_linker::<_, files::GuestFiles>(l, State::file_system)?;
-    filesystem::preopens::add_to_linker::<_, files::GuestFiles>(l, State::file_system)?;
-    cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::exit::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::terminal_output::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, State::cli)?;
-    cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli)?;
+    filesystem::types::add_to_linker::<_, files::GuestFiles>(l, GuestState::file_system)?;
+    filesystem::preopens::add_to_linker::<_, files::GuestFiles>(l, GuestState::file_system)?;
+    cli::environment::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::exit::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::stdin::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::stdout::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::stderr::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, GuestState::cli)?;
     Ok(())
 }
 
@@ -383,7 +383,7 @@ struct RandomSource<'a> {
     own: &'a mut WasiRandomCtx,
 }
 
-fn random_source<R: Send>(state: &mut State<R>) -> RandomSource<'_> {
+fn random_source<R: Send>(state: &mut GuestState<R>) -> RandomSource<'_> {
     RandomSource { tape: state.clock.0.tape.get().cloned(), own: state.random() }
 }
 
@@ -429,14 +429,14 @@ struct Nothing;
 
 /// Defines a function that opens nothing.
 fn refuse<R: 'static>(
-    linker: &mut LinkerInstance<'_, State<R>>,
+    linker: &mut LinkerInstance<'_, GuestState<R>>,
     function: &str,
     signature: &ComponentFunc,
 ) -> wasmtime::Result<()> {
     // Without a network handle the guest could not call the address lookup that is refused. The handle has no
     // state.
     if function == "instance-network" {
-        let nothing = |_: StoreContextMut<'_, State<R>>, ()| Ok((Resource::<Nothing>::new_own(0),));
+        let nothing = |_: StoreContextMut<'_, GuestState<R>>, ()| Ok((Resource::<Nothing>::new_own(0),));
         return linker.func_wrap(function, nothing);
     }
     let denied = signature.results().next().as_ref().and_then(denied);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::ops::HostInterface;
-use crate::engine::host::{HostCalls, RunHost, RunTape, text, tool_name};
+use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer, tool_name};
 use crate::json::Json;
 use crate::run::calls::ToolName;
 use crate::run::recording::GuestClock;
@@ -20,11 +20,11 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 impl HostInterface for HostCalls {
     fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String> {
-        Self::call(self, ToolName::Pair { server, tool }, arguments).map(text).boxed_local()
+        Self::call(self, ToolName::Pair { server, tool }, arguments).map(encode_answer).boxed_local()
     }
 
     fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String> {
-        Self::call(self, tool_name(name), arguments).map(text).boxed_local()
+        Self::call(self, tool_name(name), arguments).map(encode_answer).boxed_local()
     }
 
     fn call_blocking(&self, batch: &str) -> String {
@@ -32,7 +32,7 @@ impl HostInterface for HostCalls {
             Ok(batch) => batch,
             Err(error) => {
                 let error = ToolError::new(ToolErrorCode::InvalidArguments, error.to_string());
-                return text(Err(error));
+                return encode_answer(Err(error));
             }
         };
         let max_parallel = max_parallel.map_or(usize::MAX, |max| max.get() as usize);
@@ -47,7 +47,7 @@ impl HostInterface for HostCalls {
             result.as_ref().is_err_and(|error| error.code == ToolErrorCode::MaxToolCallsExceeded)
         };
         if let Some(position) = results.iter().position(is_beyond_limit) {
-            return text(results.swap_remove(position));
+            return encode_answer(results.swap_remove(position));
         }
         let mut answer = String::from("[");
         for (position, result) in results.into_iter().enumerate() {
@@ -73,12 +73,14 @@ impl HostInterface for HostCalls {
     }
 
     fn query(&self, request: &str) -> LocalBoxFuture<'static, String> {
-        Self::query(self, request).map(text).boxed_local()
+        Self::query(self, request).map(encode_answer).boxed_local()
     }
 
     fn query_blocking(&self, request: &str) -> String {
         let answer = self.block_on(Self::query(self, request));
-        text(answer.unwrap_or_else(|| Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))))
+        encode_answer(
+            answer.unwrap_or_else(|| Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))),
+        )
     }
 
     fn log(&self, level: u32, text: String) {
@@ -92,7 +94,7 @@ impl HostInterface for HostCalls {
     }
 
     fn emit(&self, block: &str) -> String {
-        text(Self::emit(self, block))
+        encode_answer(Self::emit(self, block))
     }
 
     fn clock(&self, is_wall: bool) -> f64 {

@@ -288,8 +288,8 @@ impl Isolate {
         }
     }
 
-    /// The same, and lets the tape deliver something when the event loop has nothing else to do: nobody has
-    /// woken it while it was polled.
+    /// The same, and lets the tape deliver something when the event loop has nothing else to do,
+    /// that is, when it was not woken while it was polled.
     fn poll_with_tape(
         &mut self,
         tape: &dyn RunTape,

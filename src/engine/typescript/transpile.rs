@@ -43,7 +43,7 @@ mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bounds::Refusal;
+use bounds::SourceRefusal;
 use cancellation::Cancellation;
 pub(crate) use error::{TranspileError, TranspileErrorKind};
 pub(crate) use output::{Import, Transpiled};
@@ -85,10 +85,10 @@ pub(crate) fn transpile(
         return Err(Box::new(Untranspiled { error, survey: Survey::default() }));
     }
     let (part, result) = transpile_text(source.strip_prefix('\u{feff}').unwrap_or(source), cancellation);
-    let place = |survey: &mut Survey| survey.place(part.text, source);
+    let relocate = |survey: &mut Survey| survey.relocate(part.text, source);
     match result {
         Ok(mut transpiled) => {
-            place(&mut transpiled.survey);
+            relocate(&mut transpiled.survey);
             Ok(transpiled)
         }
         Err(error) => {
@@ -96,7 +96,7 @@ pub(crate) fn transpile(
                 TranspileErrorKind::Stopped => Survey::default(),
                 _ => recover::survey(part, &error, cancellation),
             };
-            place(&mut survey);
+            relocate(&mut survey);
             Err(Box::new(Untranspiled { error, survey }))
         }
     }
@@ -161,18 +161,18 @@ fn transpile_part(part: Part<'_>, cancellation: Cancellation<'_>) -> Result<Tran
     })
 }
 
-fn refused(part: Part<'_>, refusal: Refusal) -> TranspileError {
+fn refused(part: Part<'_>, refusal: SourceRefusal) -> TranspileError {
     let (kind, at, message, hint) = match refusal {
-        Refusal::TooDeep { at } => {
+        SourceRefusal::TooDeep { at } => {
             (TranspileErrorKind::Syntax, at, "nested too deeply", "split it into functions or statements")
         }
-        Refusal::TooMuchWork { at } => (
+        SourceRefusal::TooMuchWork { at } => (
             TranspileErrorKind::Transpile,
             at,
             work::MESSAGE,
             "nest less deeply up to here, pass large data as `input`, or split the script",
         ),
-        Refusal::Unclear { at } => (
+        SourceRefusal::Unclear { at } => (
             TranspileErrorKind::Syntax,
             at,
             "too many `/` that may divide or begin a regular expression",

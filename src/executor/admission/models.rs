@@ -48,10 +48,10 @@ fn is_at_rest(admission: &Admission) {
     let counted = (admission.running.load(Ordering::Relaxed), admission.queue.waiting());
     assert_eq!(counted, (0, 0), "running, waiting");
     let free = (admission.runs.semaphore.available_permits(), admission.memory.semaphore.available_permits());
-    assert_eq!(free, (RUNS, MEGABYTES), "places, megabytes");
+    assert_eq!(free, (RUNS, MEGABYTES), "run permits, megabytes");
 }
 
-/// Everybody who waits gets in, however much others take.
+/// Every waiter is admitted, however many permits others take.
 #[test]
 fn v_363_everybody_is_admitted_without_timeouts() {
     model::check(2_000, Timeouts::Never, || {
@@ -70,7 +70,7 @@ fn v_363_everybody_is_admitted_without_timeouts() {
     });
 }
 
-/// Who is cancelled, refused, dropped or out of time takes nothing along.
+/// A waiter that is cancelled, refused, dropped or timed out keeps no permit.
 #[test]
 fn v_364_those_who_go_leave_nothing_behind() {
     model::check(2_000, Timeouts::Random, || {

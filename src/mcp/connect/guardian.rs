@@ -40,7 +40,7 @@ enum State {
         child: Child,
         stdin: ChildStdin,
     },
-    /// It could not be started, or has ended, which only happens if somebody ends it.
+    /// It could not be started, or was ended from outside.
     Unavailable,
 }
 

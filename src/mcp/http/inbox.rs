@@ -81,7 +81,7 @@ impl Inbox {
         !self.pending.lock().is_empty()
     }
 
-    /// Ends a request that nobody waits for any more, without an answer.
+    /// Ends an abandoned request without an answer.
     pub(crate) fn forget(&self, id: i64) {
         if let Some(pending) = self.pending.lock().remove(&id) {
             pending.cancel.cancel();
@@ -234,7 +234,7 @@ impl Inbox {
     }
 
     async fn pass_on(&self, message: ServerJsonRpcMessage) {
-        // Fails if rmcp has dropped the transport, and then nobody waits for the message.
+        // Fails if rmcp has dropped the transport; the message is not needed then.
         let _gone = self.messages.send(message).await;
     }
 }

@@ -74,7 +74,7 @@ impl HttpConnection {
         }
         let ends = matches!(problem, RequestFailure::SessionGone);
         if ends {
-            // Whoever is told of it finds a connection that is no longer used.
+            // Cancelled first, so that a caller that sees the failure finds the connection retired.
             self.state.retired.cancel();
         }
         self.inbox.fail(id, problem).await;

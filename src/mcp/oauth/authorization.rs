@@ -137,7 +137,7 @@ impl Authorization {
         }
     }
 
-    /// Completes `work` even if nobody waits for it any more. An authorization server that has
+    /// Completes `work` even if its caller is cancelled. An authorization server that has
     /// issued a new refresh token no longer accepts the old one, so the new one must be stored.
     async fn run_to_completion<T: Send + 'static>(
         &self,

@@ -28,9 +28,9 @@ const MAX_BODY: usize = 64 * 1024;
 /// Maximum time until the server refuses a request without a token. A renewal waits for it.
 const CHALLENGE_TIME: Duration = Duration::from_secs(5);
 
-/// Requests without a token that a server refuses, in this order: some allow the handshake to anybody.
-/// They have no effects but a session, which the server forgets. The notification between them ends the
-/// handshake, without which some servers do not answer the last one.
+/// Requests without a token that a server refuses, in this order: some allow the handshake without
+/// one. They have no effects but a session, which the server forgets. The notification between them
+/// ends the handshake, without which some servers do not answer the last one.
 const REQUESTS_WITHOUT_TOKEN: [&str; 3] = [
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cx","version":"1"}}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,

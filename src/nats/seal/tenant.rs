@@ -1,4 +1,4 @@
-//! The keys of what the front ends of one tenant share: their entries, and the names that nobody else can find out.
+//! The keys of what the front ends of one tenant share: they seal entries and hide names.
 
 use std::fmt;
 use std::path::Path;
@@ -51,7 +51,7 @@ impl TenantKey {
     pub(crate) fn hide(&self, kind: u8, name: &[u8]) -> Option<String> {
         let key: hmac::Key = self.0.expand(&[NAMES], hmac::HMAC_SHA256).ok()?.into();
         let tag = hmac::sign(&key, &[&[kind], name].concat());
-        Some(tag.as_ref()[..HIDDEN].iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(hex::encode(&tag.as_ref()[..HIDDEN]))
     }
 
     fn entry(&self, name: &str) -> Option<LessSafeKey> {

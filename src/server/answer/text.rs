@@ -45,7 +45,7 @@ pub(crate) fn render(
 }
 
 fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
-    // The findings follow with their places, and the error is one of them.
+    // The findings follow with their locations, and the error is one of them.
     let about_all = match error.code {
         _ if error.problems.len() < 2 => None,
         ErrorCode::CheckFailed => Some("calls of the script cannot succeed"),

@@ -13,7 +13,7 @@ use crate::tools::names::{self, kind};
 const MAX_SHOWN: usize = 60;
 
 /// Maximum number of problems that are described. A call may have thousands of unknown parameters;
-/// beyond this number a message helps nobody.
+/// a longer message does not help.
 const MAX_PROBLEMS: usize = 20;
 
 /// Everything that is wrong with the arguments of a call.

@@ -82,7 +82,7 @@ pub(crate) struct Authentication {
 }
 
 /// Why a request is refused.
-pub(crate) enum Refusal {
+pub(crate) enum AccessRefusal {
     /// The host is not allowed, or the page's origin is not.
     Forbidden(&'static str),
     /// The token is missing or wrong.
@@ -121,7 +121,7 @@ impl Authentication {
 
     /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
     /// it: other pages of this machine, which may use MCP, may not answer approvals.
-    pub(crate) fn check_own_page(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check_own_page(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessRefusal> {
         self.check_host(uri, headers)?;
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
@@ -136,18 +136,18 @@ impl Authentication {
         if origins.next().is_none() && origin.as_ref().is_some_and(is_own) {
             return Ok(());
         }
-        Err(Refusal::Forbidden("only this server's own page may send requests here"))
+        Err(AccessRefusal::Forbidden("only this server's own page may send requests here"))
     }
 
-    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessRefusal> {
         if !names_one_host(uri, headers) {
             let problem = "the request is for another host than its `Host` header says";
-            return Err(Refusal::Forbidden(problem));
+            return Err(AccessRefusal::Forbidden(problem));
         }
         if self.is_loopback && !is_local_host(uri, headers) {
             // DNS rebinding: the browser takes this server for the attacker's own, because a name
             // of the attacker resolves to it.
-            return Err(Refusal::Forbidden(
+            return Err(AccessRefusal::Forbidden(
                 "the `Host` header is not of this machine: use 127.0.0.1 or localhost",
             ));
         }
@@ -159,7 +159,7 @@ impl Authentication {
         &self,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Option<HeaderValue>, Refusal> {
+    ) -> Result<Option<HeaderValue>, AccessRefusal> {
         self.check_host(uri, headers)?;
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(header) = origins.next() else { return Ok(None) };
@@ -168,17 +168,17 @@ impl Authentication {
             && origin.is_some_and(|page| is_local(page.host()) || self.origins.contains(&page.origin()));
         if !is_allowed {
             let problem = "requests from pages of this `Origin` are not allowed: see `--allow-origin`";
-            return Err(Refusal::Forbidden(problem));
+            return Err(AccessRefusal::Forbidden(problem));
         }
         Ok(Some(header.clone()))
     }
 
     /// Checks the token, if one is required.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
         let Some(token) = &self.token else { return Ok(()) };
         match bearer(headers) {
             Some(credentials) if token.matches(credentials) => Ok(()),
-            _ => Err(Refusal::Unauthorized),
+            _ => Err(AccessRefusal::Unauthorized),
         }
     }
 }

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::shares::{Eviction, Held, PeerKey, select_for_eviction};
-use super::socket::Wire;
+use super::shares::{Eviction, EvictionCandidate, PeerKey, select_for_eviction};
+use super::socket::SocketActivity;
 
 /// How long a request may be incomplete before its connection may be evicted. Only large bodies
 /// over slow networks take longer, and they are evicted only if all connections are in use.
@@ -38,7 +38,7 @@ struct Open {
 pub(crate) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
-    pub(crate) wire: Wire,
+    pub(crate) activity: SocketActivity,
     /// Cancelled when the connection has to end for a new one.
     evicted: CancellationToken,
     /// Sends the permit to the new connection.
@@ -97,7 +97,7 @@ impl Connections {
     pub(crate) fn open(self: &Arc<Self>, peer: PeerKey, permit: OwnedSemaphorePermit) -> OpenConnection {
         let connection = Arc::new(Connection {
             peer,
-            wire: Wire::default(),
+            activity: SocketActivity::default(),
             state: Mutex::new(State {
                 phase: Phase::Head,
                 since: Instant::now(),
@@ -160,7 +160,7 @@ impl Connection {
 
     /// The head of a request was read.
     pub(crate) fn begin_request(&self) {
-        self.wire.begin_request();
+        self.activity.begin_request();
         self.enter(Phase::Request);
     }
 
@@ -171,13 +171,13 @@ impl Connection {
 
     /// The request is complete and is handled.
     pub(crate) fn begin_answer(&self) {
-        self.wire.begin_answer();
+        self.activity.begin_answer();
         self.enter(Phase::Answering);
     }
 
     /// Whether a request that was read has no complete answer yet. A listening stream has none to wait for.
     pub(crate) fn owes_answer(&self) -> bool {
-        self.wire.has_next() || matches!(self.state.lock().phase, Phase::Request | Phase::Answering)
+        self.activity.has_next() || matches!(self.state.lock().phase, Phase::Request | Phase::Answering)
     }
 
     /// The request opens a listening stream.
@@ -198,7 +198,7 @@ impl Connection {
         state.since = Instant::now();
     }
 
-    fn held(self: &Arc<Self>) -> Held<Arc<Self>> {
+    fn held(self: &Arc<Self>) -> EvictionCandidate<Arc<Self>> {
         let state = self.state.lock();
         let eviction = match state.phase {
             Phase::Head if !state.is_admitted => Eviction::Allowed(0),
@@ -208,7 +208,7 @@ impl Connection {
             Phase::Listening => Eviction::OverShare(4),
             Phase::Answering => Eviction::Never,
         };
-        Held { key: Arc::clone(self), peer: self.peer, eviction, since: state.since }
+        EvictionCandidate { key: Arc::clone(self), peer: self.peer, eviction, since: state.since }
     }
 }
 
@@ -243,7 +243,7 @@ impl HttpBody for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
-        if frame.is_pending() && self.may_probe && self.end.0.wire.is_half_closed() {
+        if frame.is_pending() && self.may_probe && self.end.0.activity.is_half_closed() {
             self.may_probe = false;
             return Poll::Ready(Some(Ok(Frame::data(COMMENT))));
         }

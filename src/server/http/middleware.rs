@@ -1,4 +1,8 @@
 //! What every request passes before its route: the authentication, and a guard against panics.
+//!
+//! The guard is `catch_unwind` of `futures`, which all modules use, and not tower-http's
+//! `CatchPanic` layer, which does the same around a service. A layer would not cover the page,
+//! which answers before the router, so the function would stay beside it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,7 +30,7 @@ pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request,
     let Some(connection) = connection_of(&request) else {
         return answer_if_allowed(&state, request, next).await;
     };
-    let head = connection.wire.head();
+    let head = connection.activity.head();
     let mut response = if head.is_ambiguous {
         plain(StatusCode::BAD_REQUEST, "the request has both `Content-Length` and `Transfer-Encoding`")
     } else {

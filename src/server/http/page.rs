@@ -1,9 +1,9 @@
-//! A page on which a user watches runs and answers approvals: its files, its requests, and who may send
-//! them. What it shows is the embedder's ([`PageHandler`]).
+//! A page on which a user watches runs and answers approvals: its files, its requests, and their
+//! authentication. The embedder provides its content ([`PageHandler`]).
 //!
-//! Everything on it was chosen by others: scripts, servers, clients. It comes as JSON and is made text nodes;
-//! the page's policy forbids inline scripts, and text that becomes markup (trusted types). The drawing of a
-//! run is a document of its own in a frame without scripts or origin.
+//! All content is untrusted: it is of scripts, servers and clients. It is sent as JSON and becomes
+//! text nodes; the page's policy forbids inline scripts, and text that becomes markup (trusted
+//! types). The drawing of a run is a document of its own in a frame without scripts or origin.
 
 mod access;
 mod client;
@@ -194,7 +194,7 @@ impl Page {
     async fn route(&self, authentication: &Authentication, request: Request<Body>) -> Response {
         let path = request.uri().path().strip_prefix(PAGE).unwrap_or_default().to_owned();
         let is_get = request.method() == Method::GET;
-        // The files have nothing of anybody's.
+        // The files hold no data of users, so they need no token.
         match path.as_str() {
             "" if is_get => return file("text/html; charset=utf-8", DOCUMENT),
             "/page.css" if is_get => return file("text/css; charset=utf-8", STYLE),
@@ -214,7 +214,7 @@ impl Page {
             return self.start_session(authentication, &request);
         }
         if !self.inner.access.is_allowed(request.headers()) {
-            return refused(&super::authentication::Refusal::Unauthorized);
+            return refused(&super::authentication::AccessRefusal::Unauthorized);
         }
         let method = request.method().clone();
         let (what, name) = path.rsplit_once('/').unwrap_or_default();
@@ -249,7 +249,7 @@ impl Page {
         let headers = request.headers();
         let is_client = authentication.has_token() && authentication.check_token(headers).is_ok();
         if !is_client && !self.inner.access.use_one_time_token(headers) {
-            return refused(&super::authentication::Refusal::Unauthorized);
+            return refused(&super::authentication::AccessRefusal::Unauthorized);
         }
         match self.inner.access.start_session() {
             Ok(token) => json_text(json!({ "token": token }).to_string()),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-use super::authentication::Refusal;
+use super::authentication::AccessRefusal;
 use crate::lines::IdScan;
 
 /// The content type of JSON.
@@ -44,10 +44,10 @@ pub(crate) fn not_read(bytes: &[u8], code: ErrorCode, problem: &str) -> Response
 }
 
 /// The answer to a request that does not pass authentication.
-pub(crate) fn refused(refusal: &Refusal) -> Response {
+pub(crate) fn refused(refusal: &AccessRefusal) -> Response {
     match refusal {
-        Refusal::Forbidden(why) => plain(StatusCode::FORBIDDEN, why),
-        Refusal::Unauthorized => {
+        AccessRefusal::Forbidden(why) => plain(StatusCode::FORBIDDEN, why),
+        AccessRefusal::Unauthorized => {
             let mut response =
                 plain(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the token");
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -1,4 +1,4 @@
-//! Wires the HTTP transport together, and ends it in order.
+//! Starts the parts of the HTTP transport, and shuts them down in order.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::shares::{Eviction, Held, PeerKey};
+use super::shares::{Eviction, EvictionCandidate, PeerKey};
 use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
 use crate::conventions;
 use crate::server::request_span::{ClientRequestId, CountedSession};
@@ -192,7 +192,7 @@ impl HttpSession {
     }
 
     /// Determines for which peers the session may be evicted.
-    pub(crate) fn held(&self, id: SessionId) -> Held<SessionId> {
+    pub(crate) fn held(&self, id: SessionId) -> EvictionCandidate<SessionId> {
         let streams = self.streams.lock();
         let eviction = if self.has_calls(&streams) {
             // The executor bounds the number and the duration of calls.
@@ -206,7 +206,7 @@ impl HttpSession {
         } else {
             Eviction::OverShare(2)
         };
-        Held { key: id, peer: self.peer, eviction, since: streams.used }
+        EvictionCandidate { key: id, peer: self.peer, eviction, since: streams.used }
     }
 
     /// Ends the session and its runs.

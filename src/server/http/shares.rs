@@ -48,7 +48,7 @@ pub(crate) enum Eviction {
 }
 
 /// A session or connection that a peer holds.
-pub(crate) struct Held<K> {
+pub(crate) struct EvictionCandidate<K> {
     pub(crate) key: K,
     pub(crate) peer: PeerKey,
     pub(crate) eviction: Eviction,
@@ -58,7 +58,11 @@ pub(crate) struct Held<K> {
 
 /// Selects what to evict so that `newcomer` can hold one more, when all of `max` are held. `None`
 /// if nothing may be evicted for it.
-pub(crate) fn select_for_eviction<K>(held: Vec<Held<K>>, newcomer: PeerKey, max: usize) -> Option<K> {
+pub(crate) fn select_for_eviction<K>(
+    held: Vec<EvictionCandidate<K>>,
+    newcomer: PeerKey,
+    max: usize,
+) -> Option<K> {
     let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
     for each in &held {
         *counts.entry(each.peer).or_default() += 1;

@@ -1,4 +1,5 @@
-//! The socket of a connection, between the system and hyper: what hyper does not tell of what it reads.
+//! The socket of a connection, between the system and hyper. It observes what hyper reads and does
+//! not report:
 //!
 //! - hyper drops `Content-Length` from a request that also has `Transfer-Encoding`. A proxy in front that
 //!   goes by the other header takes a part of the body for another request, so such requests have to be
@@ -46,7 +47,7 @@ const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// hyper's buffer.
 const MAX_HEADS: usize = MAX_HEAD_BYTES;
 
-/// What the head of a request says about its form.
+/// The framing of a request, as its head describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     /// Whether it has both `Content-Length` and `Transfer-Encoding`.
@@ -57,9 +58,9 @@ pub(crate) struct Head {
     is_http_11: bool,
 }
 
-/// What the socket and the requests of one connection tell each other.
+/// State that the socket and the requests of one connection share.
 #[derive(Default)]
-pub(crate) struct Wire {
+pub(crate) struct SocketActivity {
     /// The heads that were read and whose requests have not begun, and the one whose request has.
     heads: Mutex<(VecDeque<Head>, Head)>,
     /// Whether a part of the answer has been written.
@@ -67,7 +68,7 @@ pub(crate) struct Wire {
     is_half_closed: AtomicBool,
 }
 
-impl Wire {
+impl SocketActivity {
     /// A request begins: its head is the one that was read first.
     pub(crate) fn begin_request(&self) {
         let mut heads = self.heads.lock();
@@ -119,7 +120,7 @@ impl Socket {
 
     /// Waits until the answer is complete, which ends the stream, or until the client turns out to be gone.
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wire = &self.connection.wire;
+        let activity = &self.connection.activity;
         loop {
             if !self.connection.owes_answer() {
                 return Poll::Ready(Ok(()));
@@ -128,7 +129,7 @@ impl Socket {
                 return Poll::Ready(Err(error));
             }
             let state = self.half_closed.get_or_insert_with(|| {
-                wire.is_half_closed.store(true, Ordering::Relaxed);
+                activity.is_half_closed.store(true, Ordering::Relaxed);
                 let now = Instant::now();
                 HalfClosed {
                     check: Box::pin(sleep_until(now + CHECK_INTERVAL)),
@@ -141,7 +142,7 @@ impl Socket {
             if now >= state.probe {
                 state.probe = now + state.pause;
                 state.pause *= 2;
-                let is_due = wire.head().is_http_11 && !wire.has_written.load(Ordering::Relaxed);
+                let is_due = activity.head().is_http_11 && !activity.has_written.load(Ordering::Relaxed);
                 if is_due && !self.is_blocked {
                     // It fits: nothing of this answer waits to be written.
                     match self.stream.try_write(INTERIM) {
@@ -159,7 +160,7 @@ impl Socket {
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
         self.is_blocked = written.is_pending();
         if matches!(written, Poll::Ready(Ok(1..))) {
-            self.connection.wire.has_written.store(true, Ordering::Relaxed);
+            self.connection.activity.has_written.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -185,7 +186,7 @@ impl AsyncRead for Socket {
                 Poll::Ready(Ok(()))
             };
         }
-        let mut heads = this.connection.wire.heads.lock();
+        let mut heads = this.connection.activity.heads.lock();
         this.heads.read(read, |head| {
             if heads.0.len() < MAX_HEADS {
                 heads.0.push_back(head);
@@ -227,8 +228,8 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Finds the heads of requests in what is read of a connection. Knows no more of HTTP than where a head
-/// ends and how long its body is; hyper refuses what is malformed, which ends the connection.
+/// Finds the heads of requests in the bytes of a connection. It parses only where a head ends and
+/// how long its body is; hyper refuses malformed requests, which ends the connection.
 struct Heads {
     part: Part,
     /// The incomplete line of a head.
@@ -330,7 +331,7 @@ impl Heads {
             if name.eq_ignore_ascii_case(b"transfer-encoding") {
                 head.has_transfer_encoding = true;
             } else if name.eq_ignore_ascii_case(b"content-length") {
-                // hyper refuses what is no number, and two that differ.
+                // hyper refuses values that are no number, and two that differ.
                 let length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
                 head.length = Some(length.unwrap_or(0));
             }

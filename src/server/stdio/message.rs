@@ -5,7 +5,7 @@ use rmcp::model::ErrorData;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::server::incoming::Envelope;
+use crate::server::incoming::MessageEnvelope;
 
 /// Maximum bytes of JSON of an id that is echoed.
 const MAX_ID: usize = 256;
@@ -47,7 +47,7 @@ pub(crate) enum Order {
 
 /// Determines whether a line may overtake others. Parses no more of it than that needs.
 pub(crate) fn order(line: &[u8]) -> Order {
-    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(line) else {
+    let Ok(envelope) = serde_json::from_slice::<MessageEnvelope<'_>>(line) else {
         // An empty line needs no answer.
         return if line.is_empty() { Order::AtOnce } else { Order::InTurn { id: None } };
     };

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::backpressure::{InFlight, LookAhead, MAX_UNREAD_BYTES, Slot};
 use super::message::{Answer, Cancelled, is_id, read_call};
 use crate::lines::{IdScan, LineQueue};
-use crate::server::incoming::{self, DetachedInput, Envelope, detach};
+use crate::server::incoming::{self, DetachedInput, MessageEnvelope, detach};
 use crate::server::request_span::ClientRequestId;
 
 /// The requests of one client. Lives as long as its connection.
@@ -102,7 +102,7 @@ impl Requests {
             Err(problem) => return self.refuse_large(line, &problem.to_string()),
         };
         let line = &*incoming.message;
-        let envelope = match serde_json::from_slice::<Envelope<'_>>(line) {
+        let envelope = match serde_json::from_slice::<MessageEnvelope<'_>>(line) {
             Ok(envelope) => envelope,
             Err(error) if line[0] == b'{' => {
                 let id = IdScan::of_line(line).and_then(|id| id.to_json());
@@ -145,8 +145,8 @@ impl Requests {
 
     /// Handles a message that is too large to be parsed.
     fn refuse_large(&mut self, line: &[u8], problem: &str) {
-        match serde_json::from_slice::<Envelope<'_>>(line) {
-            Ok(Envelope { method: Some(_), id: None, .. }) => {}
+        match serde_json::from_slice::<MessageEnvelope<'_>>(line) {
+            Ok(MessageEnvelope { method: Some(_), id: None, .. }) => {}
             Ok(envelope) if envelope.is_answer() => self.fail_question(envelope.id, problem),
             _ => {
                 let id = IdScan::of_line(line).and_then(|id| id.to_json());

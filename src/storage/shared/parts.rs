@@ -48,7 +48,7 @@ pub(crate) fn parse_key(key: &str) -> Option<(&str, &str)> {
     found.filter(|_| words.next().is_some() && words.next().is_none())
 }
 
-/// Writes a text in parts. What was written before an error stays, until somebody removes it.
+/// Writes a text in parts. Parts that were written before an error stay until a sweep removes them.
 ///
 /// # Errors
 ///
@@ -61,14 +61,14 @@ pub(crate) async fn write(store: &dyn SharedStore, scope: &str, text: &str) -> R
         if count >= MAX_PARTS {
             return Err(SharedError::Full);
         }
-        // Nobody else knows the id.
+        // The id is random, so no other process writes to this key.
         store.put(format!("{}.{count}", prefix(scope, &id)), part.to_vec(), Some(0)).await?;
         count += 1;
     }
     Ok(Stored::Parts { id, count })
 }
 
-/// Reads a text. `None` if parts of it are not there any more: somebody has replaced it.
+/// Reads a text. `None` if parts of it are missing, because another process has replaced it.
 ///
 /// # Errors
 ///
@@ -94,8 +94,8 @@ pub(crate) async fn read(
     String::from_utf8(bytes).map(Some).map_err(|_invalid| SharedError::Damaged)
 }
 
-/// Removes the parts of a text that nothing names any more. If that fails they stay, and whoever looks for such parts
-/// removes them later.
+/// Removes the parts of a text that nothing refers to any more. If that fails they stay, and a
+/// sweep removes them later.
 pub(crate) async fn remove(store: &dyn SharedStore, scope: &str, stored: &Stored) {
     if let Some(id) = stored.id()
         && let Err(error) = store.remove_below(prefix(scope, id)).await

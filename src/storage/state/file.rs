@@ -162,7 +162,7 @@ impl StateFile {
         let mut open = self.open.lock();
         *open = None;
         let path = self.make()?;
-        // Nobody opens the file meanwhile, and nobody has it open, because the connection is
+        // No process opens the file meanwhile, and none has it open, because the connection is
         // exclusive: an open file would keep its space.
         let _lock = self.lock()?;
         let mut old = self.connect(&path, wait, true)?.connection;

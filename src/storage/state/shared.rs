@@ -49,16 +49,18 @@ const MAX_ALL_HERE: usize = 64 << 10;
 /// The most that a process waits before it tries again what another one was faster with.
 const MAX_PAUSE: Duration = Duration::from_millis(40);
 
-/// How often the parts of a value may be gone when they are read, because somebody replaces it again and again.
+/// Maximum reads of a value whose parts are gone, because other processes replace it again and
+/// again.
 const MAX_READS: u32 = 20;
 
-/// State that no script has used for so long is removed; by the clock of who keeps it, until the last write of all.
+/// State that no script has used for this time is removed. The clock is that of the store, up to
+/// its last write.
 const MAX_UNUSED: i64 = 90 * DAY;
 
 /// The use of a scope is noted once in this time.
 const DAY: i64 = 24 * 60 * 60;
 
-/// Parts that nothing names may belong to a write that is under way, for so long.
+/// For this time, parts without a reference may belong to a write in flight.
 const MAX_WRITE: i64 = 60 * 60;
 
 /// How often a process looks for what is not needed any more, and how many scopes it looks at.
@@ -281,7 +283,7 @@ impl Scopes {
                 }
                 Ok(false) => pause(&mut attempt).await,
                 Err(error) => {
-                    // If nobody has answered, the head may name them.
+                    // Without an answer, the head may refer to them.
                     if let (StateError::Full(_), Some(written)) = (&error, &written) {
                         parts::remove(&*self.store, scope, written).await;
                     }
@@ -322,7 +324,7 @@ impl Scopes {
         let unneeded = match &put {
             Ok(true) => &at.parts,
             Ok(false) | Err(SharedError::Full) => &written,
-            // If nobody has answered, the head may name them.
+            // Without an answer, the head may refer to them.
             Err(_) => &None,
         };
         if let Some(unneeded) = unneeded {
@@ -408,7 +410,7 @@ impl Scopes {
             let head = match self.head(scope).await {
                 Ok(head) => head,
                 Err(StateError::Away(problem)) => return Err(StateError::Away(problem)),
-                // Whoever uses the scope is told.
+                // The next use of the scope reports the error.
                 Err(_) => continue,
             };
             if head.at.revision > 0 && all.newest.saturating_sub(head.at.written_at) > MAX_UNUSED {

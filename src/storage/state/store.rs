@@ -47,10 +47,10 @@ impl StateStore {
     /// The store in this file. The file and its directory are created at the first use, accessible
     /// only to the user. Does not open the file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self::of(StateFile::new(path.into()))
+        Self::from_file(StateFile::new(path.into()))
     }
 
-    fn of(file: StateFile) -> Self {
+    fn from_file(file: StateFile) -> Self {
         // One connection: SQLite allows one writer, and reads take microseconds.
         Self { file: Arc::new(file), turn: Arc::new(Semaphore::new(1)), shared: None }
     }

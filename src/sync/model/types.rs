@@ -249,9 +249,9 @@ impl AtomicUsize {
     }
 }
 
-fn step(what: &'static str, place: &'static Location<'static>) {
+fn step(what: &'static str, location: &'static Location<'static>) {
     if let Some(me) = current() {
-        me.step(what, place);
+        me.step(what, location);
     }
 }
 

@@ -31,8 +31,8 @@ pub(crate) enum LookUp {
 }
 
 impl Catalog {
-    /// Looks up a server's and a tool's name as [`resolve`](Self::resolve) does, and asks nobody. May read
-    /// a file.
+    /// Looks up a server's and a tool's name as [`resolve`](Self::resolve) does, without asking the
+    /// server. May read a file.
     pub(crate) fn look_up(&self, server: &str, tool: &str) -> LookUp {
         let server = match self.server(server) {
             Ok(server) => server,

@@ -221,7 +221,7 @@ impl ResolvedTool {
             annotations: definition.annotations.as_ref(),
         };
         // Strings, and schemas that are JSON, can always be serialized.
-        Json::of(&schema).unwrap_or_else(|_| Value::Null.into())
+        Json::from_serialize(&schema).unwrap_or_else(|_| Value::Null.into())
     }
 
     /// [`schema`](Self::schema) with the tool's declaration in a language, as `typescript` or `python`.

@@ -1,4 +1,4 @@
-//! What is indexed of a tool.
+//! The texts of a tool that are indexed.
 
 /// Maximum number of words of a description, and of the descriptions of a tool's parameters
 /// together. Enough for any real one; it bounds the cost of a very long one.

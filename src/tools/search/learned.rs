@@ -1,4 +1,4 @@
-//! What earlier runs say about the tools of an index.
+//! Ranking of an index's tools by their use in earlier runs.
 
 use std::collections::HashMap;
 

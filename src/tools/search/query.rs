@@ -1,4 +1,4 @@
-//! What the words of a query may mean among the terms of an index.
+//! Maps the words of a query to terms of an index.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

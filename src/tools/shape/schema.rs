@@ -1,4 +1,4 @@
-//! The JSON Schema that a shape amounts to.
+//! Converts a shape to a JSON Schema.
 
 use serde_json::{Map, Value, json};
 

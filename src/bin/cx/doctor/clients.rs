@@ -15,7 +15,7 @@ pub(super) fn check() -> Vec<Check> {
         let mend = "start cx in a directory that exists";
         return vec![Check::problem(SECTION, "working directory", "it does not exist any more", mend)];
     };
-    let survey = Survey::take(&workspace);
+    let survey = Survey::read(&workspace);
     if survey.clients.is_empty() {
         return vec![Check::ok(
             SECTION,
@@ -55,7 +55,7 @@ fn check_client(client: &FoundClient, nobody_has_cx: bool) -> Check {
 }
 
 /// Whether a client's program is a path at which there is no file. A name is looked up by the client, whose
-/// `PATH` nobody knows.
+/// `PATH` is not known here.
 fn is_gone(program: &str) -> bool {
     let path = Path::new(program);
     path.is_absolute() && !path.is_file()

@@ -1,12 +1,10 @@
 //! The configuration: files that were used, skipped or not trusted, warnings, and patterns that match
 //! nothing.
 
-use std::path::Path;
-
-use cx::text::one_line;
 use cx::{Config, ConfigFileStatus, ConfigWarning, ConfigWarningCode, Executor, Grants, TrustStore};
 
 use super::report::Check;
+use crate::text::shown_path;
 use crate::{diagnostic, setup};
 
 const SECTION: &str = "configuration";
@@ -30,8 +28,8 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
     let used = config.files.iter().filter(|file| file.status == ConfigFileStatus::Used);
     let mut checks: Vec<Check> = used
         .map(|file| {
-            Check::ok(SECTION, &shown(&file.path), format!("used ({})", file.role))
-                .with("path", shown(&file.path))
+            Check::ok(SECTION, &shown_path(&file.path), format!("used ({})", file.role))
+                .with("path", shown_path(&file.path))
                 .with("role", file.role)
         })
         .collect();
@@ -81,17 +79,17 @@ fn grants(config: &Config) -> Vec<Check> {
         checks.extend(paths.iter().map(|path| {
             let name = format!("grant `{kind}`");
             let check = match path.metadata() {
-                Ok(metadata) if metadata.is_dir() => Check::ok(SECTION, &name, shown(path)),
+                Ok(metadata) if metadata.is_dir() => Check::ok(SECTION, &name, shown_path(path)),
                 Ok(_) => {
-                    let message = format!("{} is not a directory", shown(path));
+                    let message = format!("{} is not a directory", shown_path(path));
                     Check::warning(SECTION, &name, message, "name a directory in `grants`")
                 }
                 Err(error) => {
-                    let message = format!("{} cannot be used: {error}", shown(path));
+                    let message = format!("{} cannot be used: {error}", shown_path(path));
                     Check::warning(SECTION, &name, message, "create it, or correct `grants`")
                 }
             };
-            check.with("path", shown(path))
+            check.with("path", shown_path(path))
         }));
     }
     checks.extend(net.iter().map(|host| {
@@ -120,7 +118,7 @@ fn trust() -> Option<Check> {
             SECTION,
             "trusted files",
             format!("the list cannot be read: {error}"),
-            format!("remove `trust.json` in {} and trust the files again", shown(&directories.state)),
+            format!("remove `trust.json` in {} and trust the files again", shown_path(&directories.state)),
         )),
     }
 }
@@ -137,8 +135,4 @@ pub(super) fn unmatched(executor: &Executor) -> Vec<Check> {
         Check::warning(SECTION, "rules", pattern.to_string(), mend).with("pattern", pattern.pattern.as_str())
     };
     patterns.iter().map(check).collect()
-}
-
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cx::{ExecuteResult, Limits, Script, Versions};
 
-use super::patient::Patient;
+use super::context::DoctorContext;
 use super::report::Check;
 use crate::progress::ProgressLine;
 
@@ -19,23 +19,23 @@ const RAISE: &str = "raise the limit that is named here; docs/limits.md, \"Small
     what each engine needs";
 
 /// Starts each engine and runs a script in it.
-pub(super) async fn check(patient: &Patient, progress: &ProgressLine) -> Vec<Check> {
+pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> Vec<Check> {
     let versions = Versions::of_this_build();
     let mut checks = Vec::new();
     progress.say("starting TypeScript");
-    let (result, time) = first(patient, Script::typescript("return 6 * 7")).await;
+    let (result, time) = first(context, Script::typescript("return 6 * 7")).await;
     let v8 = format!("V8 {}", versions.v8.unwrap_or_default());
     let check = started("TypeScript", &v8, &result, time);
     checks.push(check.with("v8", versions.v8));
     progress.say("starting Python");
-    let (result, time) = first(patient, Script::python("import sys\nsys.version.split()[0]")).await;
+    let (result, time) = first(context, Script::python("import sys\nsys.version.split()[0]")).await;
     let wasmtime = versions.wasmtime.unwrap_or_default();
     // What it says of itself, and not what the program says of it.
     let python = result.as_ref().ok().and_then(|result| result.value()?.as_str().map(str::to_owned));
     let python = python.or_else(|| versions.python.map(str::to_owned)).unwrap_or_default();
     let check = started("Python", &format!("CPython {python}, wasmtime {wasmtime}"), &result, time);
     checks.push(check.with("cpython", python).with("wasmtime", wasmtime));
-    let not_kept = patient.not_kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let not_kept = context.not_kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(reason) = not_kept {
         let message = format!("it is made ready again in each process: {}", problem_of(&reason));
         let mend = "set `cache.directory` in cx's configuration, or XDG_CACHE_HOME, to a directory that only you can \
@@ -51,10 +51,10 @@ fn problem_of(reason: &str) -> &str {
 }
 
 /// Runs the first script of a language.
-async fn first(patient: &Patient, script: Script) -> (Result<ExecuteResult, cx::Error>, Duration) {
-    let limits = Limits { wall_time: MAX_START, cpu_time: MAX_START, ..patient.executor.limits() };
+async fn first(context: &DoctorContext, script: Script) -> (Result<ExecuteResult, cx::Error>, Duration) {
+    let limits = Limits { wall_time: MAX_START, cpu_time: MAX_START, ..context.executor.limits() };
     let began = Instant::now();
-    let result = patient.executor.run(script.limits(limits)).await;
+    let result = context.executor.run(script.limits(limits)).await;
     (result, began.elapsed())
 }
 

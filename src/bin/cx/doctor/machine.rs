@@ -158,9 +158,9 @@ fn elsewhere(config: &Config) -> Option<Check> {
 /// What confines worker processes here, and whether the configuration wants any.
 fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
     const NAME: &str = "worker processes";
-    let walls = [("Landlock", features.landlock_abi.is_some()), ("seccomp", features.seccomp)];
+    let boundaries = [("Landlock", features.landlock_abi.is_some()), ("seccomp", features.seccomp)];
     let missing: Vec<&str> =
-        walls.iter().filter_map(|(name, is_there)| (!is_there).then_some(*name)).collect();
+        boundaries.iter().filter_map(|(name, is_there)| (!is_there).then_some(*name)).collect();
     let is_wanted = matches!(config.isolation, Some(Isolation::Process(_)));
     let wanted = if is_wanted { "configured" } else { "not configured" };
     let check = if !missing.is_empty() {
@@ -171,7 +171,7 @@ fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
                 NAME,
                 message,
                 "use a kernel of version 5.13 or later with Landlock switched on; docs/isolation.md says what each \
-                 wall does",
+                 sandbox boundary does",
             ),
             false => Check::ok(SANDBOX, NAME, message),
         }

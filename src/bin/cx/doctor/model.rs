@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cx::{Config, Limits, SamplingOptions, Script};
 
-use super::patient::Patient;
+use super::context::DoctorContext;
 use super::report::Check;
 use crate::progress::ProgressLine;
 
@@ -52,12 +52,12 @@ pub(super) fn check(config: &Config) -> Check {
 }
 
 /// Asks the provider, as a script does.
-pub(super) async fn ask(patient: &Patient, progress: &ProgressLine) -> Check {
+pub(super) async fn ask(context: &DoctorContext, progress: &ProgressLine) -> Check {
     progress.say("waiting for the language model");
     let sampling = SamplingOptions { enabled: Some(true), ..SamplingOptions::default() };
-    let limits = Limits { wall_time: MAX_ANSWER, ..patient.executor.limits() };
+    let limits = Limits { wall_time: MAX_ANSWER, ..context.executor.limits() };
     let began = Instant::now();
-    let result = patient.executor.run(Script::typescript(QUESTION).sampling(sampling).limits(limits)).await;
+    let result = context.executor.run(Script::typescript(QUESTION).sampling(sampling).limits(limits)).await;
     let milliseconds = began.elapsed().as_millis();
     let mend = "see `llm` in `cx config show`, and docs/llm.md";
     match result.as_ref().map(|result| result.error()) {

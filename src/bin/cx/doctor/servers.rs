@@ -7,7 +7,7 @@ use cx::auth::{self, AuthStatus};
 use cx::text::one_line;
 use cx::{Config, McpServer, McpTransport, ServerState, ServerStats, ToolError};
 
-use super::patient::Patient;
+use super::context::DoctorContext;
 use super::report::Check;
 use crate::progress::ProgressLine;
 use crate::setup;
@@ -22,25 +22,25 @@ const LOOK: Duration = Duration::from_millis(20);
 const MAX_NAMES: usize = 5;
 
 /// Starts all servers and asks for their tools, unless `is_offline`. Nothing is kept of what they answer.
-pub(super) async fn check(patient: &Patient, is_offline: bool, progress: &ProgressLine) -> Vec<Check> {
-    let servers = &patient.config.servers;
+pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &ProgressLine) -> Vec<Check> {
+    let servers = &context.config.servers;
     if servers.is_empty() {
         let mend = "`cx setup` finds those of your MCP clients";
         return vec![Check::warning(SECTION, "none", "no server is configured", mend)];
     }
     if is_offline {
         let skipped = |server: &McpServer| Check::skipped(SECTION, &server.name, "not started (--offline)");
-        return servers.iter().map(skipped).chain(definitions(patient)).collect();
+        return servers.iter().map(skipped).chain(definitions(context)).collect();
     }
-    let (results, failed_after) = connect(patient, progress).await;
+    let (results, failed_after) = connect(context, progress).await;
     let results: HashMap<String, Result<(), ToolError>> = results.into_iter().collect();
-    let stats = patient.executor.server_stats();
+    let stats = context.executor.server_stats();
     let mut checks = Vec::new();
     for server in servers {
         let stats = stats.iter().find(|stats| stats.name == server.name);
         let check = match (results.get(&server.name), stats) {
             (Some(Err(error)), _) => {
-                let mend = mend(server, error, &patient.config);
+                let mend = mend(server, error, &context.config);
                 let after = failed_after.get(&server.name).copied();
                 let took = after.map(|time| format!(" (after {})", shown(time))).unwrap_or_default();
                 let message = format!("{}: {}{took}", error.code, reason(error));
@@ -54,19 +54,19 @@ pub(super) async fn check(patient: &Patient, is_offline: bool, progress: &Progre
         };
         checks.push(check);
     }
-    checks.extend(definitions(patient));
+    checks.extend(definitions(context));
     checks
 }
 
 /// Connects to all servers at once, and says which are waited for. Returns the results, and when those
 /// that failed did.
 async fn connect(
-    patient: &Patient,
+    context: &DoctorContext,
     progress: &ProgressLine,
 ) -> (Vec<(String, Result<(), ToolError>)>, HashMap<String, Duration>) {
     let began = Instant::now();
     let mut failed_after = HashMap::new();
-    let connecting = patient.executor.connect_servers();
+    let connecting = context.executor.connect_servers();
     tokio::pin!(connecting);
     loop {
         tokio::select! {
@@ -78,7 +78,7 @@ async fn connect(
             }
             () = tokio::time::sleep(LOOK) => {}
         }
-        let stats = patient.executor.server_stats();
+        let stats = context.executor.server_stats();
         let mut waiting = Vec::new();
         for server in &stats {
             match server.state {
@@ -178,23 +178,23 @@ fn quoted(word: &str) -> String {
 }
 
 /// Pinned definitions that differ, or were damaged.
-fn definitions(patient: &Patient) -> Vec<Check> {
+fn definitions(context: &DoctorContext) -> Vec<Check> {
     const NAME: &str = "pinned definitions";
-    let changes = match patient.executor.tool_changes() {
+    let changes = match context.executor.tool_changes() {
         Ok(changes) => changes,
         Err(error) => {
             let mend = "see that the state directory can be read and written";
             return vec![Check::problem(SECTION, NAME, error.to_string(), mend)];
         }
     };
-    let skills = match patient.executor.skill_changes() {
+    let skills = match context.executor.skill_changes() {
         Ok(skills) => skills,
         Err(error) => {
             let mend = "`cx tools accept SERVER` forgets them, so that the next text is pinned";
             return vec![Check::problem(SECTION, NAME, error.to_string(), mend)];
         }
     };
-    let damaged = patient.executor.damaged_pins();
+    let damaged = context.executor.damaged_pins();
     let mut checks: Vec<Check> = damaged
         .iter()
         .map(|pins| {

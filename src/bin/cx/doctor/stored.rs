@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use cx::Config;
 use cx::audit::{VerifyOptions, verify};
-use cx::text::one_line;
 
 use super::report::{Check, counted};
+use crate::text::shown_path;
 use crate::{document, setup};
 
 const CACHES: &str = "caches";
@@ -48,22 +48,22 @@ fn caches(config: &Config) -> Vec<Check> {
     let mend =
         "make it writable for you alone, or set `cache.directory` in cx's configuration, or XDG_CACHE_HOME";
     if let Err(problem) = usable(&directory) {
-        return vec![Check::problem(CACHES, &shown(&directory), problem, mend)];
+        return vec![Check::problem(CACHES, &shown_path(&directory), problem, mend)];
     }
     let mut checks = Vec::new();
     for (name, below) in [("lists of tools", "servers"), ("Python's machine code", "servers/python")] {
         let path = directory.join(below);
         let contents = Contents::of(&path, below == "servers/python");
         let message = match contents.files {
-            0 => format!("{}: empty", shown(&path)),
+            0 => format!("{}: empty", shown_path(&path)),
             files => format!(
                 "{}: {files} files, {} KiB, the last one {} old",
-                shown(&path),
+                shown_path(&path),
                 contents.bytes.div_ceil(1024),
                 age(contents.newest)
             ),
         };
-        let check = Check::ok(CACHES, name, message).with("directory", shown(&path));
+        let check = Check::ok(CACHES, name, message).with("directory", shown_path(&path));
         checks.push(check.with("files", contents.files).with("bytes", contents.bytes));
     }
     checks.extend(free_space(&directory));
@@ -77,7 +77,7 @@ fn free_space(directory: &Path) -> Option<Check> {
         let message =
             format!("{} MiB are free, and Python's machine code needs {}", free >> 20, MIN_FREE_BYTES >> 20);
         let mend = "make space, or set `cache.directory` in cx's configuration to another disk";
-        Check::warning(CACHES, &shown(directory), message, mend).with("freeBytes", free)
+        Check::warning(CACHES, &shown_path(directory), message, mend).with("freeBytes", free)
     })
 }
 
@@ -146,7 +146,7 @@ fn state() -> Vec<Check> {
     let directory = &directories.state;
     if let Err(problem) = usable(directory) {
         let mend = "make it writable for you alone, or set XDG_STATE_HOME";
-        return vec![Check::problem(STATE, &shown(directory), problem, mend)];
+        return vec![Check::problem(STATE, &shown_path(directory), problem, mend)];
     }
     let store = setup::state_store(&directories);
     let mut checks = vec![match store.usage() {
@@ -167,20 +167,20 @@ fn state() -> Vec<Check> {
             }
         }
         Err(error) => {
-            let mend = format!("see that {} can be read and written", shown(store.path()));
+            let mend = format!("see that {} can be read and written", shown_path(store.path()));
             Check::problem(STATE, "scripts", error.to_string(), mend)
         }
     }];
     let state_file = store.damaged_file();
     if let Some(file) = &state_file {
-        let message = format!("the state of scripts was damaged and set aside as {}", shown(file));
-        let mend = format!("look whether you need it, and remove it: rm {}", shown(file));
+        let message = format!("the state of scripts was damaged and set aside as {}", shown_path(file));
+        let mend = format!("look whether you need it, and remove it: rm {}", shown_path(file));
         checks.push(Check::problem(STATE, "damaged file", message, mend));
     }
     let others = Contents::of(directory, true).damaged.into_iter();
     checks.extend(others.filter(|file| Some(file) != state_file.as_ref()).map(|file| {
-        let message = format!("a file was damaged and set aside as {}", shown(&file));
-        let mend = format!("look whether you need it, and remove it: rm {}", shown(&file));
+        let message = format!("a file was damaged and set aside as {}", shown_path(&file));
+        let mend = format!("look whether you need it, and remove it: rm {}", shown_path(&file));
         Check::warning(STATE, "damaged file", message, mend)
     }));
     checks
@@ -198,7 +198,7 @@ fn audit(config: &Config) -> Check {
         }
     };
     let directory = &options.directory;
-    let name = shown(directory);
+    let name = shown_path(directory);
     if let Err(problem) = usable(directory) {
         let refuses = if settings.required { "; every call is refused meanwhile" } else { "" };
         let mend = "make it writable for you alone, or set `audit.directory`";
@@ -250,8 +250,4 @@ fn age(time: Option<SystemTime>) -> String {
         seconds if seconds < 2 * day => format!("{} hours", seconds / hour),
         seconds => format!("{} days", seconds / day),
     }
-}
-
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }

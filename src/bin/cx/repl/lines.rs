@@ -23,7 +23,7 @@ pub(super) enum Typed {
 /// approval prompts at the same terminal get their answers.
 pub(super) struct PlainLines {
     language: Language,
-    /// Whether somebody types: then there is a prompt.
+    /// Whether a user types: then there is a prompt.
     is_terminal: bool,
     /// The line that is being read. It goes on being read after Ctrl-C, because nothing can stop that.
     reading: Option<JoinHandle<io::Result<Option<String>>>>,

@@ -21,7 +21,7 @@ use crate::{document, output, setup};
 
 mod unit;
 
-/// The hours between which it runs: people sleep, and nobody is surprised by servers that start.
+/// The hours between which it runs: at night servers that start disturb no user.
 const FIRST_HOUR: u64 = 4;
 const MINUTES: u64 = 2 * 60;
 

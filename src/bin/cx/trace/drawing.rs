@@ -12,7 +12,7 @@ pub(crate) struct Drawing {
     pub(crate) script: String,
     pub(crate) language: &'static str,
     pub(crate) duration: Duration,
-    pub(crate) end: End,
+    pub(crate) end: DrawnEnd,
     pub(crate) usage: DrawnUsage,
     pub(crate) calls: Vec<DrawnCall>,
     /// Number of further calls.
@@ -25,7 +25,7 @@ pub(crate) struct Drawing {
 
 /// How a run has ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum End {
+pub(crate) enum DrawnEnd {
     /// It has not, as far as is known.
     #[default]
     None,
@@ -97,15 +97,15 @@ impl From<&RunTrace> for Drawing {
     fn from(trace: &RunTrace) -> Self {
         let usage = &trace.usage;
         let end = match &trace.error {
-            Some(error) => End::Failed(Failure {
+            Some(error) => DrawnEnd::Failed(Failure {
                 code: error.code.as_str().to_owned(),
                 message: Some(error.message.clone()),
                 hint: error.hint.clone(),
                 line: error.line,
                 stack: error.stack.clone(),
             }),
-            None if trace.value.is_some() => End::Returned,
-            None => End::Cancelled,
+            None if trace.value.is_some() => DrawnEnd::Returned,
+            None => DrawnEnd::Cancelled,
         };
         let calls = trace.calls.iter().map(|call| DrawnCall {
             server: call.server.clone(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cx::LogLevel;
 use cx::text::one_line;
 
-use super::drawing::{Contents, Drawing, DrawnCall, End, Failure};
+use super::drawing::{Contents, Drawing, DrawnCall, DrawnEnd, Failure};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -50,23 +50,23 @@ fn header(page: &mut String, run: &Drawing, title: &str) {
     let time = show(run.duration);
     let _ = write!(page, "<header>\n<h1>{title}</h1>\n");
     match &run.end {
-        End::None => {
+        DrawnEnd::None => {
             let _ = writeln!(page, "<p class=\"outcome\">no end after {time}: it runs, or was killed</p>");
         }
-        End::Returned => {
+        DrawnEnd::Returned => {
             let _ = writeln!(page, "<p class=\"outcome good\">returned after {time}</p>");
         }
-        End::Cancelled => {
+        DrawnEnd::Cancelled => {
             let _ = writeln!(page, "<p class=\"outcome bad\">cancelled after {time}</p>");
         }
-        End::Failed(failure) => {
-            let place = match failure.line {
+        DrawnEnd::Failed(failure) => {
+            let location = match failure.line {
                 Some(number) => format!(" (<a href=\"#L{number}\">line {number}</a>)"),
                 None => String::new(),
             };
             let message = failure.message.as_deref().map(|message| format!(": {}", line(message)));
             let (code, message) = (line(&failure.code), message.unwrap_or_default());
-            let _ = writeln!(page, "<p class=\"outcome bad\">{code} after {time}{place}{message}</p>");
+            let _ = writeln!(page, "<p class=\"outcome bad\">{code} after {time}{location}{message}</p>");
             if let Some(hint) = &failure.hint {
                 let _ = writeln!(page, "<p class=\"soft\">hint: {}</p>", line(hint));
             }
@@ -249,7 +249,7 @@ fn source_text(page: &mut String, run: &Drawing, contents: &Contents) {
 
 fn failure(run: &Drawing) -> Option<&Failure> {
     match &run.end {
-        End::Failed(failure) => Some(failure),
+        DrawnEnd::Failed(failure) => Some(failure),
         _ => None,
     }
 }

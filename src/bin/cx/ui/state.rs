@@ -52,11 +52,11 @@ pub(crate) struct OwnServer {
 /// Reads servers and trails, at most about once a second.
 pub(crate) struct Watch {
     scope: Scope,
-    known: Mutex<Known>,
+    known: Mutex<WatchState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct WatchState {
     read: Option<Instant>,
     state: String,
     trails: Arc<parking_lot::Mutex<Trails>>,
@@ -228,7 +228,7 @@ fn client(server: &RunningServer) -> Option<PageClient> {
     Some(PageClient::new(server.address?, server.token.clone()))
 }
 
-impl Known {
+impl WatchState {
     /// Adds what the servers have kept out since they were read last. A server that has ended keeps what
     /// it had.
     fn count_kept_out(&mut self, servers: &[ReadServer]) {
@@ -270,7 +270,7 @@ fn asked_elsewhere(trails: &Trails, approvals: &[Value]) -> Vec<(String, Value)>
     shown.take(MAX_LISTED).collect()
 }
 
-fn render(known: &mut Known, servers: &[ReadServer]) -> Value {
+fn render(known: &mut WatchState, servers: &[ReadServer]) -> Value {
     let trails = Arc::clone(&known.trails);
     let trails = trails.lock();
     let mut approvals: Vec<Value> = Vec::new();

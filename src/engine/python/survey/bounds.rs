@@ -1,9 +1,10 @@
-//! Bounds on the nesting of a source, before there is a tree: the parser grows its stack, but what reads and
-//! drops the tree recurses.
+//! Bounds on the nesting of a source, checked before it is parsed: the parser grows its stack, but
+//! the code that reads and drops the tree recurses.
 //!
-//! Every bracket and every block is a level. So is each operator, dot and keyword since the last comma of its
-//! bracket: more than the tree has, so that no rule of the grammar can make it deeper. Almost every source is
-//! measured by its bytes. Where those might mean something else to Ruff's lexer, its tokens are counted.
+//! Every bracket and every block is a level. So is each operator, dot and keyword since the last
+//! comma of its bracket. This is an upper bound of the tree's depth for every rule of the grammar.
+//! Almost every source is measured by its bytes. Where Ruff's lexer could read the bytes
+//! differently, its tokens are counted.
 
 mod bytes;
 mod levels;
@@ -24,7 +25,8 @@ const MAX_INDENTATIONS: u32 = 50;
 pub(super) enum Bound {
     /// Its tree may be too deep.
     TooDeep,
-    /// The bracket at this place has no partner. The parser would go on, in a way that is not bounded here.
+    /// The bracket at this offset has no partner. The parser would go on, in a way that is not
+    /// bounded here.
     Unpaired { at: usize },
 }
 

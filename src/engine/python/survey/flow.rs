@@ -1,4 +1,4 @@
-//! Which parts of a script every run reaches: what the statements and operators make of their parts.
+//! Control flow of statements and operators: which parts of a script every run reaches.
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, ExprDictComp, ExprListComp, ExprSetComp, Stmt};
@@ -16,8 +16,8 @@ impl<'a> Surveyor<'a> {
         self.is_in_class = outer;
     }
 
-    /// Notes that nobody waits for an expression, if it is a call of a tool. `before` is how many uses were there
-    /// when it was read.
+    /// Marks an expression as not awaited, if it is a call of a tool. `before` is the number of
+    /// uses before it was read.
     fn forgets(&mut self, expression: &Expr, before: usize) {
         let Expr::Call(call) = expression else { return };
         let has_ended = matches!(&*call.func, Expr::Name(name)
@@ -27,7 +27,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Notes that nobody waits for the value of a variable that nothing reads.
+    /// Marks the value of a variable that nothing reads as not awaited.
     fn kept(&mut self, targets: &'a [Expr], value: &'a Expr, before: usize) {
         if let [Expr::Name(name)] = targets
             && !self.is_in_class

@@ -1,4 +1,4 @@
-//! The values that a Python script writes out, as far as JSON has them.
+//! The literals of a Python script that JSON can represent.
 
 use ruff_python_ast::{Arguments, Expr, ExprDict, Number, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};

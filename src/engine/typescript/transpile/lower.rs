@@ -52,7 +52,7 @@ pub(super) fn lower(
             && let ModuleItem::Stmt(Stmt::Expr(statement)) = item
         {
             match value {
-                Value::CallExpression(_) => lowering.end = Some(End::Call(statement.expr)),
+                Value::CallExpression(_) => lowering.end = Some(FunctionResult::Call(statement.expr)),
                 _ if items.as_slice().iter().all(does_nothing) => {
                     body.push(make::returns(statement.span, statement.expr));
                 }
@@ -73,15 +73,15 @@ pub(super) fn lower(
         }
     }
     if let Value::Call(name) = value {
-        lowering.end = Some(End::Call(make::name(name)));
+        lowering.end = Some(FunctionResult::Call(make::name(name)));
     }
-    let calls_value = matches!(lowering.end, Some(End::Exported(_)));
+    let calls_value = matches!(lowering.end, Some(FunctionResult::Exported(_)));
     match lowering.end.take() {
-        Some(End::Call(function)) => {
+        Some(FunctionResult::Call(function)) => {
             let call = lowering.call(function);
             body.push(make::returns(DUMMY_SP, call));
         }
-        Some(End::Return(name) | End::Exported(name)) => {
+        Some(FunctionResult::Return(name) | FunctionResult::Exported(name)) => {
             body.push(make::returns(DUMMY_SP, make::name(&name)));
         }
         None => {}
@@ -111,7 +111,7 @@ fn does_nothing(item: &ModuleItem) -> bool {
 }
 
 /// What the body returns at its end.
-enum End {
+enum FunctionResult {
     /// The result of calling the function.
     Call(Box<Expr>),
     /// The value of the variable.
@@ -127,7 +127,7 @@ struct Lowering<'a> {
     locations: OnceCell<LocationIndex>,
     imports: Vec<Import>,
     hoisted: Vec<Stmt>,
-    end: Option<End>,
+    end: Option<FunctionResult>,
     made_up: Option<Ident>,
 }
 
@@ -146,7 +146,7 @@ impl Lowering<'_> {
                 None
             }
             ModuleDecl::ExportDefaultExpr(export) if is_function(&export.expr) => {
-                self.end = Some(End::Call(export.expr));
+                self.end = Some(FunctionResult::Call(export.expr));
                 None
             }
             ModuleDecl::ExportDefaultExpr(export) => Some(self.export_value(export.span, export.expr)),
@@ -156,9 +156,9 @@ impl Lowering<'_> {
                     match function.ident {
                         Some(name) => {
                             self.end = Some(if generator {
-                                End::Return(name.clone())
+                                FunctionResult::Return(name.clone())
                             } else {
-                                End::Call(Box::new(Expr::Ident(name.clone())))
+                                FunctionResult::Call(Box::new(Expr::Ident(name.clone())))
                             });
                             let declared =
                                 FnDecl { ident: name, declare: false, function: function.function };
@@ -168,14 +168,14 @@ impl Lowering<'_> {
                             Some(self.export_value(export.span, Box::new(Expr::Fn(function))))
                         }
                         None => {
-                            self.end = Some(End::Call(Box::new(Expr::Fn(function))));
+                            self.end = Some(FunctionResult::Call(Box::new(Expr::Fn(function))));
                             None
                         }
                     }
                 }
                 DefaultDecl::Class(class) => match class.ident {
                     Some(name) => {
-                        self.end = Some(End::Return(name.clone()));
+                        self.end = Some(FunctionResult::Return(name.clone()));
                         let declared = ClassDecl { ident: name, declare: false, class: class.class };
                         Some(Stmt::Decl(Decl::Class(declared)))
                     }
@@ -211,7 +211,7 @@ impl Lowering<'_> {
             ));
         }
         if matches!(&named.exported, Some(ModuleExportName::Ident(name)) if name.sym == "default") {
-            self.end = Some(End::Exported(local.clone()));
+            self.end = Some(FunctionResult::Exported(local.clone()));
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Lowering<'_> {
     /// Stores the value of `expression` in a generated variable until the end of the body.
     fn hold(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
         let name = self.made_up_name();
-        self.end = Some(End::Return(name.clone()));
+        self.end = Some(FunctionResult::Return(name.clone()));
         make::constant(span, Pat::Ident(BindingIdent::from(name)), expression)
     }
 
@@ -228,13 +228,13 @@ impl Lowering<'_> {
     fn keep(&mut self, statement: &mut Stmt) -> Stmt {
         let name = self.made_up_name();
         completion::keep(statement, &name);
-        self.end = Some(End::Return(name.clone()));
+        self.end = Some(FunctionResult::Return(name.clone()));
         make::variable(DUMMY_SP, VarDeclKind::Let, Pat::Ident(BindingIdent::from(name)), None)
     }
 
     fn export_value(&mut self, span: Span, expression: Box<Expr>) -> Stmt {
         let name = self.made_up_name();
-        self.end = Some(End::Exported(name.clone()));
+        self.end = Some(FunctionResult::Exported(name.clone()));
         make::constant(span, Pat::Ident(BindingIdent::from(name)), expression)
     }
 

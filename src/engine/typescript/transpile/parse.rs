@@ -146,9 +146,9 @@ impl Visit for Gaps {
     }
 }
 
-/// Searches for a template whose tag is a template. It always fails at run time, so nobody writes
-/// it deliberately; Markdown parses as one if the text before a fence parses as a label or an
-/// expression.
+/// Searches for a template whose tag is a template. It always fails at run time, so no author
+/// writes it deliberately; Markdown parses as one if the text before a fence parses as a label or
+/// an expression.
 #[derive(Default)]
 struct TaggedByTemplate {
     found: Option<Span>,

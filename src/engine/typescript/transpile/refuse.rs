@@ -86,11 +86,17 @@ fn check_declaration(part: Part<'_>, declaration: &ModuleDecl) -> Result<(), Tra
         }
         ModuleDecl::ExportAll(export) if !export.type_only => exported_from(part, &export.src, export.span),
         ModuleDecl::ExportNamed(export) if !export.type_only => match &export.src {
+            // `export { type A } from "…"`: nothing is left of it.
+            Some(_) if !export.specifiers.is_empty() && export.specifiers.iter().all(is_type) => Ok(()),
             Some(source) => exported_from(part, source, export.span),
             None => Ok(()),
         },
         _ => Ok(()),
     }
+}
+
+fn is_type(specifier: &ExportSpecifier) -> bool {
+    matches!(specifier, ExportSpecifier::Named(named) if named.is_type_only)
 }
 
 fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), TranspileError> {

@@ -232,7 +232,7 @@ impl<'a> Surveyor<'a> {
         (self.is_value, self.is_in_switch) = outer;
     }
 
-    /// Reads an expression that somebody waits for.
+    /// Reads an expression that is awaited.
     fn awaited(&mut self, expression: &Expr) {
         match plain(expression) {
             Expr::Call(call) => self.call(call, true),
@@ -320,8 +320,8 @@ impl<'a> Surveyor<'a> {
         true
     }
 
-    /// Reads `list.map(callback)` where somebody waits for what the callback returns. Returns whether the callback
-    /// is called for certain: the list is written out, and not empty.
+    /// Reads `list.map(callback)` where the results of the callback are awaited. Returns whether
+    /// the callback is called for certain: the list is a literal, and not empty.
     fn mapped(&mut self, call: &CallExpr) -> bool {
         let (Callee::Expr(callee), [callback]) = (&call.callee, call.args.as_slice()) else { return false };
         let Expr::Member(MemberExpr { obj: list, prop: MemberProp::Ident(method), .. }) = plain(callee)
@@ -354,8 +354,8 @@ impl<'a> Surveyor<'a> {
         tool_at: Span,
         is_certain: bool,
     ) {
-        let places = [bytes(span), bytes(server_at), bytes(tool_at)];
-        self.survey.add(call_of(target, arguments, places, is_certain));
+        let spans = [bytes(span), bytes(server_at), bytes(tool_at)];
+        self.survey.add(call_of(target, arguments, spans, is_certain));
     }
 }
 

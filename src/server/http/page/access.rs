@@ -1,4 +1,4 @@
-//! Who may use the page: the tokens that it accepts, and addresses that work once.
+//! Access to the page: the tokens that it accepts, and addresses that work once.
 //!
 //! A browser holds its session's token in the memory of one tab and sends it in a header. A cookie would
 //! also go to every other program that listens at this host, because cookies know no ports.
@@ -29,11 +29,11 @@ const MAX_TICKET: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(super) struct Access {
     operator: Option<HttpToken>,
-    known: Mutex<Known>,
+    known: Mutex<PageTokens>,
 }
 
 #[derive(Default)]
-struct Known {
+struct PageTokens {
     one_time: Vec<(HttpToken, Instant)>,
     sessions: Vec<(HttpToken, Instant)>,
     tickets: Vec<(HttpToken, Instant, String)>,
@@ -130,7 +130,7 @@ impl Access {
     }
 }
 
-impl Known {
+impl PageTokens {
     fn forget_old(&mut self) {
         self.one_time.retain(|(_, made)| made.elapsed() < MAX_UNUSED);
         self.sessions.retain(|(_, used)| used.elapsed() < MAX_IDLE);

@@ -1,4 +1,4 @@
-//! What a request asks for in its headers.
+//! Reads the headers of a request: the form of its answer, and the idempotency key.
 
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};

@@ -1,4 +1,4 @@
-//! What a run over REST comes to, as HTTP sends it.
+//! The answers to runs over REST.
 
 use std::sync::Arc;
 

@@ -60,7 +60,7 @@ pub(super) struct Streamed {
 enum Step {
     Begin,
     Running,
-    /// The run has ended with this; what it told before comes first.
+    /// The run has ended with this answer; its earlier events come first.
     Ended(Option<RunAnswer>),
     Done,
 }

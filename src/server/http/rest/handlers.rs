@@ -1,4 +1,4 @@
-//! The routes of REST and what answers them.
+//! The routes of REST and their handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::events::{RunEvents, Streamed, stream};
 use super::problem::{OPENAPI, problem, refused};
 use super::request::{self, RunRequest};
 use super::runs::{KeyedBody, MAX_BACKGROUND, RestRun, Started};
-use super::start::{Held, start};
+use super::start::{RequestPermits, start};
 use super::{openapi, problem};
 use crate::run::result::ErrorCode;
 use crate::server::answer::INVALID_ARGUMENTS;
@@ -105,7 +105,7 @@ async fn begin(
     let started = state.rest.start(key.as_ref(), || {
         let slot =
             is_background.then(|| state.rest.background_slot(peer).ok_or_else(too_many)).transpose()?;
-        let held = Held { _body: body, _slot: slot };
+        let held = RequestPermits { _body: body, _slot: slot };
         let (run, of_run) = start(&state.session, wanted, peer, headers, key.clone(), held)
             .map_err(|mut answer| answer.structured["error"].take())?;
         events = Some(of_run);
@@ -189,7 +189,7 @@ async fn read(
     }
 }
 
-/// The answer to a request for a run that goes on.
+/// The answer to a request for a run in flight.
 fn running(state: &HttpState, run: &RestRun) -> Response {
     let mut body = json!({ "running": true });
     if let Some(id) = &run.id {
@@ -206,7 +206,7 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
     json_response(StatusCode::OK, body.to_string())
 }
 
-/// Cancels a run that goes on. The answer of one that has ended stays as it is.
+/// Cancels a run in flight. The answer of one that has ended stays as it is.
 async fn remove(State(state): State<Arc<HttpState>>, Path(id): Path<String>) -> Response {
     let Some(run) = state.rest.find(&id) else { return not_found() };
     run.cancel.cancel();

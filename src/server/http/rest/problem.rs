@@ -16,14 +16,14 @@ pub(super) const OPENAPI: &str = "/openapi.json";
 /// The content type of problem details.
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// The answer to a request that is not understood, or asks for what is not there.
+/// The answer to a malformed request, or one for a resource that does not exist.
 pub(super) fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
     let mut fields = Map::new();
     fields.insert("code".to_owned(), code.into());
     response(status, detail, fields)
 }
 
-/// The answer to a request for what is not there.
+/// The answer to a request for a resource that does not exist.
 pub(super) fn not_found(detail: &str) -> Response {
     problem(StatusCode::NOT_FOUND, ToolErrorCode::RunNotFound.as_str(), detail)
 }

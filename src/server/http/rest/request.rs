@@ -14,7 +14,7 @@ use crate::text::preview;
 pub(super) const LANGUAGE: &str = "language";
 /// Whether the answer is a stream of events.
 pub(super) const STREAM: &str = "stream";
-/// Whether the run goes on without its request.
+/// Whether the run continues without its request.
 pub(super) const BACKGROUND: &str = "background";
 
 /// Maximum characters of a value that a message shows.

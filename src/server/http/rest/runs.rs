@@ -32,21 +32,21 @@ pub(in crate::server::http) struct RestRuns {
     background: ClientSlots,
 }
 
-/// A run over REST, from its start until nobody can ask for it any more.
+/// A run over REST, from its start until no request can find it any more.
 pub(super) struct RestRun {
     /// The id, if the client has it before the answer.
     pub(super) id: Option<String>,
     key: Option<KeyedBody>,
     pub(super) cancel: CancellationToken,
     pub(super) printed: Printed,
-    pub(super) answer: watch::Receiver<Option<Ended>>,
+    pub(super) answer: watch::Receiver<Option<FinishedRun>>,
     /// Dropping the run ends it.
     _task: RunTask,
 }
 
-/// What a run has come to, and when.
+/// The answer of a run that has ended, and when it ended.
 #[derive(Clone)]
-pub(super) struct Ended {
+pub(super) struct FinishedRun {
     pub(super) answer: RunAnswer,
     at: Instant,
     /// The id of the run record, if the answer leaves something out.
@@ -82,7 +82,7 @@ impl KeyedBody {
     }
 }
 
-impl Ended {
+impl FinishedRun {
     /// An answer now. Its text names the run record, if there is one.
     pub(super) fn new(answer: RunAnswer, record: Option<String>) -> Self {
         Self { answer, at: Instant::now(), record }
@@ -95,14 +95,14 @@ impl RestRun {
         key: Option<KeyedBody>,
         cancel: CancellationToken,
         printed: Printed,
-        answer: watch::Receiver<Option<Ended>>,
+        answer: watch::Receiver<Option<FinishedRun>>,
         task: AbortHandle,
     ) -> Self {
         Self { id, key, cancel, printed, answer, _task: RunTask(task) }
     }
 
     /// The answer, if the run has ended.
-    pub(super) fn ended(&self) -> Option<Ended> {
+    pub(super) fn ended(&self) -> Option<FinishedRun> {
         self.answer.borrow().clone()
     }
 
@@ -118,7 +118,7 @@ impl RestRun {
             || self.answer.borrow().as_ref().is_some_and(|ended| ended.record.as_deref() == Some(id))
     }
 
-    /// Whether somebody could still ask for it.
+    /// Whether a request can still find it.
     fn is_known(&self) -> bool {
         let has_record = self.answer.borrow().as_ref().is_some_and(|ended| ended.record.is_some());
         self.id.is_some() || self.key.is_some() || has_record
@@ -132,7 +132,7 @@ impl RestRuns {
 
     /// A slot for a run in the background; `None` if all of the peer's are in use.
     pub(super) fn background_slot(&self, peer: &str) -> Option<ClientSlot> {
-        self.background.take(peer)
+        self.background.acquire(peer)
     }
 
     /// Starts a run, unless its key stands for one already. Both under one lock, so that of two requests with
@@ -197,7 +197,7 @@ fn find_key(runs: &[Arc<RestRun>], key: &KeyedBody) -> Keyed {
     }
 }
 
-/// Removes the oldest answers beyond a bound. Runs that go on stay.
+/// Removes the oldest answers beyond a bound. Runs in flight stay.
 fn remove_old(runs: &mut Vec<Arc<RestRun>>) {
     let mut ended: Vec<(Instant, usize)> =
         runs.iter().filter_map(|run| run.ended().map(|ended| (ended.at, ended.answer.bytes()))).collect();

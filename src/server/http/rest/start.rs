@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use super::answers::RunAnswer;
 use super::events::RunEvents;
 use super::request::RunRequest;
-use super::runs::{Ended, KeyedBody, RestRun};
+use super::runs::{FinishedRun, KeyedBody, RestRun};
 use crate::run::result::ErrorCode;
 use crate::server::answer::{self, Answer};
 use crate::server::call::for_client;
@@ -25,8 +25,8 @@ use crate::text::preview;
 /// Maximum characters of a caller's name.
 const MAX_NAME: usize = 100;
 
-/// What a run takes from its request until it ends.
-pub(super) struct Held {
+/// The permits that a run holds until it ends.
+pub(super) struct RequestPermits {
     /// Counts the bytes of its input.
     pub(super) _body: Option<OwnedSemaphorePermit>,
     /// A run in the background has one.
@@ -44,7 +44,7 @@ pub(super) fn start(
     peer: &str,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
-    held: Held,
+    held: RequestPermits,
 ) -> Result<(RestRun, RunEvents), Answer> {
     let RunRequest { arguments, language, stream, background } = request;
     take_rate(session, peer)?;
@@ -59,7 +59,7 @@ pub(super) fn start(
     if let Some(trace) = observed.context() {
         script = script.trace_context(trace);
     }
-    // Nobody can be asked over REST itself.
+    // REST has no approval prompts.
     let (script, _no_prompts) = for_client(session, script, None, &cancel);
     let (script, events) = RunEvents::attach(script, printed.clone());
     let (sender, answer) = watch::channel(None);
@@ -71,7 +71,7 @@ pub(super) fn start(
         let answer = answer_run(&shared, &client, language, result, of_answer.as_ref()).await;
         observed.end_rest(answer.is_error);
         let record = answer.structured["runId"].as_str().map(str::to_owned);
-        sender.send_replace(Some(Ended::new(RunAnswer::new(answer), record)));
+        sender.send_replace(Some(FinishedRun::new(RunAnswer::new(answer), record)));
     });
     let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task.abort_handle());
     Ok((run, events))

@@ -1,5 +1,5 @@
-//! The depth of a source by its bytes, in a tenth of the time that its tokens take. What might be anything else to
-//! Ruff's lexer is not decided here: see [`Measured::Unclear`].
+//! The depth of a source by its bytes, in a tenth of the time that its tokens take. Sources that
+//! Ruff's lexer could read differently are [`Measured::Unclear`].
 
 use super::levels::Levels;
 
@@ -8,7 +8,7 @@ use super::levels::Levels;
 pub(super) enum Measured {
     /// The greatest depth of its tree is at most this.
     Depth(usize),
-    /// The bracket at this place has no partner.
+    /// The bracket at this offset has no partner.
     Unpaired { at: usize },
     /// It has what only the lexer can tell.
     Unclear,
@@ -18,7 +18,7 @@ pub(super) enum Measured {
 #[derive(Clone, Copy, Debug)]
 enum Bracket {
     Statement,
-    /// A bracket at a place.
+    /// A bracket at an offset.
     Plain(u8, usize),
     /// An f-string with its quote, and whether there are three of them.
     Text {
@@ -122,7 +122,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// Ends the scan at a place of which nothing is said.
+    /// Ends the scan at an offset without a claim.
     fn unclear(&mut self) -> Option<()> {
         self.at = self.bytes.len();
         None

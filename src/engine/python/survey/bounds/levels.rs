@@ -1,13 +1,14 @@
 //! Counts the levels of a tree from what is read of its source.
 
-/// What is open at a place of a source: the statement, or a bracket in it. Counts the levels of the tree there.
+/// What is open at an offset of a source: the statement, or a bracket in it. Counts the levels of
+/// the tree there.
 #[derive(Debug)]
 pub(super) struct Levels<Bracket> {
     pub(super) open: Vec<Level<Bracket>>,
     /// What all levels have together, with their brackets.
     depth: usize,
     pub(super) blocks: usize,
-    /// The greatest depth of all places.
+    /// The greatest depth of all offsets.
     pub(super) greatest: usize,
 }
 

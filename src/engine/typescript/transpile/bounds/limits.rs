@@ -16,7 +16,7 @@ pub(in super::super) const MAX_WORK: u64 = 8 << 20;
 
 /// Why the source is refused, with the byte offset where that was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Refusal {
+pub(in super::super) enum SourceRefusal {
     /// The tree could be higher than the stack allows.
     TooDeep {
         /// Byte offset of the token that is one too deep.

@@ -1,7 +1,7 @@
 //! Reads tokens that are not code: strings, templates, regular expressions, comments.
 
 use super::frame::{Boundary, LINK, Previous};
-use super::limits::Refusal;
+use super::limits::SourceRefusal;
 use super::scanner::{Scanner, is_word};
 
 impl Scanner<'_> {
@@ -35,7 +35,7 @@ impl Scanner<'_> {
         self.at += 2 + length;
     }
 
-    pub(super) fn string(&mut self, quote: u8) -> Result<(), Refusal> {
+    pub(super) fn string(&mut self, quote: u8) -> Result<(), SourceRefusal> {
         if self.boundary == Boundary::Newline {
             self.frame.end_statement();
         }
@@ -64,7 +64,7 @@ impl Scanner<'_> {
     }
 
     /// Reads the characters of a template up to its end or the next `${`.
-    pub(super) fn template(&mut self) -> Result<(), Refusal> {
+    pub(super) fn template(&mut self) -> Result<(), SourceRefusal> {
         while let Some(byte) = self.peek(0) {
             match byte {
                 b'\\' => self.at += 2,

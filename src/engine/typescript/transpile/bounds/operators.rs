@@ -1,7 +1,7 @@
 //! Weighs operators.
 
 use super::frame::{Boundary, LEVEL, LINK, Previous};
-use super::limits::Refusal;
+use super::limits::SourceRefusal;
 use super::scanner::Scanner;
 
 impl Scanner<'_> {
@@ -19,7 +19,7 @@ impl Scanner<'_> {
         }
     }
 
-    pub(super) fn operator(&mut self, byte: u8) -> Result<(), Refusal> {
+    pub(super) fn operator(&mut self, byte: u8) -> Result<(), SourceRefusal> {
         // The operator continues the statement unless a semicolon has ended it. A decorator starts
         // a statement.
         if byte == b'@' && self.boundary != Boundary::None {

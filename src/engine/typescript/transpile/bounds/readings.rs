@@ -1,7 +1,7 @@
 //! Follows both readings of a `/` that divides or begins a regular expression.
 
 use super::frame::Previous;
-use super::limits::Refusal;
+use super::limits::SourceRefusal;
 use super::scanner::{Scanner, Stop};
 
 /// Bytes of reading that cost as much as copying and comparing a frame.
@@ -20,7 +20,7 @@ pub(super) struct Readings<'a> {
 impl<'a> Scanner<'a> {
     /// Reads a `/` that does not start a comment. Returns whether the rest of the line was read
     /// too.
-    pub(super) fn slash(&mut self, readings: &mut Readings<'a>) -> Result<bool, Refusal> {
+    pub(super) fn slash(&mut self, readings: &mut Readings<'a>) -> Result<bool, SourceRefusal> {
         match self.previous {
             Previous::Operand if !self.newline => self.operator(b'/')?,
             Previous::Operator | Previous::Prefix | Previous::HeadEnd => {
@@ -41,9 +41,9 @@ impl<'a> Scanner<'a> {
         &mut self,
         readings: &mut Readings<'a>,
         other: fn(&mut Self) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SourceRefusal> {
         let start = self.at;
-        let unclear = Refusal::Unclear { at: start };
+        let unclear = SourceRefusal::Unclear { at: start };
         let mut copy = self.clone();
         let goes_on = other(&mut copy);
         if goes_on {
@@ -62,7 +62,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Goes on for both scanners if they stand at the same place in the same brackets. Only one of
+    /// Goes on for both scanners if they stand at the same offset in the same brackets. Only one of
     /// the two readings happens, and it may be the heavier one.
     fn merge(&mut self, other: &Self) -> bool {
         let agrees = self.at == other.at

@@ -1,7 +1,7 @@
 //! The scanner: tokens, open brackets and the weight of the path to the current token.
 
 use super::frame::{Boundary, Content, Frame, LEVEL, LINK, Previous};
-use super::limits::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, Refusal};
+use super::limits::{MAX_BRACKETS, MAX_WEIGHT, MAX_WORK, SourceRefusal};
 use super::readings::Readings;
 use super::words::{self, Word};
 
@@ -83,10 +83,10 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads until `stop`. Returns whether source is left.
-    pub(super) fn run(&mut self, readings: &mut Readings<'a>, stop: Stop) -> Result<bool, Refusal> {
+    pub(super) fn run(&mut self, readings: &mut Readings<'a>, stop: Stop) -> Result<bool, SourceRefusal> {
         while let Some(byte) = self.peek(0) {
             if self.work > MAX_WORK {
-                return Err(Refusal::TooMuchWork { at: self.at });
+                return Err(SourceRefusal::TooMuchWork { at: self.at });
             }
             match byte {
                 b' ' | b'\t' | 0x0b | 0x0c => self.at += 1,
@@ -177,15 +177,15 @@ impl<'a> Scanner<'a> {
     }
 
     /// Adds `weight` to the path to the current token.
-    pub(super) fn add(&mut self, weight: u32) -> Result<(), Refusal> {
+    pub(super) fn add(&mut self, weight: u32) -> Result<(), SourceRefusal> {
         self.frame.weight += weight;
         self.weigh()
     }
 
-    fn weigh(&mut self) -> Result<(), Refusal> {
+    fn weigh(&mut self) -> Result<(), SourceRefusal> {
         self.heaviest = self.heaviest.max(self.above + self.frame.height());
         if self.heaviest > MAX_WEIGHT {
-            return Err(Refusal::TooDeep { at: self.at });
+            return Err(SourceRefusal::TooDeep { at: self.at });
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<(), Refusal> {
+    fn word(&mut self) -> Result<(), SourceRefusal> {
         let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
         // `\u{61}` is part of a name, and its braces are not brackets.
         let length = if self.rest()[..length].ends_with(b"\\u") && self.peek(length) == Some(b'{') {
@@ -247,7 +247,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A character that is not ASCII: part of a word, white space or an error.
-    fn wide(&mut self) -> Result<(), Refusal> {
+    fn wide(&mut self) -> Result<(), SourceRefusal> {
         let Some(character) = self.source[self.at..].chars().next() else {
             return Ok(());
         };
@@ -270,16 +270,16 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn open(&mut self, bracket: u8) -> Result<(), Refusal> {
+    fn open(&mut self, bracket: u8) -> Result<(), SourceRefusal> {
         self.operand_begins();
         self.add(LINK)?;
         self.at += 1;
         self.push(bracket)
     }
 
-    pub(super) fn push(&mut self, bracket: u8) -> Result<(), Refusal> {
+    pub(super) fn push(&mut self, bracket: u8) -> Result<(), SourceRefusal> {
         if self.outer.len() >= MAX_BRACKETS {
-            return Err(Refusal::TooDeep { at: self.at - 1 });
+            return Err(SourceRefusal::TooDeep { at: self.at - 1 });
         }
         let content = match self.previous {
             Previous::Head => Content::Head,
@@ -303,7 +303,7 @@ impl<'a> Scanner<'a> {
         self.weigh()
     }
 
-    fn close(&mut self, bracket: u8) -> Result<(), Refusal> {
+    fn close(&mut self, bracket: u8) -> Result<(), SourceRefusal> {
         self.at += 1;
         self.boundary = Boundary::None;
         let closes =

@@ -20,8 +20,8 @@ impl Surveyor<'_> {
         self.is_in_switch = outer;
     }
 
-    /// Notes that nobody waits for an expression, if it is a call of a tool. `before` is how many uses were there
-    /// when it was read.
+    /// Marks an expression as not awaited, if it is a call of a tool. `before` is the number of
+    /// uses before it was read.
     fn forgets(&mut self, expression: &Expr, before: usize) {
         let Expr::Call(call) = plain(expression) else { return };
         // `call_tool` has ended when it returns.

@@ -1,4 +1,5 @@
-//! Passes bytes on between a local stream and the other side of a conversation, over two subjects of a NATS server.
+//! Forwards bytes between a local stream and the other side of a conversation, over two subjects of
+//! a NATS server.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,15 +13,16 @@ use super::conversation::{Conversation, Heard, MAX_DATA};
 use super::seal::ConversationKeys;
 use super::server::NatsServer;
 
-/// How often a side says that it lives.
+/// Interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A side of which nothing was heard for so long is dead. A server that restarts, or the change to another server of
-/// a cluster, takes less.
+/// A side without a message for this time is dead. A restart of the server, or the change to
+/// another server of a cluster, takes less.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 
-/// So many beats in a row to which the server answers that nobody hears them: the other side has no connection, and
-/// none that it makes again. The server knows at once of a process that has ended.
+/// Maximum heartbeats in a row to which the server answers that there is no subscriber: the other
+/// side has no connection and does not reconnect. The server knows immediately that a process has
+/// ended.
 const MAX_UNHEARD: u32 = 3;
 
 /// How long a message may take to be queued in this process. It takes longer only while there is no server.
@@ -29,11 +31,12 @@ const MAX_QUEUE_TIME: Duration = Duration::from_secs(10);
 /// How long the other side may take to receive the end of the stream.
 const MAX_LINGER: Duration = Duration::from_secs(3);
 
-/// How long the message may take that ends a conversation early. Without it the other side finds out by itself.
+/// Maximum time to send the message that aborts a conversation. Without it the other side notices
+/// the silence.
 const MAX_ABORT_TIME: Duration = Duration::from_millis(100);
 
 /// One side of a conversation, with its subjects.
-pub(crate) struct Link {
+pub(crate) struct RunChannel {
     server: NatsServer,
     incoming: Subscriber,
     /// Where the messages of the other side come from.
@@ -48,18 +51,18 @@ pub(crate) struct Link {
 pub(crate) enum LocalEnd {
     /// Everything has been said: the other side gets all of it, and then the end.
     Finish,
-    /// Nobody wants the rest: the other side is told to give up.
+    /// The rest is not needed: the other side is told to abort.
     Abort,
 }
 
 /// How a conversation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LinkEnd {
-    /// A side has said everything, and the other has it.
+pub(crate) enum ChannelEnd {
+    /// One side has sent everything, and the other side has received it.
     #[error("it has ended")]
     Finished,
-    /// A side has given up.
-    #[error("the other side has given up")]
+    /// One side has aborted.
+    #[error("the other side has aborted")]
     Aborted,
     /// Nothing was heard of the other side.
     #[error("nothing is heard of the other side")]
@@ -72,7 +75,7 @@ pub(crate) enum LinkEnd {
     Unsealed,
 }
 
-impl Link {
+impl RunChannel {
     pub(super) fn new(
         server: NatsServer,
         incoming: Subscriber,
@@ -86,7 +89,7 @@ impl Link {
 
     /// Passes bytes on until one of the sides has ended. If this is dropped before, the other side finds out by itself:
     /// see [`abort`](Self::abort).
-    pub(crate) async fn pass_on<S>(&mut self, local: S, on_local_end: LocalEnd) -> LinkEnd
+    pub(crate) async fn pass_on<S>(&mut self, local: S, on_local_end: LocalEnd) -> ChannelEnd
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
@@ -99,7 +102,7 @@ impl Link {
             if let Some(at) = finished_at
                 && (self.conversation.is_received() || at.elapsed() > MAX_LINGER)
             {
-                return LinkEnd::Finished;
+                return ChannelEnd::Finished;
             }
             if self.conversation.should_tell() {
                 let beat = self.conversation.beat();
@@ -121,7 +124,7 @@ impl Link {
                 }
             };
             let end = match step {
-                Step::Heard(None) => Some(LinkEnd::NoServer),
+                Step::Heard(None) => Some(ChannelEnd::NoServer),
                 Step::Heard(Some(message)) => self.hear(&message),
                 Step::Read(Ok(count)) if count > 0 => {
                     let message = self.conversation.send(&buffer[..count], Instant::now());
@@ -129,7 +132,7 @@ impl Link {
                 }
                 Step::Read(_ended) if on_local_end == LocalEnd::Abort => {
                     self.abort().await;
-                    Some(LinkEnd::Aborted)
+                    Some(ChannelEnd::Aborted)
                 }
                 Step::Read(_ended) => {
                     finished_at = Some(Instant::now());
@@ -140,21 +143,21 @@ impl Link {
                     self.conversation.delivered(count);
                     None
                 }
-                // The other side has said everything. It is told so, or it would wait.
+                // The other side has sent everything. It waits for this confirmation.
                 Step::Delivered(Ok(None)) => {
                     let beat = self.conversation.beat();
                     let _gone = self.publish(beat).await;
                     self.server.flush(MAX_ABORT_TIME).await;
-                    Some(LinkEnd::Finished)
+                    Some(ChannelEnd::Finished)
                 }
-                // Whoever reads here has gone: `reader` says it too, if it is to mean something.
+                // The local reader has gone. `reader` reports it too, if that matters.
                 Step::Delivered(Err(_gone)) if on_local_end == LocalEnd::Finish => {
                     self.conversation.delivered(usize::MAX);
                     None
                 }
                 Step::Delivered(Err(_gone)) => {
                     self.abort().await;
-                    Some(LinkEnd::Aborted)
+                    Some(ChannelEnd::Aborted)
                 }
                 Step::Beat => self.beat().await,
             };
@@ -164,17 +167,17 @@ impl Link {
         }
     }
 
-    fn hear(&mut self, message: &Message) -> Option<LinkEnd> {
+    fn hear(&mut self, message: &Message) -> Option<ChannelEnd> {
         if message.status == Some(StatusCode::NO_RESPONDERS) {
             self.unheard += 1;
-            return (self.unheard >= MAX_UNHEARD).then_some(LinkEnd::Silent);
+            return (self.unheard >= MAX_UNHEARD).then_some(ChannelEnd::Silent);
         }
         match self.conversation.hear(&message.payload, Instant::now()) {
             Heard::Alive => {
                 self.unheard = 0;
                 None
             }
-            Heard::Aborted => Some(LinkEnd::Aborted),
+            Heard::Aborted => Some(ChannelEnd::Aborted),
             Heard::Refused => {
                 tracing::debug!(
                     "a message on the subject of a run is not from its other side, or an old one"
@@ -184,32 +187,32 @@ impl Link {
         }
     }
 
-    async fn beat(&mut self) -> Option<LinkEnd> {
+    async fn beat(&mut self) -> Option<ChannelEnd> {
         let now = Instant::now();
         if self.conversation.silence(now) > MAX_SILENCE {
-            return Some(LinkEnd::Silent);
+            return Some(ChannelEnd::Silent);
         }
         for message in self.conversation.resend(now) {
             if let Some(end) = self.publish(message).await {
                 return Some(end);
             }
         }
-        let Some(beat) = self.conversation.beat() else { return Some(LinkEnd::Unsealed) };
-        // The server answers to the own subject if nobody hears this.
+        let Some(beat) = self.conversation.beat() else { return Some(ChannelEnd::Unsealed) };
+        // The server replies to this side's subject if there is no subscriber.
         let (to, from) = (self.to.clone(), self.from.clone());
         let published = self.server.client.publish_with_reply(to, from, beat.into());
         let published = timeout(MAX_QUEUE_TIME, published).await;
-        (!matches!(published, Ok(Ok(())))).then_some(LinkEnd::NoServer)
+        (!matches!(published, Ok(Ok(())))).then_some(ChannelEnd::NoServer)
     }
 
-    async fn publish(&self, message: Option<Vec<u8>>) -> Option<LinkEnd> {
-        let Some(message) = message else { return Some(LinkEnd::Unsealed) };
+    async fn publish(&self, message: Option<Vec<u8>>) -> Option<ChannelEnd> {
+        let Some(message) = message else { return Some(ChannelEnd::Unsealed) };
         let published = self.server.client.publish(self.to.clone(), message.into());
         let published = timeout(MAX_QUEUE_TIME, published).await;
-        (!matches!(published, Ok(Ok(())))).then_some(LinkEnd::NoServer)
+        (!matches!(published, Ok(Ok(())))).then_some(ChannelEnd::NoServer)
     }
 
-    /// Tells the other side to give up.
+    /// Tells the other side to abort.
     pub(crate) async fn abort(&mut self) {
         let Some(message) = self.conversation.abort() else { return };
         let aborted = async {

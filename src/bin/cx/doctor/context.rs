@@ -6,21 +6,21 @@ use cx::{CompileProgress, Config, Executor};
 
 use crate::setup;
 
-/// What is looked at.
-pub(super) struct Patient {
+/// The configuration under examination.
+pub(super) struct DoctorContext {
     pub(super) config: Config,
     pub(super) executor: Executor,
     /// Why Python's machine code is not kept.
     pub(super) not_kept: Arc<Mutex<Option<String>>>,
 }
 
-impl Patient {
+impl DoctorContext {
     /// An executor as `cx serve` would have it, which starts nothing by itself and writes no audit trail.
     ///
     /// # Errors
     ///
     /// If none can be made of the configuration.
-    pub(super) fn of(config: &Config) -> anyhow::Result<Self> {
+    pub(super) fn new(config: &Config) -> anyhow::Result<Self> {
         let not_kept = Arc::new(Mutex::new(None));
         let listener = Arc::clone(&not_kept);
         let mut enabled = config.clone();
