@@ -1,5 +1,6 @@
-//! What the second wall costs: warm runs, tool calls and fresh runs per second, in this process and in worker
-//! processes, both in one run so that they see the same machine. In worker processes with one run each, and with many.
+//! What worker processes cost: warm runs, tool calls and fresh runs per second, in this process and
+//! in worker processes, both in one run so that they see the same machine. In worker processes with
+//! one run each, and with many.
 //!
 //! `cargo bench --bench isolation`
 #![expect(clippy::print_stdout, reason = "a program that reports")]

@@ -1,5 +1,5 @@
 //! What a queue on a NATS server costs, and what more workers bring: warm runs, tool calls and runs per second with one
-//! to five workers of one place each, beside worker processes of this machine. Needs `nats-server`.
+//! to five workers of one slot each, beside worker processes of this machine. Needs `nats-server`.
 //!
 //! `cargo bench --bench nats`
 #![expect(clippy::print_stdout, reason = "a program that reports")]

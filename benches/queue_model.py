@@ -8,7 +8,7 @@ A run passes four stations, each with a queue in front of it:
 
   front    its front end starts a process for it, on one of the cores of one of the front ends
   offers   the leader of the stream `cx-queue` stores its offer; one at a time, because a stream has one leader
-  slots    one of the places of all workers, from the grant to the end: the start of a worker process, what the script
+  slots    one of the slots of all workers, from the grant to the end: the start of a worker process, what the script
            computes, and what it waits for its tools
   messages the NATS servers pass its messages on; each costs the same, on any of the servers
 
@@ -55,7 +55,7 @@ class Site:
 
     machines: int = 1000
     cores: int = 8
-    slots: int = 16         # places of each machine: --concurrency
+    slots: int = 16         # of each machine: --concurrency
     fronts: int = 20
     front_cores: int = 8
     front_bytes: int = 24 << 30
@@ -103,7 +103,7 @@ def simulate(site, rate, times, seed=1):
         begun, stored = stream.pass_(done, 1 / offers, counts)
         at_slots.append((stored, wait + begun - done, counts))
     at_slots.sort()
-    # Cores are shared by the places of a machine: computing takes longer if there are more than cores, on average.
+    # Cores are shared by the slots of a machine: computing takes longer if there are more than cores, on average.
     busy_cores = 0.0
     for at, wait, counts in at_slots:
         if times:
@@ -167,16 +167,15 @@ GROW = {
 
 def report(times):
     site = Site()
-    print("machines  places  fronts  servers  streams   runs/s   in use: front offers places cores messages memory   breaks first")
+    print("machines   slots  fronts  servers  streams   runs/s   in use: front offers  slots cores messages memory   breaks first")
     for _ in range(6):
         rate = most(site, times)
         _, use, _ = holds(site, rate, times)
         first = max(use, key=use.get)
         shown = "  ".join(f"{use[name]:4.0%}" for name in ["front", "offers", "slots", "cores", "messages", "memory"])
-        name = {"slots": "places"}.get(first, first)
         print(
             f"{site.machines:8}  {site.machines * site.slots:6}  {site.fronts:6}  {site.servers:7}  {site.streams:7}"
-            f"  {rate:7.0f}           {shown}        {name}"
+            f"  {rate:7.0f}           {shown}        {first}"
         )
         if first == "cores":
             break

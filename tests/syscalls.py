@@ -1,5 +1,5 @@
 """Runs scripts of the suite in worker processes under strace, and compares the system calls that workers make after
-they are walled in with the list in src/engine/process/wall/syscalls.rs.
+their filter is installed with the list in src/engine/process/sandbox/syscalls.rs.
 
     python3 tests/syscalls.py CX [EVERY]
 
@@ -15,15 +15,15 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIST = ROOT / "src/engine/process/wall/syscalls.rs"
-# Those with conditions are in wall.rs.
+LIST = ROOT / "src/engine/process/sandbox/syscalls.rs"
+# Those with conditions are in sandbox.rs.
 CONDITIONAL = {"clone", "clone3", "fcntl", "prctl", "prlimit64", "tgkill"}
 LINE = re.compile(r"^(\d+) +\d+\.\d+ (?:<\.\.\. )?([a-z0-9_]+)(.*)$")
 
 
 def after_the_filter(trace):
-    """The calls of all threads of each worker after its filter was put up."""
-    processes, walled = {}, set()
+    """The calls of all threads of each worker after its filter was installed."""
+    processes, confined = {}, set()
     for line in trace.read_text(errors="replace").splitlines():
         found = LINE.match(line)
         if not found:
@@ -31,12 +31,12 @@ def after_the_filter(trace):
         thread, name, rest = int(found[1]), found[2], found[3]
         process = processes.setdefault(thread, thread)
         if name == "seccomp" and "TSYNC" in rest:
-            walled.add(process)
+            confined.add(process)
         elif name in ("clone", "clone3", "vfork") and (child := re.search(r"= (\d+)$", rest)):
             processes[int(child[1])] = process if "CLONE_THREAD" in line else int(child[1])
         elif name == "clone3" and "resumed" in line and (child := re.search(r"= (\d+)$", rest)):
             processes[int(child[1])] = process
-        if process in walled and name != "seccomp" and "exited" not in line:
+        if process in confined and name != "seccomp" and "exited" not in line:
             yield name, rest
 
 
@@ -55,7 +55,7 @@ def main():
                 if "EPERM" in rest:
                     refused[name + rest] += 1
     allowed = set(re.findall(r'^    \("([a-z0-9_]+)",', LIST.read_text(), re.M)) | CONDITIONAL
-    print("called by walled workers:")
+    print("called by confined workers:")
     for name, count in called.most_common():
         print(f"  {count:7} {name}")
     print("refused:")

@@ -13,8 +13,8 @@ const load = (path) => import(`${modules}/${path}`);
 const isAddress = command.startsWith("http://");
 
 // Nothing here waits for longer: neither a request nor anything else.
-const LONGEST_WAIT_MS = 90_000;
-const WAIT = { timeout: LONGEST_WAIT_MS };
+const MAX_WAIT_MS = 90_000;
+const WAIT = { timeout: MAX_WAIT_MS };
 // A cancelled call is over much sooner than its script's time.
 const SOON_MS = 10_000;
 
@@ -70,8 +70,8 @@ async function connect() {
   return { client, call, protocol };
 }
 
-async function until(condition, most = LONGEST_WAIT_MS) {
-  const end = Date.now() + most;
+async function until(condition, max = MAX_WAIT_MS) {
+  const end = Date.now() + max;
   while (!(await condition())) {
     if (Date.now() > end) throw new Error(`it never happened: ${condition}`);
     await new Promise((done) => setTimeout(done, 10));

@@ -10,16 +10,13 @@ use crate::tidy::{code, files};
 const LAYERS: &[&[&str]] = &[
     &["server"],
     &["executor"],
-    &["engine"],
-    &["config"],
+    &["config", "engine"],
     &["telemetry"],
     &["run"],
-    &["mcp"],
-    &["llm"],
+    &["llm", "mcp"],
     &["net"],
     &["tools"],
-    &["files", "nats", "storage"],
-    &["queue"],
+    &["files", "nats", "queue", "storage"],
     &["conventions", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 

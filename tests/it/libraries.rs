@@ -54,8 +54,8 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("cx-python-component", One("engine/python/interpreter")),
     // Worker processes.
     ("postcard", One("engine/process/frames")),
-    ("landlock", One("engine/process/wall")),
-    ("seccompiler", One("engine/process/wall")),
+    ("landlock", One("engine/process/sandbox")),
+    ("seccompiler", One("engine/process/sandbox")),
     (
         "libc",
         Several(
@@ -128,7 +128,7 @@ const LIBRARIES: &[(&str, Users)] = &[
         Several(&["telemetry/audit/note", "nats/seal"], "signatures of the audit trail; seals of messages"),
     ),
     ("async-nats", One("nats")),
-    ("hex", One("mcp/settings")),
+    ("hex", All("hashes and keys as text")),
     ("governor", One("rate")),
     (
         "metrics",
@@ -215,7 +215,10 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("reedline", One("bin/cx/repl")),
     ("comfy-table", One("bin/cx/repl")),
     ("listenfd", One("bin/cx/http")),
-    ("tiktoken-rs", One("bin/cx/savings")),
+    (
+        "bpe-openai",
+        Several(&["bin/cx/savings", "llm/estimate"], "the command counts definitions, a run its prompts"),
+    ),
     ("clap_complete", Several(&["bin/cx/args", "bin/cx/completions"], "the names of shells are arguments")),
     ("clap_mangen", One("bin/cx/completions")),
 ];

@@ -17,10 +17,10 @@ import { fileURLToPath } from "node:url";
 const DEADLINE_MS = 30_000;
 
 /** Longer descriptions are cut: they are manuals, and the file is kept in git. */
-const LONGEST_DESCRIPTION = 2_000;
+const MAX_DESCRIPTION_CHARACTERS = 2_000;
 
 /** Of longer schemas only the parameters' names, types and descriptions are kept, and no output schema. */
-const LONGEST_SCHEMA = 1_800;
+const MAX_SCHEMA_CHARACTERS = 1_800;
 
 const UNREACHABLE = "http://127.0.0.1:9";
 
@@ -123,7 +123,7 @@ async function collect(origin, program, args, env = {}) {
     const listed = await list(program, args, env);
     for (const { name, description, inputSchema, outputSchema } of listed) {
       const tool = { server: origin.server, name, description: cut(description), inputSchema: reduced(inputSchema) };
-      if (outputSchema && JSON.stringify(outputSchema).length <= LONGEST_SCHEMA) tool.outputSchema = outputSchema;
+      if (outputSchema && JSON.stringify(outputSchema).length <= MAX_SCHEMA_CHARACTERS) tool.outputSchema = outputSchema;
       tools.push(tool);
     }
     rows.push(`| ${origin.server} | ${origin.name} (${origin.registry}) | ${origin.version} | ${origin.license} | ${listed.length} |`);
@@ -191,7 +191,7 @@ function licenceFile(root) {
 }
 
 function reduced(schema) {
-  if (JSON.stringify(schema).length <= LONGEST_SCHEMA) return schema;
+  if (JSON.stringify(schema).length <= MAX_SCHEMA_CHARACTERS) return schema;
   const properties = Object.entries(schema.properties ?? {}).map(([name, property]) => {
     return [name, { type: property.type, description: cut(property.description) }];
   });
@@ -199,7 +199,7 @@ function reduced(schema) {
 }
 
 function cut(text) {
-  return text && text.length > LONGEST_DESCRIPTION ? `${text.slice(0, LONGEST_DESCRIPTION)}…` : text;
+  return text && text.length > MAX_DESCRIPTION_CHARACTERS ? `${text.slice(0, MAX_DESCRIPTION_CHARACTERS)}…` : text;
 }
 
 function compare(a, b) {

@@ -14,8 +14,8 @@ const [cx, address] = process.argv.slice(2);
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? "";
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 
-/** How often a person signs in before they give up. */
-const MOST_SIGN_INS = 3;
+/** How often a person signs in before the client stops trying. */
+const MAX_SIGN_INS = 3;
 
 const home = mkdtempSync(join(tmpdir(), "cx-conformance-"));
 const config = join(home, "mcp.json");
@@ -133,7 +133,7 @@ async function main() {
     const message = result.error?.message ?? "";
     console.error(JSON.stringify(result.error));
     const told = /cx auth login server((?: --scope [^ `]+)*)/.exec(message);
-    if (!told || signIns >= MOST_SIGN_INS) return 1;
+    if (!told || signIns >= MAX_SIGN_INS) return 1;
     const scopes = told[1].split(" --scope ").filter(Boolean);
     if (!(await signIn(scopes))) return 1;
   }

@@ -81,7 +81,7 @@ fn a_failing_script_shows_its_line() {
 }
 
 #[test]
-fn a_syntax_error_shows_its_place() {
+fn a_syntax_error_shows_its_location() {
     check!(cx(&["-e", "const a = 1;\nconst b = = 2;"]));
 }
 
@@ -136,7 +136,7 @@ fn a_failing_python_script_shows_its_line() {
 
 /// The mistake is behind the last line.
 #[test]
-fn an_error_at_the_end_of_a_file_shows_its_place() {
+fn an_error_at_the_end_of_a_file_shows_its_location() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("end.ts"), "const a = 1;\nreturn a +\n").unwrap();
     for command in ["run", "check"] {
@@ -154,7 +154,7 @@ fn an_error_at_the_end_of_a_file_shows_its_place() {
 }
 
 #[test]
-fn a_python_syntax_error_shows_its_place() {
+fn a_python_syntax_error_shows_its_location() {
     check!(cx(&["--lang", "py", "-e", "a = 1\nb = = 2"]));
 }
 

@@ -65,7 +65,10 @@ fn a_clock_that_is_far_off_is_no_panic() {
             let output = cx(&home, &library, seconds, arguments).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(!said.contains("panicked"), "{year} {arguments:?}: {said}");
-            assert!(matches!(output.status.code(), Some(0 | 1)), "{year} {arguments:?}: {output:?}");
+            // What the doctor finds is up to the machine.
+            let expected: &[i32] = if arguments[0] == "doctor" { &[0, 1] } else { &[0] };
+            let status = output.status.code().unwrap();
+            assert!(expected.contains(&status), "{year} {arguments:?}: {output:?}");
         }
         let trail = fs::read_dir(home.join("trail")).unwrap().map(|entry| entry.unwrap().file_name());
         let names: Vec<String> = trail.map(|name| name.to_string_lossy().into_owned()).collect();

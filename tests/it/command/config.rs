@@ -139,7 +139,7 @@ fn cf_180_secrets_do_not_go_to_strangers() {
 }
 
 #[test]
-fn cf_181_a_workspace_narrows_a_run() {
+fn cf_181_a_workspace_restricts_a_run() {
     let place = Place::new().file("work/.cx.json", r#"{"limits": {"timeoutMs": 200, "maxToolCalls": 0}}"#);
     let output = place.cx(&["run", "-e", "for (;;);"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -197,7 +197,7 @@ fn cf_184_odd_files_are_refused_at_once() {
 }
 
 #[test]
-fn cf_185_all_mistakes_come_with_place_and_hint() {
+fn cf_185_all_mistakes_come_with_location_and_hint() {
     let text = "{\n  \"limits\": {\"timeoutMs\": -1},\n  \"mcpServer\": {}\n}";
     let place = Place::new().file("home/.config/cx/config.json", text);
     let output = place.cx(&["config", "show"]);
@@ -421,7 +421,7 @@ fn the_schema_is_valid_and_tells_good_from_bad() {
 }
 
 #[test]
-fn cf_179_an_unknown_key_does_not_take_a_narrowing_away() {
+fn cf_179_an_unknown_key_does_not_take_a_restriction_away() {
     let place = Place::new()
         .file("home/.config/cx/config.json", r#"{"mcpServers": {"fs": {"command": "cat"}}}"#)
         .file("work/.cx.json", r#"{"mcpServers": {"fs": {"deny": ["delete"], "newKey": 1}}}"#);

@@ -162,6 +162,7 @@ fn systemd_runs_it_every_day_between_four_and_six() {
     let read = |name: &str| fs::read_to_string(units.join(name)).unwrap();
     let timer = read("cx-sync.timer");
     let (hour, minute) = value(&timer, "OnCalendar").trim_start_matches("*-*-* ").split_once(':').unwrap();
+    // The time of day follows from the path of the home, which differs from test to test.
     assert!(["04", "05"].contains(&hour) && minute.len() == "07:00".len(), "{timer}");
     // The same minute whenever it is installed.
     assert_eq!(cx(&install).1, 0);
@@ -247,6 +248,7 @@ fn an_agent_of_launchd_is_a_property_list() {
     assert_eq!(words[1..], json!(["sync", "--types", types, "--lang", "py"]).as_array().unwrap()[..]);
     assert_eq!(words[0], env!("CARGO_BIN_EXE_cx"));
     assert_eq!(agent["Label"], "dev.cx.sync");
+    // The time of day follows from the path of the home, which differs from test to test.
     assert!([4, 5].contains(&agent["StartCalendarInterval"]["Hour"].as_u64().unwrap()), "{agent}");
     assert!(agent["StartCalendarInterval"]["Minute"].as_u64().unwrap() < 60);
     assert_eq!(agent["EnvironmentVariables"]["PATH"], std::env::var("PATH").unwrap());
@@ -282,6 +284,7 @@ print(json.dumps(shape(root)))";
     assert_eq!(trigger[0], "CalendarTrigger");
     assert_eq!(children(trigger), ["StartBoundary", "Enabled", "ScheduleByDay"]);
     let start = trigger[1][0][1].as_str().unwrap();
+    // The time of day follows from the path of the home, which differs from test to test.
     assert!(start.starts_with("2026-01-01T04:") || start.starts_with("2026-01-01T05:"), "{start}");
     let exec = &task[1][4][1][0];
     assert_eq!(children(exec), ["Command", "Arguments", "WorkingDirectory"]);

@@ -67,7 +67,6 @@ except TimeoutError: return 'late'";
         "await new Promise((done) => setTimeout(done, 5)); return AbortSignal.timeout(1).aborted";
     let result = executor.run(Script::typescript(typescript)).await.unwrap();
     assert_eq!(result.value(), Some(&json!(false)), "{}", result.to_json());
-    assert!(result.usage.wall_time < Duration::from_secs(5));
 }
 
 #[test]

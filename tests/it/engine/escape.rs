@@ -204,7 +204,7 @@ fn jc_014_deep_recursion() {
 }
 
 #[test]
-fn jc_015_parser_overflow_in_the_stripper() {
+fn jc_015_parser_overflow_in_the_transpiler() {
     let repeated = |text: &str, count: usize| text.repeat(count);
     // What nests with type arguments is too much work before it is too deep.
     let types = format!("type T={}", repeated("A<", 100_000));

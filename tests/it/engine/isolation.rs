@@ -12,6 +12,7 @@ use cx::{
 };
 use serde_json::{Value, json};
 
+use crate::support::WEDGE;
 use crate::support::mock::Mock;
 use crate::support::python_executor::cache;
 use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
@@ -93,22 +94,19 @@ async fn scripts_come_to_the_same_in_worker_processes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
     let (executor, _mock) = executor();
-    for source in [
-        "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)",
-        "Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)",
-        "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)",
-        "Array.prototype.reverse.call({ length: 2 ** 53 - 1 })",
-        "new Array(2 ** 32 - 1).indexOf(1)",
+    for (source, expected) in [
+        ("Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)", ErrorCode::RuntimeError),
+        ("Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)", ErrorCode::RuntimeError),
+        ("Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)", ErrorCode::RuntimeError),
+        ("Array.prototype.reverse.call({ length: 2 ** 53 - 1 })", ErrorCode::RuntimeError),
+        ("new Array(2 ** 32 - 1).indexOf(1)", ErrorCode::RuntimeError),
+        // No guard stands in front of this one.
+        (WEDGE, ErrorCode::Timeout),
     ] {
-        // The guards of the bootstrap are defence in depth; the wall holds without them.
+        // The guards of the bootstrap are defence in depth; the sandbox holds without them.
         let limits = Limits { wall_time: Duration::from_millis(700), ..Limits::default() };
-        let began = Instant::now();
         let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
-        assert!(
-            matches!(code(&result), Some(ErrorCode::Timeout | ErrorCode::RuntimeError)),
-            "{source}: {result:?}"
-        );
-        assert!(began.elapsed() < Duration::from_secs(8), "{source}: {:?}", began.elapsed());
+        assert_eq!(code(&result), Some(expected), "{source}: {result:?}");
         assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
     }
     // More of them than an engine in this process survives.
@@ -165,12 +163,10 @@ async fn a_run_that_is_cancelled_ends_with_its_worker() {
     ] {
         let token = cx::CancellationToken::new();
         let cancel = token.clone();
-        let began = Instant::now();
         let script = script.cancel_with(token).on_output(move |_| cancel.cancel());
         let result = executor.run(script).await.unwrap();
         assert_eq!(code(&result), Some(ErrorCode::Cancelled), "{result:?}");
         assert_eq!(result.printed(), "begun");
-        assert!(began.elapsed() < Duration::from_secs(15));
     }
 }
 

@@ -52,7 +52,6 @@ async fn cpu_time() {
     obeyed("await mock.sleep({ms: 300}); return 1", limits, json!(1)).await;
     let result = violated("for (;;);", limits, ErrorCode::CpuLimit).await;
     assert!(result.usage.cpu_time >= Duration::from_millis(100));
-    assert!(result.usage.wall_time < Duration::from_secs(5));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::support::interop::{node_modules, python, python_old, script};
 use crate::support::serve::Start;
 use crate::support::serve_http::Server;
 
-/// What fails a test that would hang. The clients give up earlier.
+/// What fails a test that would hang. The clients stop waiting earlier.
 const WATCHDOG: Duration = Duration::from_secs(150);
 
 /// Who is asked whether `well.count` may be called.
@@ -299,7 +299,7 @@ async fn fastmcp_over_http() {
 /// The Inspector's command line: each command is a process with a server of its own.
 struct Inspector {
     home: TempDir,
-    era: &'static str,
+    revision: &'static str,
 }
 
 impl Inspector {
@@ -320,7 +320,7 @@ impl Inspector {
         command
             .args([&format!("{}/{program}", node_modules()), "--cli", "--config"])
             .arg(config)
-            .args(["--server", "cx", "--protocol-era", self.era, "--format", "json"])
+            .args(["--server", "cx", "--protocol-era", self.revision, "--format", "json"])
             .args(arguments)
             // Not the keyring of whoever tests.
             .env("MCP_INSPECTOR_SECRET_STORE", "memory");
@@ -340,8 +340,8 @@ impl Inspector {
 #[tokio::test]
 async fn the_inspectors_command_line() {
     crate::support::python().await;
-    for (era, protocol) in [("legacy", "2025-11-25"), ("modern", "2026-07-28")] {
-        let inspector = Inspector { home: home(), era };
+    for (revision, protocol) in [("legacy", "2025-11-25"), ("modern", "2026-07-28")] {
+        let inspector = Inspector { home: home(), revision };
         let about = inspector.says(0, &["--method", "initialize"]);
         assert_eq!(about["result"]["protocolVersion"], protocol, "{about}");
         assert_eq!(about["result"]["serverInfo"]["name"], "cx", "{about}");

@@ -53,17 +53,17 @@ async fn fastmcp_over_stdio() {
     executor.close().await;
 }
 
-/// Each era gets its own handshake, and the same tool answers the same.
+/// Each protocol revision gets its own handshake, and the same tool answers the same.
 #[tokio::test]
 async fn the_sdk_of_now_and_the_sdk_of_before() {
-    for (program, era) in
+    for (program, revision) in
         [(python("mcp-server-time"), "2026-07-28"), (python_old("mcp-server-time"), "2025-03-26")]
     {
         let executor = executor(McpServer::stdio("time", program).args(["--local-timezone", "UTC"]));
-        assert_eq!(connected(&executor).await, era);
+        assert_eq!(connected(&executor).await, revision);
         let arguments = json!({ "source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "UTC" });
         let converted = call(&executor, "time", "convert_time", arguments).await;
-        assert_eq!(converted["result"]["time_difference"], "-9.0h", "{era}: {converted}");
+        assert_eq!(converted["result"]["time_difference"], "-9.0h", "{revision}: {converted}");
         executor.close().await;
     }
 }

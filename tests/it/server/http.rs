@@ -458,7 +458,7 @@ fn a_signal_ends_runs_and_the_server() {
 
 /// The process ends so that it is started again, and what is under way may end first.
 #[test]
-fn too_many_lost_threads_end_the_server() {
+fn too_many_hung_workers_end_the_server() {
     let mut server = Server::plain();
     let session = server.session();
     let python = |code: &str| json!({ "name": "executePython", "arguments": { "code": code } });

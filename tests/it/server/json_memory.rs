@@ -289,6 +289,8 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
                 for id in ids {
                     let answer = client.answer(&id);
                     let structured = &answer["result"]["structuredContent"];
+                    // Whether V8 collects what it no longer needs before its limit is up to its
+                    // timing: both are right.
                     let is_too_much = structured["error"]["code"] == "MEMORY_LIMIT";
                     assert!(
                         structured["valueTruncated"]["characters"] == bytes + 1 || is_too_much,

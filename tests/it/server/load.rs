@@ -1,4 +1,4 @@
-//! Many runs at once: who is served, who is sent away, and that nothing is lost of the places.
+//! Many runs at once: which are served, which are refused, and that no slot is lost.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn ld_239_the_line_is_a_line() {
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
     let mut waiting = Vec::new();
     for number in 0..8 {
-        // An answer may overtake the one before it: a place is free as soon as its script is over.
+        // An answer may overtake the one before it: a slot is free as soon as its script is over.
         let code = format!("await state.update('served', (served) => [...served, {number}], [])");
         waiting.push(begin(&mut client, &code));
         // So that they are in line in this order.
@@ -77,7 +77,7 @@ fn ld_239_the_line_is_a_line() {
 
 /// THREATS 240: a thousand runs that end in every way there is. A panic has a test of its own (`mp_204`).
 #[test]
-fn ld_240_no_place_is_lost() {
+fn ld_240_no_slot_is_lost() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]).arguments(&[
         "--max-runs",
         "8",
@@ -131,7 +131,7 @@ fn ld_240_no_place_is_lost() {
     let health = server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
     assert_eq!(health["connectionPool"], json!({ "active": 0, "waiting": 0, "max": 8 }));
     assert_eq!(health["engines"]["typescript"]["lost"], 0, "{health:#}");
-    // All eight places are there.
+    // All eight slots are free.
     let sessions: Vec<_> = (0..8).map(|_| server.session()).collect();
     let held: Vec<_> = sessions.iter().map(|session| session.begin_run(1, FOREVER)).collect();
     server.wait_for_health(|health| health["connectionPool"]["active"] == 8);

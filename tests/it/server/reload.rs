@@ -154,7 +154,7 @@ fn a_client_without_a_handshake_is_told_if_it_listens() {
         .collect();
     told.sort_by_key(Value::is_string);
     assert_eq!(told, ids[..2]);
-    // A subscription that was cancelled says nothing more, and its place is free.
+    // A subscription that was cancelled says nothing more, and its slot is free.
     for id in &ids {
         let params = json!({ "requestId": id });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
@@ -188,7 +188,7 @@ fn a_client_without_a_handshake_listens_over_http() {
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
     let list = server.stateless("tools/list", json!({})).result().to_string();
     assert!(list.contains("Servers: a, b."), "{list}");
-    // One client has 64; a connection that ends frees its place.
+    // One client has 64; a connection that ends frees its slot.
     let mut others: Vec<_> = (0..63).map(|_| server.stateless("subscriptions/listen", params())).collect();
     for other in &mut others {
         assert_eq!(other.next().unwrap()["method"], "notifications/subscriptions/acknowledged");
@@ -199,7 +199,7 @@ fn a_client_without_a_handshake_listens_over_http() {
     };
     assert!(refused(&server));
     others.pop();
-    wait_until("a place is free", || {
+    wait_until("a slot is free", || {
         let mut reply = server.stateless("subscriptions/listen", params());
         reply.next();
         // On a stream that is open nothing is said.

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -138,12 +138,10 @@ fn a_run_ends_at_the_limits_of_both() {
         assert_eq!(ended["error"]["code"], code, "{arguments:?}: {ended}");
     }
     // The limits of there are those of its operator: the worker is ended, and the run says so.
-    let begun = Instant::now();
     let ended = here.run(&server, &["--timeout", "60s", "--cpu-time", "60s", "-e", "for (;;);"]);
     assert_eq!(ended["error"]["code"], "ENGINE_CRASHED", "{ended}");
     // What has ended is not the process here, which did what it should.
     assert!(!ended["error"]["message"].as_str().unwrap().contains("exit status"), "{ended}");
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert_eq!(here.run(&server, &["-e", "return 1"])["value"], 1);
 }
 

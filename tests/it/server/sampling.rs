@@ -172,7 +172,8 @@ fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
     assert_eq!(left(set(), json!({ "maxSamplingRounds": 50, "maxSamplingTokens": 50000 })), Some((5, 2_000)));
     assert_eq!(left(json!({}), json!({})), None);
     assert_eq!(left(json!({}), json!({ "enableSampling": true })), Some((10, 10_000)));
-    assert_eq!(left(on(), json!({ "enableSampling": false })), None);
+    // What models in strict mode fill in is as if it had not been given.
+    assert_eq!(left(on(), json!({ "enableSampling": false })), Some((10, 10_000)));
     assert_eq!(left(json!({ "enabled": false }), json!({ "enableSampling": true })), None);
 }
 

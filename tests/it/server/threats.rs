@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, END, Start, drain, text};
+use crate::support::serve::{Client, END, Start, WATCHDOG, drain, text};
 use crate::support::stopwatch::{LATE, Stopwatch};
 use crate::support::{WEDGE, chaos};
 
@@ -206,7 +206,8 @@ fn mp_195_ids() {
     client.end();
 }
 
-/// Begins a call, cancels it when `started`, and expects that its place is free soon and that nothing comes for it.
+/// Begins a call, cancels it when `started`, and expects that its slot is free soon and that
+/// nothing comes for it.
 fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Client)) {
     let id = client.begin_call(tool, json!({ "code": code }));
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
@@ -248,7 +249,7 @@ fn mp_196_cancellation_in_every_phase() {
         // Through to the upstream.
         let start = Instant::now();
         while client.notes("hangs").matches("cancelled ").count() < calls {
-            assert!(start.elapsed() < Duration::from_secs(10), "{code}: {}", client.notes("hangs"));
+            assert!(start.elapsed() < WATCHDOG, "{code}: {}", client.notes("hangs"));
             client.ping();
         }
     }
@@ -387,7 +388,7 @@ fn mp_201_signals() {
         assert_eq!(status.code(), (signal != "KILL").then_some(0), "{signal}");
         let start = Instant::now();
         while let Some(process) = processes.iter().find(|process| chaos::runs(process)) {
-            assert!(start.elapsed() < Duration::from_secs(8), "{signal}: {process} is left of {processes:?}");
+            assert!(start.elapsed() < WATCHDOG, "{signal}: {process} is left of {processes:?}");
             std::thread::yield_now();
         }
     }
@@ -570,7 +571,7 @@ fn v_326_cancellations_and_answers_pass_requests_in_flight() {
 
 /// The process ends so that its client starts it again, and what is under way may end first.
 #[test]
-fn too_many_lost_threads_end_the_server() {
+fn too_many_hung_workers_end_the_server() {
     let mut client = Client::plain();
     client.call("executePython", json!({ "code": "1" }));
     let last = client.begin_call(
@@ -589,7 +590,7 @@ fn too_many_lost_threads_end_the_server() {
 }
 
 #[test]
-fn lost_threads_do_not_hold_up_the_end() {
+fn hung_workers_do_not_hold_up_the_end() {
     let mut client = Client::plain();
     client.call("executePython", json!({ "code": "1" }));
     client.begin_call("executePython", json!({ "code": "import asyncio\nawait asyncio.sleep(25)" }));

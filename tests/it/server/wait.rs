@@ -1,10 +1,8 @@
 //! Runs that go on after their call was answered, and the progress that scripts report.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start, WATCHDOG, meta};
+use crate::support::serve::{Client, Start, meta};
 use crate::support::serve_http::Server;
 
 /// Prints, waits for the server `well`, prints again, and returns.
@@ -170,7 +168,5 @@ fn a_yielded_run_is_forgotten_with_its_client() {
     let mut client = start().spawn().shaken();
     client.run("return await tools.well.echo({})");
     begin(&mut client, "await tools.well.slow({ ms: 60000 })", 50);
-    let began = Instant::now();
     client.end();
-    assert!(began.elapsed() < WATCHDOG.min(Duration::from_secs(30)));
 }

@@ -179,7 +179,7 @@ fn serve(
             )
         }
         Reply::Silence => {
-            // Until the other side gives up.
+            // Until the other side stops waiting.
             stream.set_read_timeout(Some(Duration::from_secs(60)))?;
             let _gone = reader.read(&mut [0]);
             Ok(())

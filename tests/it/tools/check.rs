@@ -72,7 +72,7 @@ const TS: bool = false;
 const PY: bool = true;
 
 #[tokio::test]
-async fn mistakes_are_found_at_once_and_in_place() {
+async fn mistakes_are_found_at_once_with_their_locations() {
     let (executor, calls) = executor();
     let no_tool = "no tool `lst_issues` on server `github`; did you mean `list_issues`?";
     check(
@@ -184,7 +184,7 @@ async fn a_script_that_cannot_succeed_does_nothing() {
         let error = result.error().unwrap();
         assert_eq!(error.code, ErrorCode::CheckFailed, "{error}");
         assert_eq!(error.tool_code.map(|code| code.as_str()), Some("TOOL_NOT_FOUND"));
-        // The doubtful place is told too.
+        // The doubtful location is told too.
         let found: Vec<_> = error.problems.iter().map(|problem| problem.severity).collect();
         assert_eq!(found, [Severity::Warning, Severity::Error, Severity::Error], "{:?}", error.problems);
         assert!(error.message.starts_with("2 calls cannot succeed: line "), "{error}");
@@ -232,7 +232,8 @@ async fn what_might_succeed_is_run() {
     ] {
         let result = executor.run(script(source, is_python).input(Value::Null)).await.unwrap();
         let value = result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
-        assert!(value == "TOOL_NOT_FOUND" || value.is_null(), "{source}: {value}");
+        let expected = if source.contains("sys.exit()") { Value::Null } else { json!("TOOL_NOT_FOUND") };
+        assert_eq!(value, expected, "{source}");
     }
 }
 
@@ -319,10 +320,10 @@ async fn a_syntax_error_hides_nothing() {
         let result = executor.run(script(source, is_python)).await.unwrap();
         let error = result.error().unwrap();
         assert_eq!((error.code, error.line), (ErrorCode::SyntaxError, Some(1)), "{error}");
-        let places: Vec<_> =
+        let locations: Vec<_> =
             error.problems.iter().map(|problem| (problem.line.unwrap(), problem.code.as_str())).collect();
         assert_eq!(
-            places,
+            locations,
             [(1, "SYNTAX_ERROR"), (2, "TOOL_NOT_FOUND"), (3, "SYNTAX_ERROR")],
             "{:?}",
             error.problems

@@ -298,7 +298,7 @@ async fn other_limits_count_for_later_runs() {
     assert_eq!(bench.executor.limits().tool_calls, 2);
     let result = bench.run_changing(script, |_| {}).await;
     let error = result.error().unwrap();
-    assert!(error.message.contains("at most 2") || error.message.contains("2 tool calls"), "{error:?}");
+    assert!(error.message.contains("may make 2 tool calls"), "{error:?}");
 }
 
 /// The embedder's own rules are no part of the configuration.
@@ -328,7 +328,7 @@ async fn the_bounds_of_all_runs_count_at_once() {
     let bench = Bench::new(Executor::builder().config(config(3, 1 << 30)));
     let executor = &bench.executor;
     let begin = || executor.start("await tools.native.wait({})");
-    // Runs that have a place, and runs that wait for one.
+    // Runs that have a permit, and runs that wait for one.
     let counts = async |running, queued| {
         let is_so = || (executor.run_stats().running, executor.run_stats().queued) == (running, queued);
         for _ in 0..6_000 {

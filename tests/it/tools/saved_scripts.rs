@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::python_cache;
+use crate::support::serve::WATCHDOG;
+use crate::support::stopwatch::{LATE, Stopwatch};
 
 struct Saved {
     directory: TempDir,
@@ -188,7 +190,7 @@ async fn scripts_are_found_and_described() {
         let result = executor.run("return (await searchTools('halve'))[0].name").await.unwrap();
         value(&result) == "mcp__scripts__halve"
     };
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + WATCHDOG;
     while !found().await {
         assert!(Instant::now() < until, "it is not found");
     }
@@ -231,9 +233,9 @@ async fn what_fails_is_an_error_that_can_be_caught() {
     // The caller's time is the script's.
     let limits = Limits { wall_time: Duration::from_millis(800), ..Limits::default() };
     for name in ["slow", "endless"] {
-        let began = Instant::now();
+        let stopwatch = Stopwatch::start();
         let result = executor.run(Script::typescript(failure(name)).limits(limits)).await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(5));
+        stopwatch.promise(Duration::from_millis(800) + LATE, name);
         let timed_out = result.error().is_some_and(|error| error.code == ErrorCode::Timeout)
             || result.value().is_some_and(|value| value[0] == "TOOL_TIMEOUT");
         assert!(timed_out, "{}", result.to_json());
@@ -314,7 +316,7 @@ async fn the_rules_of_the_caller_apply() {
 #[tokio::test]
 async fn many_calls_at_once_are_all_answered() {
     let saved = Saved::new(&[("one.ts", "return inputs.n")]);
-    // Room for two runs: those that are called wait, and have a place of their own.
+    // Room for two runs: those that are called wait, and have a permit of their own.
     let executor = saved.builder().max_concurrent_runs(2).build().unwrap();
     let code = "const all = await Promise.allSettled(Array.from({ length: 200 }, (_, n) => scripts.one({ n })));\n\
         return all.map((one) => one.value ?? one.reason.code)";
@@ -323,14 +325,12 @@ async fn many_calls_at_once_are_all_answered() {
         cpu_time: Duration::from_secs(120),
         ..Limits::default()
     };
-    let began = Instant::now();
     let runs = (0..2).map(|_| executor.run(Script::typescript(code).limits(limits)));
     for result in futures::future::join_all(runs).await {
         let result = result.unwrap();
         let expected: Vec<i32> = (0..200).collect();
         assert_eq!(*value(&result), json!(expected));
     }
-    assert!(began.elapsed() < Duration::from_secs(100), "{:?}", began.elapsed());
     assert_eq!(executor.run_stats().running, 0);
 }
 

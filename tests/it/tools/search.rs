@@ -183,8 +183,8 @@ async fn what_discovery_shows_is_short() {
         .limits(Limits { output_bytes: 10 << 20, ..Limits::default() })
         .build()
         .unwrap();
-    let tokenizer = tiktoken_rs::o200k_base().unwrap();
-    let tokens = |text: &str| tokenizer.encode_with_special_tokens(text).len();
+    let tokenizer = bpe_openai::o200k_base();
+    let tokens = |text: &str| tokenizer.count(text);
     for (script, source) in [
         (
             Script::typescript as fn(&'static str) -> Script,

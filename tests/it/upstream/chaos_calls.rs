@@ -6,6 +6,7 @@ use cx::{ErrorCode, Limits, Script};
 use serde_json::json;
 
 use crate::support::chaos::{CALL_TIME, Stage, measured, runs};
+use crate::support::serve::WATCHDOG;
 use crate::support::stopwatch::{LATE, Stopwatch};
 
 /// A bound for the memory of a command that meets a flood: 40 MB of its own, one longest line of 34 MB,
@@ -244,7 +245,7 @@ async fn up_215_large_results_are_refused_and_the_next_is_read() {
 }
 
 #[tokio::test]
-async fn up_215_a_line_without_an_end_is_given_up() {
+async fn up_215_a_line_without_an_end_ends_the_connection() {
     let stage = Stage::stdio_with(&["endless-line"], |server| server.call_timeout(Duration::from_secs(25)));
     stage
         .beside(async {
@@ -274,7 +275,7 @@ async fn up_216_a_gigabyte_on_stderr_blocks_nobody() {
             stage.target().await.returned("well");
             let started = Instant::now();
             while stage.noted("flooded") == 0 {
-                assert!(started.elapsed() < Duration::from_secs(20), "stderr is not read");
+                assert!(started.elapsed() < WATCHDOG, "stderr is not read");
                 stage.target().await.returned("well");
             }
         })
@@ -296,7 +297,8 @@ async fn up_217_floods_of_requests_and_notifications_harm_nobody() {
             .beside(async {
                 stage.call("tools.faulty.echo({})").await;
                 let called = stage.call("tools.faulty.target({ count: 20_000 })").await;
-                // Cut off or borne, but known soon.
+                // Cut off or borne, but known soon: which of them depends on how fast cx and the
+                // server are.
                 assert!(
                     called.code.is_empty()
                         || ["UPSTREAM_UNAVAILABLE", "UPSTREAM_PROTOCOL"].contains(&&*called.code),
@@ -331,6 +333,8 @@ async fn up_218_a_server_that_does_not_read_stops_only_itself() {
                 return [...new Set(results.map(({ reason }) => reason?.code))]";
             let limits = Limits { memory_bytes: 512 << 20, ..Limits::default() };
             let codes = stage.value(Script::typescript(source).limits(limits)).await;
+            // What a call gets depends on where it waits when the first ones time out; none is
+            // answered.
             for code in codes.as_array().unwrap() {
                 let code = code.as_str().unwrap_or("none");
                 assert!(

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use cx::McpServer;
 
 use crate::support::chaos::{Stage, builder, measured, stdio};
+use crate::support::serve::WATCHDOG;
 use crate::support::stopwatch::{LATE, Stopwatch};
 
 /// The names of all tools that scripts see, with their server's before a point.
@@ -211,7 +212,7 @@ async fn di_166_a_definition_that_changes_is_seen() {
                 stage.call("tools.faulty.add_tool({})").await;
                 let started = Instant::now();
                 while stage.value(&*read).await == first {
-                    assert!(started.elapsed() < Duration::from_secs(6), "{variant}: it never changed");
+                    assert!(started.elapsed() < WATCHDOG, "{variant}: it never changed");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             })
@@ -261,7 +262,7 @@ async fn denied_soon(stage: &Stage, variant: &str) {
             called.failed("TOOL_DENIED", &["pinned"]);
             break;
         }
-        assert!(started.elapsed() < Duration::from_secs(6), "{variant}: the change was never seen");
+        assert!(started.elapsed() < WATCHDOG, "{variant}: the change was never seen");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let executed = stage.noted("executed pulled");
@@ -284,7 +285,7 @@ async fn di_167_a_list_from_before_does_not_stay() {
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
             let started = Instant::now();
             while stage.value(description).await != "Deletes everything" {
-                assert!(started.elapsed() < Duration::from_secs(6), "the server is not asked");
+                assert!(started.elapsed() < WATCHDOG, "the server is not asked");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         })
@@ -301,7 +302,7 @@ async fn di_167_a_tool_that_is_added_can_be_called() {
             stage.call("tools.faulty.add_tool({})").await.returned("added");
             let started = Instant::now();
             while stage.call("tools.faulty.extra_0({})").await.value != "extra_0" {
-                assert!(started.elapsed() < Duration::from_secs(6), "it was never seen");
+                assert!(started.elapsed() < WATCHDOG, "it was never seen");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         })

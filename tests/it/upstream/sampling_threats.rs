@@ -27,7 +27,10 @@ async fn sa_172_and_176_whoever_asks_unasked_is_refused() {
         crate::support::wait_until(|| answers(&stage).len() >= if over_http { 5 } else { 10 }).await;
         for answer in answers(&stage) {
             assert!(answer.get("result").is_none(), "{answer}");
-            assert!([-32600, -32601].contains(&answer["error"]["code"].as_i64().unwrap()), "{answer}");
+            // Elicitation is known, but there is nobody to ask; sampling and roots are not.
+            let asks_user =
+                [" 1", " 2", " 3"].iter().any(|end| answer["id"].as_str().unwrap().ends_with(end));
+            assert_eq!(answer["error"]["code"], if asks_user { -32600 } else { -32601 }, "{answer}");
         }
         stage.close().await;
     }
@@ -50,11 +53,11 @@ async fn sa_172_a_thousand_requests_are_refused() {
 /// THREATS 173: an answer that is a question is an error, and the call is not made again.
 #[tokio::test]
 async fn sa_173_an_answer_that_asks_is_asked_for_once() {
-    for (era, code) in [("old", "UPSTREAM_PROTOCOL"), ("modern", "TOOL_DENIED")] {
-        let stage = Stage::stdio(&["input-required", era]);
+    for (revision, code) in [("old", "UPSTREAM_PROTOCOL"), ("modern", "TOOL_DENIED")] {
+        let stage = Stage::stdio(&["input-required", revision]);
         let called = stage.beside(stage.target()).await;
         called.failed(code, &["faulty"]);
-        assert_eq!(stage.noted("executed target"), 1, "{era}: {}", stage.notes());
+        assert_eq!(stage.noted("executed target"), 1, "{revision}: {}", stage.notes());
         stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         stage.close().await;
     }

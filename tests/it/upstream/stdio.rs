@@ -169,7 +169,7 @@ async fn failures_have_codes_that_scripts_can_branch_on() {
 
 /// THREATS 206.
 #[tokio::test]
-async fn a_server_that_dies_in_its_handshake_says_its_last_words() {
+async fn a_server_that_dies_in_its_handshake_shows_its_stderr_tail() {
     let upstream = Upstream::new("dies_in_handshake");
     let (code, message) = upstream.caught("tools.fault.echo({})").await;
     assert_eq!(code, "UPSTREAM_UNAVAILABLE");
