@@ -10,7 +10,7 @@ CX = $(CARGO_TARGET_DIR)/release/cx
 # Where benches/agents installs its packages.
 AGENTS = $(CACHE)/agents
 
-.PHONY: isolation syscalls cgroup-v2 nats-kills
+.PHONY: isolation syscalls cgroup-v2 nats-kills coverage docs-rs
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
 .PHONY: v8 interop frameworks
 .PHONY: v8 interop conformance bench-agents bench-agents-model bench-agents-check bench-search
@@ -127,6 +127,12 @@ package:
 
 doc: v8
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps -p cx -p cx-python-component
+
+## Build the documentation as docs.rs does: all features, no network and no V8. Not in the directory of other builds,
+## because V8's build script asks for the same variable.
+docs-rs:
+	DOCS_RS=1 RUSTFLAGS='--cfg cx_docs' RUSTDOCFLAGS='-D warnings' CARGO_TARGET_DIR='$(CACHE)/docs-rs-target' \
+	  cargo doc --locked --no-deps --all-features -p cx
 
 ## Build docs/ as a book with mdBook (`cargo install --locked mdbook`), and check its links. It is for a browser:
 ## `$(BOOK)/index.html`.

@@ -485,7 +485,7 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
         "Claude Code, in /nowhere only, which does not exist any more  ~/.claude.json\n  old  old\n",
         "Claude Code, in ~/project only  ~/project/.mcp.json\n  shared  left where it is: it needs the variable",
         "`cx trust .mcp.json` lets cx use them here, and only here",
-        "VS Code, in ~/project only  ~/project/.vscode/mcp.json\n  tasks  tasks ${workspaceFolder}/tasks.json\n",
+        "VS Code, in ~/project only  ~/project/.vscode/mcp.json\n  tasks  tasks '${workspaceFolder}/tasks.json'\n",
         "Cursor, in ~/project only  ~/project/.cursor/mcp.json\n  left as it is: ",
         "Codex, in ~/project only  ~/project/.codex/config.toml\n  docs  docs\n",
         "OpenCode, in ~/project only  ~/project/opencode.json\n  notes  ./notes\n",

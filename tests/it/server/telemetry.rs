@@ -206,7 +206,7 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
     let start = Start::new().server("well", &["well"]).config("llm", llm);
     let mut client = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).spawn().shaken();
     let script = "
-        await mcp.readResource('well', 'skill://tidy/SKILL.md');
+        await mcp.readResource('well', 'skill://tidy/SKILL.md').catch(() => {});
         await mcp.getPrompt('well', 'no-such-prompt').catch(() => {});
         return await llm.ask('how many?', { maxTokens: 20 })";
     let result = call(&mut client, script, json!({}));
