@@ -151,7 +151,7 @@ impl TraceRecorder {
             trace.usage = result.usage;
             match &result.outcome {
                 Outcome::Returned(value) => {
-                    trace.value = Some(preview_bytes(value.text(), MAX_VALUE).into_owned())
+                    trace.value = Some(preview_bytes(value.text(), MAX_VALUE).into_owned());
                 }
                 Outcome::Failed(error) => trace.error = Some(error.clone()),
             }

@@ -168,7 +168,7 @@ pub(super) fn load(
         }
     }
     let compiled_here = compiler.map(|compiler| {
-        let name = loader.name(&hex::encode(&(compiler.fingerprint)(engine)));
+        let name = loader.name(&hex::encode((compiler.fingerprint)(engine)));
         (compiler, name)
     });
     // Looked for first, because it exists only where the code in the program could not be used.

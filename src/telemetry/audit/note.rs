@@ -43,7 +43,7 @@ impl Signer {
         let signer = Self::from_seed(name, &seed)?;
         let mut secret = vec![ALGORITHM];
         secret.extend(seed);
-        let id = hex::encode(&signer.verifier().id());
+        let id = hex::encode(signer.verifier().id());
         Some((format!("PRIVATE+KEY+{name}+{id}+{}", STANDARD.encode(secret)), signer))
     }
 
@@ -51,7 +51,7 @@ impl Signer {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, id, bytes) = parts(text.trim().strip_prefix("PRIVATE+KEY+")?)?;
         let signer = Self::from_seed(name, &bytes)?;
-        (hex::encode(&signer.verifier().id()) == id).then_some(signer)
+        (hex::encode(signer.verifier().id()) == id).then_some(signer)
     }
 
     fn from_seed(name: &str, seed: &[u8]) -> Option<Self> {
@@ -77,14 +77,14 @@ impl Verifier {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, id, bytes) = parts(text.trim())?;
         let verifier = Self { name: name.to_owned(), key: bytes.try_into().ok()? };
-        (hex::encode(&verifier.id()) == id).then_some(verifier)
+        (hex::encode(verifier.id()) == id).then_some(verifier)
     }
 
     /// The key as text.
     pub(super) fn render(&self) -> String {
         let mut public = vec![ALGORITHM];
         public.extend(self.key);
-        format!("{}+{}+{}", self.name, hex::encode(&self.id()), STANDARD.encode(public))
+        format!("{}+{}+{}", self.name, hex::encode(self.id()), STANDARD.encode(public))
     }
 
     /// The text of a note that this key has signed. `None` if it has not.
@@ -148,7 +148,7 @@ impl Checkpoint {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let (origin, size, hash) = (lines.next()?, lines.next()?, lines.next()?);
-        let hash = hex::encode(&STANDARD.decode(hash).ok()?);
+        let hash = hex::encode(STANDARD.decode(hash).ok()?);
         Some(Self { origin: origin.to_owned(), size: size.parse().ok()?, hash })
     }
 }

@@ -85,7 +85,7 @@ impl SpanMaker {
         let attributes = vec![
             KeyValue::new(names::CX_RUN_ID, run.id.clone()),
             KeyValue::new(names::CX_RUN_LANGUAGE, language),
-            KeyValue::new(names::CX_RUN_SOURCE_SHA256, hex::encode(&Sha256::digest(source))),
+            KeyValue::new(names::CX_RUN_SOURCE_SHA256, hex::encode(Sha256::digest(source))),
         ];
         let parent = run.trace.as_ref().map_or(SpanContext::NONE, span_context);
         let span = self.start(names::RUN_SPAN.to_owned(), SpanKind::Internal, attributes, &parent);
