@@ -23,7 +23,18 @@ pub(crate) fn tokens(text: &str) -> u64 {
     if text.len() > MAX_COUNTED {
         return text.len().div_ceil(2) as u64;
     }
-    by_kinds(text).max(bpe_openai::o200k_base().count(text) as u64)
+    by_kinds(text).max(by_tokenizer(text))
+}
+
+#[cfg(feature = "llm")]
+fn by_tokenizer(text: &str) -> u64 {
+    bpe_openai::o200k_base().count(text) as u64
+}
+
+/// Without a tokenizer the bound of long texts is that of all.
+#[cfg(not(feature = "llm"))]
+fn by_tokenizer(text: &str) -> u64 {
+    text.len().div_ceil(2) as u64
 }
 
 /// Estimates the tokens of a conversation, from above. Of one that has more than `enough` it is

@@ -208,7 +208,7 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
     let script = "
         await mcp.readResource('well', 'skill://tidy/SKILL.md').catch(() => {});
         await mcp.getPrompt('well', 'no-such-prompt').catch(() => {});
-        return await llm.ask('how many?', { maxTokens: 20 })";
+        return await llm.ask('how many?', { model: 'fake-model', maxTokens: 20 })";
     let result = call(&mut client, script, json!({}));
     assert_eq!(result["value"], "four words are here", "{result:#}");
     client.end();
