@@ -40,16 +40,19 @@ fn by_tokenizer(text: &str) -> u64 {
 /// Estimates the tokens of a conversation, from above. Of one that has more than `enough` it is
 /// only known that it has.
 pub(crate) fn request_tokens(request: &ModelRequest, enough: u64) -> u64 {
-    let texts = request.messages.iter().map(|message| message.text.as_str());
     let mut sum = 0;
-    for text in texts.chain(request.system_prompt.as_deref()) {
+    for text in texts(request) {
         sum += by_kinds(text) + MESSAGE_TOKENS;
         if sum > enough {
             return sum;
         }
     }
-    let texts = request.messages.iter().map(|message| message.text.as_str());
-    texts.chain(request.system_prompt.as_deref()).map(|text| tokens(text) + MESSAGE_TOKENS).sum()
+    texts(request).map(|text| tokens(text) + MESSAGE_TOKENS).sum()
+}
+
+fn texts(request: &ModelRequest) -> impl Iterator<Item = &str> {
+    let messages = request.messages.iter().map(|message| message.text.as_str());
+    messages.chain(request.system_prompt.as_deref())
 }
 
 /// Estimates the tokens of a text by the kinds of its characters.
