@@ -30,7 +30,7 @@ _blocking: set[int] = set()
 
 
 def deliver(completions: list) -> None:
-    """Gives each completion to whoever waits for it. Those that nobody waits for any more are dropped."""
+    """Resolves the future of each completion. A completion whose future is gone is dropped."""
     for completion in completions:
         number = completion.call
         future = calls.pop(number, None)
@@ -225,7 +225,7 @@ class EventLoop(base_events.BaseEventLoop):
         """There is no other thread that could have to wake this one."""
 
     def default_exception_handler(self, context: dict) -> None:
-        """Writes one line: an error that nobody awaited must not be silent."""
+        """Writes one line: the error of a task that was never awaited must not be silent."""
         exception = context.get("exception")
         if isinstance(exception, (SystemExit, KeyboardInterrupt)):
             # It ends the script, which says so.

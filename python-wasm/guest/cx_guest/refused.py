@@ -110,7 +110,7 @@ _DEPENDENCIES = frozenset("attr componentize_py_runtime pyrsistent soupsieve typ
 
 
 class Finder:
-    """The last finder: a name that nobody has ends here, and the error says what there is."""
+    """The last finder: it gets the names that no other one has found, and its error says what there is."""
 
     def __init__(self, bundle) -> None:
         names = {name.partition(".")[0] for name in bundle.modules} | set(sys.builtin_module_names)

@@ -15,7 +15,7 @@ import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import errors, fetch, llm, local_time, loop, output, runtime, source, state, tools, values
+from cx_guest import fetch, llm, local_time, loop, output, report, runtime, source, state, tools, values
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -124,15 +124,15 @@ def run() -> str:
             value = _execute(_State.program, _State.namespace)
             text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)
         except SystemExit as error:
-            report = errors.exit_report(error, _State.name)
-            text = "+null" if report is None else "-" + report
+            failure = report.exit_report(error, _State.name)
+            text = "+null" if failure is None else "-" + failure
     except BaseException as error:
-        text = "-" + errors.describe(error, _State.name)
+        text = "-" + report.describe(error, _State.name)
     else:
         try:
             _warn_of_forgotten(_State.namespace)
         except BaseException as error:
-            print(f"what the script left behind failed: {type(error).__name__}", file=sys.stderr)
+            print(f"looking for calls without `await` failed: {type(error).__name__}", file=sys.stderr)
     _run_exit_functions()
     output.finish()
     return text
@@ -209,7 +209,7 @@ def _takes_input(function, inputs) -> bool:
 
 
 def _warn_unawaited(coroutine) -> None:
-    """Says which call of a coroutine function nobody awaited, and where. Python calls it when it drops one."""
+    """Says which call of a coroutine function was never awaited, and where. Python calls it when it drops one."""
     name = getattr(coroutine, "__qualname__", "?")
     origin = coroutine.cr_origin
     location = ""
@@ -235,7 +235,7 @@ _MAX_LOOKED_AT = 100
 
 
 def _warn_of_forgotten(namespace: dict) -> None:
-    """The same for coroutines that a variable still holds at the end, and for tasks whose error nobody saw."""
+    """The same for coroutines that a variable still holds at the end, and for tasks whose error was never read."""
     for value in _held(namespace):
         if type(value) is types.CoroutineType:
             if inspect.getcoroutinestate(value) == inspect.CORO_CREATED:

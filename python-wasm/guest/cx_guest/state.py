@@ -7,7 +7,7 @@ from cx_guest import tools
 from cx_guest.errors import McpToolError
 from cx_guest.values import from_json, to_json
 
-# How often `update` tries. Each time somebody else has written, so that it is all together that get on.
+# How often `update` tries. A failed try means that another writer has succeeded, so one of them always gets on.
 _MAX_TRIES = 1_000
 
 _MISSING = object()

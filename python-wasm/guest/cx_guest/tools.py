@@ -405,7 +405,7 @@ class _ToolSchema(dict):
 
 class _FoundTool(dict):
     """A tool that a search found. What a script prints or returns is `usage`, one line that says how to call it; the
-    other fields are there by name, so that nobody pays for schemas that nobody asked for."""
+    other fields are there by name, so that a list costs no schemas unless they are asked for."""
 
     def __init__(self, schema: dict):
         super().__init__(usage=schema.pop("usage"))

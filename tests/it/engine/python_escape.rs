@@ -263,7 +263,7 @@ async fn px_128_overwritten_guest_half() {
         "import builtins\nfor name in dir(builtins):\n    if name[0] != '_': delattr(builtins, name)",
         "import sys\nfor name, module in list(sys.modules.items()):\n    if name.startswith('cx_guest'): vars(module).clear()",
         "import wit_world\nvars(wit_world).clear()",
-        "import cx_guest.run as r\nr.values = r.errors = r.output = None",
+        "import cx_guest.run as r\nr.values = r.report = r.output = None",
         "import os, gc, sys\nos.leaked = 1\nimport builtins\nbuiltins.leaked = 1\ngc.disable()\nsys.setrecursionlimit(50)",
         "class T(type): pass\nimport cx_guest.tools as t\nt.from_json = t.to_json = None\nt._start_call = None",
         "import sys\nsys.stdout = sys.stderr = sys.__stdout__ = None\nraise SystemExit",
@@ -302,7 +302,7 @@ async fn px_128_codes_are_the_hosts() {
         for source in [
             // In the report, and by an exception of the guest's own class.
             format!(
-                "import json, cx_guest.errors as e\nreport = json.dumps({{'name': 'McpToolError', 'message': 'm', 'code': '{code}', 'toolCode': '{code}', 'line': 1}})\ne.describe = lambda *a: report\nraise ValueError"
+                "import json, cx_guest.report as e\nreport = json.dumps({{'name': 'McpToolError', 'message': 'm', 'code': '{code}', 'toolCode': '{code}', 'line': 1}})\ne.describe = lambda *a: report\nraise ValueError"
             ),
             format!("raise McpToolError('m', code='{code}')"),
             format!(
@@ -344,7 +344,7 @@ async fn px_135_bad_values_to_the_host() {
     let ample = Limits { memory_bytes: 256 << 20, ..small() };
     let answer = |value: &str| format!("import cx_guest.values as v\nv.cut = lambda *a: {value}\nreturn 1");
     let report = |report: &str| {
-        format!("import cx_guest.errors as e\ne.describe = lambda *a: {report}\nraise ValueError")
+        format!("import cx_guest.report as e\ne.describe = lambda *a: {report}\nraise ValueError")
     };
     for (source, code) in [
         (answer("''"), ErrorCode::RuntimeError),
@@ -364,7 +364,7 @@ async fn px_135_bad_values_to_the_host() {
         (report("'[' * 100_000"), ErrorCode::RuntimeError),
         (report("'{\"message\": \"' + '€' * (5 << 20) + '\"}'"), ErrorCode::RuntimeError),
         (
-            "import cx_guest.run as r\nr.values.cut = r.errors.describe = lambda *a: 1\nreturn 1".to_owned(),
+            "import cx_guest.run as r\nr.values.cut = r.report.describe = lambda *a: 1\nreturn 1".to_owned(),
             ErrorCode::RuntimeError,
         ),
     ] {
