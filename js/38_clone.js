@@ -53,6 +53,7 @@ const {
   ObjectGetOwnPropertyDescriptor,
   ObjectKeys,
   ObjectPrototypeHasOwnProperty,
+  ObjectPrototypeIsPrototypeOf,
   RangeError,
   ReferenceError,
   ReflectHas,
@@ -84,7 +85,8 @@ const { DOMException } = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 
 const transferBuffer = uncurryThis(ArrayBuffer.prototype.transfer);
 const isDetached = uncurryThis(ObjectGetOwnPropertyDescriptor(ArrayBuffer.prototype, "detached").get);
-const derefWeakRef = uncurryThis(WeakRef.prototype.deref);
+const WeakRefPrototype = WeakRef.prototype;
+const derefWeakRef = uncurryThis(WeakRefPrototype.deref);
 const DOMExceptionPrototype = DOMException.prototype;
 const domExceptionName = uncurryThis(ObjectGetOwnPropertyDescriptor(DOMExceptionPrototype, "name").get);
 const domExceptionMessage = uncurryThis(ObjectGetOwnPropertyDescriptor(DOMExceptionPrototype, "message").get);
@@ -124,7 +126,12 @@ function refuse(value) {
   throw new DOMException(`${nameOf(value)} could not be cloned.`, "DataCloneError");
 }
 
+// Without WeakRef's prototype it is cloned as the object that it looks like. The prototype is looked for first because
+// an exception for each ordinary object would take longer than cloning it.
 function isWeakRef(value) {
+  if (!ObjectPrototypeIsPrototypeOf(WeakRefPrototype, value)) {
+    return false;
+  }
   try {
     derefWeakRef(value);
     return true;
