@@ -355,13 +355,20 @@ replace(ArrayPrototype, "concat", (original) => ({
   },
 }).method);
 
-// An iterator with the results of `iterator` whose steps run JavaScript.
-function steppingIterator(iterator) {
+// An iterator with the results of `iterator` whose steps run JavaScript. `checkResult` gets each result and returns the
+// one to use.
+function steppingIterator(iterator, checkResult) {
   return {
     __proto__: null,
     get next() {
       const next = iterator.next;
-      return typeof next === "function" ? (...args) => ReflectApply(next, iterator, args) : next;
+      if (typeof next !== "function") {
+        return next;
+      }
+      return (...args) => {
+        const result = ReflectApply(next, iterator, args);
+        return checkResult === undefined ? result : checkResult(result);
+      };
     },
     get return() {
       const end = iterator.return;
@@ -402,7 +409,12 @@ export function iteratesOrdinarily(value) {
 
 // `values`, or an iterable with the same elements whose steps run JavaScript.
 export function steppingIterable(values) {
-  if ((!isObject(values) && typeof values !== "string") || iteratesOrdinarily(values)) {
+  return iteratesOrdinarily(values) ? values : checkedIterable(values);
+}
+
+// The same, where `checkResult` gets each result of the iterator and returns the one to use.
+export function checkedIterable(values, checkResult) {
+  if (!isObject(values) && typeof values !== "string") {
     return values;
   }
   return {
@@ -411,7 +423,7 @@ export function steppingIterable(values) {
       const method = values[SymbolIterator];
       return typeof method !== "function" ? method : () => {
         const iterator = ReflectApply(method, values, []);
-        return isObject(iterator) ? steppingIterator(iterator) : iterator;
+        return isObject(iterator) ? steppingIterator(iterator, checkResult) : iterator;
       };
     },
   };
@@ -580,7 +592,6 @@ const TAKE_ITERABLES = [
   [Object, ["fromEntries", "groupBy"]],
   [Map, ["groupBy"]],
   [Math, ["sumPrecise"]],
-  [Intl.ListFormat.prototype, ["format", "formatToParts"]],
 ];
 for (let index = 0; index < TAKE_ITERABLES.length; index++) {
   const holder = TAKE_ITERABLES[index][0];

@@ -4,6 +4,7 @@
 import { core, primordials } from "ext:core/mod.js";
 import { inTimeZone, withTimeZone } from "ext:cx/13_time_zone.js";
 import {
+  checkedIterable,
   isGuestProxy,
   isObject,
   isOrdinaryArray,
@@ -54,6 +55,14 @@ const {
 const MAX_NATIVE_CHARACTERS = 2 ** 22;
 // Maximum characters that are replaced, split or matched: the result has at most one part per character.
 const MAX_CHARACTERS = 2 ** 25;
+// Maximum characters of a list that `Intl.ListFormat` joins, with what each element costs in addition. ICU copies them
+// several times, into memory that is not counted as the run's.
+const MAX_LISTED = 2 ** 22;
+const ELEMENT_OVERHEAD = 16;
+// Maximum number of brackets that may be open at once in a text for `JSON.parse`, and the length up to which a text is
+// not searched for them. For each of them V8 keeps some 70 bytes that are not counted as the run's.
+const MAX_OPEN_BRACKETS = 2 ** 17;
+const MAX_UNSEARCHED_JSON = 2 ** 20;
 // Maximum characters of a pattern. V8 takes up to 250 bytes for each while it parses the pattern, and compiles none
 // that is this long.
 const MAX_PATTERN = 2 ** 19;
@@ -832,6 +841,88 @@ replace(Object, "assign", (original) => ({
       checkKeys("assign", args[index]);
     }
     return ReflectApply(original, this, args);
+  },
+}).method);
+
+const LIST_METHODS = ["format", "formatToParts"];
+for (let index = 0; index < LIST_METHODS.length; index++) {
+  replace(Intl.ListFormat.prototype, LIST_METHODS[index], (original) => ({
+    method(...args) {
+      if (args.length > 0) {
+        let length = 0;
+        args[0] = checkedIterable(args[0], (result) => {
+          // V8 gets copies of the two properties: a getter may return another text the second time.
+          if (!isObject(result)) {
+            return result;
+          }
+          if (result.done) {
+            return { __proto__: null, done: true, value: undefined };
+          }
+          const value = result.value;
+          length += ELEMENT_OVERHEAD + (typeof value === "string" ? value.length : 0);
+          if (length > MAX_LISTED) {
+            throw new RangeError(`${LIST_METHODS[index]}: a list of more than ${MAX_LISTED} characters; join it in parts`);
+          }
+          return { __proto__: null, done: false, value };
+        });
+      }
+      return ReflectApply(original, this, args);
+    },
+  }).method);
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+// The position of the quote that ends the JSON string which begins at `start`, or the end of the text.
+function endOfJsonString(text, start) {
+  let end = start;
+  for (;;) {
+    end = StringPrototypeIndexOf(text, '"', end + 1);
+    if (end === -1) {
+      return text.length;
+    }
+    let before = end - 1;
+    while (StringPrototypeCharCodeAt(text, before) === BACKSLASH) {
+      before--;
+    }
+    if ((end - before) % 2 === 1) {
+      return end;
+    }
+  }
+}
+
+function checkBrackets(text) {
+  let open = 0;
+  const length = text.length;
+  for (let index = 0; index < length; index++) {
+    switch (StringPrototypeCharCodeAt(text, index)) {
+      case QUOTE:
+        index = endOfJsonString(text, index);
+        break;
+      case 0x5b:
+      case 0x7b:
+        if (++open > MAX_OPEN_BRACKETS) {
+          throw new RangeError(`JSON.parse: more than ${MAX_OPEN_BRACKETS} brackets are open at position ${index}`);
+        }
+        break;
+      case 0x5d:
+      case 0x7d:
+        open--;
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+replace(JSON, "parse", (original) => ({
+  method(text, reviver) {
+    const source = `${text}`;
+    if (source.length > MAX_UNSEARCHED_JSON) {
+      checkBrackets(source);
+    }
+    return original(source, reviver);
   },
 }).method);
 

@@ -92,6 +92,10 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
 
     /// Called when surplus workers have ended. Releases memory that was kept for them.
     fn trim(&self) {}
+
+    /// Called on a worker thread, inside its tokio runtime, that has dropped the instance of a run
+    /// that used much memory. Releases what the engine's library keeps of that memory.
+    fn release_kept_memory(&self) {}
 }
 
 /// A source that cannot be run.
@@ -530,6 +534,9 @@ impl<E: Engine> Shared<E> {
                 // Dropping an instance polls nothing, but V8 may post tasks while it is torn down.
                 let _entered = runtime.enter();
                 drop(instance);
+                if touched_bytes > MUCH_MEMORY {
+                    self.engine.release_kept_memory();
+                }
             }
             if touched_bytes > MUCH_MEMORY {
                 return_freed_memory();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::isolate::{Isolate, RawOutcome};
+use super::isolate::{self, Isolate, RawOutcome};
 use super::loader::{FILE_EXPORTS, export_names, is_of_files};
 use super::platform;
 use super::report::{Evidence, set_location, transpile_failed};
@@ -38,6 +38,13 @@ impl Engine for V8Engine {
 
     async fn make(&self) -> Result<Isolate, String> {
         Isolate::new(self.memory_bytes)
+    }
+
+    fn release_kept_memory(&self) {
+        if let Err(message) = isolate::release_pooled_pages(self.memory_bytes) {
+            // V8's timer has to do.
+            tracing::debug!(message, "V8 keeps the pages of a large run");
+        }
     }
 
     fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<Unprepared>> {

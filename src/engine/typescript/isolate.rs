@@ -432,6 +432,28 @@ struct EntryPoints {
     set_time_zone: v8::Global<v8::Function>,
 }
 
+/// Releases the pages of dropped isolates that V8 keeps for later ones, whichever thread they were
+/// used on. Takes some milliseconds. Called like [`Isolate::new`].
+///
+/// V8's own timer does not suffice: a page that is added to the pool within five seconds of the
+/// timer's last start, when the pool has been empty since, starts none, and stays until another
+/// page comes (`MemoryPool::PostDelayedReleaseTaskIfNeeded`, `src/heap/memory-pool.cc`). What
+/// releases the whole pool is critical memory pressure, of which an isolate must be told. A new one
+/// has little garbage to collect. It must be of cx's snapshot: all isolates share what is read-only,
+/// so after one of another snapshot, made when there is no other isolate, V8 would abort at the next.
+///
+/// # Errors
+///
+/// As for [`Isolate::new`].
+pub(super) fn release_pooled_pages(memory_bytes: usize) -> Result<(), String> {
+    let made = platform::make_isolate(memory_bytes).map_err(|error| error.to_string())?;
+    let (_making, _heap_space) = made;
+    let meter = Arc::new(MemoryMeter::new(memory_bytes, Arc::default()));
+    let mut runtime = restore(&meter, &Rc::default(), memory_bytes)?;
+    runtime.v8_isolate().memory_pressure_notification(v8::MemoryPressureLevel::Critical);
+    Ok(())
+}
+
 /// Takes the bootstrap's functions, lets the bootstrap guard what V8 has added, and removes
 /// [`HIDDEN_GLOBALS`].
 ///

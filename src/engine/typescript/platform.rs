@@ -73,8 +73,8 @@ fn start_platform() -> io::Result<()> {
     // Those of V8's pool, of which deno_core starts at most four, and of the first isolate.
     probe::threads(machine::processors().min(4) + 1, POOL_STACK)?;
     // V8 keeps the pages of dropped isolates for later ones, for 8 seconds by default. With 1
-    // second, the next run of a busy server still finds them, and memory that a large run left is
-    // released soon.
+    // second, the next run of a busy server still finds them. After a large run they are released
+    // at once: see `isolate::release_pooled_pages`.
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
     // V8 would open a file for it, which a worker process cannot, and then fall back to the clock.
     v8::V8::set_entropy_source(fill_random);

@@ -280,6 +280,30 @@ fn v_371_words_that_the_host_would_copy() {
     }
 }
 
+#[test]
+fn v_411_lists_that_a_language_joins() {
+    for (script, ended) in [
+        ("new Intl.ListFormat('de').format(Array(1e5).fill('x'.repeat(1000)))", "RUNTIME_ERROR"),
+        ("new Intl.ListFormat('de').formatToParts(Array(2 ** 20).fill('x'))", "RUNTIME_ERROR"),
+        ("new Intl.ListFormat('de').format({[Symbol.iterator]: () => ({next: Object})})", "RUNTIME_ERROR"),
+        ("let n = 0; new Intl.ListFormat('de').format({[Symbol.iterator]: () => ({next: () => ({done: n > 1e5, get value() { return n++ ? 'x'.repeat(1000) : '' }})})})", "RUNTIME_ERROR"),
+    ] {
+        assert_eq!(ends(&[script]), [ended], "{script}");
+    }
+}
+
+#[test]
+fn v_412_brackets_that_json_opens() {
+    for script in [
+        "JSON.parse('['.repeat(2 ** 24))",
+        "JSON.parse('{\"a\":'.repeat(2 ** 21))",
+        "JSON.parse({toString: () => '['.repeat(2 ** 24) + ']'.repeat(2 ** 24)})",
+        r#"JSON.parse('["\\\\",' + '['.repeat(2 ** 24))"#,
+    ] {
+        assert_eq!(ends(&[script]), ["RUNTIME_ERROR"], "{script}");
+    }
+}
+
 /// What a script does every day gives what V8 gives: made in another program with V8's own functions, and compared here.
 #[tokio::test]
 async fn v_317_honest_scripts_do_not_notice() {

@@ -1,9 +1,12 @@
 //! Many runs at once: which are served, which are refused, and that no slot is lost.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::serve::{Client, Start};
 use crate::support::serve_http::{Server, wait_for};
+use crate::support::stopwatch::{LATE, Stopwatch};
 
 const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
 
@@ -141,6 +144,32 @@ fn ld_240_no_slot_is_lost() {
     let notes = server.notes("slow");
     let executed = notes.matches("executed target").count();
     wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));
+}
+
+/// THREATS 413: V8 keeps the pages of dropped isolates for later ones. What a large run leaves is released after it, also
+/// if V8 has just released others.
+#[test]
+fn v_413_pages_of_a_large_run_are_released() {
+    const LEFT_OVER: u64 = 50 << 20;
+    let mut client = Start::new().spawn().shaken();
+    assert_eq!(client.run("return 1")["value"], 1);
+    let before = client.resident_bytes();
+    for hog in [
+        "const k = []; for (;;) k.push(BigInt(1) << BigInt(1e6 + k.length))",
+        "const k = []; for (let i = 0; ; i++) k.push(Symbol.for('x'.repeat(1000) + i))",
+        "const k = []; for (;;) k.push({ a: {} })",
+    ] {
+        let answer = client.run(hog);
+        assert_eq!(answer["error"]["code"], "MEMORY_LIMIT", "{hog}: {answer}");
+        let stopwatch = Stopwatch::start();
+        let mut now = client.resident_bytes();
+        while now > before + LEFT_OVER && stopwatch.elapsed() < Duration::from_secs(2) + LATE {
+            client.ping();
+            now = client.resident_bytes();
+        }
+        assert!(now <= before + LEFT_OVER, "{hog}: {before} bytes before, {now} after; {stopwatch:?}");
+    }
+    client.end();
 }
 
 /// THREATS 242: two hundred runs before anything is warm.
