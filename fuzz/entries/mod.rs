@@ -7,9 +7,11 @@
 pub mod constructs;
 pub(crate) mod lines;
 
-/// Runs `target` over its seeds and over `mutations` of them, the same ones each time.
+/// Runs `target` over its seeds and over `mutations` of them, the same ones each time, or over as many as
+/// `CX_FUZZ_MUTATIONS` says.
 #[cfg(test)]
 pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
+    let wanted = std::env::var("CX_FUZZ_MUTATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
     let files =
         std::fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -24,7 +26,7 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
     };
     seeds.iter().for_each(|seed| run(seed));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..mutations {
+    for _ in 0..wanted.unwrap_or(mutations) {
         let mut bytes = seeds[random.below(seeds.len())].clone();
         for _ in 0..=random.below(4) {
             random.mutate(&mut bytes, &seeds);

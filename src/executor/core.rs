@@ -33,7 +33,7 @@ use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::nested::NestedRunner;
-use crate::run::observer::{DefinitionEvent, Observation, Observers};
+use crate::run::observer::{ClientRequest, DefinitionEvent, Observation, Observers};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Usage};
 use crate::run::script::{Language, Script};
 use crate::run::state::{NoState, StateAccess};
@@ -374,6 +374,16 @@ impl Executor {
             return library.get(name).map_err(|error| error.to_string());
         }
         Err(format!("there are no saved scripts here: `{}`", preview(name, MAX_SHOWN_NAME)))
+    }
+
+    /// Whether there are observers, which are told of requests.
+    pub(crate) fn has_observers(&self) -> bool {
+        !self.inner.observers.is_empty()
+    }
+
+    /// Tells the observers of a client's request that has been answered.
+    pub(crate) fn observe_request(&self, request: &ClientRequest<'_>) {
+        self.inner.observers.request(request);
     }
 
     /// What makes spans of clients' requests, if traces are exported.

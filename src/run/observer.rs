@@ -35,6 +35,9 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     /// Called with what happens to tool definitions, which no run causes. Must not block.
     fn observe_definitions(&self, _event: &DefinitionEvent<'_>) {}
 
+    /// Called with each request of a client when it has been answered. Must not block.
+    fn observe_request(&self, _request: &ClientRequest<'_>) {}
+
     /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
     /// observed, directly before the script is run or the request is sent, and awaited. Returns what to add
     /// to the request's `_meta`.
@@ -81,6 +84,13 @@ impl Observers {
     pub(crate) fn definitions(&self, event: &DefinitionEvent<'_>) {
         for observer in self.0.iter() {
             observer.observe_definitions(event);
+        }
+    }
+
+    /// Reports a client's request that has been answered.
+    pub(crate) fn request(&self, request: &ClientRequest<'_>) {
+        for observer in self.0.iter() {
+            observer.observe_request(request);
         }
     }
 
@@ -137,6 +147,20 @@ pub(crate) struct ObservedRun {
     pub(crate) trace: Option<TraceContext>,
     /// When the run was requested.
     pub(crate) started: Instant,
+}
+
+/// A request of a client that has been answered. What it ran is a run with events of its own.
+pub(crate) struct ClientRequest<'a> {
+    pub(crate) method: &'a str,
+    /// The tool of a call.
+    pub(crate) tool: Option<&'a str>,
+    /// As in [`ObservedRun::client`].
+    pub(crate) client: &'a str,
+    /// As in [`ObservedRun::client_name`].
+    pub(crate) client_name: Option<&'a str>,
+    /// Why it failed: the code of the answer's error, or the number of a JSON-RPC error.
+    pub(crate) code: Option<&'a str>,
+    pub(crate) duration: Duration,
 }
 
 /// What happens in a run.

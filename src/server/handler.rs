@@ -1,4 +1,4 @@
-//! What rmcp passes requests to: finds the session of each, and catches panics.
+//! What rmcp passes requests to: finds the session of each, catches panics, and tells observers.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
+use super::audited::{AuditedRequest, call_code, error_code};
 use super::session::McpSession;
+use crate::conventions::TOOLS_CALL;
 
 /// Passes each request to its session. A panic becomes an error of its request and affects nothing
 /// else.
@@ -46,9 +48,10 @@ async fn caught<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Resu
     })
 }
 
-/// Forwards requests to their session. Requests that are not listed get rmcp's default answer.
+/// Forwards requests to their session, and tells observers of them by their name in the protocol.
+/// Requests that are not listed get rmcp's default answer.
 macro_rules! forward {
-    ($($(#[$attribute:meta])* $method:ident($request:ty) -> $result:ty;)*) => {
+    ($($(#[$attribute:meta])* $name:literal: $method:ident($request:ty) -> $result:ty;)*) => {
         $($(#[$attribute])*
         async fn $method(
             &self,
@@ -56,7 +59,10 @@ macro_rules! forward {
             context: RequestContext<RoleServer>,
         ) -> Result<$result, ErrorData> {
             let session = self.session_of(&context);
-            caught(session.$method(request, context)).await
+            let audited = AuditedRequest::begin(&session, $name, None, &context);
+            let answer = caught(session.$method(request, context)).await;
+            audited.end(|| error_code(&answer));
+            answer
         })*
     };
 }
@@ -68,7 +74,34 @@ impl ServerHandler for RequestHandler {
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let session = self.session_of(&context);
-        caught(session.discover(context)).await
+        let audited = AuditedRequest::begin(&session, "server/discover", None, &context);
+        let answer = caught(session.discover(context)).await;
+        audited.end(|| error_code(&answer));
+        answer
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let session = self.session_of(&context);
+        let audited = AuditedRequest::begin(&session, TOOLS_CALL, Some(&request.name), &context);
+        let answer = caught(session.call_tool(request, context)).await;
+        audited.end(|| call_code(&answer));
+        answer
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let session = self.session_of(&context);
+        let audited = AuditedRequest::begin(&session, &request.method, None, &context);
+        let answer = caught(session.on_custom_request(request, context)).await;
+        audited.end(|| error_code(&answer));
+        answer
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -81,24 +114,22 @@ impl ServerHandler for RequestHandler {
     }
 
     forward! {
-        initialize(InitializeRequestParams) -> InitializeResult;
-        list_tools(Option<PaginatedRequestParams>) -> ListToolsResult;
-        call_tool(CallToolRequestParams) -> CallToolResponse;
-        list_prompts(Option<PaginatedRequestParams>) -> ListPromptsResult;
-        get_prompt(GetPromptRequestParams) -> GetPromptResponse;
-        list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
-        list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
-        read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
-        list_skills(Option<PaginatedRequestParams>) -> ListSkillsResult;
-        get_skill(GetSkillRequestParams) -> GetSkillResult;
+        "initialize": initialize(InitializeRequestParams) -> InitializeResult;
+        "tools/list": list_tools(Option<PaginatedRequestParams>) -> ListToolsResult;
+        "prompts/list": list_prompts(Option<PaginatedRequestParams>) -> ListPromptsResult;
+        "prompts/get": get_prompt(GetPromptRequestParams) -> GetPromptResponse;
+        "resources/list": list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
+        "resources/templates/list": list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
+        "resources/read": read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
+        "skills/list": list_skills(Option<PaginatedRequestParams>) -> ListSkillsResult;
+        "skills/get": get_skill(GetSkillRequestParams) -> GetSkillResult;
         #[expect(
             deprecated,
             reason = "the latest revision deprecates logging, which earlier ones and their clients use"
         )]
-        set_level(rmcp::model::SetLevelRequestParams) -> ();
-        get_task(GetTaskParams) -> GetTaskResult;
-        update_task(UpdateTaskParams) -> ();
-        cancel_task(CancelTaskParams) -> ();
-        on_custom_request(CustomRequest) -> CustomResult;
+        "logging/setLevel": set_level(rmcp::model::SetLevelRequestParams) -> ();
+        "tasks/get": get_task(GetTaskParams) -> GetTaskResult;
+        "tasks/update": update_task(UpdateTaskParams) -> ();
+        "tasks/cancel": cancel_task(CancelTaskParams) -> ();
     }
 }

@@ -194,3 +194,7 @@ fn spaced(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "../../../fuzz/entries/front_matter.rs"]
+mod fuzzing;

@@ -188,4 +188,7 @@ impl Decoder {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/entries/frames.rs"]
+mod fuzzing;
+#[cfg(test)]
 mod tests;

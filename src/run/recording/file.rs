@@ -165,3 +165,7 @@ fn check_version(line: &str) -> Result<(), RecordingError> {
         None => Err(none("this is no recording of `cx run --record`: `recording` is missing")),
     }
 }
+
+#[cfg(test)]
+#[path = "../../../fuzz/entries/recording.rs"]
+mod fuzzing;

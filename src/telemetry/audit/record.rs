@@ -11,7 +11,7 @@ use super::{canonical, masked};
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
-use crate::run::observer::{DefinitionEvent, ObservedRun, RunEvent};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
 use crate::text::preview;
@@ -90,6 +90,20 @@ impl Entry {
                 Self::new("definitions.accepted", fields)
             }
         }
+    }
+
+    /// A request of a client.
+    pub(super) fn of_request(request: &ClientRequest<'_>) -> Self {
+        let fields = json!({
+            "method": shown(request.method),
+            "tool": request.tool.map(shown),
+            "client": shown(request.client),
+            "clientName": request.client_name.map(shown),
+            "outcome": if request.code.is_some() { "failed" } else { "ok" },
+            "code": request.code.map(shown),
+            "durationUs": microseconds(request.duration),
+        });
+        Self::new("request", fields)
     }
 
     /// Bytes that it holds beside its own.

@@ -16,7 +16,9 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
-use crate::run::observer::{DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver};
+use crate::run::observer::{
+    ClientRequest, DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver,
+};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -151,6 +153,10 @@ impl RunObserver for AuditTrail {
 
     fn observe_definitions(&self, event: &DefinitionEvent<'_>) {
         self.push(Entry::of_definitions(event));
+    }
+
+    fn observe_request(&self, request: &ClientRequest<'_>) {
+        self.push(Entry::of_request(request));
     }
 
     fn before_effect<'a>(

@@ -3,4 +3,5 @@
 mod command;
 mod kills;
 mod models;
+mod requests;
 mod required;

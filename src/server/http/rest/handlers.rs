@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
@@ -20,12 +21,15 @@ use super::events::{RunEvents, Streamed, stream};
 use super::problem::{OPENAPI, problem, refused};
 use super::request::{self, RunRequest};
 use super::runs::{KeyedBody, MAX_BACKGROUND, RestRun, Started};
-use super::start::{RequestPermits, start};
+use super::start::{RequestPermits, caller_name, start};
 use super::{openapi, problem};
+use crate::conventions::REST_RUN;
 use crate::run::result::ErrorCode;
 use crate::server::answer::INVALID_ARGUMENTS;
 use crate::server::answer::truncation::cut;
+use crate::server::audited::AuditedRequest;
 use crate::server::http::body::RequestBody;
+use crate::server::http::connections::Connection;
 use crate::server::http::middleware::connection_of;
 use crate::server::http::responses::handler_failed;
 use crate::server::http::state::HttpState;
@@ -56,8 +60,23 @@ async fn describe(State(state): State<Arc<HttpState>>) -> Response {
 
 async fn create(State(state): State<Arc<HttpState>>, request: Request) -> Response {
     let connection = connection_of(&request);
+    let peer = format!("{:?}", connection.as_ref().map(|connection| connection.peer()).unwrap_or_default());
     let (parts, body) = request.into_parts();
-    let headers = &parts.headers;
+    let executor = &state.shared.executor;
+    let audited = AuditedRequest::new(executor, REST_RUN, None, &peer, || caller_name(&parts.headers));
+    let response = create_run(&state, &parts.headers, body, &peer, connection).await;
+    // How a run ends is told by its own events.
+    audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
+    response
+}
+
+async fn create_run(
+    state: &HttpState,
+    headers: &HeaderMap,
+    body: Body,
+    peer: &str,
+    connection: Option<Arc<Connection>>,
+) -> Response {
     let RequestBody { bytes, permit } = match state.bodies.read(headers, body).await {
         Ok(body) => body,
         Err(response) => return response,
@@ -65,7 +84,6 @@ async fn create(State(state): State<Arc<HttpState>>, request: Request) -> Respon
     if let Some(connection) = &connection {
         connection.begin_answer();
     }
-    let peer = format!("{:?}", connection.map(|connection| connection.peer()).unwrap_or_default());
     if !is_json(headers) {
         let detail = "expected a body of `Content-Type: application/json`";
         return problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_ARGUMENTS, detail);
@@ -88,7 +106,7 @@ async fn create(State(state): State<Arc<HttpState>>, request: Request) -> Respon
         let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
         return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
     }
-    begin(&state, wanted, &peer, headers, key, permit).await
+    begin(state, wanted, peer, headers, key, permit).await
 }
 
 async fn begin(

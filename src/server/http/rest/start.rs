@@ -54,8 +54,7 @@ pub(super) fn start(
     let printed = id.clone().map(Printed::of_run);
     let observed = ObservedRequest::begin_rest(&session.shared, headers);
     let cancel = session.runs.child_token();
-    let name = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
-    let mut script = script.client_name(name.map(|name| preview(name, MAX_NAME)));
+    let mut script = script.client_name(caller_name(headers));
     if let Some(trace) = observed.context() {
         script = script.trace_context(trace);
     }
@@ -75,6 +74,12 @@ pub(super) fn start(
     });
     let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task.abort_handle());
     Ok((run, events))
+}
+
+/// What a caller calls itself.
+pub(super) fn caller_name(headers: &HeaderMap) -> Option<String> {
+    let name = headers.get(USER_AGENT)?.to_str().ok()?;
+    Some(preview(name, MAX_NAME))
 }
 
 fn no_id(session: &McpSession) -> Answer {

@@ -1,0 +1,18 @@
+//! Target of recordings: what was read is written so that it is read again as the same.
+
+use super::Recording;
+
+pub(crate) fn recording(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Ok(recording) = Recording::parse(&text) else { return };
+    let written = recording.to_text();
+    match Recording::parse(&written) {
+        Ok(again) => assert_eq!(again.to_text(), written),
+        Err(error) => panic!("{error}: {written}"),
+    }
+}
+
+#[test]
+fn v_415_recordings_that_a_stranger_has_sent() {
+    crate::fuzzing::smoke("recording", 3_000, recording);
+}

@@ -1,0 +1,100 @@
+//! Tells the executor's observers of each request of a client, also of those that run nothing.
+
+use std::time::Instant;
+
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResponse, ErrorData};
+use rmcp::service::RequestContext;
+
+use super::session::McpSession;
+use crate::executor::Executor;
+use crate::run::observer::ClientRequest;
+
+/// What the code is if a request ends without an answer.
+const CANCELLED: &str = "CANCELLED";
+
+/// A request of a client. The observers are told of it when this is dropped.
+pub(crate) struct AuditedRequest {
+    /// `None` if the executor has no observers.
+    told: Option<Told>,
+}
+
+struct Told {
+    executor: Executor,
+    method: String,
+    tool: Option<String>,
+    client: String,
+    client_name: Option<String>,
+    began: Instant,
+    code: Option<String>,
+}
+
+impl AuditedRequest {
+    /// Begins a request over MCP. `tool` is the tool of a call.
+    pub(crate) fn begin(
+        session: &McpSession,
+        method: &str,
+        tool: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Self {
+        let name = || context.client_info().map(|client| format!("{} {}", client.name, client.version));
+        Self::new(&session.shared.executor, method, tool, session.client_of(context), name)
+    }
+
+    /// Begins a request of a client that is known by `client` and calls itself `name`.
+    pub(crate) fn new(
+        executor: &Executor,
+        method: &str,
+        tool: Option<&str>,
+        client: &str,
+        name: impl FnOnce() -> Option<String>,
+    ) -> Self {
+        let told = executor.has_observers().then(|| Told {
+            executor: executor.clone(),
+            method: method.to_owned(),
+            tool: tool.map(str::to_owned),
+            client: client.to_owned(),
+            client_name: name(),
+            began: Instant::now(),
+            code: Some(CANCELLED.to_owned()),
+        });
+        Self { told }
+    }
+
+    /// Says how the request was answered: with a code if it failed.
+    pub(crate) fn end(mut self, code: impl FnOnce() -> Option<String>) {
+        if let Some(told) = &mut self.told {
+            told.code = code();
+        }
+    }
+}
+
+impl Drop for AuditedRequest {
+    fn drop(&mut self) {
+        let Some(told) = &self.told else { return };
+        told.executor.observe_request(&ClientRequest {
+            method: &told.method,
+            tool: told.tool.as_deref(),
+            client: &told.client,
+            client_name: told.client_name.as_deref(),
+            code: told.code.as_deref(),
+            duration: told.began.elapsed(),
+        });
+    }
+}
+
+/// The code of a JSON-RPC error, which is a number.
+pub(crate) fn error_code<T>(answer: &Result<T, ErrorData>) -> Option<String> {
+    answer.as_ref().err().map(|error| error.code.0.to_string())
+}
+
+/// The code of a failed call: that of its answer's error, or of the JSON-RPC error.
+pub(crate) fn call_code(answer: &Result<CallToolResponse, ErrorData>) -> Option<String> {
+    let Ok(CallToolResponse::Complete(result)) = answer else { return error_code(answer) };
+    if result.is_error != Some(true) {
+        return None;
+    }
+    let content = result.structured_content.as_ref();
+    let code = content.and_then(|content| content["error"]["code"].as_str());
+    Some(code.unwrap_or("ERROR").to_owned())
+}

@@ -1,0 +1,82 @@
+//! Requests of clients in the trail, also those that run nothing.
+
+use std::path::Path;
+
+use cx::audit::AuditReader;
+use serde_json::json;
+
+use crate::support::serve::{END, Start};
+use crate::support::serve_http::Server;
+
+/// Method, tool and code of each request in the trail, in order.
+fn requests(trail: &Path) -> Vec<(String, String, String)> {
+    let mut reader = AuditReader::new(trail);
+    let mut requests = Vec::new();
+    while let Some(line) = reader.next_line(true).unwrap() {
+        if line.text_of("event") != Some("request") {
+            continue;
+        }
+        let is_failed = line.text_of("outcome") == Some("failed");
+        assert_eq!(is_failed, line.text_of("code").is_some(), "{}", line.text);
+        assert!(line.text_of("client").is_some() && line.text.contains("\"durationUs\":"), "{}", line.text);
+        assert!(line.text_of("run").is_none(), "a request is no event of a run: {}", line.text);
+        let text = |field| line.text_of(field).unwrap_or_default().to_owned();
+        requests.push((text("method"), text("tool"), text("code")));
+    }
+    requests
+}
+
+fn request(method: &str, tool: &str, code: &str) -> (String, String, String) {
+    (method.to_owned(), tool.to_owned(), code.to_owned())
+}
+
+#[test]
+fn each_request_is_in_the_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let mut client = Start::new().arguments(&["--audit", trail.to_str().unwrap()]).spawn().shaken();
+    client.request("tools/list", json!({}));
+    client.health();
+    assert_eq!(client.run("return 1")["value"], 1);
+    assert_eq!(client.run("throw new Error('wrong')")["success"], false);
+    client.call("executeTypescript", json!({ "code": 1 }));
+    client.request("tools/call", json!({ "name": "nothing", "arguments": {} }));
+    client.request("resources/read", json!({ "uri": "cx://runs/none/value" }));
+    client.request("no/such/method", json!({}));
+    client.end();
+    let found = requests(&trail);
+    assert_eq!(
+        found,
+        [
+            request("initialize", "", ""),
+            request("tools/list", "", ""),
+            request("tools/call", "health", ""),
+            request("tools/call", "executeTypescript", ""),
+            request("tools/call", "executeTypescript", "RUNTIME_ERROR"),
+            request("tools/call", "executeTypescript", "INVALID_ARGUMENTS"),
+            request("tools/call", "nothing", "-32602"),
+            request("resources/read", "", "-32002"),
+            request("no/such/method", "", "-32601"),
+        ]
+    );
+}
+
+/// A run that a rate limit refuses leaves a line, over MCP and over REST.
+#[test]
+fn requests_that_are_refused_before_a_run_are_in_the_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let arguments = ["--http", "127.0.0.1:0", "--client-rate", "1", "--audit", trail.to_str().unwrap()];
+    let mut server = Server::start_with(&arguments, Start::new());
+    let body = json!({ "language": "typescript", "code": "return 1" }).to_string();
+    let json_body = ("Content-Type", "application/json");
+    let agent = ("User-Agent", "caller 1");
+    assert_eq!(server.send("POST", "/v1/runs", &[json_body, agent], "{").status, 400);
+    assert_eq!(server.send("POST", "/v1/runs", &[json_body, agent], &body).status, 200);
+    assert_eq!(server.send("POST", "/v1/runs", &[json_body, agent], &body).status, 429);
+    server.signal("TERM");
+    server.wait(END);
+    let rest = |code| request("POST /v1/runs", "", code);
+    let found = requests(&trail).into_iter().filter(|(method, ..)| method == "POST /v1/runs");
+    assert_eq!(found.collect::<Vec<_>>(), [rest("400"), rest(""), rest("429")]);
+}
