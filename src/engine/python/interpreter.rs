@@ -131,7 +131,9 @@ impl Engine for Interpreters {
             guest.call_prepare(&mut store).await?;
             Ok::<_, wasmtime::Error>(guest)
         };
-        match made.await {
+        let made = made.await;
+        survey::warm_up();
+        match made {
             Ok(guest) => Ok(Interpreter {
                 store,
                 guest,

@@ -190,7 +190,7 @@ fn calls_that_nobody_awaits_are_forgotten() {
         "p = asyncio.gather(tools.a.b())\nwhile not p.done():\n    await asyncio.sleep(1)\nreturn p.result()",
         "p = asyncio.create_task(tools.a.b())\nreturn p.result()",
         "asyncio.create_task(tools.a.b())\nx = 1",
-        "asyncio = y\nasyncio.gather(tools.a.b())\nx = 1",
+        "asyncio = 1\nasyncio.gather(tools.a.b())\nx = 1",
         "p = call_tool('a', 'b')\nreturn p['value']",
         "return call_mcp_tool_sync('a')['items']",
         "tools.a.b().close()\nx = 1",

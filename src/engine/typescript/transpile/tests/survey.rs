@@ -131,7 +131,7 @@ fn loops_over_lists_that_are_written_out_are_certain() {
     ] {
         check(&format!("const y = [];\nfor (const x of {list}) {{ await tools.a.b(x) }}\nreturn 1"), "a.b");
     }
-    check("const Array = y;\nfor (const x of Array.from([1])) { await tools.a.b(x) }\nreturn 1", "a.b");
+    check("const Array = { from() {} };\nfor (const x of Array.from([1])) { await tools.a.b(x) }\nreturn 1", "a.b");
     check("var l = [1]; var l = [];\nfor (const x of l) { await tools.a.b(x) }\nreturn 1", "a.b");
 }
 
@@ -222,7 +222,7 @@ fn calls_that_nobody_awaits_are_forgotten() {
         "const { then } = tools.a.b();\nreturn then",
         "const { ...p } = { p: tools.a.b() };\nreturn p.p",
         "return tools.a.b().catch((error) => error.code)",
-        "l.forEach((x) => { done.push(tools.a.b(x)) });\nreturn await Promise.all(done)",
+        "const [l, done] = [[1], []];\nl.forEach((x) => { done.push(tools.a.b(x)) });\nreturn await Promise.all(done)",
         "const r = new Promise((done) => { tools.a.b().then(done) });\nreturn await r",
         "return { p: tools.a.b() }.p",
         "return call_tool('a', 'b').value",
