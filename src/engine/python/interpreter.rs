@@ -131,9 +131,7 @@ impl Engine for Interpreters {
             guest.call_prepare(&mut store).await?;
             Ok::<_, wasmtime::Error>(guest)
         };
-        let made = made.await;
-        survey::warm_up();
-        match made {
+        match made.await {
             Ok(guest) => Ok(Interpreter {
                 store,
                 guest,

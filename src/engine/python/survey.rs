@@ -57,24 +57,6 @@ pub(crate) fn survey(source: &str) -> Survey {
     survey
 }
 
-/// Reads a script of usual size once. This moves first-time work of the thread's allocator and of the processor out of
-/// the run, as [`Interpreters::make`](super::interpreter::Interpreters) does with CPython's: it is more than half of
-/// what reading a script of 40 lines costs.
-pub(super) fn warm_up() {
-    const LINES: &str = "from mcp_tools import a as s
-async def f(x, *, y=None):
-    z = await s.t(p=x, q=['1', 2], r={'k': True})
-    return [i['n'].strip() for i in z if i.get('m') and not y]
-v = await tools.a.t(p='1', q=str(3))
-if len(v) > 3 or v[0] == 'x':
-    print(f'{v} {len(v):>3}')
-for w in sorted(v, key=lambda i: i.n):
-    print(w.upper(), 2 * 7 + len(w))
-await asyncio.gather(*(f(i) for i in v))
-";
-    let _read = survey(&LINES.repeat(4));
-}
-
 fn survey_of(source: &str) -> Option<Survey> {
     let text = source.strip_prefix('\u{feff}').unwrap_or(source);
     if text.len() > MAX_BYTES {

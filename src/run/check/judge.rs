@@ -192,7 +192,8 @@ impl Judge<'_> {
                 "nobody waits for this call: its result and its error are lost".to_owned(),
                 &one.at,
             );
-            finding.hint = Some("write `await` before it; in parentheses if a field of its result is read".to_owned());
+            finding.hint =
+                Some("write `await` before it; in parentheses if a field of its result is read".to_owned());
             judged.findings.push(finding);
         }
         match &self.looked_up[position] {
@@ -253,7 +254,9 @@ impl Judge<'_> {
     /// Whether the rules may permit a call of a tool whose exact name is not known yet.
     fn may_permit(&self, one: &ToolUse, server: &str) -> bool {
         match &one.target {
-            Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } => self.in_force.permits(server, tool),
+            Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } => {
+                self.in_force.permits(server, tool)
+            }
             Target::Full(name) => match ToolName::of_text(name) {
                 ToolName::Pair { tool, .. } => self.in_force.permits(server, &tool),
                 ToolName::Full(_) => true,

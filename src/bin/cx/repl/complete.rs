@@ -133,7 +133,8 @@ impl Names {
             }
         }
         // A name is typed as it is, so that it is left out if it would have to be escaped.
-        let is_plain = |name: &str| !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\'' | '\\'));
+        let is_plain =
+            |name: &str| !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\'' | '\\'));
         let fields = value.as_object()?.iter().filter(|(name, _)| is_plain(name));
         Some((begun, fields.map(|(name, value)| (format!("{name}{quote}]"), kind(value))).collect()))
     }
@@ -301,7 +302,9 @@ mod tests {
         assert_eq!(py("print(inputs[\"rows\"][\"o"), ["print(inputs[\"rows\"][\"odd name\"]"]);
         assert_eq!(py("inputs['items'][0]['n"), ["inputs['items'][0]['name']"]);
         assert_eq!(ts("input.rows[\"odd"), ["input.rows[\"odd name\"]"]);
-        for other in ["myinputs['r", "inputs['none']['r", "inputs['rows'] + ['r", "inputs['items']['n", "x['r"] {
+        for other in
+            ["myinputs['r", "inputs['none']['r", "inputs['rows'] + ['r", "inputs['items']['n", "x['r"]
+        {
             assert_eq!(py(other), [""; 0], "{other}");
         }
     }

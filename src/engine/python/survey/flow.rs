@@ -25,7 +25,8 @@ impl<'a> Surveyor<'a> {
             // They have ended when they return.
             Expr::Name(name) if matches!(&*name.id, "call_tool" | "call_tools" | "call_mcp_tool_sync") => {}
             Expr::Attribute(function)
-                if matches!(function.attr.as_str(), "gather" | "wait_for") && self.is_asyncio(&function.value) =>
+                if matches!(function.attr.as_str(), "gather" | "wait_for")
+                    && self.is_asyncio(&function.value) =>
             {
                 for given in &call.arguments.args {
                     match given {

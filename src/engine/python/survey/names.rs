@@ -26,7 +26,19 @@ const OPAQUE: [&str; 11] = [
 
 /// Functions of Python that change no list that they are given.
 const READERS: [&str; 13] = [
-    "enumerate", "len", "list", "max", "min", "print", "reversed", "set", "sorted", "str", "sum", "tuple", "zip",
+    "enumerate",
+    "len",
+    "list",
+    "max",
+    "min",
+    "print",
+    "reversed",
+    "set",
+    "sorted",
+    "str",
+    "sum",
+    "tuple",
+    "zip",
 ];
 
 /// Python's own functions, and those that every script has, so that they are no servers.
@@ -214,9 +226,10 @@ impl<'a> Names<'a> {
                 self.filled.contains(name) && self.is_bound_once(name) && self.used.get(name) == Some(&false)
             }
             Expr::Call(call) => self.makes_filled(call),
-            Expr::ListComp(made) => made.generators.iter().all(|one| {
-                !one.is_async && one.ifs.is_empty() && self.is_filled(&one.iter)
-            }),
+            Expr::ListComp(made) => made
+                .generators
+                .iter()
+                .all(|one| !one.is_async && one.ifs.is_empty() && self.is_filled(&one.iter)),
             other => has_item(other),
         }
     }

@@ -49,7 +49,9 @@ impl Surveyor<'_> {
                 self.forgets_all(&choice.cons, before);
                 self.forgets_all(&choice.alt, before);
             }
-            Expr::Bin(operation) if is_conditional(operation.op) => self.forgets_all(&operation.right, before),
+            Expr::Bin(operation) if is_conditional(operation.op) => {
+                self.forgets_all(&operation.right, before)
+            }
             Expr::Call(call) => match made_of_list(call) {
                 Some(value) => self.forgets_all(value, before),
                 None => self.forgets(expression, before),
@@ -89,10 +91,14 @@ impl Surveyor<'_> {
 /// What the callback of `list.map(…)` or `list.forEach(…)` returns, if it is one expression.
 fn made_of_list(call: &CallExpr) -> Option<&Expr> {
     let (Callee::Expr(callee), [callback]) = (&call.callee, call.args.as_slice()) else { return None };
-    let (Expr::Member(member), Expr::Arrow(arrow)) = (plain(callee), plain(&callback.expr)) else { return None };
+    let (Expr::Member(member), Expr::Arrow(arrow)) = (plain(callee), plain(&callback.expr)) else {
+        return None;
+    };
     let MemberProp::Ident(method) = &member.prop else { return None };
     match &*arrow.body {
-        ArrowFunctionBody::Expr(value) if matches!(&*method.sym, "map" | "flatMap" | "forEach") => Some(value),
+        ArrowFunctionBody::Expr(value) if matches!(&*method.sym, "map" | "flatMap" | "forEach") => {
+            Some(value)
+        }
         _ => None,
     }
 }

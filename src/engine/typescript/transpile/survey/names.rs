@@ -58,33 +58,28 @@ impl Names {
     pub(super) fn is_filled(&self, expression: &Expr) -> bool {
         is_filled(expression, self.unresolved, &|name| {
             let id = name.to_id();
-            self.filled.contains(&id)
-                && !self.assigned.contains(&id)
-                && self.used.get(&id) == Some(&false)
+            self.filled.contains(&id) && !self.assigned.contains(&id) && self.used.get(&id) == Some(&false)
         })
     }
 }
 
 /// Whether an expression is a list with at least one element, if `is_filled_name` knows the variables that are.
-fn is_filled(
-    expression: &Expr,
-    unresolved: SyntaxContext,
-    is_filled_name: &dyn Fn(&Ident) -> bool,
-) -> bool {
+fn is_filled(expression: &Expr, unresolved: SyntaxContext, is_filled_name: &dyn Fn(&Ident) -> bool) -> bool {
     let is_filled = |expression: &Expr| is_filled(expression, unresolved, is_filled_name);
     match plain(expression) {
         // One of the elements is not spread.
-        Expr::Array(array) => array
-            .elems
-            .iter()
-            .any(|element| element.as_ref().is_none_or(|element| element.spread.is_none())),
+        Expr::Array(array) => {
+            array.elems.iter().any(|element| element.as_ref().is_none_or(|element| element.spread.is_none()))
+        }
         Expr::Ident(name) => is_filled_name(name),
         Expr::Call(CallExpr { callee: Callee::Expr(callee), args, .. }) => {
             let Expr::Member(MemberExpr { obj, prop: MemberProp::Ident(method), .. }) = plain(callee) else {
                 return false;
             };
             match (plain(obj), &*method.sym, args.as_slice()) {
-                (Expr::Ident(array), "from", [from, ..]) if array.ctxt == unresolved && array.sym == "Array" => {
+                (Expr::Ident(array), "from", [from, ..])
+                    if array.ctxt == unresolved && array.sym == "Array" =>
+                {
                     is_filled(&from.expr) || has_length(&from.expr)
                 }
                 (list, "map" | "concat" | "toSorted" | "toReversed" | "entries" | "keys" | "values", _) => {

@@ -131,7 +131,10 @@ fn loops_over_lists_that_are_written_out_are_certain() {
     ] {
         check(&format!("const y = [];\nfor (const x of {list}) {{ await tools.a.b(x) }}\nreturn 1"), "a.b");
     }
-    check("const Array = { from() {} };\nfor (const x of Array.from([1])) { await tools.a.b(x) }\nreturn 1", "a.b");
+    check(
+        "const Array = { from() {} };\nfor (const x of Array.from([1])) { await tools.a.b(x) }\nreturn 1",
+        "a.b",
+    );
     check("var l = [1]; var l = [];\nfor (const x of l) { await tools.a.b(x) }\nreturn 1", "a.b");
 }
 
