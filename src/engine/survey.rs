@@ -114,14 +114,11 @@ pub(super) fn call_of(
     ToolUse { target, arguments: Some(arguments), at, server_at, tool_at, is_certain, is_forgotten: false }
 }
 
-/// Marks the call at `at` as not awaited, if it is the last use that was read, after the first
-/// `before`.
+/// Marks the call at `at` as not awaited, if it is among the uses that were read after the first `before`.
 pub(super) fn forget(survey: &mut Survey, before: usize, at: &Bytes) {
-    if let Some(last) = survey.uses.get_mut(before..).and_then(<[ToolUse]>::last_mut)
-        && last.at == *at
-        && last.arguments.is_some()
-    {
-        last.is_forgotten = true;
+    let read = survey.uses.get_mut(before..).unwrap_or_default();
+    if let Some(call) = read.iter_mut().find(|one| one.at == *at && one.arguments.is_some()) {
+        call.is_forgotten = true;
     }
 }
 

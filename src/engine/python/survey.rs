@@ -357,7 +357,6 @@ impl<'a> Surveyor<'a> {
     /// they are given. Returns whether it is one.
     fn waiting_call(&mut self, call: &'a ExprCall, is_awaited: bool) -> bool {
         let Expr::Attribute(ExprAttribute { value, attr, .. }) = &*call.func else { return false };
-        let is_asyncio = matches!(&**value, Expr::Name(name) if name.id == "asyncio");
         let waits = match attr.as_str() {
             "run" => true,
             "gather" | "wait_for" => is_awaited,
@@ -368,7 +367,7 @@ impl<'a> Surveyor<'a> {
             Some(name) => name == "return_exceptions",
             None => true,
         });
-        if !is_asyncio || !waits || catches || !self.names.is_module("asyncio") {
+        if !waits || catches || !self.is_asyncio(value) {
             return false;
         }
         for given in &call.arguments.args {
@@ -381,6 +380,11 @@ impl<'a> Surveyor<'a> {
             self.visit_expr(&given.value);
         }
         true
+    }
+
+    /// Whether it is the module `asyncio`, imported or not.
+    fn is_asyncio(&self, expression: &Expr) -> bool {
+        matches!(expression, Expr::Name(name) if name.id == "asyncio" && self.names.is_module("asyncio"))
     }
 
     /// Reads the calls of a comprehension, which are awaited.
@@ -399,7 +403,9 @@ impl<'a> Surveyor<'a> {
     fn comprehension(&mut self, generators: &'a [Comprehension], read: impl FnOnce(&mut Self)) {
         let outer = self.flow.is_certain;
         for generator in generators {
+            let before = self.survey.uses.len();
             self.visit_expr(&generator.iter);
+            self.forgets(&generator.iter, before);
             self.flow.is_certain &= !generator.is_async && self.names.is_filled(&generator.iter);
             self.visit_expr(&generator.target);
             for test in &generator.ifs {

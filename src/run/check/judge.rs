@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use super::finding::{Finding, FindingCode, Severity};
@@ -27,15 +28,18 @@ struct Judged {
     findings: Vec<Finding>,
     /// Servers whose lists are not known.
     unlisted: BTreeSet<Arc<str>>,
+    /// Those of them that every run calls.
+    needed: BTreeSet<Arc<str>>,
     /// Servers whose lists are not those of the moment, and decide whether a run can succeed.
     stale: BTreeSet<Arc<str>>,
-    /// Whether there is an error about a call, for which a run is refused.
+    /// Whether there is an error about a call or an import, for which a run is refused.
     refuses: bool,
 }
 
 impl ExecutionContext {
-    /// Why the script must not run, if it cannot succeed. Asks only servers that the script would ask for the
-    /// same call, and only if the call looks wrong.
+    /// Why the script must not run, if it cannot succeed. Asks only servers that every run would ask for the same
+    /// calls: those whose tools are not known, which have two seconds to answer, and, if a call looks wrong, those
+    /// whose list may not be current.
     pub(crate) async fn preflight(&self, survey: &Survey) -> Option<ScriptError> {
         if let Some(replay) = self.tape().filter(|tape| tape.is_replay()) {
             return replay.recorded_refusal(&self.script.source);
@@ -45,6 +49,10 @@ impl ExecutionContext {
             return None;
         }
         let mut judged = self.judge(survey, false);
+        if !judged.needed.is_empty() {
+            self.discover(&judged.needed).await;
+            judged = self.judge(survey, false);
+        }
         if !judged.stale.is_empty() {
             self.renew(&judged.stale).await;
             judged = self.judge(survey, false);
@@ -69,14 +77,26 @@ impl ExecutionContext {
         self.judge(survey, false).findings
     }
 
+    /// Asks servers of which nothing is known, at the same time and as a search does: one that is slow or down delays
+    /// the run once, and the run goes on without its list.
+    async fn discover(&self, servers: &BTreeSet<Arc<str>>) {
+        let in_force = self.in_force();
+        let is_wanted = |server: &str, _is_running| servers.contains(server);
+        self.unless_cancelled(in_force.catalog.discover(is_wanted)).await;
+    }
+
     /// Asks servers for their tools at the same time. What fails shows in the next look.
     async fn renew(&self, servers: &BTreeSet<Arc<str>>) {
         let (in_force, deadline) = (self.in_force(), self.latest_deadline());
         let asked = servers.iter().map(|server| in_force.catalog.renew(server, deadline));
+        self.unless_cancelled(join_all(asked)).await;
+    }
+
+    async fn unless_cancelled<T>(&self, asking: impl Future<Output = T>) {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {}
-            _ = futures::future::join_all(asked) => {}
+            _ = asking => {}
         }
     }
 
@@ -92,10 +112,11 @@ impl ExecutionContext {
         let mut judged = Judged::default();
         for (position, one) in survey.uses.iter().enumerate() {
             judge.add(position, one, &mut judged);
-            if let Some(server) = judge.unlisted(position)
-                && judged.unlisted.insert(Arc::clone(&server))
-                && with_unlisted
-            {
+            let Some(server) = judge.unlisted(position) else { continue };
+            if one.is_certain && judge.may_permit(one, &server) {
+                judged.needed.insert(Arc::clone(&server));
+            }
+            if judged.unlisted.insert(Arc::clone(&server)) && with_unlisted {
                 judged.findings.push(judge.unlisted_finding(one, &server));
             }
         }
@@ -142,7 +163,7 @@ fn refusal(findings: Vec<Finding>) -> ScriptError {
             let named = named.collect::<Vec<_>>().join("; ");
             let more = errors.len().saturating_sub(MAX_NAMED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            format!("{} calls cannot succeed: {named}{more}", errors.len())
+            format!("{} calls or imports cannot succeed: {named}{more}", errors.len())
         }
     };
     error.hint = Some("nothing of the script was run; mend it and run it again".to_owned());
@@ -171,7 +192,8 @@ impl Judge<'_> {
                 "nobody waits for this call: its result and its error are lost".to_owned(),
                 &one.at,
             );
-            finding.hint = Some("write `await` before it".to_owned());
+            finding.hint =
+                Some("write `await` before it; in parentheses if a field of its result is read".to_owned());
             judged.findings.push(finding);
         }
         match &self.looked_up[position] {
@@ -180,7 +202,7 @@ impl Judge<'_> {
             Some(LookUp::NoServer(_)) if !one.is_import() && self.is_imported(one) => {}
             Some(LookUp::NoServer(error)) => {
                 let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
-                judged.refuses |= one.is_certain && !one.is_import();
+                judged.refuses |= one.is_certain;
                 judged.findings.push(self.of_call(error.clone(), severity, &one.server_at));
             }
             Some(LookUp::NoTool { server, error, is_current }) => {
@@ -189,7 +211,7 @@ impl Judge<'_> {
                     return;
                 }
                 let is_certain = self.is_certain(position, one, server, *is_current, judged);
-                judged.refuses |= is_certain && !one.is_import();
+                judged.refuses |= is_certain;
                 let severity = if is_certain { Severity::Error } else { Severity::Warning };
                 judged.findings.push(self.of_call(error.clone(), severity, &one.tool_at));
             }
@@ -226,6 +248,20 @@ impl Judge<'_> {
                 server.as_ref().filter(|server| self.in_force.may_permit_server(server)).cloned()
             }
             _ => None,
+        }
+    }
+
+    /// Whether the rules may permit a call of a tool whose exact name is not known yet.
+    fn may_permit(&self, one: &ToolUse, server: &str) -> bool {
+        match &one.target {
+            Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } => {
+                self.in_force.permits(server, tool)
+            }
+            Target::Full(name) => match ToolName::of_text(name) {
+                ToolName::Pair { tool, .. } => self.in_force.permits(server, &tool),
+                ToolName::Full(_) => true,
+            },
+            Target::Server(_) | Target::Unknown => true,
         }
     }
 

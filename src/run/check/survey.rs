@@ -82,7 +82,7 @@ pub(crate) struct ToolUse {
 }
 
 impl ToolUse {
-    /// Whether it is an import. Engines refuse imports of unknown servers themselves.
+    /// Whether it is an import.
     pub(crate) fn is_import(&self) -> bool {
         self.arguments.is_none()
     }

@@ -48,7 +48,7 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
     // The findings follow with their locations, and the error is one of them.
     let about_all = match error.code {
         _ if error.problems.len() < 2 => None,
-        ErrorCode::CheckFailed => Some("calls of the script cannot succeed"),
+        ErrorCode::CheckFailed => Some("calls or imports of the script cannot succeed"),
         ErrorCode::SyntaxError | ErrorCode::TranspileError => Some("the script cannot be compiled"),
         _ => None,
     };

@@ -158,7 +158,7 @@ impl CatalogServer {
         }
     }
 
-    /// The tools for a search, which waits at most [`DISCOVERY_TIME`] for one server.
+    /// The tools for a search or a check, which waits at most [`DISCOVERY_TIME`] for one server.
     pub(crate) async fn discovered(self: &Arc<Self>, deadline: Instant) -> Discovery {
         // A search does not wait again for a server that has already exceeded the time.
         let pending = self.state.lock().refresh.clone().filter(|refresh| refresh.result.peek().is_none());

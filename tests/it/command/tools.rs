@@ -203,12 +203,19 @@ fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
         let script = "return (await mcp.readResource('well', 'skill://tidy/SKILL.md'))";
         place.prints(&["run", "-e", script])
     };
+    let read_in_python = |place: &Place| {
+        let script = "await mcp.read_resource('well', 'skill://tidy/SKILL.md')";
+        place.prints(&["run", "--lang", "py", "-e", script])
+    };
     let (out, errors, status) = read(&place);
     assert!(status == 0 && out.contains("first") && !errors.contains("skill"), "{out}{errors}");
     place.configure(&skill("second"));
     let (out, errors, status) = read(&place);
     assert!(status == 0 && out.contains("second"), "{out}{errors}");
     let said = "the skill `skill://tidy/SKILL.md` of `well` is not the one that was pinned";
+    assert!(format!("{out}{errors}").contains(said), "{out}{errors}");
+    let (out, errors, status) = read_in_python(&place);
+    assert!(status == 0 && out.contains("second"), "{out}{errors}");
     assert!(format!("{out}{errors}").contains(said), "{out}{errors}");
     let (out, errors, _) = place.prints(&["tools", "changed"]);
     assert!(out.contains("well: the skill skill://tidy/SKILL.md changed\n  - SHA-256 "), "{out}{errors}");
@@ -221,6 +228,8 @@ fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("config.json"), r#"{ "strict": true }"#).unwrap();
     let (out, errors, status) = read(&place);
+    assert!(status == 1 && errors.contains("TOOL_DENIED") && !out.contains("second"), "{out}{errors}");
+    let (out, errors, status) = read_in_python(&place);
     assert!(status == 1 && errors.contains("TOOL_DENIED") && !out.contains("second"), "{out}{errors}");
     let (out, errors, status) = place.prints(&["tools", "accept", "well"]);
     assert!(status == 0 && out.contains("pinned 1 definition"), "{out}{errors}");

@@ -26,7 +26,7 @@ fn all_mistakes_of_a_script_come_back_in_one_answer() {
             "{answer}"
         );
         let text = result["content"][0]["text"].as_str().unwrap();
-        assert!(text.starts_with("CHECK_FAILED: calls of the script cannot succeed\nerror at line 2, column 13: TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
+        assert!(text.starts_with("CHECK_FAILED: calls or imports of the script cannot succeed\nerror at line 2, column 13: TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
         assert_eq!(text.matches("\nerror at line ").count(), 2, "{text}");
         assert_eq!(text.matches("\nwarning at line ").count(), 1, "{text}");
         assert!(text.contains("\nhint: nothing of the script was run; mend it and run it again"), "{text}");
@@ -74,13 +74,45 @@ fn an_answer_has_all_syntax_errors_and_what_is_doubtful() {
     }
 }
 
-/// The list of a server that was asked once is known. A tool that it gets by a call may be called.
+/// A server that was never asked is asked before the run, so that nothing happens even the first time.
 #[test]
-fn tools_that_the_server_lists_are_known_from_then_on() {
+fn a_mistake_far_down_in_the_first_script_of_a_server_does_nothing() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
-    client.run("return await tools.well.echo({})");
-    let code = "console.log('started');\nreturn await tools.well.ecco({})";
-    let result = client.call("executeTypescript", json!({ "code": code }));
-    let answer = &result["structuredContent"];
-    assert_eq!((&answer["error"]["code"], answer.get("output")), (&json!("CHECK_FAILED"), None), "{answer}");
+    for (tool, code) in [
+        ("executeTypescript", "console.log('started');\nreturn await tools.well.ecco({})"),
+        ("executePython", "print('started')\nawait tools.well.ecco()"),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        let answer = &result["structuredContent"];
+        assert_eq!(
+            (&answer["error"]["code"], answer.get("output")),
+            (&json!("CHECK_FAILED"), None),
+            "{answer}"
+        );
+    }
+}
+
+/// All refused imports are in one answer, and nothing before them was run.
+#[test]
+fn imports_of_servers_that_do_not_exist_are_refused_before_the_run() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    for (tool, code) in [
+        (
+            "executeTypescript",
+            "import { a } from 'mcp:nowhere';\nimport { b } from 'mcp:nobody';\nconsole.log('started');\nawait a();\nawait b();",
+        ),
+        ("executePython", "print('started')\nfrom mcp_tools import nowhere\nfrom mcp_tools import nobody\n"),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        let answer = &result["structuredContent"];
+        assert_eq!(
+            (&answer["error"]["code"], answer.get("output")),
+            (&json!("CHECK_FAILED"), None),
+            "{answer}"
+        );
+        let text = result["content"][0]["text"].as_str().unwrap();
+        for server in ["nowhere", "nobody"] {
+            assert!(text.contains(&format!("TOOL_NOT_FOUND: no server `{server}`")), "{text}");
+        }
+    }
 }

@@ -187,7 +187,7 @@ async fn a_script_that_cannot_succeed_does_nothing() {
         // The doubtful location is told too.
         let found: Vec<_> = error.problems.iter().map(|problem| problem.severity).collect();
         assert_eq!(found, [Severity::Warning, Severity::Error, Severity::Error], "{:?}", error.problems);
-        assert!(error.message.starts_with("2 calls cannot succeed: line "), "{error}");
+        assert!(error.message.starts_with("2 calls or imports cannot succeed: line "), "{error}");
         assert_eq!(result.to_json()["error"]["problems"].as_array().unwrap().len(), 3);
     }
     assert_eq!(calls.load(Ordering::SeqCst), 0);
@@ -295,6 +295,12 @@ async fn a_syntax_error_hides_nothing() {
         (TS, "await tools.github.get_mee();\nf(1, 2));\nawait tools.github.get_me();", "1T 2S"),
         // It is TypeScript, but nothing that runs here.
         (TS, "import _ from 'lodash';\nawait tools.github.get_mee();\nreturn _.chunk([1], 1)", "1S 2T"),
+        // All imports of packages that are used, of any number.
+        (
+            TS,
+            "import _ from 'lodash';\nimport path from 'node:path';\nimport { x } from 'y';\nawait tools.github.get_mee();\nreturn [_, path]",
+            "1S 2S 4T",
+        ),
         (PY, "x = 1 +\ndef f(:\n    pass\nawait tools.github.get_mee()\ny = = 2\n", "1S 2S 4T 5S"),
         (PY, "x = f(1\nawait tools.github.get_mee()\n", "1S 2T"),
         (PY, "if input\n    x = 1\nawait tools.github.get_mee()\n", "1S 3T"),

@@ -72,6 +72,9 @@ impl Names {
 
     /// The names that can stand after `text`, what of its end they replace, and what is said of each.
     fn after<'a>(&'a self, language: Language, text: &'a str) -> (&'a str, Vec<(String, &'a str)>) {
+        if let Some(keys) = self.keys_at(text) {
+            return keys;
+        }
         let start = text.rfind(|character| !is_path(character)).map_or(0, |at| at + width_at(text, at));
         let path = text.get(start..).unwrap_or_default();
         let (owner, begun) = path.rsplit_once('.').unwrap_or(("", path));
@@ -99,6 +102,41 @@ impl Names {
         let fields = value.and_then(Value::as_object).into_iter().flatten();
         let fields = fields.filter(|(name, _)| is_identifier(name));
         (begun, fields.map(|(name, value)| (name.clone(), kind(value))).collect())
+    }
+
+    /// The fields of the last value that can stand in `inputs["…`, with what closes it.
+    fn keys_at<'a>(&'a self, text: &'a str) -> Option<(&'a str, Vec<(String, &'a str)>)> {
+        let at = text.rfind(['"', '\''])?;
+        let (begun, quote) = (text.get(at + 1..)?, text.get(at..=at)?);
+        let object = text.get(..at)?.strip_suffix('[')?;
+        let start = ["inputs", "input"].iter().find_map(|name| {
+            let start = object.rfind(name)?;
+            let is_whole = !object.get(..start)?.ends_with(is_path);
+            is_whole.then_some(start + name.len())
+        })?;
+        // Each part is `.name`, `["name"]` or `[0]`.
+        let mut value = &self.last;
+        let mut rest = object.get(start..)?;
+        while !rest.is_empty() {
+            if let Some(inner) = rest.strip_prefix('[') {
+                let (index, behind) = inner.split_once(']')?;
+                value = match index.parse::<usize>() {
+                    Ok(position) => value.get(position)?,
+                    Err(_) => value.get(index.trim_matches(['"', '\'']))?,
+                };
+                rest = behind;
+            } else {
+                let named = rest.strip_prefix('.')?;
+                let end = named.find(['.', '[']).unwrap_or(named.len());
+                value = value.get(named.get(..end)?)?;
+                rest = named.get(end..)?;
+            }
+        }
+        // A name is typed as it is, so that it is left out if it would have to be escaped.
+        let is_plain =
+            |name: &str| !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\'' | '\\'));
+        let fields = value.as_object()?.iter().filter(|(name, _)| is_plain(name));
+        Some((begun, fields.map(|(name, value)| (format!("{name}{quote}]"), kind(value))).collect()))
     }
 
     /// The parameters of the tool whose call is open at the end of `text`, as they are written there.
@@ -231,7 +269,10 @@ mod tests {
         let names = Names {
             globals: vec!["tools".to_owned(), "help".to_owned()],
             servers: [("fs".to_owned(), vec![tool("read"), tool("list")]), ("git".to_owned(), vec![])].into(),
-            last: json!({ "rows": { "first": 1, "odd name": 2 } }),
+            last: json!({
+                "rows": { "first": 1, "odd name": 2, "\u{1b}[0m": 3, "a\"b": 4 },
+                "items": [{ "name": 1 }],
+            }),
         };
         let mut completer = NameCompleter::new(language, Arc::new(Mutex::new(names)));
         let offers = completer.complete(text, text.len());
@@ -257,5 +298,14 @@ mod tests {
         assert_eq!(py("await fs.read("), ["await fs.read(depth=", "await fs.read(path="]);
         assert_eq!(py("await fs.read(path=1, d"), ["await fs.read(path=1, depth="]);
         assert_eq!(py("nobody.x"), [""; 0]);
+        assert_eq!(py("inputs['r"), ["inputs['rows']"]);
+        assert_eq!(py("print(inputs[\"rows\"][\"o"), ["print(inputs[\"rows\"][\"odd name\"]"]);
+        assert_eq!(py("inputs['items'][0]['n"), ["inputs['items'][0]['name']"]);
+        assert_eq!(ts("input.rows[\"odd"), ["input.rows[\"odd name\"]"]);
+        for other in
+            ["myinputs['r", "inputs['none']['r", "inputs['rows'] + ['r", "inputs['items']['n", "x['r"]
+        {
+            assert_eq!(py(other), [""; 0], "{other}");
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Control flow of statements and operators: which parts of a script every run reaches.
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Expr, ExprDictComp, ExprListComp, ExprSetComp, Stmt};
+use ruff_python_ast::{Expr, ExprDictComp, ExprGenerator, ExprListComp, ExprSetComp, Stmt};
 use ruff_text_size::Ranged as _;
 
 use super::literal::bytes;
+use super::names::is_of_coroutine;
 use super::{Surveyor, is_main_guard};
 use crate::engine::survey::{FlowReader as _, forget};
 
@@ -16,25 +17,58 @@ impl<'a> Surveyor<'a> {
         self.is_in_class = outer;
     }
 
-    /// Marks an expression as not awaited, if it is a call of a tool. `before` is the number of
-    /// uses before it was read.
-    fn forgets(&mut self, expression: &Expr, before: usize) {
+    /// Marks an expression as not awaited, if it is a coroutine of calls of tools. `before` is the number of uses
+    /// before it was read.
+    pub(super) fn forgets(&mut self, expression: &Expr, before: usize) {
         let Expr::Call(call) = expression else { return };
-        let has_ended = matches!(&*call.func, Expr::Name(name)
-            if matches!(&*name.id, "call_tool" | "call_tools" | "call_mcp_tool_sync"));
-        if !has_ended {
-            forget(&mut self.survey, before, &bytes(call.range()));
+        match &*call.func {
+            // They have ended when they return.
+            Expr::Name(name) if matches!(&*name.id, "call_tool" | "call_tools" | "call_mcp_tool_sync") => {}
+            Expr::Attribute(function)
+                if matches!(function.attr.as_str(), "gather" | "wait_for")
+                    && self.is_asyncio(&function.value) =>
+            {
+                for given in &call.arguments.args {
+                    match given {
+                        Expr::Starred(list) => self.forgets_all(&list.value, before),
+                        other => self.forgets_all(other, before),
+                    }
+                }
+            }
+            _ => forget(&mut self.survey, before, &bytes(call.range())),
         }
     }
 
-    /// Marks the value of a variable that nothing reads as not awaited.
+    /// The same where the value of the expression is lost, and all coroutines that it holds.
+    fn forgets_all(&mut self, expression: &Expr, before: usize) {
+        match expression {
+            Expr::List(list) => list.elts.iter().for_each(|item| self.forgets_all(item, before)),
+            Expr::Tuple(list) => list.elts.iter().for_each(|item| self.forgets_all(item, before)),
+            Expr::ListComp(ExprListComp { elt, .. })
+            | Expr::SetComp(ExprSetComp { elt, .. })
+            | Expr::Generator(ExprGenerator { elt, .. }) => self.forgets_all(elt, before),
+            Expr::If(choice) => {
+                self.forgets_all(&choice.body, before);
+                self.forgets_all(&choice.orelse, before);
+            }
+            Expr::BoolOp(operation) => {
+                if let Some(last) = operation.values.last() {
+                    self.forgets_all(last, before);
+                }
+            }
+            other => self.forgets(other, before),
+        }
+    }
+
+    /// Marks the value of a variable as not awaited, if no use of the variable can await it.
     fn kept(&mut self, targets: &'a [Expr], value: &'a Expr, before: usize) {
-        if let [Expr::Name(name)] = targets
-            && !self.is_in_class
-            && !self.names.is_opaque
-            && !self.names.is_used(&name.id)
-        {
-            self.forgets(value, before);
+        match targets {
+            [Expr::Name(_)] if self.is_in_class || self.names.is_opaque => {}
+            [Expr::Name(name)] if !self.names.is_used(&name.id) => self.forgets_all(value, before),
+            [Expr::Name(name)] if !self.names.may_be_awaited(&name.id) => self.forgets(value, before),
+            // A coroutine has no items.
+            [Expr::Tuple(_) | Expr::List(_)] => self.forgets(value, before),
+            _ => {}
         }
     }
 }
@@ -65,7 +99,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
             Stmt::Expr(expression) => {
                 let before = self.survey.uses.len();
                 self.visit_expr(&expression.value);
-                self.forgets(&expression.value, before);
+                self.forgets_all(&expression.value, before);
             }
             Stmt::Break(_) | Stmt::Continue(_) => self.flow.has_jumped = true,
             Stmt::Assign(assigned) => {
@@ -101,7 +135,9 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
             }
             Stmt::For(each) => {
                 let is_entered = !each.is_async && self.names.is_filled(&each.iter);
+                let before = self.survey.uses.len();
                 self.visit_expr(&each.iter);
+                self.forgets(&each.iter, before);
                 self.looped(is_entered, |own| {
                     own.visit_expr(&each.target);
                     own.visit_body(&each.body);
@@ -131,6 +167,18 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
         match expression {
             Expr::Await(inner) => self.awaited(&inner.value),
             Expr::Call(call) => self.call(call, false),
+            Expr::Attribute(member) => {
+                let before = self.survey.uses.len();
+                walk_expr(self, expression);
+                if !is_of_coroutine(&member.attr) {
+                    self.forgets(&member.value, before);
+                }
+            }
+            Expr::Subscript(part) => {
+                let before = self.survey.uses.len();
+                walk_expr(self, expression);
+                self.forgets(&part.value, before);
+            }
             Expr::BoolOp(operation) => {
                 let mut values = operation.values.iter();
                 if let Some(first) = values.next() {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::{Visitor, walk_except_handler, walk_expr, walk_pattern, walk_stmt};
 use ruff_python_ast::{
-    Alias, Comprehension, ExceptHandler, Expr, ExprContext, ExprNumberLiteral, ModModule, Number, Parameter,
-    Pattern, Stmt, StmtFunctionDef,
+    Alias, Comprehension, ExceptHandler, Expr, ExprCall, ExprContext, ExprNumberLiteral, ModModule, Number,
+    Parameter, Pattern, Stmt, StmtFunctionDef,
 };
 
 /// Names with which a script can change what others mean, or end early with success. With one of them nothing is
@@ -25,7 +25,21 @@ const OPAQUE: [&str; 11] = [
 ];
 
 /// Functions of Python that change no list that they are given.
-const READERS: [&str; 8] = ["enumerate", "len", "max", "min", "print", "sorted", "str", "sum"];
+const READERS: [&str; 13] = [
+    "enumerate",
+    "len",
+    "list",
+    "max",
+    "min",
+    "print",
+    "reversed",
+    "set",
+    "sorted",
+    "str",
+    "sum",
+    "tuple",
+    "zip",
+];
 
 /// Python's own functions, and those that every script has, so that they are no servers.
 const BUILTINS: &[&str] = &[
@@ -128,6 +142,30 @@ pub(super) fn is_builtin(name: &str) -> bool {
     BUILTINS.contains(&name) || name.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
+/// Whether coroutines or futures have an attribute of this name.
+pub(super) fn is_of_coroutine(name: &str) -> bool {
+    matches!(
+        name,
+        "add_done_callback"
+            | "cancel"
+            | "cancelled"
+            | "cancelling"
+            | "close"
+            | "done"
+            | "exception"
+            | "get_coro"
+            | "get_loop"
+            | "get_name"
+            | "remove_done_callback"
+            | "result"
+            | "send"
+            | "set_name"
+            | "throw"
+            | "uncancel"
+    ) || name.starts_with("cr_")
+        || name.starts_with('_')
+}
+
 /// How the names of a script are used.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
@@ -135,6 +173,8 @@ pub(super) struct Names<'a> {
     bound: HashMap<&'a str, usize>,
     /// The names that are read, and whether some use may change the list that a name is.
     used: HashMap<&'a str, bool>,
+    /// Those of them that some use could await, if they are coroutines.
+    held: HashSet<&'a str>,
     /// The names that are bound to a list of at least one item.
     filled: HashSet<&'a str>,
     /// Whether the script can change what names mean in ways that the text does not show.
@@ -166,6 +206,12 @@ impl<'a> Names<'a> {
         self.used.contains_key(name)
     }
 
+    /// Whether the coroutine that a variable is set to could be awaited. It cannot if all uses read what coroutines and
+    /// futures do not have.
+    pub(super) fn may_be_awaited(&self, name: &str) -> bool {
+        self.held.contains(name) || !self.is_bound_once(name)
+    }
+
     /// Whether the name is that of the module, imported or not.
     pub(super) fn is_module(&self, name: &str) -> bool {
         name == "asyncio" && !self.rebinds_asyncio
@@ -179,18 +225,39 @@ impl<'a> Names<'a> {
                 let name = name.id.as_str();
                 self.filled.contains(name) && self.is_bound_once(name) && self.used.get(name) == Some(&false)
             }
-            Expr::Call(call) => {
-                let counts = |given: &Expr| match given {
-                    Expr::NumberLiteral(ExprNumberLiteral { value: Number::Int(count), .. }) => {
-                        count.as_i64().is_some_and(|count| count > 0)
-                    }
-                    _ => false,
-                };
-                call.arguments.keywords.is_empty()
-                    && matches!(&*call.func, Expr::Name(name) if name.id == "range" && !self.is_bound("range"))
-                    && matches!(&*call.arguments.args, [count] if counts(count))
-            }
+            Expr::Call(call) => self.makes_filled(call),
+            Expr::ListComp(made) => made
+                .generators
+                .iter()
+                .all(|one| !one.is_async && one.ifs.is_empty() && self.is_filled(&one.iter)),
             other => has_item(other),
+        }
+    }
+
+    /// Whether a call of one of Python's functions gives at least one item.
+    fn makes_filled(&self, call: &ExprCall) -> bool {
+        let arguments = &call.arguments;
+        match &*call.func {
+            Expr::Name(name) if self.is_bound(&name.id) => false,
+            Expr::Name(name) => match (name.id.as_str(), &*arguments.args) {
+                ("range", [end]) => number(end).is_some_and(|end| end > 0),
+                ("range", [start, end]) => {
+                    number(start).zip(number(end)).is_some_and(|(start, end)| start < end)
+                }
+                ("enumerate" | "list" | "reversed" | "set" | "sorted" | "tuple", [list, ..]) => {
+                    self.is_filled(list)
+                }
+                ("zip", lists @ [_, ..]) => lists.iter().all(|list| self.is_filled(list)),
+                _ => false,
+            },
+            Expr::Attribute(method) => match (&*method.value, method.attr.as_str()) {
+                (Expr::StringLiteral(text), "split") => {
+                    arguments.is_empty() && !text.value.to_str().trim().is_empty()
+                }
+                (dict @ Expr::Dict(_), "items" | "keys" | "values") => has_item(dict),
+                _ => false,
+            },
+            _ => false,
         }
     }
 
@@ -247,6 +314,7 @@ impl<'a> Visitor<'a> for Names<'a> {
                 match name.ctx {
                     ExprContext::Load => {
                         self.used.insert(&name.id, true);
+                        self.held.insert(&name.id);
                     }
                     _ => self.bind(&name.id),
                 }
@@ -261,7 +329,16 @@ impl<'a> Visitor<'a> for Names<'a> {
                 call.arguments.args.iter().for_each(|given| self.reads(given));
                 return call.arguments.keywords.iter().for_each(|given| self.visit_keyword(given));
             }
-            Expr::Attribute(member) => self.is_opaque |= OPAQUE.contains(&member.attr.as_str()),
+            Expr::Attribute(member) => {
+                self.is_opaque |= OPAQUE.contains(&member.attr.as_str());
+                if let Expr::Name(object) = &*member.value
+                    && !is_of_coroutine(&member.attr)
+                {
+                    self.is_opaque |= OPAQUE.contains(&object.id.as_str());
+                    self.used.insert(&object.id, true);
+                    return;
+                }
+            }
             _ => {}
         }
         walk_expr(self, expression);
@@ -312,12 +389,20 @@ impl<'a> Visitor<'a> for Names<'a> {
     }
 }
 
+fn number(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::NumberLiteral(ExprNumberLiteral { value: Number::Int(number), .. }) => number.as_i64(),
+        _ => None,
+    }
+}
+
 /// Whether it is a list, or the like, of which at least one item is written out.
 fn has_item(expression: &Expr) -> bool {
     let items = match expression {
         Expr::List(list) => &list.elts,
         Expr::Tuple(tuple) => &tuple.elts,
         Expr::Set(set) => &set.elts,
+        Expr::Dict(dict) => return dict.items.iter().any(|item| item.key.is_some()),
         _ => return false,
     };
     items.iter().any(|item| !item.is_starred_expr())

@@ -86,6 +86,20 @@ fn loops_over_lists_that_are_written_out_are_certain() {
         ("await asyncio.gather(*[tools.a.b(x) for x in y])", "a.b"),
         ("await asyncio.gather(*[tools.a.b(x) for x in [1]], return_exceptions=True)", "a.b"),
         ("l = [1]\nprint(len(l), l[0])\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in range(1, 3):\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in range(3, 1):\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in enumerate([1]):\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in sorted(y):\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in 'a b'.split():\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in ' '.split():\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in {'a': 1}.items():\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in {**y}:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in zip([1], [2]):\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in zip([1], y):\n    await tools.a.b()\nx = 1", "a.b"),
+        ("for x in [y for y in [1]]:\n    await tools.a.b()\nx = 1", "a.b!"),
+        ("for x in [y for y in [1] if y]:\n    await tools.a.b()\nx = 1", "a.b"),
+        ("def list(x):\n    return []\nfor x in list([1]):\n    await tools.a.b()\nx = 1", "a.b"),
+        ("l = [1]\nfor x in list(l):\n    await tools.a.b()\nx = 1", "a.b!"),
         ("l = [1]\nl.pop()\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
         ("l = [1]\nl[:] = []\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
         ("l = [1]\nk = l\nfor x in l:\n    await tools.a.b()\nx = 1", "a.b"),
@@ -144,6 +158,45 @@ fn calls_that_nobody_awaits_are_forgotten() {
     assert_eq!(read("p = tools.a.b()\nx = 1"), ["a.b~"]);
     assert_eq!(read("p = tools.a.b()\nx = locals()"), ["a.b"]);
     assert_eq!(read("p = call_mcp_tool_sync('a')\nx = 1"), ["a!"]);
+    // Nothing awaits a list of coroutines, or a future of several.
+    for source in [
+        "asyncio.gather(tools.a.b())\nx = 1",
+        "x = asyncio.gather(*[tools.a.b() for y in z])\ny = 1",
+        "x, y = asyncio.gather(tools.a.b(), y)\nprint(x)",
+        "asyncio.wait_for(tools.a.b(), 3)\nx = 1",
+        "[tools.a.b() for x in y]\nx = 1",
+        "l = [tools.a.b() for x in y]\nx = 1",
+        "x and tools.a.b()\nx = 1",
+        // What coroutines do not have is read.
+        "x = await tools.a.b()['items']\ny = x",
+        "x = tools.a.b().items\ny = x",
+        "for x in tools.a.b():\n    print(x)\nx = 1",
+        "x = [y for y in tools.a.b()]\nreturn x",
+        "p = tools.a.b()\nreturn p['items']",
+        "p = tools.a.b()\nreturn len(p)",
+        "p = tools.a.b()\nfor x in p:\n    print(x)\nx = 1",
+        "x, y = tools.a.b()\nreturn x",
+    ] {
+        assert_eq!(read(source).join(" "), "a.b~", "{source}");
+    }
+    // Each of these waits, or may.
+    for source in [
+        "p = tools.a.b()\nreturn (await p)['items']",
+        "p = tools.a.b()\nprint(p)\nreturn await p",
+        "p = tools.a.b()\np = await p\nreturn p['items']",
+        "l = [tools.a.b() for x in y]\nprint(len(l))\nfor p in l:\n    await p\nx = 1",
+        "l = [tools.a.b()]\nreturn await l[0]",
+        "x, y = [tools.a.b(), 1]\nreturn await x",
+        "p = asyncio.gather(tools.a.b())\nwhile not p.done():\n    await asyncio.sleep(1)\nreturn p.result()",
+        "p = asyncio.create_task(tools.a.b())\nreturn p.result()",
+        "asyncio.create_task(tools.a.b())\nx = 1",
+        "asyncio = 1\nasyncio.gather(tools.a.b())\nx = 1",
+        "p = call_tool('a', 'b')\nreturn p['value']",
+        "return call_mcp_tool_sync('a')['items']",
+        "tools.a.b().close()\nx = 1",
+    ] {
+        assert!(!read(source).join(" ").contains('~'), "{source}: {:?}", read(source));
+    }
     // The last expression is awaited.
     assert_eq!(read("tools.a.b()"), ["a.b!"]);
     assert_eq!(read("if __name__ == '__main__':\n    tools.a.b()"), ["a.b!"]);

@@ -75,7 +75,7 @@ fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
     survey
 }
 
-/// What a module calls, if the passes may read it.
+/// What a module calls, if the passes may read it, and its imports that are refused.
 fn calls(part: Part<'_>, parsed: Parsed) -> Option<Survey> {
     work::check(part, &parsed.module).ok()?;
     GLOBALS.set(&Globals::new(), || {
@@ -84,7 +84,9 @@ fn calls(part: Part<'_>, parsed: Parsed) -> Option<Survey> {
         program.mutate(resolver(unresolved, top_level, true));
         let Program::Module(module) = &program else { return None };
         let value = value::decide(module, parsed.returns);
-        Some(survey::survey(module, &value, SyntaxContext::empty().apply_mark(unresolved)))
+        let unresolved = SyntaxContext::empty().apply_mark(unresolved);
+        let mistakes = survey::refused_imports(part, module, unresolved);
+        Some(Survey { mistakes, ..survey::survey(module, &value, unresolved) })
     })
 }
 

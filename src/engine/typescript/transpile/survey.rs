@@ -18,8 +18,8 @@ use std::time::Instant;
 
 use swc_common::{Span, Spanned as _, SyntaxContext};
 use swc_ecma_ast::{
-    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, Function, Id, MemberExpr,
-    MemberProp, Module, ModuleDecl, ModuleItem, Pat, Stmt,
+    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, Function, Id, ImportDecl,
+    MemberExpr, MemberProp, Module, ModuleDecl, ModuleItem, Pat, Stmt,
 };
 use swc_ecma_visit::VisitWith;
 
@@ -28,9 +28,11 @@ use self::names::Names;
 use self::references::Reference;
 pub(super) use self::syntax::bytes;
 use self::syntax::plain;
+use super::refuse;
 use super::value::Value;
+use crate::engine::fence::Part;
 use crate::engine::survey::{Flow, FlowReader, Found, call_of};
-use crate::run::check::survey::{Literal, Survey, Target};
+use crate::run::check::survey::{Literal, Mistake, Survey, Target};
 
 /// Maximum number of calls that are followed into the functions that they call.
 const MAX_FOLLOWED: usize = 200;
@@ -59,6 +61,24 @@ pub(super) fn survey(module: &Module, value: &Value, unresolved: SyntaxContext) 
     surveyor.module(module, value);
     surveyor.survey.took = began.elapsed();
     surveyor.survey
+}
+
+/// The imports of `module` that scripts cannot make. What nothing uses is not imported.
+pub(super) fn refused_imports(part: Part<'_>, module: &Module, unresolved: SyntaxContext) -> Vec<Mistake> {
+    let names = Names::of(module, unresolved);
+    let imports = module.body.iter().filter_map(|item| match item {
+        ModuleItem::ModuleDecl(ModuleDecl::Import(import)) if !import.type_only => Some(import),
+        _ => None,
+    });
+    let is_used = |import: &ImportDecl| {
+        let mut specifiers = import.specifiers.iter();
+        import.specifiers.is_empty() || specifiers.any(|one| names.is_used(&one.local().to_id()))
+    };
+    let refused = imports.filter(|import| is_used(import)).filter_map(|import| {
+        let error = refuse::check_specifier(part, &import.src).err()?;
+        Some(Mistake { message: error.message, hint: error.hint, at: bytes(import.src.span) })
+    });
+    refused.collect()
 }
 
 /// A function that can be followed.
@@ -295,11 +315,15 @@ impl<'a> Surveyor<'a> {
 
     fn is_promise_all(&self, callee: &Expr) -> bool {
         let Expr::Member(member) = callee else { return false };
-        let Expr::Ident(object) = plain(&member.obj) else { return false };
-        object.ctxt == self.unresolved
-            && object.sym == "Promise"
-            && !self.names.assigned.contains(&object.to_id())
-            && matches!(&member.prop, MemberProp::Ident(name) if name.sym == "all")
+        matches!(&member.prop, MemberProp::Ident(name) if name.sym == "all") && self.is_promise(&member.obj)
+    }
+
+    /// Whether it is the global `Promise`.
+    fn is_promise(&self, expression: &Expr) -> bool {
+        matches!(plain(expression), Expr::Ident(name)
+            if name.ctxt == self.unresolved
+                && name.sym == "Promise"
+                && !self.names.assigned.contains(&name.to_id()))
     }
 
     /// Reads the calls of an awaited `Promise.all([…])`, or of one whose list a callback makes of another. Returns

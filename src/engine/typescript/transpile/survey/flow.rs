@@ -3,13 +3,14 @@
 use swc_ecma_ast::{
     ArrowExpr, ArrowFunctionBody, AssignExpr, AssignOp, AssignPat, AssignPatProp, AwaitExpr, BinExpr,
     BinaryOp, BreakStmt, CallExpr, Callee, Class, CondExpr, ContinueStmt, DoWhileStmt, Expr, ExprStmt,
-    FnDecl, ForInStmt, ForOfStmt, ForStmt, Function, IfStmt, LabeledStmt, OptChainBase, OptChainExpr, Pat,
-    ReturnStmt, Stmt, SwitchStmt, TryStmt, VarDecl, VarDeclKind, WhileStmt,
+    FnDecl, ForInStmt, ForOfStmt, ForStmt, Function, IfStmt, LabeledStmt, MemberExpr, MemberProp,
+    ObjectPatProp, OptChainBase, OptChainExpr, Pat, PropName, ReturnStmt, Stmt, SwitchStmt, TryStmt, VarDecl,
+    VarDeclKind, VarDeclarator, WhileStmt,
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::Surveyor;
-use super::syntax::{bytes, plain};
+use super::syntax::{bytes, is_of_promise, plain, reads_value};
 use crate::engine::survey::{FlowReader as _, forget};
 
 impl Surveyor<'_> {
@@ -20,17 +21,101 @@ impl Surveyor<'_> {
         self.is_in_switch = outer;
     }
 
-    /// Marks an expression as not awaited, if it is a call of a tool. `before` is the number of
-    /// uses before it was read.
+    /// Marks an expression as not awaited, if it is a promise of calls of tools. `before` is the number of uses before
+    /// it was read.
     fn forgets(&mut self, expression: &Expr, before: usize) {
         let Expr::Call(call) = plain(expression) else { return };
-        // `call_tool` has ended when it returns.
-        let has_ended = matches!(&call.callee, Callee::Expr(callee)
-            if matches!(plain(callee), Expr::Ident(name) if name.sym == "call_tool" || name.sym == "call_tools"));
-        if !has_ended {
-            forget(&mut self.survey, before, &bytes(call.span));
+        let Callee::Expr(callee) = &call.callee else { return };
+        match plain(callee) {
+            // `call_tool` has ended when it returns.
+            Expr::Ident(name) if name.sym == "call_tool" || name.sym == "call_tools" => {}
+            Expr::Member(member) if self.is_promise_of_many(member) => {
+                if let [list] = call.args.as_slice() {
+                    self.forgets_all(&list.expr, before);
+                }
+            }
+            _ => forget(&mut self.survey, before, &bytes(call.span)),
         }
     }
+
+    /// The same where the value of the expression is lost, and all promises that it holds.
+    fn forgets_all(&mut self, expression: &Expr, before: usize) {
+        match plain(expression) {
+            Expr::Array(list) => {
+                let items = list.elems.iter().flatten().filter(|item| item.spread.is_none());
+                items.for_each(|item| self.forgets_all(&item.expr, before));
+            }
+            Expr::Cond(choice) => {
+                self.forgets_all(&choice.cons, before);
+                self.forgets_all(&choice.alt, before);
+            }
+            Expr::Bin(operation) if is_conditional(operation.op) => {
+                self.forgets_all(&operation.right, before)
+            }
+            Expr::Call(call) => match made_of_list(call) {
+                Some(value) => self.forgets_all(value, before),
+                None => self.forgets(expression, before),
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether it is one of the functions that make a promise of a list of promises.
+    fn is_promise_of_many(&self, member: &MemberExpr) -> bool {
+        matches!(&member.prop, MemberProp::Ident(name)
+            if matches!(&*name.sym, "all" | "allSettled" | "any" | "race"))
+            && self.is_promise(&member.obj)
+    }
+
+    /// Marks the value of a variable as not awaited, if no use of the variable can await it.
+    fn kept(&mut self, variable: &VarDeclarator, before: usize) {
+        let Some(value) = &variable.init else { return };
+        match &variable.name {
+            Pat::Ident(_) if self.names.is_opaque => {}
+            Pat::Ident(name) => {
+                let id = name.id.to_id();
+                if !self.names.is_used(&id) {
+                    self.forgets_all(value, before);
+                } else if !self.names.may_be_awaited(&id) {
+                    self.forgets(value, before);
+                }
+            }
+            // A promise has no elements.
+            Pat::Array(_) => self.forgets(value, before),
+            Pat::Object(pattern) if pattern.props.iter().all(is_of_value) => self.forgets(value, before),
+            _ => {}
+        }
+    }
+}
+
+/// What the callback of `list.map(…)` or `list.forEach(…)` returns, if it is one expression.
+fn made_of_list(call: &CallExpr) -> Option<&Expr> {
+    let (Callee::Expr(callee), [callback]) = (&call.callee, call.args.as_slice()) else { return None };
+    let (Expr::Member(member), Expr::Arrow(arrow)) = (plain(callee), plain(&callback.expr)) else {
+        return None;
+    };
+    let MemberProp::Ident(method) = &member.prop else { return None };
+    match &*arrow.body {
+        ArrowFunctionBody::Expr(value) if matches!(&*method.sym, "map" | "flatMap" | "forEach") => {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a pattern takes a field that a promise does not have.
+fn is_of_value(property: &ObjectPatProp) -> bool {
+    match property {
+        ObjectPatProp::Assign(field) => !is_of_promise(&field.key.id.sym),
+        ObjectPatProp::KeyValue(field) => {
+            matches!(&field.key, PropName::Ident(name) if !is_of_promise(&name.sym))
+        }
+        ObjectPatProp::Rest(_) => false,
+    }
+}
+
+fn is_conditional(operator: BinaryOp) -> bool {
+    matches!(operator, BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::NullishCoalescing)
 }
 
 impl Visit for Surveyor<'_> {
@@ -50,7 +135,15 @@ impl Visit for Surveyor<'_> {
         }
         let before = self.survey.uses.len();
         statement.expr.visit_with(self);
-        self.forgets(&statement.expr, before);
+        self.forgets_all(&statement.expr, before);
+    }
+
+    fn visit_member_expr(&mut self, member: &MemberExpr) {
+        let before = self.survey.uses.len();
+        member.visit_children_with(self);
+        if reads_value(member) {
+            self.forgets(&member.obj, before);
+        }
     }
 
     fn visit_return_stmt(&mut self, statement: &ReturnStmt) {
@@ -86,13 +179,7 @@ impl Visit for Surveyor<'_> {
             }
             let before = self.survey.uses.len();
             variable.visit_with(self);
-            // A variable that nothing reads.
-            if let (Pat::Ident(name), Some(call)) = (&variable.name, &variable.init)
-                && !self.names.is_opaque
-                && !self.names.is_used(&name.id.to_id())
-            {
-                self.forgets(call, before);
-            }
+            self.kept(variable, before);
             if matches!(variables.kind, VarDeclKind::Const | VarDeclKind::Let) {
                 self.alias(variable);
             }
@@ -142,7 +229,9 @@ impl Visit for Surveyor<'_> {
 
     fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {
         let is_entered = !statement.is_await && self.names.is_filled(&statement.right);
+        let before = self.survey.uses.len();
         statement.right.visit_with(self);
+        self.forgets(&statement.right, before);
         self.pass(is_entered, |own| {
             statement.left.visit_with(own);
             statement.body.visit_with(own);
@@ -192,9 +281,7 @@ impl Visit for Surveyor<'_> {
 
     fn visit_bin_expr(&mut self, expression: &BinExpr) {
         expression.left.visit_with(self);
-        let is_conditional =
-            matches!(expression.op, BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::NullishCoalescing);
-        if is_conditional {
+        if is_conditional(expression.op) {
             self.doubtful(|own| expression.right.visit_with(own));
         } else {
             expression.right.visit_with(self);

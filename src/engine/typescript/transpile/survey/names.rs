@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use swc_common::SyntaxContext;
 use swc_ecma_ast::{
-    ArrayLit, AssignExpr, AssignTarget, BindingIdent, CallExpr, Callee, Decl, ExportDecl, Expr, ForOfStmt,
-    Id, Ident, Import, ImportDecl, MemberProp, Module, Pat, SimpleAssignTarget, UpdateExpr, VarDecl,
-    VarDeclKind,
+    AssignExpr, AssignTarget, BindingIdent, CallExpr, Callee, Decl, ExportDecl, Expr, ForOfStmt, Id, Ident,
+    Import, ImportDecl, KeyValueProp, Lit, MemberExpr, MemberProp, Module, Pat, Prop, PropName, PropOrSpread,
+    SimpleAssignTarget, UpdateExpr, VarDecl, VarDeclKind,
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
-use super::syntax::plain;
+use super::syntax::{plain, reads_value};
 
 /// Names with which a script can change what others mean. With one of them nothing is certain.
 const OPAQUE: [&str; 3] = ["globalThis", "eval", "Function"];
@@ -22,18 +22,22 @@ pub(super) struct Names {
     pub(super) assigned: HashSet<Id>,
     /// The declared names that are used, and whether some use may change the array that a name is.
     used: HashMap<Id, bool>,
+    /// Those of them that some use could await, if they are promises.
+    held: HashSet<Id>,
     /// The variables that are declared as an array of at least one element.
     filled: HashSet<Id>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
     /// Whether there is a name that is not declared, as all of ours are, or an import.
     pub(super) mentions_tools: bool,
+    unresolved: SyntaxContext,
 }
 
 impl Names {
     /// Reads all names of a module.
     pub(super) fn of(module: &Module, unresolved: SyntaxContext) -> Self {
-        let mut reader = Reader { names: Self::default(), unresolved, is_target: false };
+        let names = Self { unresolved, ..Self::default() };
+        let mut reader = Reader { names, unresolved, is_target: false };
         module.visit_with(&mut reader);
         reader.names
     }
@@ -43,25 +47,59 @@ impl Names {
         self.used.contains_key(id)
     }
 
-    /// Whether an expression is an array with at least one element, whatever the script computes: it is written
-    /// out, or a variable that is declared as one and used in no way that could change it.
+    /// Whether the promise that a variable is declared as could be awaited. It cannot if all uses
+    /// read what promises do not have.
+    pub(super) fn may_be_awaited(&self, id: &Id) -> bool {
+        self.held.contains(id) || self.assigned.contains(id)
+    }
+
+    /// Whether an expression is a list with at least one element, whatever the script computes: it is written out, made
+    /// of such a list, or a variable that is declared as one and used in no way that could change it.
     pub(super) fn is_filled(&self, expression: &Expr) -> bool {
-        match plain(expression) {
-            Expr::Array(array) => has_element(array),
-            Expr::Ident(name) => {
-                let id = name.to_id();
-                self.filled.contains(&id)
-                    && !self.assigned.contains(&id)
-                    && self.used.get(&id) == Some(&false)
-            }
-            _ => false,
-        }
+        is_filled(expression, self.unresolved, &|name| {
+            let id = name.to_id();
+            self.filled.contains(&id) && !self.assigned.contains(&id) && self.used.get(&id) == Some(&false)
+        })
     }
 }
 
-/// Whether one of the elements is not spread.
-fn has_element(array: &ArrayLit) -> bool {
-    array.elems.iter().any(|element| element.as_ref().is_none_or(|element| element.spread.is_none()))
+/// Whether an expression is a list with at least one element, if `is_filled_name` knows the variables that are.
+fn is_filled(expression: &Expr, unresolved: SyntaxContext, is_filled_name: &dyn Fn(&Ident) -> bool) -> bool {
+    let is_filled = |expression: &Expr| is_filled(expression, unresolved, is_filled_name);
+    match plain(expression) {
+        // One of the elements is not spread.
+        Expr::Array(array) => {
+            array.elems.iter().any(|element| element.as_ref().is_none_or(|element| element.spread.is_none()))
+        }
+        Expr::Ident(name) => is_filled_name(name),
+        Expr::Call(CallExpr { callee: Callee::Expr(callee), args, .. }) => {
+            let Expr::Member(MemberExpr { obj, prop: MemberProp::Ident(method), .. }) = plain(callee) else {
+                return false;
+            };
+            match (plain(obj), &*method.sym, args.as_slice()) {
+                (Expr::Ident(array), "from", [from, ..])
+                    if array.ctxt == unresolved && array.sym == "Array" =>
+                {
+                    is_filled(&from.expr) || has_length(&from.expr)
+                }
+                (list, "map" | "concat" | "toSorted" | "toReversed" | "entries" | "keys" | "values", _) => {
+                    is_filled(list)
+                }
+                (Expr::Lit(Lit::Str(text)), "split", _) => !text.value.is_empty(),
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// Whether it is `{ length: 3 }`.
+fn has_length(expression: &Expr) -> bool {
+    let Expr::Object(object) = plain(expression) else { return false };
+    matches!(object.props.as_slice(), [PropOrSpread::Prop(only)]
+        if matches!(&**only, Prop::KeyValue(KeyValueProp { key: PropName::Ident(name), value })
+            if name.sym == "length"
+                && matches!(plain(value), Expr::Lit(Lit::Num(length)) if length.value >= 1.0)))
 }
 
 struct Reader {
@@ -84,7 +122,8 @@ impl Reader {
 /// Whether a method call does not change its array. A callback gets the array as its third argument.
 fn is_reader(method: &str, call: &CallExpr) -> bool {
     match method {
-        "at" | "includes" | "indexOf" | "join" | "slice" => true,
+        "at" | "concat" | "entries" | "includes" | "indexOf" | "join" | "keys" | "slice" | "toReversed"
+        | "values" => true,
         "every" | "filter" | "find" | "flatMap" | "forEach" | "map" | "some" => {
             matches!(call.args.as_slice(), [callback] if matches!(plain(&callback.expr), Expr::Arrow(arrow)
                 if arrow.params.len() < 3 && !arrow.params.iter().any(Pat::is_rest)))
@@ -100,6 +139,7 @@ impl Visit for Reader {
             self.names.is_opaque |= OPAQUE.iter().any(|opaque| name.sym == *opaque);
         } else {
             self.names.used.insert(name.to_id(), true);
+            self.names.held.insert(name.to_id());
         }
     }
 
@@ -108,8 +148,7 @@ impl Visit for Reader {
             // With `var` it may be declared again.
             if variables.kind != VarDeclKind::Var
                 && let (Pat::Ident(name), Some(init)) = (&variable.name, &variable.init)
-                && let Expr::Array(array) = plain(init)
-                && has_element(array)
+                && is_filled(init, self.unresolved, &|_name| false)
             {
                 self.names.filled.insert(name.id.to_id());
             }
@@ -120,7 +159,10 @@ impl Visit for Reader {
     fn visit_export_decl(&mut self, export: &ExportDecl) {
         if let Decl::Var(variables) = &export.decl {
             let names = variables.decls.iter().filter_map(|variable| variable.name.as_ident());
-            self.names.used.extend(names.map(|name| (name.id.to_id(), true)));
+            for name in names {
+                self.names.used.insert(name.id.to_id(), true);
+                self.names.held.insert(name.id.to_id());
+            }
         }
         export.visit_children_with(self);
     }
@@ -135,6 +177,16 @@ impl Visit for Reader {
             return call.args.visit_with(self);
         }
         call.visit_children_with(self);
+    }
+
+    fn visit_member_expr(&mut self, member: &MemberExpr) {
+        match plain(&member.obj) {
+            Expr::Ident(object) if object.ctxt != self.unresolved && reads_value(member) => {
+                self.names.used.insert(object.to_id(), true);
+                member.prop.visit_with(self);
+            }
+            _ => member.visit_children_with(self),
+        }
     }
 
     fn visit_for_of_stmt(&mut self, statement: &ForOfStmt) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use swc_common::{BytePos, Span};
-use swc_ecma_ast::Expr;
+use swc_ecma_ast::{Expr, Lit, MemberExpr, MemberProp};
 
 use super::super::positions::FIRST_BYTE;
 
@@ -17,6 +17,20 @@ pub(super) fn plain(expression: &Expr) -> &Expr {
         Expr::TsNonNull(inner) => plain(&inner.expr),
         Expr::TsTypeAssertion(inner) => plain(&inner.expr),
         other => other,
+    }
+}
+
+/// Whether promises have a property of this name.
+pub(super) fn is_of_promise(name: &str) -> bool {
+    matches!(name, "then" | "catch" | "finally" | "constructor")
+}
+
+/// Whether an expression reads a property that promises do not have, so that its object is to be awaited first.
+pub(super) fn reads_value(member: &MemberExpr) -> bool {
+    match &member.prop {
+        MemberProp::Ident(name) => !is_of_promise(&name.sym),
+        MemberProp::Computed(index) => matches!(plain(&index.expr), Expr::Lit(Lit::Num(_))),
+        MemberProp::PrivateName(_) => false,
     }
 }
 

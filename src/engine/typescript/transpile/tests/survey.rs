@@ -107,6 +107,34 @@ fn loops_over_lists_that_are_written_out_are_certain() {
             "a.b!",
         );
     }
+    // Lists that are made of others.
+    for list in [
+        "[1].map((x) => x + 1)",
+        "Array.from({ length: 2 }, (_, x) => x)",
+        "Array.from([1])",
+        "'a,b'.split(',')",
+        "[1].concat(y)",
+        "[1].entries()",
+    ] {
+        check(&format!("for (const x of {list}) {{ await tools.a.b(x) }}\nreturn 1"), "a.b!");
+        check(&format!("return await Promise.all({list}.map((x) => tools.a.b({{ x }})))"), "a.b!");
+        check(&format!("const l = {list};\nfor (const x of l) {{ await tools.a.b(x) }}\nreturn 1"), "a.b!");
+    }
+    for list in [
+        "[1].filter((x) => x)",
+        "Array.from({ length: 0 })",
+        "Array.from(y)",
+        "''.split(',')",
+        "y.map((x) => x)",
+        "[].concat(y)",
+        "[1].slice(1)",
+    ] {
+        check(&format!("const y = [];\nfor (const x of {list}) {{ await tools.a.b(x) }}\nreturn 1"), "a.b");
+    }
+    check(
+        "const Array = { from() {} };\nfor (const x of Array.from([1])) { await tools.a.b(x) }\nreturn 1",
+        "a.b",
+    );
     check("var l = [1]; var l = [];\nfor (const x of l) { await tools.a.b(x) }\nreturn 1", "a.b");
 }
 
@@ -168,6 +196,43 @@ fn calls_that_nobody_awaits_are_forgotten() {
     check("const p = tools.a.b();\nreturn 1", "a.b~");
     check("const p = tools.a.b();\nreturn eval('p')", "a.b");
     check("void tools.a.b();\nreturn 1", "a.b");
+    // Nothing awaits a list of promises, or a promise of several.
+    check("Promise.all([tools.a.b(), tools.a.c()]);\nreturn 1", "a.b~ a.c~");
+    check("Promise.allSettled(l.map((x) => tools.a.b(x)));\nreturn 1", "a.b~ l?.map");
+    check("const p = Promise.all([tools.a.b()]);\nreturn 1", "a.b~");
+    check("const [p] = Promise.all([tools.a.b()]);\nreturn p", "a.b~");
+    check("[1].map((x) => tools.a.b(x));\nreturn 1", "a.b~");
+    check("[1].forEach((x) => tools.a.b(x));\nreturn 1", "a.b~");
+    check("const l = [tools.a.b()];\nreturn 1", "a.b~");
+    check("x && tools.a.b();\nreturn 1", "a.b~");
+    // What promises do not have is read.
+    check("return await tools.a.b().items", "a.b~");
+    check("return tools.a.b()[0]", "a.b~");
+    check("for (const x of tools.a.b()) print(x);\nreturn 1", "a.b~");
+    check("const { items } = tools.a.b();\nreturn items", "a.b~");
+    check("const p = tools.a.b();\nreturn p.items.length", "a.b~");
+    check("const p = tools.a.b();\nfor (const x of p) print(x);\nreturn 1", "a.b~");
+    check("const p = tools.a.b();\nreturn p.map((x) => x.y)", "a.b~");
+    // Each of these waits, or may.
+    for source in [
+        "const p = tools.a.b();\nreturn (await p).items",
+        "const p = tools.a.b();\nif (p.items) return 1;\nreturn p",
+        "const p = tools.a.b();\nreturn p.then((x) => x.items)",
+        "let p = tools.a.b();\np = await p;\nreturn p.items",
+        "const l = [tools.a.b()];\nreturn await l[0]",
+        "const l = [1].map((x) => tools.a.b(x));\nfor (const p of l) await p;\nreturn l.length",
+        "const [p] = [tools.a.b()];\nreturn p",
+        "const { then } = tools.a.b();\nreturn then",
+        "const { ...p } = { p: tools.a.b() };\nreturn p.p",
+        "return tools.a.b().catch((error) => error.code)",
+        "const [l, done] = [[1], []];\nl.forEach((x) => { done.push(tools.a.b(x)) });\nreturn await Promise.all(done)",
+        "const r = new Promise((done) => { tools.a.b().then(done) });\nreturn await r",
+        "return { p: tools.a.b() }.p",
+        "return call_tool('a', 'b').value",
+        "return callMCPTool('a').then((x) => x)",
+    ] {
+        assert!(!read(source).contains('~'), "{source}: {}", read(source));
+    }
     // The value of the script is awaited.
     check("tools.a.b()", "a.b!");
     check("if (x) { tools.a.b() }", "a.b");
