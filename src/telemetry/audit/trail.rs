@@ -16,9 +16,7 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
-use crate::run::observer::{
-    ClientRequest, DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver,
-};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode};

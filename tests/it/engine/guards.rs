@@ -286,7 +286,10 @@ fn v_411_lists_that_a_language_joins() {
         ("new Intl.ListFormat('de').format(Array(1e5).fill('x'.repeat(1000)))", "RUNTIME_ERROR"),
         ("new Intl.ListFormat('de').formatToParts(Array(2 ** 20).fill('x'))", "RUNTIME_ERROR"),
         ("new Intl.ListFormat('de').format({[Symbol.iterator]: () => ({next: Object})})", "RUNTIME_ERROR"),
-        ("let n = 0; new Intl.ListFormat('de').format({[Symbol.iterator]: () => ({next: () => ({done: n > 1e5, get value() { return n++ ? 'x'.repeat(1000) : '' }})})})", "RUNTIME_ERROR"),
+        (
+            "let n = 0; new Intl.ListFormat('de').format({[Symbol.iterator]: () => ({next: () => ({done: n > 1e5, get value() { return n++ ? 'x'.repeat(1000) : '' }})})})",
+            "RUNTIME_ERROR",
+        ),
     ] {
         assert_eq!(ends(&[script]), [ended], "{script}");
     }
