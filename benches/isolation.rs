@@ -24,7 +24,10 @@ const THROUGHPUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 fn executor(language: Language, isolation: Isolation) -> Executor {
+    // As `cx` has one. Without it each worker process of Python unpacks its machine code.
+    let cache = std::env::temp_dir().join("cx-bench-isolation");
     let executor = Executor::builder()
+        .cache_directory(cache)
         .languages([language])
         .warm_instances(AT_ONCE)
         .isolation(isolation)

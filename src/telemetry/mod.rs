@@ -2,6 +2,8 @@
 
 #[cfg(feature = "audit")]
 pub mod audit;
+#[cfg(any(feature = "audit", feature = "otel"))]
+mod masked;
 pub(crate) mod options;
 #[cfg(feature = "otel")]
 pub(crate) mod otel;

@@ -99,6 +99,9 @@ impl TraceDirectory {
         if metadata.mode() & 0o022 != 0 {
             bail!("--traces {shown}: others may write to this directory: `chmod go-w` it");
         }
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            bail!("--traces {shown}: this directory belongs to another user: name one of your own");
+        }
         let (sender, traces) = sync_channel::<Option<RunTrace>>(MAX_WAITING);
         let directory = path.to_owned();
         let writing = std::thread::Builder::new()

@@ -11,9 +11,11 @@ use super::survey::{Bytes, Field, Literal, Survey, Target, ToolUse};
 use crate::run::calls::ToolName;
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::result::{ErrorCode, ScriptError};
+use crate::run::script::Language;
 use crate::tools::arguments::partial::Unknowns;
 use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
 use crate::tools::in_force::ToolsInForce;
+use crate::tools::names::{is_python_identifier, nearest};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of findings of one check. The last one says how many there are besides.
@@ -32,7 +34,7 @@ struct Judged {
     needed: BTreeSet<Arc<str>>,
     /// Servers whose lists are not those of the moment, and decide whether a run can succeed.
     stale: BTreeSet<Arc<str>>,
-    /// Whether there is an error about a call or an import, for which a run is refused.
+    /// Whether there is an error about a call or an import for which a run is refused.
     refuses: bool,
 }
 
@@ -108,6 +110,7 @@ impl ExecutionContext {
             survey,
             source: &self.script.source,
             has_hooks: !self.has_no_hooks(),
+            is_python: self.script.language == Language::Python,
         };
         let mut judged = Judged::default();
         for (position, one) in survey.uses.iter().enumerate() {
@@ -180,6 +183,7 @@ struct Judge<'a> {
     source: &'a str,
     /// Whether something may change arguments before they are checked.
     has_hooks: bool,
+    is_python: bool,
 }
 
 impl Judge<'_> {
@@ -200,10 +204,13 @@ impl Judge<'_> {
             None | Some(LookUp::Unlisted(_)) => {}
             // Its import says so.
             Some(LookUp::NoServer(_)) if !one.is_import() && self.is_imported(one) => {}
+            Some(LookUp::NoTool { .. }) if self.is_python && is_list_of_tools(&one.target) => {}
             Some(LookUp::NoServer(error)) => {
                 let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
                 judged.refuses |= one.is_certain;
-                judged.findings.push(self.of_call(error.clone(), severity, &one.server_at));
+                let is_import = self.is_python && one.is_import();
+                let error = if is_import { self.in_python(error, one) } else { error.clone() };
+                judged.findings.push(self.of_call(error, severity, &one.server_at));
             }
             Some(LookUp::NoTool { server, error, is_current }) => {
                 if !self.in_force.may_permit_server(server) {
@@ -249,6 +256,22 @@ impl Judge<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The error of an import of a server that does not exist, with the names of servers as Python writes them.
+    fn in_python(&self, error: &ToolError, one: &ToolUse) -> ToolError {
+        let mut error = error.clone();
+        let Target::Server(wrong) = &one.target else { return error };
+        let catalog = &self.in_force.catalog;
+        let mut names: Vec<String> = catalog.server_names().map(|name| catalog.python_alias(name)).collect();
+        names.retain(|name| is_python_identifier(name));
+        let near = nearest(wrong, names.iter().map(String::as_str)).join(", ");
+        names.truncate(MAX_NAMED);
+        let shown = if near.is_empty() { names.join(", ") } else { near };
+        if !shown.is_empty() {
+            error.message.push_str(&format!(" (in Python `from mcp_tools import {shown}`)"));
+        }
+        error
     }
 
     /// Whether the rules may permit a call of a tool whose exact name is not known yet.
@@ -373,6 +396,11 @@ fn look_up(catalog: &Catalog, target: &Target) -> Option<LookUp> {
             ToolName::Full(name) => catalog.look_up_full_name(&name),
         },
     })
+}
+
+/// Whether it is `list_tools` of a server, which Python's servers have beside their tools.
+fn is_list_of_tools(target: &Target) -> bool {
+    matches!(target, Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } if tool == "list_tools")
 }
 
 fn kind_of(literal: &Literal) -> &'static str {

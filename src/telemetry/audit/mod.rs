@@ -11,7 +11,6 @@
 
 mod append;
 mod canonical;
-mod masked;
 mod note;
 mod options;
 mod queue;

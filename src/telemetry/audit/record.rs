@@ -7,19 +7,23 @@ use futures::channel::oneshot;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{canonical, masked};
+use super::canonical;
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
 use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
+use crate::telemetry::masked;
 use crate::text::preview;
 use crate::text::rfc3339;
 use crate::tools::ToolErrorCode;
 
 /// Maximum characters of a name in a line. Names are the text of servers, scripts and clients.
 const MAX_NAME: usize = 256;
+
+/// Maximum bytes of a text of arguments or results in a line.
+const MAX_CONTENT: usize = 32 << 10;
 
 /// Maximum names of one list in a line.
 const MAX_NAMES: usize = 100;
@@ -134,7 +138,7 @@ impl Entry {
                 for (field, text) in texts {
                     fields.insert(format!("{field}Sha256"), text.sha256().into());
                     if with_contents {
-                        fields.insert(field.to_owned(), masked::json_text(text.text()).into());
+                        fields.insert(field.to_owned(), masked::json_text(text.text(), MAX_CONTENT).into());
                     }
                 }
                 (name, fields)

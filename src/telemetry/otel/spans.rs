@@ -20,11 +20,13 @@ use crate::run::observer::{
 };
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
+use crate::telemetry::masked;
 use crate::telemetry::requests::{RequestSpan, RequestTracer, TracedRequest};
 use crate::tools::trace_context::TraceContext;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
-/// Maximum bytes of the arguments or the result of a call in an attribute, where they are recorded.
+/// Maximum bytes of the arguments or the result of a call in an attribute, where they are recorded. What looks like a
+/// secret is masked.
 const MAX_CONTENT: usize = 16 * 1024;
 
 /// Maximum characters of an attribute's value that others chose.
@@ -152,8 +154,8 @@ impl SpanMaker {
             }
         }
         if self.records_content && !is_request {
-            attributes
-                .push(KeyValue::new(names::GEN_AI_TOOL_CALL_ARGUMENTS, content(&sending.arguments.text())));
+            let arguments = masked::json_text(&sending.arguments.text(), MAX_CONTENT);
+            attributes.push(KeyValue::new(names::GEN_AI_TOOL_CALL_ARGUMENTS, arguments));
         }
         let span = self.start(name, kind, attributes, &parent);
         self.open.lock().calls.insert((key(run), Kind::Tool, sending.call), span);
@@ -170,7 +172,8 @@ impl SpanMaker {
         }
         match answered.result {
             Ok(result) if self.records_content => {
-                span.set_attribute(KeyValue::new(names::GEN_AI_TOOL_CALL_RESULT, content(result.text())));
+                let result = masked::json_text(result.text(), MAX_CONTENT);
+                span.set_attribute(KeyValue::new(names::GEN_AI_TOOL_CALL_RESULT, result));
             }
             Ok(_) => {}
             Err(ToolErrorCode::ToolError) => fail(&mut span, names::TOOL_ERROR),
@@ -348,11 +351,6 @@ fn trace_context(span: &SpanContext, baggage: Option<Arc<str>>) -> TraceContext 
 
 fn preview(text: &str) -> String {
     crate::text::preview(text, MAX_NAME)
-}
-
-/// As much of the text as an attribute may have.
-fn content(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_CONTENT.min(text.len()))].to_owned()
 }
 
 fn integer(number: u64) -> i64 {

@@ -145,6 +145,23 @@ fn run_fails(directory: &Path) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// A directory of another user: this one gives one away, or takes one of the system.
+#[test]
+fn traces_are_not_written_for_another_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let given_away = directory.path().join("traces");
+    fs::create_dir(&given_away).unwrap();
+    fs::set_permissions(&given_away, fs::Permissions::from_mode(0o755)).unwrap();
+    let is_given = std::os::unix::fs::chown(&given_away, Some(65_534), None).is_ok();
+    let traces = if is_given { given_away } else { PathBuf::from("/usr") };
+    let argument = traces.display().to_string();
+    let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("this directory belongs to another user"), "{error}");
+}
+
 #[test]
 fn a_server_keeps_the_last_traces() {
     let directory = tempfile::tempdir().unwrap();

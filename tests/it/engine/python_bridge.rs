@@ -467,10 +467,10 @@ async fn wrong_names_say_the_right_ones() {
     let cases = [
         (
             "import mcp.servers.demo_sever",
-            "No module named 'mcp.servers.demo_sever': did you mean 'demo_server'?",
+            "no server `demo_sever`; did you mean `demo-server`? (in Python `from mcp_tools import demo_server`)",
         ),
         ("from mcp.servers import demo_sever", "no server `demo_sever`; did you mean `demo-server`?"),
-        ("import mcp_tools.nothing", "No module named 'mcp_tools.nothing': it is no server; there are: "),
+        ("import mcp_tools.nothing", "no server `nothing`; the servers are "),
         ("mcp_servers['demo_sever']", "no server `demo_sever`; did you mean `demo-server`?"),
         ("mcp.runtime.describe_server('nothing')", "no server `nothing`"),
         (

@@ -47,7 +47,7 @@ return [await mock.echo(s="\ud800"), call_tool("mock", "echo", {"\udfff": 1}), "
         ("raise ValueError('\\ud800')", ErrorCode::RuntimeError),
         ("await tools['\\ud800'].x()", ErrorCode::CheckFailed),
         ("await tools[chr(0xd800)].x()", ErrorCode::RuntimeError),
-        ("await mock['\\ud800']()", ErrorCode::RuntimeError),
+        ("await mock['\\ud800']()", ErrorCode::CheckFailed),
     ] {
         assert_eq!(failure(source).await.0, code, "{source}");
     }

@@ -5,14 +5,11 @@ use serde_json::Value;
 use crate::text::preview_bytes;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
 
-/// Maximum bytes of one text in a line.
-const MAX_TEXT_BYTES: usize = 32 << 10;
-
-/// JSON text with secrets masked, cut at a bound. Text that is no JSON is masked as a text.
-pub(super) fn json_text(text: &str) -> String {
-    // What is beyond the bound is not parsed either: a result may be as large as a run's limit.
-    if text.len() > 4 * MAX_TEXT_BYTES {
-        let start = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+/// JSON text with secrets masked, cut at `max` bytes. Text that is no JSON is masked as a text.
+pub(super) fn json_text(text: &str, max: usize) -> String {
+    // What is far beyond the bound is not parsed either: a result may be as large as a run's limit.
+    if text.len() > 4 * max {
+        let start = &text[..text.floor_char_boundary(max)];
         // Half of a token does not look like one.
         let end = start.rfind(is_separator);
         return format!("{}…", words(&start[..end.unwrap_or_default()]));
@@ -24,7 +21,7 @@ pub(super) fn json_text(text: &str) -> String {
         }
         Err(_no_json) => words(text),
     };
-    preview_bytes(&masked, MAX_TEXT_BYTES).into_owned()
+    preview_bytes(&masked, max).into_owned()
 }
 
 fn mask(value: &mut Value, is_secret: bool) {
