@@ -156,7 +156,7 @@ fn traces_are_not_written_for_another_user() {
     let traces = if is_given { given_away } else { PathBuf::from("/usr") };
     let argument = traces.display().to_string();
     let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("this directory belongs to another user"), "{error}");

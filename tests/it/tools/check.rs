@@ -91,7 +91,7 @@ async fn mistakes_are_found_at_once_with_their_locations() {
                 "error 2:14-19 TOOL_NOT_FOUND no tool `getMy` on server `github`; did you mean `get_me`?",
             ]),
             (PY, "import mcp.servers.gihub as g\nawait g.get_me()", &[
-                "error 1:8-30 TOOL_NOT_FOUND no server `gihub`; did you mean `github`?",
+                "error 1:8-30 TOOL_NOT_FOUND no server `gihub`; did you mean `github`? (in Python `from mcp_tools import github`)",
             ]),
             // Arguments.
             (TS, "return await tools.github.list_issues({ owner: 'a' })", &["error 1:27-38 INVALID_ARGUMENTS missing `repo` (a string)"]),
