@@ -11,7 +11,7 @@ pub(crate) mod lines;
 /// `CX_FUZZ_MUTATIONS` says.
 #[cfg(test)]
 pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
-    let wanted = std::env::var("CX_FUZZ_MUTATIONS").ok().and_then(|number| number.parse::<usize>().ok());
+    let wanted = wanted();
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
     let files =
         std::fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -34,6 +34,12 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
         bytes.truncate(MAX_MUTANT_BYTES);
         run(&bytes);
     }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "how long a test takes is no configuration of the product")]
+fn wanted() -> Option<usize> {
+    std::env::var("CX_FUZZ_MUTATIONS").ok()?.parse().ok()
 }
 
 /// Longest input of the short form: a test is over in seconds.

@@ -50,7 +50,7 @@ impl Surveyor<'_> {
                 self.forgets_all(&choice.alt, before);
             }
             Expr::Bin(operation) if is_conditional(operation.op) => {
-                self.forgets_all(&operation.right, before)
+                self.forgets_all(&operation.right, before);
             }
             Expr::Call(call) => match made_of_list(call) {
                 Some(value) => self.forgets_all(value, before),
