@@ -4,7 +4,7 @@
 //! waits and clock readings are not compared: an edited script may have others. Additional timers
 //! and waits pass as fast as possible, and clocks continue from the last recorded reading.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -65,7 +65,8 @@ pub(super) struct Replayer {
     calls_made: usize,
     /// By their time in a clock that only counts delays, for those that the recording does not deliver.
     running_timers: BTreeSet<(Duration, usize)>,
-    timers_started: usize,
+    /// The time of each timer that was started, so that none has to be searched for.
+    timer_times: Vec<Duration>,
     /// The time of the last timer that was delivered without the recording.
     timer_time: Duration,
     /// The position of the turn.
@@ -98,7 +99,7 @@ impl Replayer {
             stopped: None,
             calls_made: 0,
             running_timers: BTreeSet::new(),
-            timers_started: 0,
+            timer_times: Vec::new(),
             timer_time: Duration::ZERO,
             turn: 0,
             waits: 0,
@@ -148,9 +149,10 @@ impl Replayer {
     }
 
     pub(super) fn begin_timer(&mut self, delay: Duration) -> Delivered {
-        let position = self.timers_started;
-        self.timers_started += 1;
-        self.running_timers.insert((self.timer_time + delay, position));
+        let position = self.timer_times.len();
+        let time = self.timer_time + delay;
+        self.timer_times.push(time);
+        self.running_timers.insert((time, position));
         Delivered::Timer(position)
     }
 
@@ -267,11 +269,11 @@ impl Replayer {
                 }
                 Some(Delivered::Timer(position)) => {
                     self.next_turn();
-                    let timer = self.running_timers.iter().find(|(_, running)| *running == position).copied();
                     // An edited script may not have started it.
-                    if let Some(timer) = timer {
-                        self.running_timers.remove(&timer);
-                        self.timer_time = self.timer_time.max(timer.0);
+                    if let Some(&time) = self.timer_times.get(position)
+                        && self.running_timers.remove(&(time, position))
+                    {
+                        self.timer_time = self.timer_time.max(time);
                         return self.grant(Delivered::Timer(position));
                     }
                 }
@@ -315,12 +317,12 @@ impl Replayer {
                 self.differ(position, expected.unwrap_or_default(), found);
             }
             _ => {
-                let delivered = |call: usize| {
-                    self.recording.turns.iter().any(|turn| turn.delivered == Delivered::Call(call))
-                };
+                let turns = self.recording.turns.iter();
+                let delivered: HashSet<Delivered> = turns.map(|turn| turn.delivered).collect();
                 let is_open = |call: &usize| {
                     let recorded = self.recording.calls.get(*call);
-                    !delivered(*call) && recorded.is_some_and(|call| !call.is_immediate)
+                    !delivered.contains(&Delivered::Call(*call))
+                        && recorded.is_some_and(|call| !call.is_immediate)
                 };
                 // If there is none, the script waits for something else, and the engine will say so.
                 let Some(position) = (0..self.calls_made).find(is_open) else { return };

@@ -414,3 +414,29 @@ async fn explain_says_what_there_is_and_escapes_it() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+/// THREATS 461: a stranger's recording whose turns deliver, 50,000 times, a timer that the script has not
+/// started, while it has thousands of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_461_timers_of_a_recording_are_not_searched_for() {
+    let source = "for (let count = 0; count < 9_000; count++) setTimeout(() => {}, 1e6); return 1";
+    let limits = Limits { wall_time: std::time::Duration::from_secs(2), ..Limits::default() };
+    let (_result, recording) = record(Script::typescript(source).limits(limits), Language::TypeScript).await;
+    let text = recording.to_text();
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter(|line| !line.contains("\"line\":\"turn\"") && !line.contains("\"line\":\"timers\""))
+        .map(str::to_owned)
+        .collect();
+    // It waits in the replay, so that turns are looked for.
+    lines[0] = lines[0].replace("return 1", "await new Promise(() => {})");
+    let end = lines.pop().unwrap();
+    lines.push(json!({ "line": "timers", "delays": vec![5.0; 20_000] }).to_string());
+    lines.extend((0..50_000).map(|_| json!({ "line": "turn", "timer": 20_000 }).to_string()));
+    lines.extend([json!({ "line": "turn" }).to_string(), end]);
+    let hostile = Recording::parse(&lines.join("\n")).unwrap();
+    let alone = Executor::builder().languages([Language::TypeScript]).build().unwrap();
+    let watch = crate::support::stopwatch::Stopwatch::start();
+    let _replay = alone.replay(&hostile).await.unwrap();
+    assert!(watch.elapsed() < limits.wall_time + crate::support::stopwatch::LATE, "{watch:?}");
+}
