@@ -11,7 +11,7 @@ pub(crate) mod lines;
 /// `CX_FUZZ_MUTATIONS` says.
 #[cfg(test)]
 pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
-    let wanted = wanted();
+    let wanted = crate::sync::model::number("CX_FUZZ_MUTATIONS");
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
     let files =
         std::fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -26,7 +26,7 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
     };
     seeds.iter().for_each(|seed| run(seed));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..wanted.unwrap_or(mutations) {
+    for _ in 0..wanted.unwrap_or(mutations as u64) {
         let mut bytes = seeds[random.below(seeds.len())].clone();
         for _ in 0..=random.below(4) {
             random.mutate(&mut bytes, &seeds);
@@ -34,12 +34,6 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
         bytes.truncate(MAX_MUTANT_BYTES);
         run(&bytes);
     }
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "how long a test takes is no configuration of the product")]
-fn wanted() -> Option<usize> {
-    std::env::var("CX_FUZZ_MUTATIONS").ok()?.parse().ok()
 }
 
 /// Longest input of the short form: a test is over in seconds.

@@ -536,10 +536,8 @@ impl<E: Engine> Shared<E> {
                 drop(instance);
                 if touched_bytes > MUCH_MEMORY {
                     self.engine.release_kept_memory();
+                    return_freed_memory();
                 }
-            }
-            if touched_bytes > MUCH_MEMORY {
-                return_freed_memory();
             }
             let goes_on = match next {
                 Next::TakeAnother | Next::MakeAnother => true,

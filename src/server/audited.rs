@@ -6,7 +6,7 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, ErrorData};
 use rmcp::service::RequestContext;
 
-use super::session::McpSession;
+use super::session::{McpSession, client_name};
 use crate::executor::Executor;
 use crate::run::observer::ClientRequest;
 
@@ -37,7 +37,7 @@ impl AuditedRequest {
         tool: Option<&str>,
         context: &RequestContext<RoleServer>,
     ) -> Self {
-        let name = || context.client_info().map(|client| format!("{} {}", client.name, client.version));
+        let name = || client_name(context);
         Self::new(&session.shared.executor, method, tool, session.client_of(context), name)
     }
 

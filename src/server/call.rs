@@ -29,7 +29,7 @@ use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
 use super::run_in_flight::RunInFlight;
 use super::sampling::ClientModel;
-use super::session::McpSession;
+use super::session::{McpSession, client_name};
 use super::wait;
 use super::yielded::Printed;
 use crate::json::Json;
@@ -247,8 +247,7 @@ pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 
 /// The request of a run, as observers receive it.
 fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
-    let name = context.client_info().map(|client| format!("{} {}", client.name, client.version));
-    let options = options.client_name(name);
+    let options = options.client_name(client_name(context));
     match trace {
         Some(trace) => options.trace_context(trace),
         None => options,

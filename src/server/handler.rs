@@ -48,6 +48,17 @@ async fn caught<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Resu
     })
 }
 
+/// Awaits the handler of a request, and says how it was answered: `code` of a failed answer.
+async fn answered<T>(
+    audited: AuditedRequest,
+    handling: impl Future<Output = Result<T, ErrorData>>,
+    code: impl FnOnce(&Result<T, ErrorData>) -> Option<String>,
+) -> Result<T, ErrorData> {
+    let answer = caught(handling).await;
+    audited.end(|| code(&answer));
+    answer
+}
+
 /// Forwards requests to their session, and tells observers of them by their name in the protocol.
 /// Requests that are not listed get rmcp's default answer.
 macro_rules! forward {
@@ -60,9 +71,7 @@ macro_rules! forward {
         ) -> Result<$result, ErrorData> {
             let session = self.session_of(&context);
             let audited = AuditedRequest::begin(&session, $name, None, &context);
-            let answer = caught(session.$method(request, context)).await;
-            audited.end(|| error_code(&answer));
-            answer
+            answered(audited, session.$method(request, context), error_code).await
         })*
     };
 }
@@ -75,9 +84,7 @@ impl ServerHandler for RequestHandler {
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let session = self.session_of(&context);
         let audited = AuditedRequest::begin(&session, "server/discover", None, &context);
-        let answer = caught(session.discover(context)).await;
-        audited.end(|| error_code(&answer));
-        answer
+        answered(audited, session.discover(context), error_code).await
     }
 
     async fn call_tool(
@@ -87,9 +94,7 @@ impl ServerHandler for RequestHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let session = self.session_of(&context);
         let audited = AuditedRequest::begin(&session, TOOLS_CALL, Some(&request.name), &context);
-        let answer = caught(session.call_tool(request, context)).await;
-        audited.end(|| call_code(&answer));
-        answer
+        answered(audited, session.call_tool(request, context), call_code).await
     }
 
     async fn on_custom_request(
@@ -99,9 +104,7 @@ impl ServerHandler for RequestHandler {
     ) -> Result<CustomResult, ErrorData> {
         let session = self.session_of(&context);
         let audited = AuditedRequest::begin(&session, &request.method, None, &context);
-        let answer = caught(session.on_custom_request(request, context)).await;
-        audited.end(|| error_code(&answer));
-        answer
+        answered(audited, session.on_custom_request(request, context), error_code).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -44,6 +44,11 @@ pub(crate) struct McpSession {
     is_told: AtomicBool,
 }
 
+/// What the client of a request calls itself: name and version. Untrusted.
+pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String> {
+    context.client_info().map(|client| format!("{} {}", client.name, client.version))
+}
+
 impl McpSession {
     /// Makes the session of a new client. Its runs are cancelled by `runs` and counted in `calls`.
     pub(crate) fn new(shared: Arc<Shared>, runs: CancellationToken, calls: Arc<CallsInFlight>) -> Self {

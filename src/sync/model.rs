@@ -71,7 +71,6 @@ fn explore(
     body: impl Fn() + Send + Sync + 'static,
 ) -> Result<(), String> {
     let body: Arc<dyn Fn() + Send + Sync> = Arc::new(body);
-    let number = |name| setting(name).map(|text| text.parse::<u64>().expect("a number"));
     let seeds = match number("CX_MODEL_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("CX_MODEL_ITERATIONS").unwrap_or(schedules),
@@ -89,9 +88,14 @@ fn explore(
     Ok(())
 }
 
+/// The number in a variable that says how long a test takes.
+///
+/// # Panics
+///
+/// If it is none.
 #[expect(clippy::disallowed_methods, reason = "how long a test takes is no configuration of the product")]
-fn setting(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
 fn run_once(

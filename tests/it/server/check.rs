@@ -1,8 +1,8 @@
 //! Scripts that cannot succeed, as models send them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::serve::Start;
+use crate::support::serve::{Client, Start};
 
 #[test]
 fn all_mistakes_of_a_script_come_back_in_one_answer() {
@@ -74,6 +74,15 @@ fn an_answer_has_all_syntax_errors_and_what_is_doubtful() {
     }
 }
 
+/// The answer to a script that the check refuses, of which nothing is run.
+#[track_caller]
+fn refused(client: &mut Client, tool: &str, code: &str) -> Value {
+    let result = client.call(tool, json!({ "code": code }));
+    let answer = &result["structuredContent"];
+    assert_eq!((&answer["error"]["code"], answer.get("output")), (&json!("CHECK_FAILED"), None), "{answer}");
+    result
+}
+
 /// A server that was never asked is asked before the run, so that nothing happens even the first time.
 #[test]
 fn a_mistake_far_down_in_the_first_script_of_a_server_does_nothing() {
@@ -82,13 +91,7 @@ fn a_mistake_far_down_in_the_first_script_of_a_server_does_nothing() {
         ("executeTypescript", "console.log('started');\nreturn await tools.well.ecco({})"),
         ("executePython", "print('started')\nawait tools.well.ecco()"),
     ] {
-        let result = client.call(tool, json!({ "code": code }));
-        let answer = &result["structuredContent"];
-        assert_eq!(
-            (&answer["error"]["code"], answer.get("output")),
-            (&json!("CHECK_FAILED"), None),
-            "{answer}"
-        );
+        refused(&mut client, tool, code);
     }
 }
 
@@ -103,13 +106,7 @@ fn imports_of_servers_that_do_not_exist_are_refused_before_the_run() {
         ),
         ("executePython", "print('started')\nfrom mcp_tools import nowhere\nfrom mcp_tools import nobody\n"),
     ] {
-        let result = client.call(tool, json!({ "code": code }));
-        let answer = &result["structuredContent"];
-        assert_eq!(
-            (&answer["error"]["code"], answer.get("output")),
-            (&json!("CHECK_FAILED"), None),
-            "{answer}"
-        );
+        let result = refused(&mut client, tool, code);
         let text = result["content"][0]["text"].as_str().unwrap();
         for server in ["nowhere", "nobody"] {
             assert!(text.contains(&format!("TOOL_NOT_FOUND: no server `{server}`")), "{text}");
