@@ -38,19 +38,22 @@ fn main() {
     };
     // An agent that describes a tool sees five; more than five acceptable ones cannot be among them.
     report("judged queries", &judged.tools, judged.queries.iter(), None, usize::min);
-    let Some(turns) = std::env::args().skip(1).find(|argument| Path::new(argument).is_file()) else {
-        return println!("turns of BFCL: `make bench-search` says where they are");
+    let Some(file) = std::env::args().skip(1).find(|argument| Path::new(argument).is_file()) else {
+        return println!("turns of BFCL, tasks of AgentDojo: `make bench-search` says where they are");
     };
-    let turns: Judged = serde_json::from_str(&read(Path::new(&turns))).expect("the judged turns");
-    report("turns of BFCL", &turns.tools, turns.queries.iter(), None, |wanted, _| wanted);
-    for half in ["tune", "held-out"] {
-        // What this half is searched with has learned from the other one's calls only.
-        let past = turns.queries.iter().filter(|query| query.half != half);
-        let directory = tempfile::tempdir().expect("a directory");
-        run(directory.path(), &turns.tools, past);
-        let own = turns.queries.iter().filter(|query| query.half == half);
-        let name = "turns of BFCL after the other half's runs";
-        report(name, &turns.tools, own, Some(directory.path()), |wanted, _| wanted);
+    let benchmarks: BTreeMap<String, Judged> =
+        serde_json::from_str(&read(Path::new(&file))).expect("the judged turns and tasks");
+    for (name, Judged { tools, queries }) in &benchmarks {
+        report(name, tools, queries.iter(), None, |wanted, _| wanted);
+        for half in ["tune", "held-out"] {
+            // What this half is searched with has learned from the other one's calls only.
+            let past = queries.iter().filter(|query| query.half != half);
+            let directory = tempfile::tempdir().expect("a directory");
+            run(directory.path(), tools, past);
+            let own = queries.iter().filter(|query| query.half == half);
+            let name = format!("{name} after the other half's runs");
+            report(&name, tools, own, Some(directory.path()), |wanted, _| wanted);
+        }
     }
 }
 

@@ -1,17 +1,11 @@
-"""The benchmark's back ends as MCP servers over HTTP, all of them in this process, so that their state can be set and
-compared without a tool of its own."""
+"""BFCL's back ends as MCP servers in this process."""
 
-import asyncio
 import copy
 import importlib
 import inspect
 import json
-import socket
-import threading
-from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import resources
 
-import uvicorn
 from bfcl_eval.constants.executable_backend_config import (
     CLASS_FILE_PATH_MAPPING,
     MULTI_TURN_FUNC_DOC_FILE_MAPPING,
@@ -19,9 +13,8 @@ from bfcl_eval.constants.executable_backend_config import (
 )
 from mcp import types
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.applications import Starlette
-from starlette.routing import Mount
+
+from hosting import host
 
 # The classes of the multi-turn categories, by the names of their servers.
 SERVERS = {
@@ -127,35 +120,12 @@ class Backend:
 
 
 class Backends:
-    """All of them, served on a free port of this machine until the process ends."""
+    """All of them, served until the process ends."""
 
     def __init__(self):
         self.all = {name: Backend(class_name) for name, class_name in SERVERS.items()}
         self.by_tool = {tool.name: name for name, backend in self.all.items() for tool in backend.tools}
-        # asyncio sends small packets at once only where the socket names its protocol.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        self.port = listener.getsockname()[1]
-        managers = {
-            name: StreamableHTTPSessionManager(backend.server(name), json_response=True)
-            for name, backend in self.all.items()
-        }
-
-        @asynccontextmanager
-        async def lifespan(_app):
-            async with AsyncExitStack() as stack:
-                for manager in managers.values():
-                    await stack.enter_async_context(manager.run())
-                yield
-
-        routes = [Mount(f"/{name}", app=manager.handle_request) for name, manager in managers.items()]
-        app = Starlette(routes=routes, lifespan=lifespan)
-        # Some servers are not called for minutes.
-        config = uvicorn.Config(app, log_level="error", timeout_keep_alive=3600)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
-        thread.start()
+        self.port = host({name: backend.server(name) for name, backend in self.all.items()})
 
     def url(self, name):
         return f"http://127.0.0.1:{self.port}/{name}/"

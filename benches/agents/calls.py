@@ -29,8 +29,8 @@ from jsonschema import Draft202012Validator
 
 import scripts
 from backends import json_schema
+from bench import LANGUAGES, text_of
 from client import HttpClient, PipeClient
-from run import LANGUAGES, text_of
 
 # Those in Python's types. `simple_java` and `simple_javascript` have values in the notation of their languages.
 CATEGORIES = (

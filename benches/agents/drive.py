@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backends import SERVERS, Backends
+from bench import serve, share, shown_definitions, text_of
 from client import HttpClient
 from model import Model, ModelFailure, OutOfBounds
-from run import check, entries, serve, servers_of, share, shown_definitions, text_of
+from run import check, entries, servers_of
 
 # What is shown to the model: the tools of cx, those of the servers that the entry uses, those of all servers.
 MODES = ("cx", "involved", "all")

@@ -12,5 +12,6 @@ for category in base long_context miss_func miss_param; do
     "$place/python/bin/python" "$here/run.py" "$cx" --category "$category" --tokens "$place/tokens.mjs" \
         --figures "$here/figures/$category.json"
 done
+"$place/python/bin/python" "$here/dojo.py" "$cx" --tokens "$place/tokens.mjs" --figures "$here/figures/agentdojo.json"
 "$place/python/bin/python" "$here/calls.py" "$cx"
 "$place/python/bin/python" "$here/chart.py"

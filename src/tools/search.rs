@@ -8,6 +8,7 @@ mod nearest;
 mod query;
 mod related;
 mod terms;
+mod values;
 mod words;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::terms::Terms;
+use super::values::kinds;
 use super::words::{for_each_word, is_filler_word, is_stop_word, one_edit_apart, stem};
 
 /// Maximum number of words of a query without stop words and filler words: more than five sentences
@@ -103,6 +104,10 @@ pub(crate) const SYNONYMS: &[&[&str]] = &[
     &["fuel", "ga", "gasolin", "petrol"],
     &["fill", "refill", "refuel", "replenish"],
     &["destinat", "direct", "navigat"],
+    &["appoint", "event", "meet"],
+    &["book", "reserv", "reservat"],
+    &["email", "inbox", "mail"],
+    &["bill", "invoic", "monei", "pay", "payment", "refund", "transact", "transfer"],
 ];
 
 /// A term that a query word may mean, with the weight of the match.
@@ -134,7 +139,7 @@ pub(crate) fn wanted(terms: &Terms, query: &str) -> Option<Wanted> {
 /// The words of a query that count; `None` for a query without words.
 fn words(query: &str) -> Option<Vec<String>> {
     let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
-    let mut words: Vec<String> = Vec::new();
+    let mut words: Vec<String> = kinds(query).into_iter().map(str::to_owned).collect();
     // Three times as many, because stop words and filler words do not count.
     for_each_word(&unquoted(query), 3 * MAX_QUERY_WORDS, |word| words.push(word.text.to_owned()));
     if words.is_empty() {

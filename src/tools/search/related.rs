@@ -1,8 +1,11 @@
 //! Which tools are used with which, as far as a catalogue shows: a description that names another
-//! tool, and a parameter for what another tool returns.
+//! tool, and a parameter for what another tool returns or lists.
+
+mod listed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use self::listed::add_listed;
 use super::document::{Document, MAX_TEXT_WORDS};
 use super::words::{for_each_word, is_stop_word, stem};
 
@@ -52,6 +55,7 @@ impl Related {
         for positions in by_server.values() {
             add_named(documents, positions, &mut related);
             add_produced(documents, positions, &mut related);
+            add_listed(documents, positions, &mut related);
         }
         let (mut entries, mut starts) = (Vec::new(), vec![0]);
         for mut related in related {

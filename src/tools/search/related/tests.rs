@@ -93,3 +93,46 @@ fn hostile_lists_are_bounded() {
     let related = Related::new(&documents);
     assert!(related.bytes() < 1_000_000, "{} bytes", related.bytes());
 }
+
+#[test]
+fn a_tool_is_used_with_those_that_list_what_it_takes() {
+    let found = related(&[
+        ("drive", "list_files", "", &[], &[]),
+        ("drive", "searchFilesByName", "", &[("text", "")], &[]),
+        ("drive", "share", "", &[("file_id", ""), ("user", "")], &[]),
+        ("drive", "delete_file", "", &[("sourceFile", "")], &[]),
+        ("drive", "get_users", "", &[], &[]),
+        ("drive", "get_address", "", &[], &[]),
+        ("drive", "write", "", &[("address", ""), ("id", "")], &[]),
+        ("drive", "find_file", "", &[("file", "")], &[]),
+        ("travel", "get_all_hotels_in_city", "", &[("city", "")], &[]),
+        ("travel", "prices", "", &[("hotel_names", "")], &[]),
+        ("travel", "get_hotels", "", &[("city", "")], &[]),
+        ("travel", "list", "", &[("list", "")], &[]),
+    ]);
+    let nothing = Vec::new;
+    let expected = [
+        nothing(),
+        nothing(),
+        // The only list of users says more than each of three lists of files.
+        vec![4, 0, 1, 7],
+        vec![0, 1, 7],
+        nothing(),
+        nothing(),
+        nothing(),
+        vec![0, 1],
+        nothing(),
+        vec![8],
+        nothing(),
+        nothing(),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_many_tools_list_relates_nothing() {
+    let listing: Vec<String> = (0..5).map(|number| format!("list_v{number}_files")).collect();
+    let mut tools: Vec<Tool<'_>> = listing.iter().map(|name| ("s", &**name, "", &[][..], &[][..])).collect();
+    tools.push(("s", "share", "", &[("file", "")], &[]));
+    assert_eq!(related(&tools), vec![Vec::<u32>::new(); 6]);
+}

@@ -1,0 +1,36 @@
+"""MCP servers over HTTP, all of them in this process, so that their state can be set and compared without a tool of its
+own."""
+
+import asyncio
+import socket
+import threading
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+
+def host(servers):
+    """Serves each server at the path of its name, on a free port of this machine, until the process ends. Returns the
+    port."""
+    # asyncio sends small packets at once only where the socket names its protocol.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    managers = {name: StreamableHTTPSessionManager(server, json_response=True) for name, server in servers.items()}
+
+    @asynccontextmanager
+    async def lifespan(_app):
+        async with AsyncExitStack() as stack:
+            for manager in managers.values():
+                await stack.enter_async_context(manager.run())
+            yield
+
+    routes = [Mount(f"/{name}", app=manager.handle_request) for name, manager in managers.items()]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    # Some servers are not called for minutes.
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=3600))
+    threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True).start()
+    return listener.getsockname()[1]
