@@ -136,6 +136,14 @@
 //! its resources; it does not protect against a bug in V8 itself. SECURITY.md lists what else is
 //! not promised.
 //!
+//! # Types of other crates
+//!
+//! Some signatures have types of other crates. cx re-exports these crates, so that a program uses the
+//! versions that cx is built with: [`Executor::add_tool`] takes a `cx::serde_json::Value`. A program
+//! with dependencies of its own on compatible versions has the same types. An incompatible version of
+//! a re-exported crate comes with an incompatible version of cx only. Which of their features are on
+//! may change with any version.
+//!
 //! # Features
 //!
 //! All are on by default, and each can be used alone. With `typescript` alone there are about half as
@@ -280,6 +288,13 @@ pub use tools::{
     ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
     ToolResult, ToolRules, TraceContext, UnmatchedPattern,
 };
+/// The crate of the addresses of servers.
+#[cfg(feature = "mcp")]
+#[doc(no_inline)]
+pub use url;
+/// The crates whose types are in signatures: see [Types of other crates](crate#types-of-other-crates).
+#[doc(no_inline)]
+pub use {futures, metrics, serde, serde_json, tokio};
 
 /// The examples of a page of the book: they compile, as those of this documentation do.
 #[cfg(all(doctest, feature = "mcp"))]

@@ -89,7 +89,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "url",
         Several(
-            &["mcp", "net", "server/http", "config", "bin/cx/auth", "executor/remote_worker"],
+            &["lib", "mcp", "net", "server/http", "config", "bin/cx/auth", "executor/remote_worker"],
             "the type of an address, in interfaces too",
         ),
     ),
@@ -134,6 +134,7 @@ const LIBRARIES: &[(&str, Users)] = &[
         "metrics",
         Several(
             &[
+                "lib",
                 "mcp",
                 "server",
                 "executor",
@@ -224,7 +225,7 @@ const LIBRARIES: &[(&str, Users)] = &[
 ];
 
 /// The names of the libraries in the manifest.
-fn dependencies() -> BTreeSet<String> {
+pub(crate) fn dependencies() -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
     let linux = &manifest["target"]["cfg(target_os = \"linux\")"]["dependencies"];
