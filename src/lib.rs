@@ -89,11 +89,16 @@
 //! the tools that it started with. [`ToolRules`] say which of them scripts may call; combining rules
 //! only restricts. A [`CallHook`] sees each call before and after it, and can change or refuse it.
 //!
+//! The repository has programs that do this: `examples/embedding/tools.rs` for tools in Rust,
+//! `examples/embedding/servers.rs` for MCP servers, `examples/embedding/hooks.rs` for hooks.
+//! `cargo run --example embedding` runs them.
+//!
 //! # Results and errors
 //!
 //! A script's failure is a value: [`Outcome::Failed`] with a [`ScriptError`], whose [`ErrorCode`]
-//! the host sets. [`ExecuteResult::value_as`] is the script's value as a Rust type. A failure that the embedder has to act on is an [`Error`]. A failed tool call is
-//! a [`ToolError`], which scripts catch as `McpToolError`.
+//! the host sets. [`ExecuteResult::value_as`] is the script's value as a Rust type. A failure that
+//! the embedder has to act on is an [`Error`]. A failed tool call is a [`ToolError`], which scripts
+//! catch as `McpToolError`.
 //!
 //! # Approval and dry runs
 //!
