@@ -15,7 +15,7 @@ use crate::run::ledger::{Call, CallFacts, Ledger, RecordId};
 use crate::run::observer::{Arguments, ObservedCall, Refused, RequestMeta, RunEvent, Sending, SentSlot};
 use crate::run::result::{LogLevel, PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
-use crate::text::{preview, visible};
+use crate::text::{preview, preview_bytes, visible};
 use crate::tools::approval::{AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::ToolsInForce;
@@ -799,8 +799,7 @@ impl ExecutionContext {
     fn bounded(&self, mut error: ToolError) -> ToolError {
         let max = self.limits().result_bytes;
         if error.message.len() > max {
-            error.message.truncate(error.message.floor_char_boundary(max.min(MAX_CUT_MESSAGE_BYTES)));
-            error.message.push('…');
+            error.message = preview_bytes(&error.message, max.min(MAX_CUT_MESSAGE_BYTES)).into_owned();
         }
         if error.content.as_ref().is_some_and(|content| content.text().len() > max) {
             error.content = None;

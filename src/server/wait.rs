@@ -13,7 +13,7 @@ use super::arguments::parameters::MAX_TIMEOUT;
 use super::run_in_flight::RunInFlight;
 use super::session::McpSession;
 use super::shared::Shared;
-use crate::text::ids::short_random_id;
+use crate::text::{self, ids::short_random_id};
 use crate::tools::ToolErrorCode;
 
 /// Default wait of a call: less than most clients wait for an answer.
@@ -102,7 +102,7 @@ fn read(arguments: &JsonObject) -> Result<(&str, Duration), String> {
                 })?;
             }
             (other, _) => {
-                let shown: String = other.chars().take(60).collect();
+                let shown = text::start(other, 60);
                 return Err(format!("unknown parameter `{shown}`: `wait` takes `runId` and `timeoutMs`"));
             }
         }
