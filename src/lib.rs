@@ -289,9 +289,9 @@ pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, DirectTools, ElicitationAnswer,
     ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError,
     FormField, FormOption, KnownServer, Progress, ProgressListener, RemoteServer, SavedScript, Schema,
-    ScriptCaller, SentRequest, ServerDetails, ServerRequest, SkillChange, StoredScript, Tool, ToolChange,
-    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
-    ToolResult, ToolRules, TraceContext, UnmatchedPattern,
+    ScriptCaller, SentRequest, ServerDetails, ServerFailure, ServerFailureKind, ServerRequest, SkillChange,
+    StoredScript, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind,
+    ToolList, ToolMode, ToolRequest, ToolResult, ToolRules, TraceContext, UnmatchedPattern,
 };
 /// The crate of the addresses of servers.
 #[cfg(feature = "mcp")]

@@ -907,11 +907,11 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
         Err(error @ TreeError::TooMany { .. }) => Err(invalid(format!(
             "the arguments are {error}: send less in one call, or as one string of JSON if the tool takes that"
         ))),
-        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
-        // nesting.
-        Err(TreeError::Invalid(error)) if error.to_string().starts_with("number out of range") => {
+        Err(TreeError::NumberOutOfRange(_)) => {
             Err(invalid("the arguments have a number beyond 10^308: send it as text".to_owned()))
         }
+        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
+        // nesting.
         Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
     }
 }
