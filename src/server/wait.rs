@@ -26,7 +26,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 /// Returns the run if it cannot continue without its call: too many do, or the system provides no
 /// random numbers.
 pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<Answer, Box<RunInFlight>> {
-    let Some(id) = short_random_id().filter(|_| session.yielded.have_space()) else {
+    let Some(id) = short_random_id().ok().filter(|_| session.yielded.have_space()) else {
         return Err(Box::new(run));
     };
     let Some((_, printed)) = run.yields.take() else { return Err(Box::new(run)) };

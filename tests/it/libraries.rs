@@ -73,7 +73,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "getrandom",
         Several(
-            &["engine/typescript", "engine/process", "telemetry/audit/append", "text/ids", "nats"],
+            &["engine/typescript", "text/ids", "nats"],
             "`crypto` of scripts, ids and names that nobody can guess, nonces of messages",
         ),
     ),

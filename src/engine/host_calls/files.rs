@@ -287,7 +287,7 @@ async fn make_all(files: &RunFiles, path: &GuestPath) -> Result<Option<String>, 
 async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<String, FileError> {
     for _ in 0..MAX_TRIES {
         // A replay has the recorded name.
-        let random = short_random_id().ok_or(FileError::from(FileErrorCode::Io))?;
+        let random = short_random_id().map_err(|_| FileError::from(FileErrorCode::Io))?;
         let ending: String = random.chars().take(6).collect();
         let path = resolve(&format!("{prefix}{ending}"))?;
         match context.files().create_directory(&path).await {

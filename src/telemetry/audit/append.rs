@@ -19,6 +19,7 @@ use super::options::AuditOptions;
 use super::record::sha256;
 use super::{canonical, read};
 use crate::storage::private::{self, PrivateDirectory};
+use crate::text::ids::random_bytes;
 use crate::text::{rfc3339, rfc3339_seconds};
 
 /// The file that is locked, the secret key, the public one, and the last checkpoint.
@@ -186,8 +187,7 @@ impl Appender {
                 })?
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let mut id = [0_u8; 4];
-                getrandom::fill(&mut id).map_err(io::Error::other)?;
+                let id = random_bytes::<4>()?;
                 let made = Signer::generate(&format!("cx-audit-{}", hex::encode(id)));
                 let (secret, signer) = made.ok_or_else(|| io::Error::other("there are no random numbers"))?;
                 // The public half first: with it alone nothing is signed.
