@@ -13,7 +13,8 @@ use super::arguments::parameters::MAX_TIMEOUT;
 use super::run_in_flight::RunInFlight;
 use super::session::McpSession;
 use super::shared::Shared;
-use crate::text::{self, ids::short_random_id};
+use crate::text;
+use crate::text::ids::short_random_id;
 use crate::tools::ToolErrorCode;
 
 /// Default wait of a call: less than most clients wait for an answer.
