@@ -277,6 +277,9 @@ pub use run::tape::Difference;
 pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
+/// How the command checks and replaces files.
+#[cfg(feature = "cli")]
+pub use storage::{ownership::Ownership, replace::replace_file};
 #[cfg(feature = "audit")]
 pub use telemetry::audit;
 pub use telemetry::options::OpenTelemetryOptions;

@@ -177,7 +177,7 @@ const LIBRARIES: &[(&str, Users)] = &[
                 "bin/cx/running",
                 "bin/cx/typecheck",
                 "bin/cx/ui",
-                "config/setup/journal",
+                "storage/replace",
             ],
             "a memory image without a name, files that replace others or go with their process, and what type checkers read",
         ),

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use serde_json::{Map, Value, json};
 
 use super::note::{Checkpoint, Signer};
@@ -265,17 +265,7 @@ impl<'a> Locked<'a> {
     /// Replaces a small file. Not synced: after a power failure a checkpoint may be missing, not wrong.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let temporary = format!(".new-{name}");
-        self.directory.remove(&temporary)?;
-        let mut file = self.directory.open(&temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
-        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
-        let written = file.write_all(text.as_bytes());
-        drop(file);
-        let replaced =
-            written.and_then(|()| std::fs::rename(self.path.join(&temporary), self.path.join(name)));
-        if replaced.is_err() {
-            let _ = self.directory.remove(&temporary);
-        }
-        replaced
+        self.directory.replace_unsynced(name, &temporary, |file| file.write_all(text.as_bytes()))
     }
 
     /// Keeps an incomplete line in a file of its own. Returns the fields of the line about it.
