@@ -26,6 +26,16 @@ pub enum Error {
         /// The expected and the actual value.
         problem: String,
     },
+    /// The memory for all runs is less than what one run may use.
+    #[error(
+        "invalid option `total_memory_bytes`: must be at least one run's `memory_bytes`, {one_run}: {all_runs}"
+    )]
+    TotalMemoryTooSmall {
+        /// [`Limits::memory_bytes`](crate::Limits::memory_bytes) of a run, in bytes.
+        one_run: usize,
+        /// [`ExecutorBuilder::total_memory_bytes`](crate::ExecutorBuilder::total_memory_bytes), in bytes.
+        all_runs: usize,
+    },
     /// A pattern in a list of rules is none.
     #[error("invalid option `{}`: {problem}", list.as_str())]
     InvalidPattern {

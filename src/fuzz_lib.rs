@@ -45,6 +45,7 @@ mod server {
 }
 mod storage {
     pub(crate) mod files;
+    pub(crate) mod ownership;
     pub(crate) mod private;
 }
 mod sync;

@@ -65,6 +65,9 @@ pub(crate) enum TreeError {
     /// It is not JSON, or is nested too deeply.
     #[error("{0}")]
     Invalid(#[from] serde_json::Error),
+    /// It is JSON, but has a number that no `f64` can hold.
+    #[error("{0}")]
+    NumberOutOfRange(serde_json::Error),
     /// The tree would exceed its budget.
     #[error("more than {values} values in one JSON text")]
     TooMany {
@@ -284,11 +287,17 @@ pub(crate) fn check(text: &str, budget: usize) -> Result<usize, TreeError> {
     let mut meter = Meter::new(budget);
     match walk(text, &mut meter, None) {
         Err(_) if meter.is_exceeded => Err(TreeError::TooMany { values: meter.values }),
+        Err(error) if is_json(text) && numbers::has_infinite(text) => Err(TreeError::NumberOutOfRange(error)),
         walked => {
             walked?;
             Ok(meter.cost)
         }
     }
+}
+
+/// Whether the text is JSON, whatever its numbers and however deeply it is nested.
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 /// The byte range in `text` of a part that was borrowed from it.

@@ -89,11 +89,16 @@
 //! the tools that it started with. [`ToolRules`] say which of them scripts may call; combining rules
 //! only restricts. A [`CallHook`] sees each call before and after it, and can change or refuse it.
 //!
+//! The repository has programs that do this: `examples/embedding/tools.rs` for tools in Rust,
+//! `examples/embedding/servers.rs` for MCP servers, `examples/embedding/hooks.rs` for hooks.
+//! `cargo run --example embedding` runs them.
+//!
 //! # Results and errors
 //!
 //! A script's failure is a value: [`Outcome::Failed`] with a [`ScriptError`], whose [`ErrorCode`]
-//! the host sets. [`ExecuteResult::value_as`] is the script's value as a Rust type. A failure that the embedder has to act on is an [`Error`]. A failed tool call is
-//! a [`ToolError`], which scripts catch as `McpToolError`.
+//! the host sets. [`ExecuteResult::value_as`] is the script's value as a Rust type. A failure that
+//! the embedder has to act on is an [`Error`]. A failed tool call is a [`ToolError`], which scripts
+//! catch as `McpToolError`.
 //!
 //! # Approval and dry runs
 //!
@@ -135,6 +140,14 @@
 //! ([`Grants`]). In-process isolation keeps a script away from the host's data and bounds
 //! its resources; it does not protect against a bug in V8 itself. SECURITY.md lists what else is
 //! not promised.
+//!
+//! # Types of other crates
+//!
+//! Some signatures have types of other crates. cx re-exports these crates, so that a program uses the
+//! versions that cx is built with: [`Executor::add_tool`] takes a `cx::serde_json::Value`. A program
+//! with dependencies of its own on compatible versions has the same types. An incompatible version of
+//! a re-exported crate comes with an incompatible version of cx only. Which of their features are on
+//! may change with any version.
 //!
 //! # Features
 //!
@@ -264,6 +277,9 @@ pub use run::tape::Difference;
 pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
+/// How the command checks and replaces files.
+#[cfg(feature = "cli")]
+pub use storage::{ownership::Ownership, replace::replace_file};
 #[cfg(feature = "audit")]
 pub use telemetry::audit;
 pub use telemetry::options::OpenTelemetryOptions;
@@ -276,10 +292,17 @@ pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, DirectTools, ElicitationAnswer,
     ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError,
     FormField, FormOption, KnownServer, Progress, ProgressListener, RemoteServer, SavedScript, Schema,
-    ScriptCaller, SentRequest, ServerDetails, ServerRequest, SkillChange, StoredScript, Tool, ToolChange,
-    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
-    ToolResult, ToolRules, TraceContext, UnmatchedPattern,
+    ScriptCaller, SentRequest, ServerDetails, ServerFailure, ServerFailureKind, ServerRequest, SkillChange,
+    StoredScript, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind,
+    ToolList, ToolMode, ToolRequest, ToolResult, ToolRules, TraceContext, UnmatchedPattern,
 };
+/// The crate of the addresses of servers.
+#[cfg(feature = "mcp")]
+#[doc(no_inline)]
+pub use url;
+/// The crates whose types are in signatures: see [Types of other crates](crate#types-of-other-crates).
+#[doc(no_inline)]
+pub use {futures, metrics, serde, serde_json, tokio};
 
 /// The examples of a page of the book: they compile, as those of this documentation do.
 #[cfg(all(doctest, feature = "mcp"))]

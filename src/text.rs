@@ -26,12 +26,24 @@ pub(crate) fn hidden_text(text: &str) -> bool {
     text.chars().any(is_hidden)
 }
 
-/// The first `max` characters of `text`, and `…` if there are more.
-pub(crate) fn preview(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+/// The first `max` characters of `text`.
+pub fn start(text: &str, max: usize) -> &str {
+    // A text of no more bytes has no more characters.
+    if text.len() <= max {
+        return text;
     }
+    text.char_indices().nth(max).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The first `max` bytes of `text`, or a few less where a character would be cut.
+pub fn start_bytes(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+/// The first `max` characters of `text`, and `…` if there are more.
+pub fn preview(text: &str, max: usize) -> String {
+    let start = start(text, max);
+    if start.len() < text.len() { format!("{start}…") } else { text.to_owned() }
 }
 
 /// The first `max` bytes of `text`, or a few less where a character would be cut, and `…` if there
@@ -40,7 +52,7 @@ pub(crate) fn preview_bytes(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(format!("{}…", &text[..text.floor_char_boundary(max)]))
+    Cow::Owned(format!("{}…", start_bytes(text, max)))
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

@@ -1,6 +1,7 @@
 //! How a program embeds cx: one file for each thing that an embedder does.
 //!
 //! `cargo run --example embedding -- hooks` runs one of them; without a name all run in turn. The tests run them too.
+//! `servers` starts the server of `examples/library`: `cargo build --example library-server` makes it.
 #![expect(clippy::print_stdout, reason = "a program for people to look at")]
 
 mod backend;
@@ -8,6 +9,7 @@ mod blocking;
 mod check;
 mod follow;
 mod hooks;
+mod servers;
 mod tools;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,6 +24,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if is_wanted("tools") {
         println!("tools: {:?}", runtime.block_on(tools::example())?);
+    }
+    if is_wanted("servers") {
+        // cargo puts all examples into one directory.
+        let library = std::env::current_exe()?.with_file_name("library-server");
+        let library = cx::McpServer::stdio("library", library.to_string_lossy());
+        println!("servers: {:?}", runtime.block_on(servers::example(library))?);
     }
     if is_wanted("hooks") {
         println!("hooks: {:?}", runtime.block_on(hooks::example())?);

@@ -1,15 +1,18 @@
-//! Tools and servers that come and go while the executor runs, and tools of one run.
+//! Tools that come and go while the executor runs, and tools of one run.
 
-use cx::{Error, Executor, Script};
+use cx::{Executor, Script};
 use serde_json::{Value, json};
 
 /// Returns the servers that a script sees: at first, with a tool, with a tool of its own, and
 /// without any.
-pub(crate) async fn example() -> Result<Vec<Vec<String>>, Error> {
+pub(crate) async fn example() -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
     let executor = Executor::builder().build()?;
-    let servers = async |script: Script| executor.run(script).await?.value_as().map_err(unexpected);
+    // The first `?` is for a failure of the executor, `value_as` has the script's own.
+    let servers = async |script: Script| -> Result<Vec<String>, Box<dyn std::error::Error>> {
+        Ok(executor.run(script).await?.value_as()?)
+    };
     let list = || Script::typescript("return Object.keys(tools)");
-    let mut seen: Vec<Vec<String>> = vec![servers(list()).await?];
+    let mut seen = vec![servers(list()).await?];
 
     // From now on all runs have it. `add_server` does the same for an MCP server.
     executor.add_tool("clock.now", Value::Null, |_: Value| async { Ok::<_, String>(json!("noon")) })?;
@@ -22,11 +25,7 @@ pub(crate) async fn example() -> Result<Vec<Vec<String>>, Error> {
     seen.push(servers(order).await?);
 
     // A run that has started keeps what it started with.
-    executor.remove_server("clock").await;
+    executor.remove_tool("clock.now");
     seen.push(servers(list()).await?);
     Ok(seen)
-}
-
-fn unexpected(error: Box<cx::ScriptError>) -> Error {
-    Error::WorkerLost { message: error.to_string() }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::text::one_line;
+use crate::text::{self, one_line};
 
 /// Maximum number of mistakes that are shown; the others are counted. Users do not read more.
 const MAX_SHOWN: usize = 20;
@@ -167,8 +167,8 @@ impl Key {
     pub(super) fn child(&self, name: &str) -> Self {
         let separator = if self.0.is_empty() { "" } else { "." };
         // A name may be any JSON string; it is shortened and made printable.
-        let name: String = one_line(name).chars().take(80).collect();
-        Self(format!("{}{separator}{name}", self.0))
+        let name = one_line(name);
+        Self(format!("{}{separator}{}", self.0, text::start(&name, 80)))
     }
 
     pub(super) fn as_str(&self) -> &str {

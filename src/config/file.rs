@@ -2,12 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
 use super::error::{Finding, FindingKind};
+use crate::storage::ownership::Ownership;
 
 /// Maximum size in bytes. Real files have a few kilobytes; a larger one is not a configuration.
 const MAX_FILE: u64 = 1 << 20;
@@ -102,13 +103,16 @@ fn check(file: &File, provenance: Provenance) -> Result<(), Finding> {
         return Err(FindingKind::TooLarge(max >> 20).into());
     }
     if provenance == Provenance::User {
-        if metadata.mode() & 0o002 != 0 {
+        // Less strict than what cx keeps itself (`src/storage/private.rs`): root may have made the file for the
+        // user, and the user's group may write to it, which on many systems is a group of the user alone, and
+        // what their umask permits.
+        let ownership = Ownership::of(&metadata);
+        if ownership.all_may_write() {
             return Err(
                 Finding::from(FindingKind::NotPrivate("all users may write to it")).hint("chmod o-w it")
             );
         }
-        let user = rustix::process::geteuid().as_raw();
-        if ![user, 0].contains(&metadata.uid()) {
+        if !ownership.is_ours_or_of_root() {
             return Err(Finding::from(FindingKind::NotPrivate("it belongs to another user"))
                 .hint("make it yours, or name it with --mcp-config"));
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::document::{Content, Member, Node};
 use super::error::{Finding, FindingKind, Key};
 use super::expand::{Text, without_nul};
+use crate::text;
 
 /// A node with the path to it.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ impl<'a> At<'a> {
             .ok_or_else(|| {
                 let expected = format!("a whole number of {unit} from {min} to {max}");
                 let found = match &self.node.content {
-                    Content::Number(written) => written.chars().take(40).collect(),
+                    Content::Number(written) => text::start(written, 40).to_owned(),
                     _ => self.node.kind().to_owned(),
                 };
                 Finding::unexpected(&self.key, self.node.location, expected, found)
@@ -193,7 +194,7 @@ fn unknown_key_hint(name: &str, known: &[&str]) -> String {
     };
     let nearest = || {
         // Long names are not worth the time, and are not similar to any key.
-        let name: String = name.chars().take(40).flat_map(char::to_lowercase).collect();
+        let name: String = text::start(name, 40).chars().flat_map(char::to_lowercase).collect();
         known
             .iter()
             .map(|known| (strsim::damerau_levenshtein(&known.to_lowercase(), &name), known))

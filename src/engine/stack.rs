@@ -4,6 +4,8 @@
 //! that quotes it. A message can be long: that of a server that does not start ends with what the
 //! server wrote to stderr.
 
+use crate::text;
+
 /// Maximum characters of a message's first line that a stack repeats.
 const MAX_REPEATED: usize = 200;
 
@@ -48,7 +50,8 @@ pub(crate) fn without_message(stack: &str, message: &str) -> String {
 
 /// The part of a message's first line that is repeated, if the line is longer.
 fn beginning(first: &str) -> Option<&str> {
-    first.char_indices().nth(MAX_REPEATED).map(|(end, _)| &first[..end])
+    let start = text::start(first, MAX_REPEATED);
+    (start.len() < first.len()).then_some(start)
 }
 
 /// The end of a message's first line: of another error's message, if there is one at its end.

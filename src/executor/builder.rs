@@ -528,9 +528,10 @@ impl ExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`], [`Error::InvalidPattern`] and [`Error::Config`] name the option,
-    /// pattern or key that is wrong; [`Error::Start`] means that the system refuses a thread or a
-    /// file descriptor. An engine that does not start is an error of the runs that need it.
+    /// [`Error::InvalidOptions`], [`Error::TotalMemoryTooSmall`], [`Error::InvalidPattern`] and
+    /// [`Error::Config`] name the option, pattern or key that is wrong; [`Error::Start`] means that the
+    /// system refuses a thread or a file descriptor. An engine that does not start is an error of the
+    /// runs that need it.
     pub fn build(mut self) -> Result<Executor, Error> {
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
         let settings = Settings::new(self.limits, max_limits, &self.own, &self.config)?;

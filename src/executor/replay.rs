@@ -10,7 +10,7 @@ use crate::run::recording::Recording;
 use crate::run::result::ExecuteResult;
 use crate::run::script::Script;
 use crate::run::tape::{Difference, Tape};
-use crate::text::ids::random_seed;
+use crate::text::ids::random_bytes;
 
 /// The replay of a recording.
 #[derive(Clone, Debug)]
@@ -52,10 +52,7 @@ impl Executor {
         &self,
         script: impl Into<Script>,
     ) -> Result<(ExecuteResult, Option<Recording>), Error> {
-        let seed = random_seed().ok_or_else(|| Error::Start {
-            what: "a recording",
-            source: std::io::Error::other("the system has no random numbers"),
-        })?;
+        let seed = random_bytes().map_err(|source| Error::Start { what: "a recording", source })?;
         let tape = Tape::recording(seed);
         let cancel = self.inner.closed.child_token();
         let result = self.run_with(script.into(), Some(Arc::clone(&tape)), cancel).await?;

@@ -98,7 +98,7 @@ impl Bounds {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] with the one that is out of bounds.
+    /// [`Error::InvalidOptions`] with the one that is out of bounds, [`Error::TotalMemoryTooSmall`].
     pub(super) fn new(one_run: usize, own: &OwnSettings, config: &FromConfig) -> Result<Self, Error> {
         let runs = own.max_runs.or_configured(config.max_runs).unwrap_or(DEFAULT_MAX_RUNS);
         if runs == 0 || runs > Semaphore::MAX_PERMITS {
@@ -106,9 +106,8 @@ impl Bounds {
             return Err(Error::InvalidOptions { option: "max_concurrent_runs", problem });
         }
         let memory = match own.total_memory_bytes.or_configured(config.total_memory_bytes) {
-            Some(bytes) if bytes < one_run => {
-                let problem = format!("must be at least one run's `memory_bytes`, {one_run}: {bytes}");
-                return Err(Error::InvalidOptions { option: "total_memory_bytes", problem });
+            Some(all_runs) if all_runs < one_run => {
+                return Err(Error::TotalMemoryTooSmall { one_run, all_runs });
             }
             Some(bytes) => TotalMemory { bytes, source: MemorySource::Option },
             None => default_total_memory(one_run),

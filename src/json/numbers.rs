@@ -141,6 +141,11 @@ pub(super) fn unmarked(text: &str) -> String {
     shown
 }
 
+/// Whether a JSON text has a number that no `f64` can hold.
+pub(super) fn has_infinite(text: &str) -> bool {
+    Numbers::new(text).any(|(_, token)| token.parse().is_ok_and(f64::is_infinite))
+}
+
 /// The numbers of a JSON text that a tree may hold with fewer digits, in their order.
 pub(crate) fn exact_numbers(text: &str) -> Vec<Box<str>> {
     // A shorter one without an exponent is below 2^63.

@@ -43,12 +43,26 @@ fn texts_are_what_trees_would_print() {
 #[test]
 fn what_is_no_tree_is_no_text_either() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    for text in ["", "{", "[1,]", "[1] 2", "1e999", r#""\ud800""#, r#"{"a":1"#, "{1:2}", "nul", &deep(128)] {
+    for text in ["", "{", "[1,]", "[1] 2", r#""\ud800""#, r#"{"a":1"#, "{1:2}", "nul", &deep(128)] {
         assert!(serde_json::from_str::<Value>(text).is_err());
         assert!(Json::parse(text).is_err(), "{text}");
         assert!(matches!(check(text, usize::MAX), Err(TreeError::Invalid(_))), "{text}");
     }
     assert_eq!(Json::parse(&deep(127)).unwrap().text(), deep(127));
+}
+
+#[test]
+fn numbers_beyond_an_f64_are_told_from_what_is_no_json() {
+    for text in ["1e999", "[-1e400]", r#"{"a":1e309}"#] {
+        let error = check(text, usize::MAX).unwrap_err();
+        assert!(matches!(error, TreeError::NumberOutOfRange(_)), "{text}: {error}");
+        assert!(error.to_string().starts_with("number out of range"), "{error}");
+        assert!(Json::parse(text).is_err(), "{text}");
+    }
+    for text in ["[1e999", "1e999]", r#"["1e999",]"#, "[1e]"] {
+        assert!(matches!(check(text, usize::MAX), Err(TreeError::Invalid(_))), "{text}");
+    }
+    assert!(check(r#"[1e308, "1e999", 1e-999]"#, usize::MAX).is_ok());
 }
 
 #[test]

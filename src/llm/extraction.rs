@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::model::{ModelMessage, ModelRequest, ModelRole};
 use crate::json;
+use crate::text;
 
 /// Maximum places of an answer at which a value is looked for. Answers are a value, or a value with a
 /// sentence before it.
@@ -24,7 +25,7 @@ pub(crate) fn ask_for_json(request: &mut ModelRequest, schema: &Value) {
 
 /// Adds an answer that does not fit, and asks again.
 pub(crate) fn ask_again(request: &mut ModelRequest, answer: &str, problem: &str) {
-    let answer: String = answer.chars().take(MAX_WRONG_ANSWER).collect();
+    let answer = text::start(answer, MAX_WRONG_ANSWER).to_owned();
     request.messages.push(ModelMessage { role: ModelRole::Assistant, text: answer });
     let text = format!("That does not fit: {problem}\nAnswer again, with the corrected JSON only.");
     request.messages.push(ModelMessage { role: ModelRole::User, text });

@@ -254,7 +254,7 @@ impl Provider {
 
     /// A text of the provider, without keys, on one line.
     fn clean(&self, text: &str) -> String {
-        let mut text: String = text.chars().take(MAX_REASON * 4).collect();
+        let mut text = crate::text::start(text, MAX_REASON * 4).to_owned();
         if let Some(key) = &self.options.key {
             text = text.replace(key.expose(), "[REDACTED_SECRET]");
         }

@@ -23,10 +23,9 @@ use super::input::{self, Rounds};
 use super::notifications::Notifications;
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
-use super::stderr::with_stderr_tail;
 use crate::conventions;
 use crate::json::{self, Json};
-use crate::tools::{ProgressListener, SentRequest, ToolError, ToolResult};
+use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
 const REASON_TIME: Duration = Duration::from_secs(1);
@@ -292,8 +291,8 @@ impl Connection {
                 let _elapsed = timeout(REASON_TIME, self.finished.cancelled()).await;
                 let (status, stderr_tail) =
                     self.end.get().map_or((CLOSED, ""), |end| (&*end.status, &*end.stderr_tail));
-                let message = format!("server `{server}` {status} while {meanwhile}");
-                unavailable(with_stderr_tail(message, stderr_tail))
+                let problem = format!("server `{server}` {status} while {meanwhile}");
+                ToolError::of_server(ServerFailureKind::Other, problem, stderr_tail)
             }
         }
     }

@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData};
+use serde::Deserialize as _;
 use serde_json::json;
 
-use crate::tools::{ToolError, ToolErrorCode};
+use crate::text::start_bytes;
+use crate::tools::{ServerFailureKind, ToolError, ToolErrorCode};
 
 /// The error codes with which the transport reports its own errors through rmcp, which has no other
 /// way to end one request. They are far from the codes of JSON-RPC. If a server uses one of them,
@@ -30,9 +32,25 @@ pub(crate) fn closed(server: &str) -> ToolError {
     unavailable(format!("server `{server}` was closed"))
 }
 
-/// The instruction for a server that requires signing in.
-pub(crate) fn sign_in(server: &str) -> String {
-    format!("server `{server}` requires signing in; run `cx auth login {server}`")
+/// The error for a server that did not answer the handshake in time.
+pub(crate) fn connect_timeout(problem: &str, stderr_tail: &str) -> ToolError {
+    let problem = format!("{problem}; if it needs longer to start, set `connectTimeoutMs`");
+    ToolError::of_server(ServerFailureKind::ConnectTimeout, problem, stderr_tail)
+}
+
+/// The error for a server that requires signing in. `after` ends the sentence.
+pub(crate) fn sign_in(server: &str, after: &str) -> ToolError {
+    sign_in_for(
+        server,
+        "",
+        format!("server `{server}` requires signing in; run `cx auth login {server}`{after}"),
+    )
+}
+
+/// The same for another reason, which `problem` says, with the command. `scopes` are arguments of the command.
+pub(crate) fn sign_in_for(server: &str, scopes: &str, problem: String) -> ToolError {
+    let command = format!("cx auth login {server}{scopes}");
+    ToolError::of_server(ServerFailureKind::SignInRequired { command }, problem, "")
 }
 
 /// The error for an answer that violates the protocol.
@@ -85,7 +103,8 @@ pub(crate) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
 pub(crate) fn encode(error: &ToolError) -> ErrorData {
     let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-    let data = json!({ "code": error.code.as_str(), "retryAfterMs": millis });
+    let data =
+        json!({ "code": error.code.as_str(), "retryAfterMs": millis, "failure": &error.server_failure });
     ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
 }
 
@@ -100,6 +119,7 @@ pub(crate) fn tool_error(error: &ErrorData) -> Option<ToolError> {
     let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
     let mut failure = ToolError::new(code, error.message.to_string());
     failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
+    failure.server_failure = Option::deserialize(&data["failure"]).ok().flatten();
     Some(failure)
 }
 
@@ -135,8 +155,8 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(max);
-    format!("{} [{} more bytes]", &text[..end], text.len() - end)
+    let start = start_bytes(text, max);
+    format!("{start} [{} more bytes]", text.len() - start.len())
 }
 
 #[cfg(test)]

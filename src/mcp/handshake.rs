@@ -13,11 +13,10 @@ use tokio::runtime::Handle;
 
 use super::activity::{ConnectTime, Elapsed};
 use super::connect::ConnectionEnd;
-use super::errors::{self, unavailable};
+use super::errors::{self, connect_timeout};
 use super::notifications::{NotificationHandler, Notifications};
-use super::stderr::with_stderr_tail;
 use super::stdio::NO_ANSWER;
-use crate::tools::ToolError;
+use crate::tools::{ServerFailureKind, ToolError};
 
 /// The parameters of a new connection.
 pub(crate) struct Start<'a> {
@@ -76,11 +75,13 @@ impl HandshakeFailure {
             },
             elapsed @ Self::Elapsed(_) => elapsed,
         };
-        let message = match error {
+        let problem = match error {
             Self::Elapsed(Elapsed { after, was_alive }) => {
                 let seconds = (after.as_secs_f64() * 10.0).round() / 10.0;
                 let alive = if was_alive { ", although it showed signs of life" } else { "" };
-                format!("server `{server}` did not answer the handshake within {seconds} s{alive}; {LONGER}")
+                let problem =
+                    format!("server `{server}` did not answer the handshake within {seconds} s{alive}");
+                return connect_timeout(&problem, &end.stderr_tail);
             }
             Self::Refused(error) => match *error {
                 ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
@@ -102,12 +103,9 @@ impl HandshakeFailure {
                 _ => return errors::unreadable(server, "it is not an answer to the handshake"),
             },
         };
-        unavailable(with_stderr_tail(message, &end.stderr_tail))
+        ToolError::of_server(ServerFailureKind::Other, problem, &end.stderr_tail)
     }
 }
-
-/// What to do about a server that starts too slowly.
-pub(crate) const LONGER: &str = "if it needs longer to start, set `connectTimeoutMs`";
 
 /// Negotiates the newest revision that both sides support, until the time is over.
 pub(crate) async fn shake_hands<T>(

@@ -10,6 +10,7 @@ use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 
 use super::questions::Questions;
+use crate::text::start_bytes;
 use crate::tools::{Progress, ProgressListener};
 
 /// Maximum bytes of a progress message that is passed on.
@@ -62,9 +63,7 @@ impl Notifications {
         let listener = self.inner.listeners.lock().get(&notification.progress_token).cloned();
         let Some(listener) = listener else { return };
         let message = notification.message.map(|mut text| {
-            if text.len() > MESSAGE_BYTES {
-                text.truncate(text.floor_char_boundary(MESSAGE_BYTES));
-            }
+            text.truncate(start_bytes(&text, MESSAGE_BYTES).len());
             text
         });
         listener(Progress { progress: notification.progress, total: notification.total, message });

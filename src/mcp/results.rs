@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::errors::unreadable;
 use crate::json::{self, Json};
+use crate::text;
 use crate::tools::{ToolError, ToolErrorCode, ToolResult};
 
 /// The result of `tools/call`, each part as its JSON text.
@@ -177,7 +178,7 @@ fn check_block(block: &RawValue) -> Result<(), serde_json::Error> {
         }
         "text" | "image" | "audio" | "resource_link" => Ok(()),
         other => {
-            let shown: String = other.chars().take(40).collect();
+            let shown = text::start(other, 40);
             Err(serde_json::Error::custom(format!("unknown type of content: `{shown}`")))
         }
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::activity::Elapsed;
 use super::connect::{self, CLOSED, ConnectionEnd, Process};
 use super::connection::{Connection, StartTimes};
-use super::errors::{closed, unavailable};
+use super::errors::closed;
 use super::handshake::{HandshakeFailure, Revisions, Start, shake_hands};
 use super::http::{self, Deadlines, HttpState};
 use super::notifications::{NotificationHandler, Notifications};
@@ -22,7 +22,7 @@ use super::oauth::Authorization;
 use super::settings::{HttpTransport, StdioTransport};
 use super::stdio::LineTransport;
 use crate::conventions;
-use crate::tools::ToolError;
+use crate::tools::{ServerFailureKind, ToolError};
 
 /// How long a server may take to answer the probe for the newest revision; at most half of the time
 /// for connecting. It is short, because some old servers never answer the probe. A new server that
@@ -292,5 +292,6 @@ fn not_started(name: &str, config: &StdioTransport, error: &std::io::Error) -> T
         (std::io::ErrorKind::PermissionDenied, _) => "; is it executable?".to_owned(),
         _ => String::new(),
     };
-    unavailable(format!("server `{name}` cannot be started: `{command}`: {error}{hint}"))
+    let problem = format!("server `{name}` cannot be started: `{command}`: {error}{hint}");
+    ToolError::of_server(ServerFailureKind::NotStarted, problem, "")
 }

@@ -58,11 +58,6 @@ pub(crate) async fn drain(mut stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<Ta
     }
 }
 
-/// Adds the stderr tail of a process to an error message.
-pub(crate) fn with_stderr_tail(message: String, stderr_tail: &str) -> String {
-    if stderr_tail.is_empty() { message } else { format!("{message}; the end of its stderr:\n{stderr_tail}") }
-}
-
 /// The last lines of a text that are not empty. The frames of a stack trace are only counted: the
 /// error is before or after them.
 fn condensed(text: &str) -> String {

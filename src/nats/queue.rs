@@ -111,7 +111,7 @@ fn split_id(message: &[u8]) -> Option<(&str, &[u8])> {
 ///
 /// Why there is none.
 pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<RunChannel, OfferError> {
-    let run = random_id().ok_or(OfferError::NoRandomNumbers)?;
+    let run = random_id().map_err(|_| OfferError::NoRandomNumbers)?;
     let unanswered = |_| OfferError::Unanswered;
     let claims = timeout(MAX_ANSWER_TIME, server.client.subscribe(subject_of_claims(&run)));
     let claims = claims.await.map_err(unanswered)?;
@@ -361,7 +361,7 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
         let _gone = server.client.publish(subject_of_claims(run), UNREADABLE.into()).await;
         return Err(forged());
     }
-    let worker = random_id().ok_or_else(no_random_numbers)?;
+    let worker = random_id().map_err(|_| no_random_numbers())?;
     let (to, from) = subjects(run, &worker);
     let incoming = server.client.subscribe(to.clone()).await.map_err(|error| failed(&error))?;
     let sealed = key.seal(Purpose::Claim, &[run, &worker], VERSION).ok_or_else(no_random_numbers)?;

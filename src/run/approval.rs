@@ -15,6 +15,7 @@ use crate::run::ledger::{Call, RecordId};
 use crate::run::observer::{ApprovalAnswered, Arguments, RunEvent};
 use crate::run::prompts::NoAnswer;
 use crate::run::result::{Refusal, ToolCallStatus};
+use crate::text::start_bytes;
 use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::ToolsInForce;
@@ -260,6 +261,5 @@ impl ExecutionContext {
 }
 
 fn shortened(said: &str) -> &str {
-    let said = said.trim();
-    &said[..said.floor_char_boundary(Approval::MAX_REASON)]
+    start_bytes(said.trim(), Approval::MAX_REASON)
 }

@@ -15,7 +15,7 @@ use crate::run::ledger::{Call, CallFacts, Ledger, RecordId};
 use crate::run::observer::{Arguments, ObservedCall, Refused, RequestMeta, RunEvent, Sending, SentSlot};
 use crate::run::result::{LogLevel, PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
-use crate::text::{preview, visible};
+use crate::text::{preview, preview_bytes, visible};
 use crate::tools::approval::{AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::ToolsInForce;
@@ -799,8 +799,7 @@ impl ExecutionContext {
     fn bounded(&self, mut error: ToolError) -> ToolError {
         let max = self.limits().result_bytes;
         if error.message.len() > max {
-            error.message.truncate(error.message.floor_char_boundary(max.min(MAX_CUT_MESSAGE_BYTES)));
-            error.message.push('…');
+            error.message = preview_bytes(&error.message, max.min(MAX_CUT_MESSAGE_BYTES)).into_owned();
         }
         if error.content.as_ref().is_some_and(|content| content.text().len() > max) {
             error.content = None;
@@ -908,11 +907,11 @@ fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolError> {
         Err(error @ TreeError::TooMany { .. }) => Err(invalid(format!(
             "the arguments are {error}: send less in one call, or as one string of JSON if the tool takes that"
         ))),
-        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
-        // nesting.
-        Err(TreeError::Invalid(error)) if error.to_string().starts_with("number out of range") => {
+        Err(TreeError::NumberOutOfRange(_)) => {
             Err(invalid("the arguments have a number beyond 10^308: send it as text".to_owned()))
         }
+        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
+        // nesting.
         Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
     }
 }

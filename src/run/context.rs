@@ -32,7 +32,7 @@ use crate::run::state::StateAccess;
 use crate::run::tape::{Facts, Performed, Tape};
 use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateCall;
-use crate::text::{preview, visible};
+use crate::text::{self, preview, visible};
 use crate::tools::approval::Approver;
 use crate::tools::catalog::{ResolvedTool, describe_failures};
 use crate::tools::in_force::{RunTools, ToolsInForce};
@@ -394,7 +394,7 @@ impl ExecutionContext {
             None => None,
         };
         let Some(run) = run else {
-            let shown: String = id.chars().take(40).collect();
+            let shown = text::start(id, 40);
             let problem = format!(
                 "no run `{shown}` is kept: `runId` names one in the answer that left something out, for an hour"
             );
@@ -565,10 +565,8 @@ impl ExecutionContext {
             return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
         }
         let Some(listener) = &self.script.on_report else { return Ok(()) };
-        if let Some(message) = &mut report.message
-            && let Some((end, _)) = message.char_indices().nth(MAX_PROGRESS_MESSAGE)
-        {
-            message.truncate(end);
+        if let Some(message) = &mut report.message {
+            message.truncate(text::start(message, MAX_PROGRESS_MESSAGE).len());
         }
         {
             let mut ledger = self.ledger.lock();

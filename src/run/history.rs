@@ -113,7 +113,7 @@ impl History {
     /// Stores a run's record for `client` and returns its id. Returns `None` if the
     /// record is larger than the history may be, or if the system provides no random numbers.
     pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
-        self.keep_as(client, short_random_id()?, result)
+        self.keep_as(client, short_random_id().ok()?, result)
     }
 
     /// The same under an id that the client knows already.

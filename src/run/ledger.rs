@@ -8,6 +8,7 @@ use crate::run::result::{
     ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
 use crate::run::returned::Returned;
+use crate::text::start_bytes;
 use crate::tools::shape::Shape;
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -316,7 +317,7 @@ impl Ledger {
         // The line terminator counts too.
         let cost = text.len() + 1;
         let kept = if cost > room {
-            let kept = text.floor_char_boundary(room);
+            let kept = start_bytes(text, room).len();
             self.output_bytes_dropped += (text.len() - kept) as u64;
             self.output_bytes = limits.output_bytes;
             if kept == 0 {

@@ -43,7 +43,7 @@ fn parameters(request: &ElicitationRequest) -> Option<ElicitRequestParams> {
             message,
             url: address.clone(),
             // Not the server's: two servers may choose the same.
-            elicitation_id: random_id()?,
+            elicitation_id: random_id().ok()?,
         },
     })
 }

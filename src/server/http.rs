@@ -29,7 +29,7 @@ mod streams;
 pub use authentication::HttpToken;
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
-pub use page::{Page, PageAnswer, PageClient, PageHandler, PageRequest};
+pub use page::{Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest};
 pub(crate) use serve::serve;
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ mod shutdown;
 pub use answer::Format;
 #[cfg(feature = "http")]
 pub use http::{
-    HttpOptions, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageHandler, PageRequest,
+    HttpOptions, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest,
 };
 pub use metrics::describe_metrics;
 pub use serve::{Server, ServerContext};

@@ -21,7 +21,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at, sleep_until, timeou
 
 use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::script::Script;
-use crate::text::{one_line, preview};
+use crate::text::{one_line, preview, preview_bytes};
 use crate::tools::Progress;
 
 /// The protocol's log levels.
@@ -304,8 +304,7 @@ pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= MAX_LINE_BYTES {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(MAX_LINE_BYTES);
-    format!("{}… ({} bytes)", &text[..end], text.len())
+    format!("{} ({} bytes)", preview_bytes(text, MAX_LINE_BYTES), text.len())
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl PendingRuns {
         mut run: RunInFlight,
         prompts: KeyedPrompts,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
-        let Some(name) = random_id() else { return Err(Box::new(run)) };
+        let Ok(name) = random_id() else { return Err(Box::new(run)) };
         let Some(slot) = self.slots.acquire(holder) else {
             tracing::warn!("too many runs of one client wait for users; no prompt is sent");
             return Err(Box::new(run));

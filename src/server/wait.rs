@@ -13,6 +13,7 @@ use super::arguments::parameters::MAX_TIMEOUT;
 use super::run_in_flight::RunInFlight;
 use super::session::McpSession;
 use super::shared::Shared;
+use crate::text;
 use crate::text::ids::short_random_id;
 use crate::tools::ToolErrorCode;
 
@@ -26,7 +27,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 /// Returns the run if it cannot continue without its call: too many do, or the system provides no
 /// random numbers.
 pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<Answer, Box<RunInFlight>> {
-    let Some(id) = short_random_id().filter(|_| session.yielded.have_space()) else {
+    let Some(id) = short_random_id().ok().filter(|_| session.yielded.have_space()) else {
         return Err(Box::new(run));
     };
     let Some((_, printed)) = run.yields.take() else { return Err(Box::new(run)) };
@@ -102,7 +103,7 @@ fn read(arguments: &JsonObject) -> Result<(&str, Duration), String> {
                 })?;
             }
             (other, _) => {
-                let shown: String = other.chars().take(60).collect();
+                let shown = text::start(other, 60);
                 return Err(format!("unknown parameter `{shown}`: `wait` takes `runId` and `timeoutMs`"));
             }
         }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::run_in_flight::RunInFlight;
 use crate::run::result::Output;
+use crate::text;
 
 /// Maximum number of yielded runs of one session. A run beyond it does not yield; its call is answered
 /// when it ends.
@@ -182,7 +183,7 @@ impl YieldedRuns {
     /// If there is no such run, or another call waits for it.
     pub(crate) fn claim(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
         let mut runs = self.runs.lock();
-        let shown: String = id.chars().take(40).collect();
+        let shown = text::start(id, 40).to_owned();
         match runs.get_mut(id) {
             None => Err(NotAwaited::Unknown(shown)),
             Some(Entry::Awaited) => Err(NotAwaited::Awaited(shown)),

@@ -1,7 +1,10 @@
 //! Persistent data: files that only their owner can change, and the state of scripts.
 
 pub(crate) mod files;
+pub(crate) mod ownership;
 pub(crate) mod private;
+#[cfg(feature = "cli")]
+pub(crate) mod replace;
 pub(crate) mod scripts;
 #[cfg_attr(
     not(any(feature = "state", all(feature = "nats", target_os = "linux"))),

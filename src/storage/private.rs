@@ -3,7 +3,7 @@
 //!
 //! Files that users write themselves (configuration, folders of scripts) may be readable by others
 //! and are behind paths of the user's choice; `src/config/file.rs` and `src/storage/scripts.rs`
-//! check them.
+//! check them, and `replace.rs` replaces them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -13,13 +13,17 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
+use super::ownership::Ownership;
+
 /// How long to wait for a lock. Changes take milliseconds, so a longer wait means that its holder
 /// hangs.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Does not follow a symbolic link at the end of a path, and does not block on a pipe.
-const NO_FOLLOW: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// Does not follow a symbolic link at the end of a path, does not block on a pipe, and makes no terminal that of
+/// this process.
+const NO_FOLLOW: OFlags =
+    OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// An open directory that only the user can write to. Its files are opened relative to its
 /// descriptor, so the directory that was checked is the one that is used.
@@ -63,13 +67,13 @@ impl PrivateDirectory {
             let Component::Normal(name) = part else { continue };
             walked.push(name);
             directory = File::from(rustix::fs::openat(&directory, name, flags, Mode::empty())?);
-            if writers == Writers::AllUsersOwnEntries && !is_ours(&directory.metadata()?) {
+            if writers == Writers::AllUsersOwnEntries && !Ownership::of(&directory.metadata()?).is_ours() {
                 let why = "belongs to another user, in a directory where all users may write";
                 return Err(refused(&walked, why));
             }
             writers = check_directory(&directory, &walked)?;
         }
-        if !is_ours(&directory.metadata()?) {
+        if !Ownership::of(&directory.metadata()?).is_ours() {
             return Err(refused(&walked, "belongs to another user"));
         }
         if writers == Writers::AllUsersOwnEntries {
@@ -116,13 +120,30 @@ impl PrivateDirectory {
         temporary: &str,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> io::Result<()> {
+        self.replace_unsynced(name, temporary, |file| {
+            write(file)?;
+            file.sync_data()
+        })
+    }
+
+    /// As [`replace`](Self::replace), without waiting for the disk: after a power failure the file may be empty. For
+    /// files that are replaced often and can be missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`replace`](Self::replace).
+    pub(crate) fn replace_unsynced(
+        &self,
+        name: &str,
+        temporary: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         self.remove(temporary)?;
         let mut file = self.open(temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
         // The umask may have removed permissions that the owner needs.
         let replaced = rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)
             .map_err(io::Error::from)
             .and_then(|()| write(&mut file))
-            .and_then(|()| file.sync_data())
             .and_then(|()| Ok(rustix::fs::renameat(&self.directory, temporary, &self.directory, name)?));
         if replaced.is_err() {
             // For example when the disk is full.
@@ -209,9 +230,19 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
 ///
 /// If it is not, or cannot be opened.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(flags(NO_FOLLOW)).open(path)?;
+    let file = open_without_links(path)?;
     check_file(&file, path)?;
     Ok(file)
+}
+
+/// Opens a file for reading, whoever can write to it. A symbolic link at the end of the path is an error, and
+/// opening a pipe does not block.
+///
+/// # Errors
+///
+/// Those of the operating system.
+pub(crate) fn open_without_links(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(flags(NO_FOLLOW)).open(path)
 }
 
 /// Checks that an open file is a regular file of the user, which no other user can write to. `path` is
@@ -243,7 +274,7 @@ pub(crate) fn make_file(path: &Path) -> io::Result<()> {
         return Err(not_a_file(path));
     }
     check_owner(&metadata, path)?;
-    if metadata.mode() & 0o077 != 0 {
+    if Ownership::of(&metadata).others_have_access() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())
@@ -281,13 +312,13 @@ enum Writers {
 /// next directory on the path must belong to this user.
 fn check_directory(directory: &File, path: &Path) -> io::Result<Writers> {
     let metadata = directory.metadata()?;
-    if metadata.uid() != 0 && !is_ours(&metadata) {
+    let ownership = Ownership::of(&metadata);
+    if !ownership.is_ours_or_of_root() {
         return Err(refused(path, "belongs to another user"));
     }
-    let mode = Mode::from_raw_mode(metadata.mode());
-    if !mode.intersects(Mode::WGRP | Mode::WOTH) {
+    if !ownership.others_may_write() {
         Ok(Writers::Us)
-    } else if mode.contains(Mode::SVTX) {
+    } else if Mode::from_raw_mode(metadata.mode()).contains(Mode::SVTX) {
         Ok(Writers::AllUsersOwnEntries)
     } else {
         Err(refused(path, WRITABLE))
@@ -296,12 +327,9 @@ fn check_directory(directory: &File, path: &Path) -> io::Result<Writers> {
 
 /// A file that another user can write to cannot be trusted.
 fn check_owner(metadata: &fs::Metadata, path: &Path) -> io::Result<()> {
-    if is_ours(metadata) && metadata.mode() & 0o022 == 0 {
+    let ownership = Ownership::of(metadata);
+    if ownership.is_ours() && !ownership.others_may_write() {
         return Ok(());
     }
     Err(refused(path, "belongs to or can be written by another user"))
-}
-
-fn is_ours(metadata: &fs::Metadata) -> bool {
-    metadata.uid() == rustix::process::geteuid().as_raw()
 }

@@ -3,14 +3,13 @@
 //! A file is a script if its name is a script's name with `.ts`, `.js` or `.py`. Links are never
 //! followed: what is shown of a script is what is in its folder.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
-
+use super::ownership::Ownership;
 use super::private::{self, PrivateDirectory};
 
 /// Maximum number of scripts in a folder. The names of all are in lists that models read.
@@ -130,8 +129,9 @@ impl ScriptFolder {
             Err(error) => return Err(error),
         };
         if self.owner == FolderOwner::User {
-            let metadata = fs::metadata(&self.directory)?;
-            if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+            // As `private.rs` checks its directories; the hint is for a folder that the user has made.
+            let ownership = Ownership::of(&fs::metadata(&self.directory)?);
+            if !ownership.is_ours() || ownership.others_may_write() {
                 return Err(other("it belongs to or can be written by another user: chmod go-w it"));
             }
         }
@@ -193,7 +193,8 @@ impl ScriptFolder {
     pub(crate) fn read(&self, file: &ScriptFile) -> io::Result<String> {
         let opened = match self.owner {
             FolderOwner::User => private::open_file(&file.path)?,
-            FolderOwner::Workspace => open_without_links(&file.path)?,
+            // Its files may have come with the workspace, from anybody; who trusts it is asked elsewhere.
+            FolderOwner::Workspace => private::open_without_links(&file.path)?,
         };
         read_bounded(opened)
     }
@@ -264,11 +265,6 @@ impl ScriptFolder {
         let above = self.directory.parent();
         self.directory.is_symlink() || above.is_some_and(Path::is_symlink)
     }
-}
-
-fn open_without_links(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 fn read_bounded(file: File) -> io::Result<String> {

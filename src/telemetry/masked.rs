@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::text::preview_bytes;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
+use crate::text::{preview_bytes, start_bytes};
 
 /// JSON text with secrets masked, cut at `max` bytes. Text that is no JSON is masked as a text.
 pub(super) fn json_text(text: &str, max: usize) -> String {
     // What is far beyond the bound is not parsed either: a result may be as large as a run's limit.
     if text.len() > 4 * max {
-        let start = &text[..text.floor_char_boundary(max)];
+        let start = start_bytes(text, max);
         // Half of a token does not look like one.
         let end = start.rfind(is_separator);
         return format!("{}…", words(&start[..end.unwrap_or_default()]));

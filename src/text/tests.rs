@@ -20,3 +20,23 @@ fn hidden_characters_are_found_and_written_out() {
         assert!(!hidden_text(&visible(text)));
     }
 }
+
+#[test]
+fn a_start_ends_between_characters() {
+    for (text, max, characters, bytes) in [
+        ("", 0, "", ""),
+        ("ab", 2, "ab", "ab"),
+        ("abc", 2, "ab", "ab"),
+        ("äöü", 2, "äö", "ä"),
+        ("äöü", 3, "äöü", "ä"),
+        ("🎉🎉", 1, "🎉", ""),
+        ("🎉🎉", 7, "🎉🎉", "🎉"),
+        ("abc", 0, "", ""),
+        ("abc", usize::MAX, "abc", "abc"),
+    ] {
+        assert_eq!((start(text, max), start_bytes(text, max)), (characters, bytes), "{text} {max}");
+        let ellipsis = |start: &str| if start == text { String::new() } else { "…".to_owned() };
+        assert_eq!(preview(text, max), characters.to_owned() + &ellipsis(characters));
+        assert_eq!(preview_bytes(text, max), bytes.to_owned() + &ellipsis(bytes));
+    }
+}

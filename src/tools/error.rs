@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
@@ -156,12 +156,65 @@ pub struct ToolError {
     pub content: Option<Json>,
     /// How long to wait before a retry can succeed.
     pub retry_after: Option<Duration>,
+    /// What is known of the failure of an MCP server beyond the message. Scripts do not get it.
+    pub server_failure: Option<Box<ServerFailure>>,
+}
+
+/// Why an MCP server cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServerFailure {
+    /// The kind, for what depends on it.
+    pub kind: ServerFailureKind,
+    /// The error's message without the stderr tail.
+    pub problem: String,
+    /// The last lines that the server's process wrote to its stderr, without control characters: at most
+    /// 12 of 200 characters each. Empty if there is no process, or if it wrote nothing.
+    pub stderr_tail: String,
+}
+
+/// The kind of a [`ServerFailure`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ServerFailureKind {
+    /// The system does not start the server's program.
+    NotStarted,
+    /// The server did not answer the handshake within its time for connecting.
+    ConnectTimeout,
+    /// The user has to sign in.
+    SignInRequired {
+        /// The command that does it, with the scopes to ask for.
+        command: String,
+    },
+    /// Another failure.
+    Other,
 }
 
 impl ToolError {
     /// An error with only a code and a message.
     pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), server: None, tool: None, content: None, retry_after: None }
+        Self {
+            code,
+            message: message.into(),
+            server: None,
+            tool: None,
+            content: None,
+            retry_after: None,
+            server_failure: None,
+        }
+    }
+
+    /// The error for a server that cannot be reached or used.
+    pub(crate) fn of_server(kind: ServerFailureKind, problem: String, stderr_tail: &str) -> Self {
+        let message = match stderr_tail {
+            "" => problem.clone(),
+            tail => format!("{problem}; the end of its stderr:\n{tail}"),
+        };
+        let failure = ServerFailure { kind, problem, stderr_tail: stderr_tail.to_owned() };
+        Self {
+            server_failure: Some(Box::new(failure)),
+            ..Self::new(ToolErrorCode::UpstreamUnavailable, message)
+        }
     }
 
     /// Sets the server and the tool, unless the error has them already.

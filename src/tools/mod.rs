@@ -46,7 +46,7 @@ pub(crate) use elicitation::Elicitor;
 pub use elicitation::{
     ElicitationAnswer, ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest,
 };
-pub use error::{ToolError, ToolErrorCode};
+pub use error::{ServerFailure, ServerFailureKind, ToolError, ToolErrorCode};
 pub use form::{FieldKind, Form, FormError, FormField, FormOption};
 pub use pins::{DamagedPins, ToolChange};
 pub use result::ToolResult;

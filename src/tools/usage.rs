@@ -14,7 +14,7 @@ use super::declarations::{ToolTypes, parsed, property, string};
 use super::dispatch::ToolDefinition;
 use super::names::{is_identifier, is_python_identifier};
 use super::schema::view::SchemaView;
-use crate::text::{preview, visible};
+use crate::text::{self, preview, visible};
 
 pub(crate) use self::tokens::estimate;
 
@@ -223,14 +223,14 @@ pub(crate) fn summary(description: &str, shared: usize, max: usize) -> String {
     let own = description.get(shared..).unwrap_or(description).trim_start();
     let paragraph = own.split("\n\n").next().unwrap_or_default();
     // Bounded before it is copied.
-    let start: String = paragraph.chars().take(4 * max + 4).collect();
+    let start = text::start(paragraph, 4 * max + 4);
     let line = visible(&start.split_whitespace().collect::<Vec<_>>().join(" "));
     let sentence = line.find(". ").map_or(&*line, |end| &line[..end]).trim_end_matches('.');
     if sentence.chars().count() <= max {
         return sentence.to_owned();
     }
-    let cut: String = sentence.chars().take(max.saturating_sub(1)).collect();
-    let words = cut.rfind(' ').map_or(&*cut, |end| &cut[..end]);
+    let cut = text::start(sentence, max.saturating_sub(1));
+    let words = cut.rfind(' ').map_or(cut, |end| &cut[..end]);
     format!("{}…", words.trim_end_matches([',', ';', ':']))
 }
 

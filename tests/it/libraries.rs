@@ -73,7 +73,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "getrandom",
         Several(
-            &["engine/typescript", "engine/process", "telemetry/audit/append", "text/ids", "nats"],
+            &["engine/typescript", "text/ids", "nats"],
             "`crypto` of scripts, ids and names that nobody can guess, nonces of messages",
         ),
     ),
@@ -89,7 +89,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "url",
         Several(
-            &["mcp", "net", "server/http", "config", "bin/cx/auth", "executor/remote_worker"],
+            &["lib", "mcp", "net", "server/http", "config", "bin/cx/auth", "executor/remote_worker"],
             "the type of an address, in interfaces too",
         ),
     ),
@@ -134,6 +134,7 @@ const LIBRARIES: &[(&str, Users)] = &[
         "metrics",
         Several(
             &[
+                "lib",
                 "mcp",
                 "server",
                 "executor",
@@ -176,7 +177,7 @@ const LIBRARIES: &[(&str, Users)] = &[
                 "bin/cx/running",
                 "bin/cx/typecheck",
                 "bin/cx/ui",
-                "config/setup/journal",
+                "storage/replace",
             ],
             "a memory image without a name, files that replace others or go with their process, and what type checkers read",
         ),
@@ -224,7 +225,7 @@ const LIBRARIES: &[(&str, Users)] = &[
 ];
 
 /// The names of the libraries in the manifest.
-fn dependencies() -> BTreeSet<String> {
+pub(crate) fn dependencies() -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
     let linux = &manifest["target"]["cfg(target_os = \"linux\")"]["dependencies"];

@@ -13,6 +13,8 @@ mod support;
 mod tools;
 mod upstream;
 
+/// Which types of other crates the public interface names.
+mod interface;
 /// The layers of the library, and the graph of its files.
 mod layers;
 /// Which module uses which third-party library.

@@ -25,6 +25,10 @@ pub(crate) struct Names {
     pub(crate) own: Vec<Vec<String>>,
     /// The first names of all other paths: crates, and types and modules of this file's imports from them.
     pub(crate) others: BTreeSet<String>,
+    /// What names stand for that are imported from the file's own crate, from its root.
+    pub(crate) own_imports: BTreeMap<String, Vec<String>>,
+    /// The crates that other imported names come from.
+    pub(crate) other_imports: BTreeMap<String, String>,
 }
 
 /// The modules of the crate whose root is in `directory`, without its tests and without `roots`.
@@ -137,7 +141,7 @@ pub(crate) fn cycles(graph: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
+pub(crate) enum Token {
     Word(String),
     /// `::`
     Separator,
@@ -145,11 +149,11 @@ enum Token {
 }
 
 impl Token {
-    fn is(&self, sign: char) -> bool {
+    pub(crate) fn is(&self, sign: char) -> bool {
         *self == Self::Sign(sign)
     }
 
-    fn word(&self) -> Option<&str> {
+    pub(crate) fn word(&self) -> Option<&str> {
         match self {
             Self::Word(word) => Some(word),
             Self::Separator | Self::Sign(_) => None,
@@ -159,7 +163,7 @@ impl Token {
 
 /// What the code of the module at `path` names, without what is compiled for tests only.
 pub(crate) fn names(text: &str, path: &[String]) -> Names {
-    let tokens = without_tests(&tokens(text));
+    let tokens = product_tokens(text);
     let mut reader = Reader {
         tokens: &tokens,
         children: BTreeSet::new(),
@@ -170,7 +174,7 @@ pub(crate) fn names(text: &str, path: &[String]) -> Names {
     reader.walk(path, Pass::Declarations);
     reader.names = Names::default();
     reader.walk(path, Pass::Paths);
-    reader.names
+    Names { own_imports: reader.aliases, ..reader.names }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -317,7 +321,12 @@ impl<'a> Reader<'a> {
                     self.aliases.insert(name, inside);
                 }
             }
-            Pass::Paths => self.add(&path, module),
+            Pass::Paths => {
+                if let (Some(name), None) = (name, inside) {
+                    self.names.other_imports.extend(path.first().map(|origin| (name, origin.clone())));
+                }
+                self.add(&path, module);
+            }
         }
         // A token that belongs to no tree would be read for ever.
         end.max(index + 1)
@@ -353,7 +362,7 @@ fn join(one: &[String], other: &[String]) -> Vec<String> {
 }
 
 /// The index after the bracket that closes the one at `open`.
-fn end_of_bracket(tokens: &[Token], open: usize) -> usize {
+pub(crate) fn end_of_bracket(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
         match token {
@@ -368,7 +377,12 @@ fn end_of_bracket(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Removes attributes, and the items that an attribute says are compiled for tests only.
+/// The tokens of a file's code, without what is compiled for tests only.
+pub(crate) fn product_tokens(text: &str) -> Vec<Token> {
+    without_tests(&tokens(text))
+}
+
+/// Removes the items that an attribute says are compiled for tests only, and the sign of other attributes.
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut index = 0;

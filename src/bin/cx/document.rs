@@ -1,9 +1,11 @@
 //! Files that the command writes for the user.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+
+use cx::replace_file;
 
 /// Replaces a file by `text`: it is written beside the file and then renamed, so that the old file
 /// survives a full disk, and a reader sees one or the other. What a symbolic link leads to is
@@ -14,7 +16,7 @@ use std::path::Path;
 /// Those of the system. The incomplete file is removed.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     // As any new file: the system takes away what the umask says.
-    replace_with(path, text, 0o666)
+    replace_file(path, text.as_bytes(), 0o666)
 }
 
 /// The same; a file that is new can be read by its user only.
@@ -23,7 +25,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 ///
 /// As [`replace`].
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
-    replace_with(path, text, 0o600)
+    replace_file(path, text.as_bytes(), 0o600)
 }
 
 /// The same; the file can be read by its user only, also if an older one could be read by others.
@@ -38,7 +40,7 @@ pub(crate) fn replace_secret(path: &Path, text: &str) -> io::Result<()> {
     {
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     }
-    replace_with(&path, text, 0o600)
+    replace_file(&path, text.as_bytes(), 0o600)
 }
 
 /// Makes a file that only its user can read, and its directories, if it is not there.
@@ -51,33 +53,6 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
-}
-
-fn replace_with(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    // The name of a file that does not exist yet is used as it is.
-    let path = path.canonicalize().unwrap_or_else(|_missing| path.to_owned());
-    let old = fs::metadata(&path).ok();
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return fs::write(&path, text);
-    }
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    // Its error does not name the temporary file.
-    fs::metadata(directory)?;
-    let file = tempfile::Builder::new()
-        .prefix(".cx-new-")
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(directory)?;
-    if let Some(old) = old {
-        file.as_file().set_permissions(old.permissions())?;
-    }
-    file.as_file().write_all(text.as_bytes())?;
-    // Some file systems report a full disk only here.
-    file.as_file().sync_data()?;
-    file.persist(&path)?;
-    Ok(())
 }
 
 /// Checks that files can be made in a directory, which is made if it is missing: makes one without a name.

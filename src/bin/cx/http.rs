@@ -5,12 +5,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::RateLimit;
 use cx::server::{HttpOptions, HttpToken};
+use cx::{Ownership, RateLimit};
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
@@ -150,8 +149,9 @@ fn is_credential(path: &Path) -> bool {
 fn read_secret(path: &Path) -> anyhow::Result<String> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
-    // A pipe belongs to the process that opened it, so its mode is not checked.
-    if metadata.is_file() && metadata.mode() & 0o077 != 0 && !is_credential(path) {
+    // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named
+    // the file, which a system administrator may have put there.
+    if metadata.is_file() && Ownership::of(&metadata).others_have_access() && !is_credential(path) {
         bail!("others may read or change it: `chmod 600` it");
     }
     let mut text = String::new();

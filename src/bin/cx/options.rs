@@ -41,7 +41,10 @@ pub(crate) const fn of_limit(code: ErrorCode) -> Option<&'static str> {
 
 /// Whether the error is about an option.
 pub(crate) fn is_invalid(error: &Error) -> bool {
-    matches!(error, Error::InvalidOptions { .. } | Error::InvalidPattern { .. })
+    matches!(
+        error,
+        Error::InvalidOptions { .. } | Error::TotalMemoryTooSmall { .. } | Error::InvalidPattern { .. }
+    )
 }
 
 /// The error's message, with the names that users know.
@@ -49,27 +52,17 @@ pub(crate) fn message(error: &Error) -> String {
     let (option, problem) = match error {
         Error::InvalidOptions { option, problem } => (*option, problem),
         Error::InvalidPattern { list, problem } => (list.as_str(), problem),
+        Error::TotalMemoryTooSmall { all_runs, .. } => {
+            return format!(
+                "invalid `--total-memory` or `--memory`: all scripts together have {all_runs} bytes, and one needs \
+                 more"
+            );
+        }
         _ => return error.to_string(),
     };
-    if option == "total_memory_bytes" {
-        let all = problem.rsplit(' ').next().unwrap_or_default();
-        return format!(
-            "invalid `--total-memory` or `--memory`: all scripts together have {all} bytes, and one needs more"
-        );
-    }
-    format!("invalid `{}`: {}", argument(option), quoted(problem))
+    format!("invalid `{}`: {problem}", argument(option))
 }
 
 fn argument(option: &str) -> &str {
     ARGUMENTS.iter().find(|(name, _)| *name == option).map_or(option, |(_, argument)| argument)
-}
-
-/// The text with each option that it quotes replaced. Values are quoted too, so only whole names
-/// are.
-fn quoted(problem: &str) -> String {
-    let mut text = problem.to_owned();
-    for (name, argument) in ARGUMENTS.iter().filter(|(name, _)| name.contains('_')) {
-        text = text.replace(&format!("`{name}`"), &format!("`{argument}`"));
-    }
-    text
 }

@@ -8,10 +8,11 @@
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use cx::Ownership;
 use serde::{Deserialize, Serialize};
 
 /// What the names of the files end with.
@@ -142,9 +143,10 @@ pub(crate) fn list(state: &Path) -> io::Result<Vec<RunningServer>> {
 fn read(path: &Path) -> Option<RunningServer> {
     let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    // The token in it goes to the address in it, so no other user may have written it.
-    let is_own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
-    if !metadata.is_file() || !is_own {
+    // The token in it goes to the address in it, so no other user may have written it; and none may have read the
+    // token.
+    let ownership = Ownership::of(&metadata);
+    if !metadata.is_file() || !ownership.is_ours() || ownership.others_have_access() {
         return None;
     }
     match file.try_lock_shared() {

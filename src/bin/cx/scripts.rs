@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use cx::text::one_line;
+use cx::text::{one_line, start};
 use cx::{Language, SaveRequest, SavedScript, ScriptLibrary};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn list(library: &ScriptLibrary, is_json: bool) -> anyhow::Result<()> {
     let width = scripts.iter().map(|script| script.name.len()).max().unwrap_or(0);
     for script in &scripts {
         let description = one_line(script.description.as_deref().unwrap_or_default());
-        let description: String = description.chars().take(MAX_DESCRIPTION).collect();
+        let description = start(&description, MAX_DESCRIPTION);
         let place = if script.is_of_workspace { " (workspace)" } else { "" };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:width$}  {:<10}  {description}{place}", script.name, language(script));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anyhow::{anyhow, bail};
-use cx::text::one_line;
+use cx::text::{one_line, preview};
 use cx::{KnownServer, Tool, ToolError};
 use serde_json::Value;
 
@@ -124,11 +124,7 @@ fn table(tools: &[Tool]) -> String {
     for (tool, path) in tools.iter().zip(&paths) {
         let description = tool.definition.description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default();
-        let mut preview: String = line.chars().take(max).collect();
-        if preview.len() < line.len() {
-            preview.push('…');
-        }
-        let _ = writeln!(text, "  {path:width$}  {}", one_line(&preview));
+        let _ = writeln!(text, "  {path:width$}  {}", one_line(&preview(line, max)));
     }
     text
 }

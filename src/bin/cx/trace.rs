@@ -7,14 +7,14 @@ mod lanes;
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use cx::RunTrace;
+use cx::{Ownership, RunTrace};
 
 use self::drawing::Drawing;
 use crate::{diagnostic, document};
@@ -96,10 +96,11 @@ impl TraceDirectory {
             .create(path)
             .with_context(|| format!("failed to make the directory `{shown}`"))?;
         let metadata = fs::metadata(path).with_context(|| format!("failed to read `{shown}`"))?;
-        if metadata.mode() & 0o022 != 0 {
+        let ownership = Ownership::of(&metadata);
+        if ownership.others_may_write() {
             bail!("--traces {shown}: others may write to this directory: `chmod go-w` it");
         }
-        if metadata.uid() != rustix::process::geteuid().as_raw() {
+        if !ownership.is_ours() {
             bail!("--traces {shown}: this directory belongs to another user: name one of your own");
         }
         let (sender, traces) = sync_channel::<Option<RunTrace>>(MAX_WAITING);

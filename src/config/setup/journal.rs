@@ -4,9 +4,8 @@
 //! a journal of what the files were and became. It is written before the first file is changed, so
 //! that a process that dies meanwhile can be undone too.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use super::lock::SetupLock;
 use super::plan::{FileChange, Plan, is_unchanged};
 use crate::storage::files::{Store, sha256};
 use crate::storage::private::PrivateDirectory;
+use crate::storage::replace::replace_file;
 
 /// The document in the directory of one change, and its format.
 const JOURNAL: &str = "journal";
@@ -198,19 +198,8 @@ fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
 /// Replaces a file as a whole. A new one is the user's alone, because it may get secrets; its directory is
 /// made.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Users link such files to where they keep them.
-    let path = path.canonicalize().unwrap_or_else(|_missing| path.to_owned());
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let permissions = match fs::metadata(&path) {
-        Ok(metadata) => metadata.permissions(),
-        Err(_missing) => Permissions::from_mode(0o600),
-    };
-    let mut file = tempfile::Builder::new().prefix(".cx-new-").tempfile_in(directory)?;
-    file.as_file().set_permissions(permissions)?;
-    file.write_all(bytes)?;
-    // Some file systems report a full disk only here.
-    file.as_file().sync_data()?;
-    file.persist(&path)?;
-    Ok(())
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    replace_file(path, bytes, 0o600)
 }

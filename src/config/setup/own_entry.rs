@@ -9,6 +9,7 @@ use crate::config::entry::{HttpTarget, ServerEntry, StdioTarget, Target};
 use crate::config::expand::Text;
 use crate::config::formats::MAX_NAME;
 use crate::mcp::HttpKind;
+use crate::text;
 
 /// The directory that is open, in files of VS Code.
 const WORKSPACE: &str = "${workspaceFolder}";
@@ -17,7 +18,7 @@ const WORKSPACE: &str = "${workspaceFolder}";
 pub(super) fn valid_name(name: &str) -> String {
     let allowed = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
     let replaced: String =
-        name.trim().chars().take(MAX_NAME).map(|c| if allowed(c) { c } else { '-' }).collect();
+        text::start(name.trim(), MAX_NAME).chars().map(|c| if allowed(c) { c } else { '-' }).collect();
     let name = replaced.trim_start_matches(['-', '.']);
     if name.is_empty() || name == "__proto__" { "server".to_owned() } else { name.to_owned() }
 }

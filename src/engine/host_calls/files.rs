@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::files::{Entry, FileError, FileErrorCode, GuestPath, Kind, Metadata, OpenMode, RunFiles};
 use crate::run::context::ExecutionContext;
 use crate::text::ids::short_random_id;
-use crate::text::{preview, visible};
+use crate::text::{preview, start, visible};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum entries that one operation on a whole directory looks at.
@@ -287,9 +287,8 @@ async fn make_all(files: &RunFiles, path: &GuestPath) -> Result<Option<String>, 
 async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<String, FileError> {
     for _ in 0..MAX_TRIES {
         // A replay has the recorded name.
-        let random = short_random_id().ok_or(FileError::from(FileErrorCode::Io))?;
-        let ending: String = random.chars().take(6).collect();
-        let path = resolve(&format!("{prefix}{ending}"))?;
+        let random = short_random_id().map_err(|_| FileError::from(FileErrorCode::Io))?;
+        let path = resolve(&format!("{prefix}{}", start(&random, 6)))?;
         match context.files().create_directory(&path).await {
             Err(error) if error.code == FileErrorCode::Exists => {}
             result => return result.map(|()| path.to_string()),

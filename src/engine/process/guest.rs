@@ -29,6 +29,7 @@ use crate::run::result::LogLevel;
 use crate::run::script::Language;
 use crate::run::tape::Wait;
 use crate::run::time_zone::TimeZone;
+use crate::text::start_bytes;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// The host of one run, behind a connection.
@@ -257,7 +258,7 @@ impl RunHost for GuestHost {
 
     fn log(&self, level: LogLevel, mut text: String) {
         // A line that is longer than the limit of a message is cut.
-        text.truncate(text.floor_char_boundary(wire::message_bytes(&self.limits) / 2));
+        text.truncate(start_bytes(&text, wire::message_bytes(&self.limits) / 2).len());
         let _fits = self.connection.send(&FromWorker::Log { level: wire::level_number(level), text });
     }
 

@@ -33,6 +33,7 @@ use crate::machine;
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::script::Language;
+use crate::text::ids::random_bytes;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Stack of the threads that communicate with workers, on which native tools are polled.
@@ -337,8 +338,7 @@ impl Talk {
         let gone = || io::Error::other("the worker has no connection");
         let socket = worker.socket.take().ok_or_else(gone)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
-        let mut number = [0; 8];
-        getrandom::fill(&mut number).map_err(io::Error::other)?;
+        let number = random_bytes()?;
         let resources = Arc::new(Resources::of(worker.killer()?, worker.group.clone()));
         let is_elsewhere = worker.is_elsewhere;
         Ok(Self {

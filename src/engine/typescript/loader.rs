@@ -13,6 +13,7 @@ use futures::FutureExt as _;
 
 use super::transpile::FILE_MODULES;
 use crate::engine::host::{HostCalls, RunHost};
+use crate::text;
 use crate::tools::names::typescript_name;
 
 /// The scheme of the modules of servers.
@@ -77,7 +78,7 @@ impl ModuleLoader for ServerModules {
         if !specifier.starts_with(SCHEME) && specifier != FILE_MODULES[0] {
             return Err(JsErrorBox::type_error(format!(
                 "cannot import `{}`: scripts have no packages and no URLs; `mcp:<server>` imports a server's tools, `node:fs/promises` files",
-                specifier.chars().take(100).collect::<String>()
+                text::start(specifier, 100)
             )));
         }
         ModuleSpecifier::parse(specifier).map_err(|error| JsErrorBox::type_error(error.to_string()))

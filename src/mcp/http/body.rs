@@ -12,6 +12,7 @@ use crate::lines::MAX_LINE;
 use crate::mcp::errors::unavailable;
 use crate::mcp::message::{IncomingMessage, read_error};
 use crate::mcp::web::{cause, read_up_to};
+use crate::text;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
@@ -41,7 +42,7 @@ pub(crate) fn kind(response: &Response) -> Kind {
     match name.as_str() {
         JSON => Kind::Json,
         EVENT_STREAM => Kind::EventStream,
-        _ => Kind::Other(format!("`{}`", name.chars().take(SHOWN_TYPE).collect::<String>())),
+        _ => Kind::Other(format!("`{}`", text::start(&name, SHOWN_TYPE))),
     }
 }
 

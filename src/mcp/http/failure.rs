@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
 use crate::mcp::challenge::{Challenge, challenges};
-use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, unavailable};
+use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, sign_in_for, unavailable};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
@@ -67,16 +67,14 @@ pub(crate) fn of_status(
             ToolErrorCode::UpstreamUnavailable,
             format!("server `{server}` does not accept the configured `Authorization` header ({status})"),
         ),
-        StatusCode::UNAUTHORIZED => {
-            (ToolErrorCode::UpstreamUnavailable, format!("{} ({status})", sign_in(server)))
+        StatusCode::UNAUTHORIZED => return sign_in(server, &format!(" ({status})")),
+        StatusCode::FORBIDDEN if asks_for_scope(headers) => {
+            let scopes = scope_argument(headers);
+            let problem = format!(
+                "server `{server}` requires more scopes than were granted; run `cx auth login {server}{scopes}`"
+            );
+            return sign_in_for(server, &scopes, problem);
         }
-        StatusCode::FORBIDDEN if asks_for_scope(headers) => (
-            ToolErrorCode::UpstreamUnavailable,
-            format!(
-                "server `{server}` requires more scopes than were granted; run `cx auth login {server}{}`",
-                scope_argument(headers)
-            ),
-        ),
         StatusCode::FORBIDDEN => {
             (ToolErrorCode::UpstreamUnavailable, format!("server `{server}` refuses this client ({status})"))
         }

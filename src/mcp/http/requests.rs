@@ -13,8 +13,7 @@ use super::connection::{HttpConnection, MAX_RESUMES, pause};
 use super::events::{Events, EventsError};
 use super::failure::RequestFailure;
 use super::sse;
-use crate::mcp::errors::unavailable;
-use crate::mcp::handshake::LONGER;
+use crate::mcp::errors::{connect_timeout, unavailable};
 use crate::mcp::patience::Patience;
 use crate::mcp::settings::HttpKind;
 
@@ -58,10 +57,9 @@ impl HttpConnection {
             Some(Err(problem)) => problem,
             None => {
                 let server = &self.client.server;
-                let longer = if is_start { format!("; {LONGER}") } else { String::new() };
-                let message =
-                    format!("server `{server}` did not answer within {} ms{longer}", limit.as_millis());
-                RequestFailure::Failed(unavailable(message))
+                let problem = format!("server `{server}` did not answer within {} ms", limit.as_millis());
+                let error = if is_start { connect_timeout(&problem, "") } else { unavailable(problem) };
+                RequestFailure::Failed(error)
             }
         };
         match &problem {

@@ -17,7 +17,7 @@ use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
 use crate::mcp::address::is_private;
-use crate::mcp::errors::{closed, sign_in};
+use crate::mcp::errors::{closed, sign_in, sign_in_for};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -292,7 +292,7 @@ impl Authorization {
             }
         }
         let Some(secret) = self.stored().await.as_ref().and_then(secret) else {
-            return Err(ToolError::new(ToolErrorCode::UpstreamUnavailable, sign_in(&self.server)));
+            return Err(sign_in(&self.server, ""));
         };
         Ok(self.store_in_cache(&secret))
     }
@@ -332,19 +332,22 @@ impl Authorization {
     /// The error for a sign-in that could not be renewed. If a new sign-in is necessary, it says
     /// how.
     fn not_renewed(&self, error: &SignInError) -> ToolError {
-        let problem = described(error);
+        let (server, problem) = (&self.server, described(error));
         match error {
             SignInError::Issuer(IssuerError::Changed { .. } | IssuerError::TokenEndpointMoved { .. }) => {
-                self.unavailable(&format!(
-                    "did not renew the sign-in: {problem}. If the change is meant, sign in again: run `cx auth login {}`",
-                    self.server
-                ))
+                let problem = format!(
+                    "server `{server}` did not renew the sign-in: {problem}. If the change is meant, sign in again: \
+                     run `cx auth login {server}`"
+                );
+                sign_in_for(server, "", problem)
             }
-            SignInError::Issuer(IssuerError::NotConfigured { .. }) => self.unavailable(&format!(
-                "did not renew the sign-in: {problem}. If the change is meant, change `oauth.issuer` and sign in again: \
-                 run `cx auth login {}`",
-                self.server
-            )),
+            SignInError::Issuer(IssuerError::NotConfigured { .. }) => {
+                let problem = format!(
+                    "server `{server}` did not renew the sign-in: {problem}. If the change is meant, change \
+                     `oauth.issuer` and sign in again: run `cx auth login {server}`"
+                );
+                sign_in_for(server, "", problem)
+            }
             _ => self.unavailable(&format!("did not renew the sign-in: {problem}")),
         }
     }

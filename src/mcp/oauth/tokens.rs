@@ -184,6 +184,7 @@ impl TokenStore {
         };
         PrivateDirectory::create(&self.directory).map_err(|error| failed(error.to_string()))?;
         let file = private::open_lock(&path).map_err(|error| failed(error.to_string()))?;
+        // Not `private::acquire`, which blocks its thread: this wait may take seconds, and is cancelled with its call.
         let deadline = Instant::now() + MAX_LOCK_WAIT;
         loop {
             match file.try_lock() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use crate::text::visible;
+use crate::text::{self, visible};
 
 /// Maximum length of a host's name (RFC 1035).
 const MAX_NAME: usize = 253;
@@ -65,10 +65,7 @@ impl FromStr for HostPattern {
     type Err = InvalidHostPattern;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let invalid = || {
-            let shown: String = text.chars().take(80).collect();
-            InvalidHostPattern(visible(&shown))
-        };
+        let invalid = || InvalidHostPattern(visible(text::start(text, 80)));
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, rest) = rest.split_once(']').ok_or_else(invalid)?;

@@ -21,10 +21,11 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::format::Format;
 use super::text;
-use super::truncation::{cut, first, is_longer, last, record_call, record_note, shorten, whole_or_cut};
+use super::truncation::{cut, is_longer, last, record_call, record_note, shorten, whole_or_cut};
 use crate::json::{self, Json};
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::result_json::in_order;
+use crate::text::start;
 
 /// Maximum characters of printed output, of the value, and of emitted text in one answer, unless the
 /// operator sets another bound. Clients truncate answers of about 25,000 tokens, and their truncation
@@ -139,7 +140,7 @@ impl<'a> Draft<'a> {
             (None, Some(value)) => {
                 let mut truncated = json!({
                     "characters": value.chars().count(),
-                    "head": first(value, VALUE_HEAD),
+                    "head": start(value, VALUE_HEAD),
                     "tail": last(value, VALUE_TAIL),
                 });
                 if let Some(run) = run {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::text;
+
 /// Tenths of a truncated text that are kept from its end. The end shows how the run went.
 const TAIL_TENTHS: usize = 4;
 
@@ -39,18 +41,13 @@ pub(crate) fn cut(text: &str, max: usize, note: &str) -> Option<(String, usize)>
     let tail = room * TAIL_TENTHS / 10;
     let head = room - tail;
     let omitted = length - room;
-    Some((format!("{}{}{}", first(text, head), marker(omitted), last(text, tail)), omitted))
+    Some((format!("{}{}{}", text::start(text, head), marker(omitted), last(text, tail)), omitted))
 }
 
 /// Whether a text has more than this many characters.
 pub(crate) fn is_longer(text: &str, characters: usize) -> bool {
     // The characters are only counted if the length in bytes does not decide.
     text.len() > characters && text.chars().nth(characters).is_some()
-}
-
-/// The first characters of a text.
-pub(crate) fn first(text: &str, characters: usize) -> &str {
-    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 /// The last characters of a text.

@@ -1,7 +1,6 @@
 //! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the token.
 
 use std::fmt;
-use std::io;
 use std::net::IpAddr;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -48,10 +47,7 @@ impl HttpToken {
     ///
     /// [`Error::Start`] if the system provides no random numbers.
     pub fn generate() -> Result<(Self, String), Error> {
-        let text = random_id().ok_or_else(|| Error::Start {
-            what: "a token",
-            source: io::Error::other("the system provides no random numbers"),
-        })?;
+        let text = random_id().map_err(|source| Error::Start { what: "a token", source })?;
         Ok((Self::new(&text)?, text))
     }
 

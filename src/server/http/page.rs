@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::access::Access;
-pub use self::client::PageClient;
+pub use self::client::{PageClient, PageError};
 use super::authentication::{Authentication, HttpToken};
 use super::responses::{JSON, plain, refused};
 use super::small_server::{self, Answer};

@@ -1,6 +1,7 @@
 //! One session of a client of a handshake revision: what it receives, and what ends with it.
 
 use std::future::{Future, ready};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -58,8 +59,8 @@ pub(crate) enum SessionError {
     #[error("streams cannot be resumed")]
     NotKept,
     /// The system provides no random numbers.
-    #[error("no session id can be made")]
-    NoId,
+    #[error("no session id can be made: {0}")]
+    NoId(io::Error),
 }
 
 impl HttpSession {

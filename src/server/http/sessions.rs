@@ -136,7 +136,7 @@ impl SessionManager for Sessions {
     type Transport = SessionTransport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        let id = SessionId::from(random_id().ok_or(SessionError::NoId)?);
+        let id = SessionId::from(random_id().map_err(SessionError::NoId)?);
         let peer = PEER.try_with(|&peer| peer).unwrap_or_default();
         let mut open = self.open.lock();
         if open.len() >= self.bounds.max

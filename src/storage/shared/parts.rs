@@ -54,8 +54,8 @@ pub(crate) fn parse_key(key: &str) -> Option<(&str, &str)> {
 ///
 /// As of the store.
 pub(crate) async fn write(store: &dyn SharedStore, scope: &str, text: &str) -> Result<Stored, SharedError> {
-    let no_id = || SharedError::Refused("the system provides no random numbers".to_owned());
-    let id = random_id().ok_or_else(no_id)?;
+    let no_id = |error| SharedError::Refused(format!("the system provides no random numbers: {error}"));
+    let id = random_id().map_err(no_id)?;
     let mut count = 0;
     for part in text.as_bytes().chunks(PART) {
         if count >= MAX_PARTS {

@@ -22,7 +22,7 @@ use super::error::StateError;
 use super::scope::StateScope;
 use crate::storage::shared::parts::{self, Stored};
 use crate::storage::shared::{SharedError, SharedStore};
-use crate::text::ids::random_seed;
+use crate::text::ids::random_bytes;
 
 /// How long a call may take in all, however many others write to the same scope.
 const MAX_TIME: Duration = Duration::from_secs(10);
@@ -460,7 +460,7 @@ async fn pause(attempt: &mut u32) {
     *attempt += 1;
     let most = Duration::from_millis(1).saturating_mul(1 << (*attempt).min(8)).min(MAX_PAUSE);
     // Without random numbers the pauses are all the same.
-    let [random, ..] = random_seed().unwrap_or([u8::MAX; 32]);
+    let [random] = random_bytes().unwrap_or([u8::MAX]);
     sleep(most.mul_f64(f64::from(random) / 255.0)).await;
 }
 

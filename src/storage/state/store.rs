@@ -136,7 +136,11 @@ impl StateStore {
 }
 
 fn for_people(error: StateError) -> Error {
-    Error::Files { what: "the state of scripts", source: std::io::Error::other(error) }
+    let source = match error {
+        StateError::Files(source) => source,
+        error => std::io::Error::other(error),
+    };
+    Error::Files { what: "the state of scripts", source }
 }
 
 impl fmt::Debug for StateStore {

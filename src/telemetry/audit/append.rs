@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use serde_json::{Map, Value, json};
 
 use super::note::{Checkpoint, Signer};
@@ -19,6 +19,7 @@ use super::options::AuditOptions;
 use super::record::sha256;
 use super::{canonical, read};
 use crate::storage::private::{self, PrivateDirectory};
+use crate::text::ids::random_bytes;
 use crate::text::{rfc3339, rfc3339_seconds};
 
 /// The file that is locked, the secret key, the public one, and the last checkpoint.
@@ -186,8 +187,7 @@ impl Appender {
                 })?
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let mut id = [0_u8; 4];
-                getrandom::fill(&mut id).map_err(io::Error::other)?;
+                let id = random_bytes::<4>()?;
                 let made = Signer::generate(&format!("cx-audit-{}", hex::encode(id)));
                 let (secret, signer) = made.ok_or_else(|| io::Error::other("there are no random numbers"))?;
                 // The public half first: with it alone nothing is signed.
@@ -265,17 +265,7 @@ impl<'a> Locked<'a> {
     /// Replaces a small file. Not synced: after a power failure a checkpoint may be missing, not wrong.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let temporary = format!(".new-{name}");
-        self.directory.remove(&temporary)?;
-        let mut file = self.directory.open(&temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
-        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
-        let written = file.write_all(text.as_bytes());
-        drop(file);
-        let replaced =
-            written.and_then(|()| std::fs::rename(self.path.join(&temporary), self.path.join(name)));
-        if replaced.is_err() {
-            let _ = self.directory.remove(&temporary);
-        }
-        replaced
+        self.directory.replace_unsynced(name, &temporary, |file| file.write_all(text.as_bytes()))
     }
 
     /// Keeps an incomplete line in a file of its own. Returns the fields of the line about it.

@@ -204,7 +204,7 @@ impl Drop for EndGuard<'_> {
 fn write(shared: &Shared) {
     let mut writer = Writer {
         appender: Appender::new(shared.options.clone()),
-        name: short_random_id().unwrap_or_else(|| std::process::id().to_string()),
+        name: short_random_id().unwrap_or_else(|_| std::process::id().to_string()),
         lost: 0,
         since: None,
         reason: String::new(),

@@ -6,7 +6,7 @@ use jsonschema::error::TypeKind;
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
-use crate::text::{preview, visible};
+use crate::text::{self, preview, visible};
 use crate::tools::schema::view::SchemaView;
 
 /// Maximum number of allowed values in a message.
@@ -34,7 +34,7 @@ pub(crate) fn preview_value(value: &Value) -> String {
         },
         Value::Object(_) => "an object".to_owned(),
         Value::String(text) => {
-            let start: String = text.chars().take(MAX_PREVIEW).collect();
+            let start = text::start(text, MAX_PREVIEW);
             let ellipsis = if start.len() < text.len() { "…" } else { "" };
             format!("{}{ellipsis}", visible(&Value::from(start).to_string()))
         }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::text;
 use crate::tools::schema::view::SchemaView;
 
 /// Maximum levels of a type, with references followed.
@@ -298,7 +299,7 @@ impl<'a> Builder<'a> {
             }
             let mut description = String::new();
             if let Some(text) = field.text("description") {
-                description = text.chars().take(MAX_DESCRIPTION + 1).collect();
+                description = text::start(text, MAX_DESCRIPTION + 1).to_owned();
             }
             self.spend(name.len() + description.len());
             let value = self.build(field, depth + 1, level);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::model::{Field, Model, Object, Type};
 use super::types::MAX_NAME;
 use super::{MAX_BYTES, MAX_TOOL_BYTES, ServerTools, ToolTypes, parsed};
-use crate::text::{is_hidden, visible};
+use crate::text::{self, is_hidden, preview, visible};
 use crate::tools::names::{forms, is_python_identifier, python_name};
 
 /// The globals of scripts, which stand above the servers' names.
@@ -139,9 +139,8 @@ impl Writer {
 
     /// A free name of a class that begins with `hint`.
     fn name(&mut self, hint: &str) -> String {
-        let hint: String = hint.chars().take(120).collect();
-        let hint = if hint.is_empty() { "Type".to_owned() } else { hint };
-        let mut name = hint.clone();
+        let hint = if hint.is_empty() { "Type" } else { text::start(hint, 120) };
+        let mut name = hint.to_owned();
         let mut at = 2_usize;
         while !self.names.insert(name.clone()) {
             name = format!("{hint}{at}");
@@ -457,7 +456,7 @@ fn constant(value: &Value) -> String {
 fn pascal(name: &str) -> String {
     let mut text = String::new();
     let mut begins = true;
-    for character in name.chars().take(MAX_NAME) {
+    for character in text::start(name, MAX_NAME).chars() {
         if !character.is_ascii_alphanumeric() {
             begins = true;
         } else if text.is_empty() && character.is_ascii_digit() {
@@ -495,10 +494,7 @@ fn string(text: &str) -> String {
 /// A description as the docstring of what stands before it, on lines of their own; empty if there is
 /// none. Nothing in it is an escape or the end.
 fn documentation(text: &str, indent: usize) -> String {
-    let mut start: String = text.chars().take(MAX_DESCRIPTION).collect();
-    if start.len() < text.len() {
-        start.push('…');
-    }
+    let start = preview(text, MAX_DESCRIPTION);
     let shown = visible(&start.replace("\r\n", "\n").replace('\r', "\n"));
     let shown = shown.trim().replace('\\', "\\\\").replace('"', "\\\"");
     if shown.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::model::{Field, Model, Object, Type};
-use crate::text::{hidden_text, visible};
+use crate::text::{hidden_text, preview, visible};
 use crate::tools::names::is_identifier;
 
 /// Maximum characters of a description of a tool or a field.
@@ -208,10 +208,7 @@ pub(crate) fn property(name: &str) -> String {
 /// `text` as a comment on lines of its own, which the text cannot terminate. Empty if there is no
 /// text.
 pub(crate) fn comment(text: &str, indent: usize) -> String {
-    let mut start: String = text.chars().take(MAX_DESCRIPTION).collect();
-    if start.len() < text.len() {
-        start.push('…');
-    }
+    let start = preview(text, MAX_DESCRIPTION);
     let mut shown = visible(&start.replace("\r\n", "\n").replace('\r', "\n")).replace("*/", "*\\/");
     if hidden_text(&start) {
         shown.push_str("\n(The server's text has hidden characters, written out here.)");

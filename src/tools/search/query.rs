@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::terms::Terms;
 use super::values::kinds;
 use super::words::{for_each_word, is_filler_word, is_stop_word, one_edit_apart, stem};
+use crate::text::start_bytes;
 
 /// Maximum number of words of a query without stop words and filler words: more than five sentences
 /// have. The bound limits the work for hostile queries.
@@ -138,7 +139,7 @@ pub(crate) fn wanted(terms: &Terms, query: &str) -> Option<Wanted> {
 
 /// The words of a query that count; `None` for a query without words.
 fn words(query: &str) -> Option<Vec<String>> {
-    let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
+    let query = start_bytes(query, MAX_QUERY_BYTES);
     let mut words: Vec<String> = kinds(query).into_iter().map(str::to_owned).collect();
     // Three times as many, because stop words and filler words do not count.
     for_each_word(&unquoted(query), 3 * MAX_QUERY_WORDS, |word| words.push(word.text.to_owned()));
@@ -190,7 +191,7 @@ fn quoted(text: &str) -> Option<(usize, usize)> {
         };
         // Only the next line break or as much as a sentence is looked through: an apostrophe has no end.
         let line = text[inside..].lines().next().unwrap_or_default();
-        let line = &line[..line.floor_char_boundary(MAX_QUOTED)];
+        let line = start_bytes(line, MAX_QUOTED);
         if let Some(end) = line.match_indices(closing).map(|(at, _)| inside + at).find(ends) {
             return Some((start, end + closing.len_utf8()));
         }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::keys::MAX_NAME_BYTES;
 use super::sampling::{Ends, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 use crate::json::{Json, Key};
+use crate::text::start_bytes;
 
 /// The part of a result that a shape is made of: the first and last elements of arrays, enough
 /// fields of objects to tell whether they are maps, and of strings only that they are strings.
@@ -136,5 +137,5 @@ impl<'de> Visitor<'de> for Part<'_> {
 
 /// The start of a key, long enough to show that it is too long for a field name.
 fn short_key(key: &str) -> String {
-    key[..key.floor_char_boundary(2 * MAX_NAME_BYTES)].to_owned()
+    start_bytes(key, 2 * MAX_NAME_BYTES).to_owned()
 }

@@ -10,6 +10,8 @@ mod check;
 mod follow;
 #[path = "../../../examples/embedding/hooks.rs"]
 mod hooks;
+#[path = "../../../examples/embedding/servers.rs"]
+mod servers;
 #[path = "../../../examples/embedding/tools.rs"]
 mod tools;
 
@@ -41,6 +43,22 @@ async fn example_check() {
 async fn example_tools() {
     let seen = tools::example().await.unwrap();
     let expected: [&[&str]; 4] = [&[], &["clock"], &["clock", "order", "12 Main Street"], &[]];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn example_servers() {
+    let test_binary = std::env::current_exe().unwrap();
+    let library = test_binary.parent().unwrap().parent().unwrap().join("examples/library-server");
+    let seen = servers::example(McpServer::stdio("library", library.to_str().unwrap())).await.unwrap();
+    let reserved = "reserved \"The Harbour of Uppsala\" at Central Library";
+    let expected: [&[&str]; 5] = [
+        &["notes", "library"],
+        &["The Harbour of Uppsala", "due on Friday", "TOOL_DENIED"],
+        &["notes"],
+        &[reserved, "notes", "library"],
+        &["notes"],
+    ];
     assert_eq!(seen, expected);
 }
 

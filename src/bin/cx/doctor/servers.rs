@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cx::auth::{self, AuthStatus};
 use cx::text::one_line;
-use cx::{Config, McpServer, McpTransport, ServerState, ServerStats, ToolError};
+use cx::{Config, McpServer, McpTransport, ServerFailureKind, ServerState, ServerStats, ToolError};
 
 use super::context::DoctorContext;
 use super::report::Check;
@@ -128,32 +128,32 @@ fn started(stats: &ServerStats) -> Check {
 
 /// Why a server failed, on one line, with the last line that it wrote to its stderr.
 fn reason(error: &ToolError) -> String {
-    let mut lines = error.message.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().unwrap_or_default();
-    match (first.strip_suffix("; the end of its stderr:"), lines.next_back()) {
-        (Some(start), Some(last)) => format!("{start}: {}", last.trim()),
-        (Some(start), None) => start.to_owned(),
-        (None, _) => first.to_owned(),
+    let (problem, stderr_tail) = match &error.server_failure {
+        Some(failure) => (&failure.problem, failure.stderr_tail.as_str()),
+        None => (&error.message, ""),
+    };
+    let is_empty = |line: &&str| line.trim().is_empty();
+    let first = problem.lines().find(|line| !is_empty(line)).unwrap_or_default();
+    match stderr_tail.lines().rfind(|line| !is_empty(line)) {
+        Some(last) => format!("{first}: {}", last.trim()),
+        None => first.to_owned(),
     }
 }
 
 /// What to do about a server that failed.
 fn mend(server: &McpServer, error: &ToolError, config: &Config) -> String {
-    let (name, message) = (&server.name, &error.message);
+    let name = &server.name;
     let origin = config.origins.get(&format!("mcpServers.{name}"));
     let file = origin.map_or_else(|| "its file".to_owned(), ToString::to_string);
-    if let Some((_, command)) = message.split_once("run `cx auth login ") {
-        let rest = command.split('`').next().unwrap_or(name);
-        return format!("cx auth login {rest}");
-    }
-    if message.contains("`connectTimeoutMs`") {
-        return format!("set `connectTimeoutMs` of `{name}` in {file} if it needs longer to start");
-    }
-    match &server.transport {
-        McpTransport::Stdio(stdio) if message.contains("cannot be started") => {
+    match (&server.transport, error.server_failure.as_ref().map(|failure| &failure.kind)) {
+        (_, Some(ServerFailureKind::SignInRequired { command })) => command.clone(),
+        (_, Some(ServerFailureKind::ConnectTimeout)) => {
+            format!("set `connectTimeoutMs` of `{name}` in {file} if it needs longer to start")
+        }
+        (McpTransport::Stdio(stdio), Some(ServerFailureKind::NotStarted)) => {
             format!("install `{}`, or correct `command` of `{name}` in {file}", stdio.command)
         }
-        McpTransport::Stdio(stdio) => {
+        (McpTransport::Stdio(stdio), _) => {
             // As `cx config show` has them: without secrets.
             let shown = config.to_json();
             let arguments = shown["mcpServers"][name]["args"].as_array().into_iter().flatten();

@@ -1,12 +1,11 @@
 //! What cx keeps in files: caches, the state of scripts, and the audit trail.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use cx::Config;
 use cx::audit::{VerifyOptions, verify};
+use cx::{Config, Ownership};
 
 use super::report::{Check, counted};
 use crate::text::shown_path;
@@ -88,11 +87,11 @@ fn free_space(directory: &Path) -> Option<Check> {
 /// What is wrong, as a text.
 fn usable(directory: &Path) -> Result<(), String> {
     document::check_writable(directory).map_err(|error| format!("cannot be written: {error}"))?;
-    let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
+    let ownership = Ownership::of(&fs::metadata(directory).map_err(|error| error.to_string())?);
+    if !ownership.is_ours() {
         return Err("belongs to another user, and so is not used".to_owned());
     }
-    if metadata.mode() & 0o022 != 0 {
+    if ownership.others_may_write() {
         return Err("other users can write to it, and so it is not used".to_owned());
     }
     Ok(())

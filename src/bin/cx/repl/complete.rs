@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cx::text::one_line;
+use cx::text::{one_line, start};
 use cx::{Executor, Language};
 use parking_lot::Mutex;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
@@ -58,7 +58,7 @@ impl Names {
                     Language::Python => identifier(&tool.definition.name),
                     _ => tool.signature.split(['(', '<']).next().unwrap_or_default().to_owned(),
                 },
-                description: one_line(&tool.signature).chars().take(MAX_DESCRIPTION).collect(),
+                description: start(&one_line(&tool.signature), MAX_DESCRIPTION).to_owned(),
                 parameters: parameters(&tool.definition.input_schema.to_value()),
             });
             let tools = named.filter(|tool| is_identifier(&tool.name)).collect();

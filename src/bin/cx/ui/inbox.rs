@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cx::server::HttpToken;
-use cx::text::one_line;
+use cx::text::{one_line, start_bytes};
 use cx::{Approval, ApprovalRequest, BoxFuture};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -70,7 +70,6 @@ impl Inbox {
         let shown = waiting.iter().map(|approval| {
             let request = &approval.request;
             let description = request.description.as_deref().unwrap_or_default();
-            let end = description.floor_char_boundary(MAX_DESCRIPTION);
             json!({
                 "id": approval.id,
                 "server": one_line(&request.server),
@@ -79,7 +78,7 @@ impl Inbox {
                 "arguments": request.arguments_text(),
                 "reason": one_line(&request.reason.to_string()),
                 "script": one_line(&request.script),
-                "description": one_line(&description[..end]),
+                "description": one_line(start_bytes(description, MAX_DESCRIPTION)),
                 "waitedMs": u64::try_from(approval.asked.elapsed().as_millis()).unwrap_or(u64::MAX),
                 "timeMs": u64::try_from(request.time.as_millis()).unwrap_or(u64::MAX),
             })

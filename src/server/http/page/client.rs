@@ -24,6 +24,38 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum bytes of an answer. Sixty-four approvals with the longest arguments that are shown have 5 MB.
 const MAX_ANSWER: usize = 16 << 20;
 
+/// Why a server does not do what a [`PageClient`] asks for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// It cannot be reached.
+    #[error(transparent)]
+    Unreachable(io::Error),
+    /// It does not answer in time.
+    #[error("the server does not answer")]
+    Timeout,
+    /// The connection was lost, or what the server sent is not HTTP or too long.
+    #[error(transparent)]
+    Connection(Box<dyn std::error::Error + Send + Sync>),
+    /// It refuses the request.
+    #[error("the server answered {status}: {problem}")]
+    Refused {
+        /// The status of HTTP.
+        status: u16,
+        /// The start of the answer.
+        problem: String,
+    },
+    /// The text is no id of an approval. Nothing was sent.
+    #[error("this is no id of an approval")]
+    InvalidId,
+}
+
+impl PageError {
+    fn connection(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Connection(Box::new(error))
+    }
+}
+
 /// A client of a [`Page`](super::Page).
 #[derive(Clone)]
 pub struct PageClient {
@@ -48,7 +80,7 @@ impl PageClient {
     /// # Errors
     ///
     /// If the server does not answer within two seconds, or answers something else.
-    pub async fn metrics(&self) -> io::Result<String> {
+    pub async fn metrics(&self) -> Result<String, PageError> {
         self.send(Method::GET, &format!("{PAGE}/metrics"), String::new()).await
     }
 
@@ -57,7 +89,7 @@ impl PageClient {
     /// # Errors
     ///
     /// As [`metrics`](Self::metrics).
-    pub async fn approvals(&self) -> io::Result<String> {
+    pub async fn approvals(&self) -> Result<String, PageError> {
         self.send(Method::GET, &format!("{PAGE}/approvals"), String::new()).await
     }
 
@@ -66,40 +98,40 @@ impl PageClient {
     /// # Errors
     ///
     /// As [`metrics`](Self::metrics); also if the approval does not wait any more.
-    pub async fn answer(&self, id: &str, approve: bool, reason: Option<&str>) -> io::Result<()> {
+    pub async fn answer(&self, id: &str, approve: bool, reason: Option<&str>) -> Result<(), PageError> {
         if !super::is_name(id) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no id of an approval"));
+            return Err(PageError::InvalidId);
         }
         let body = json!({ "approve": approve, "reason": reason }).to_string();
         self.send(Method::POST, &format!("{PAGE}/approvals/{id}"), body).await.map(drop)
     }
 
-    async fn send(&self, method: Method, path: &str, body: String) -> io::Result<String> {
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the server does not answer");
-        timeout(MAX_TIME, self.exchange(method, path, body)).await.map_err(late)?
+    async fn send(&self, method: Method, path: &str, body: String) -> Result<String, PageError> {
+        let answered = timeout(MAX_TIME, self.exchange(method, path, body)).await;
+        answered.map_err(|_elapsed| PageError::Timeout)?
     }
 
-    async fn exchange(&self, method: Method, path: &str, body: String) -> io::Result<String> {
-        let stream = TcpStream::connect(self.address).await?;
+    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<String, PageError> {
+        let stream = TcpStream::connect(self.address).await.map_err(PageError::Unreachable)?;
         let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+            http1::handshake(TokioIo::new(stream)).await.map_err(PageError::connection)?;
         let mut request = Request::builder().method(method).uri(path).header(HOST, self.address.to_string());
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        let request = request.body(Body::from(body)).map_err(io::Error::other)?;
+        let request = request.body(Body::from(body)).map_err(PageError::connection)?;
         let exchange = async {
-            let response = sender.send_request(request).await.map_err(io::Error::other)?;
+            let response = sender.send_request(request).await.map_err(PageError::connection)?;
             let status = response.status();
             let bytes = axum::body::to_bytes(Body::new(response.into_body()), MAX_ANSWER)
                 .await
-                .map_err(io::Error::other)?;
+                .map_err(PageError::connection)?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
             if status == StatusCode::OK {
                 return Ok(text);
             }
-            let why = crate::text::preview(text.trim(), 200);
-            Err(io::Error::other(format!("the server answered {}: {why}", status.as_u16())))
+            let problem = crate::text::preview(text.trim(), 200);
+            Err(PageError::Refused { status: status.as_u16(), problem })
         };
         // The connection is driven beside the exchange, and dropped with it.
         tokio::pin!(exchange);
@@ -107,7 +139,7 @@ impl PageClient {
         tokio::select! {
             answered = &mut exchange => answered,
             ended = &mut connection => {
-                ended.map_err(io::Error::other)?;
+                ended.map_err(PageError::connection)?;
                 // What was received before the end is still read.
                 exchange.await
             }

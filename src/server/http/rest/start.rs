@@ -50,7 +50,7 @@ pub(super) fn start(
     take_rate(session, peer)?;
     let PreparedRun { script, language, .. } = prepare(session, arguments, language)?;
     // A caller that gets the id before the answer can ask for the run.
-    let id = if stream || background { Some(short_random_id().ok_or_else(|| no_id(session))?) } else { None };
+    let id = if stream || background { Some(short_random_id().map_err(|_| no_id(session))?) } else { None };
     let printed = id.clone().map(Printed::of_run);
     let observed = ObservedRequest::begin_rest(&session.shared, headers);
     let cancel = session.runs.child_token();

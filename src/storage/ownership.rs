@@ -1,0 +1,60 @@
+//! Who can change a file or a directory, or read it, by its owner and its mode: what is trusted because only
+//! its user can have written it.
+//!
+//! All checks of owners and modes ask this type. Their rules differ, and each says why where it is:
+//! `private.rs` for what cx keeps, `scripts.rs` for folders of scripts, `src/config/file.rs` for files of the
+//! configuration, and of the command the files of running servers and the token's.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+
+/// Bits of a mode: other users may write, all users may write, other users may do anything.
+const OTHERS_WRITE: u32 = 0o022;
+const ALL_WRITE: u32 = 0o002;
+const OTHERS: u32 = 0o077;
+
+/// The owner and the mode of a file or a directory. Access control lists are not read: what they permit to
+/// others is in the mode's bits of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    user: u32,
+    mode: u32,
+}
+
+impl Ownership {
+    /// The root user, who can change everything anyway.
+    const ROOT: u32 = 0;
+
+    /// That of an open file if the metadata is of one. By a path, another file may be there by now.
+    pub fn of(metadata: &Metadata) -> Self {
+        Self { user: metadata.uid(), mode: metadata.mode() }
+    }
+
+    /// Whether it belongs to the user of this process.
+    pub fn is_ours(self) -> bool {
+        self.user == rustix::process::geteuid().as_raw()
+    }
+
+    /// Whether it belongs to the user of this process or to root.
+    pub fn is_ours_or_of_root(self) -> bool {
+        self.is_ours() || self.user == Self::ROOT
+    }
+
+    /// Whether users of its group, or all users, may write to it.
+    pub fn others_may_write(self) -> bool {
+        self.mode & OTHERS_WRITE != 0
+    }
+
+    /// Whether all users may write to it.
+    pub fn all_may_write(self) -> bool {
+        self.mode & ALL_WRITE != 0
+    }
+
+    /// Whether users of its group, or all users, may read, write or execute it.
+    pub fn others_have_access(self) -> bool {
+        self.mode & OTHERS != 0
+    }
+}
+
+#[cfg(test)]
+mod tests;
