@@ -32,9 +32,14 @@ const MARK: &str = "--skip=this-is-a-worker-process";
 /// Not a test: the worker, if this program was started as one.
 #[test]
 fn worker() {
-    if std::env::args().any(|argument| argument == MARK) {
+    if argument_after(MARK).is_some() {
         engines::work(super::own_socket().unwrap());
     }
+}
+
+/// The rest of the argument of this program that begins with `mark`.
+fn argument_after(mark: &str) -> Option<String> {
+    std::env::args().find_map(|argument| argument.strip_prefix(mark).map(str::to_owned))
 }
 
 struct Stage {

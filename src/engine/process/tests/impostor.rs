@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::{Stage, code, text};
+use super::{Stage, argument_after, code, text};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::own_socket;
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
@@ -21,8 +21,7 @@ const MARK: &str = "--skip=this-is-an-impostor-";
 /// Not a test: the process, if this program was started as one.
 #[test]
 fn impostor() {
-    let kind = std::env::args().find_map(|argument| argument.strip_prefix(MARK).map(str::to_owned));
-    if let Some(kind) = kind {
+    if let Some(kind) = argument_after(MARK) {
         let (socket, _closed) = own_socket().unwrap();
         let mut impostor = Impostor { stream: socket.into(), decoder: Decoder::new(wire::MAX_START_BYTES) };
         impostor.act(&kind);
