@@ -130,6 +130,11 @@ impl ValueCount {
     /// Counts one more at `depth`. Returns whether it is within the bounds.
     pub(super) fn count(&mut self, depth: usize) -> bool {
         self.0 += 1;
-        depth <= MAX_DEPTH && self.0 <= MAX_VALUES
+        depth <= MAX_DEPTH && !self.is_exceeded()
+    }
+
+    /// Whether there were more values than are read. Whatever they are a part of is unknown then.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.0 > MAX_VALUES
     }
 }

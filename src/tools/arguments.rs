@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use self::bounds::Bounds;
 use self::explain::explain;
 use self::render::preview_text;
-use self::values::count_up_to;
+use self::values::{count_up_to, pointers_fit};
 use super::error::{ToolError, ToolErrorCode};
 use super::schema::Schema;
 use super::schema::view::SchemaView;
@@ -45,11 +45,19 @@ const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// all errors has no bound.
 const MAX_VALUES_FOR_ALL_ERRORS: usize = 10_000;
 
+/// The same for the bytes of the JSON pointers of their values: names of fields have no bound of their own.
+const MAX_POINTERS_FOR_ALL_ERRORS: usize = 1 << 20;
+
+/// What is said of such arguments if the schema has alternatives.
+const TOO_LARGE: &str = "the arguments do not match the tool's schema, and have too many values to say where";
+
 /// A compiled input schema. Made once, used for every call.
 #[derive(Debug)]
 pub(crate) struct ArgumentCheck {
     validator: Validator,
     bounds: Bounds,
+    /// Whether it has keywords whose errors have lists of errors.
+    has_alternatives: bool,
     /// Parsed again only to explain an error.
     schema: Schema,
 }
@@ -83,7 +91,7 @@ impl ArgumentCheck {
                 let at = if location.is_empty() { String::new() } else { format!("at `{location}`: ") };
                 format!("{at}{}", preview_text(&error.masked().to_string()))
             })?;
-        Ok(Self { validator, bounds, schema: schema.clone() })
+        Ok(Self { validator, bounds, has_alternatives: has_alternatives(&value), schema: schema.clone() })
     }
 
     /// Returns `arguments` if they match the schema. Takes ownership because the check needs them
@@ -118,8 +126,7 @@ impl ArgumentCheck {
     /// valid then; otherwise they are unchanged.
     fn leave_out_nulls(&self, arguments: &mut Value) -> bool {
         let Value::Object(fields) = &*arguments else { return false };
-        if !fields.values().any(Value::is_null) || count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_none()
-        {
+        if !fields.values().any(Value::is_null) || !may_have_all_errors(arguments) {
             return false;
         }
         let schema = self.schema.to_value();
@@ -145,14 +152,34 @@ impl ArgumentCheck {
     }
 
     fn explain(&self, arguments: &Value) -> Option<String> {
-        let errors = if count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some() {
+        let errors = if may_have_all_errors(arguments) {
             self.validator.iter_errors(arguments).collect()
+        } else if self.has_alternatives {
+            // The error of a union has those of all its alternatives.
+            return (!self.validator.is_valid(arguments)).then(|| TOO_LARGE.to_owned());
         } else {
             vec![self.validator.validate(arguments).err()?]
         };
         // This text was compiled before, so it can be parsed.
         let schema = self.schema.to_value();
         (!errors.is_empty()).then(|| explain(&errors, SchemaView::root(&schema)))
+    }
+}
+
+/// Whether all errors about the arguments may be collected.
+fn may_have_all_errors(arguments: &Value) -> bool {
+    count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some()
+        && pointers_fit(arguments, MAX_POINTERS_FOR_ALL_ERRORS)
+}
+
+/// Whether a schema has a union anywhere.
+fn has_alternatives(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().any(has_alternatives),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| matches!(name.as_str(), "anyOf" | "oneOf") || has_alternatives(value)),
+        _ => false,
     }
 }
 

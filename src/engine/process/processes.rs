@@ -34,6 +34,7 @@ use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::script::Language;
 use crate::text::ids::random_bytes;
+use crate::text::preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Stack of the threads that communicate with workers, on which native tools are polled.
@@ -56,6 +57,9 @@ const MAX_STARTS: u32 = 3;
 /// Maximum wait for the exit status of a worker that has closed its connection.
 const STATUS_TRIES: u32 = 20;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
+
+/// Maximum characters of the reason why a worker cannot start.
+const MAX_PROBLEM: usize = 1_000;
 
 /// Runs scripts of one language in worker processes.
 pub(crate) struct Processes {
@@ -587,7 +591,9 @@ impl Talk {
                 let problem = format!("its messages are of version {protocol}, expected {PROTOCOL}");
                 Ok(Some(Event::Ended(RunEnd::NoWorker(problem))))
             }
-            FromWorker::Failed(problem) => Ok(Some(Event::Ended(RunEnd::NoWorker(problem)))),
+            FromWorker::Failed(problem) => {
+                Ok(Some(Event::Ended(RunEnd::NoWorker(preview(&problem, MAX_PROBLEM)))))
+            }
             _ => Err("it speaks before it is ready".to_owned()),
         }
     }

@@ -1,6 +1,8 @@
 //! Workers that crash, and workers that a script has taken over. The worker here is this test program itself, which
 //! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
+mod impostor;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,9 +32,14 @@ const MARK: &str = "--skip=this-is-a-worker-process";
 /// Not a test: the worker, if this program was started as one.
 #[test]
 fn worker() {
-    if std::env::args().any(|argument| argument == MARK) {
+    if argument_after(MARK).is_some() {
         engines::work(super::own_socket().unwrap());
     }
+}
+
+/// The rest of the argument of this program that begins with `mark`.
+fn argument_after(mark: &str) -> Option<String> {
+    std::env::args().find_map(|argument| argument.strip_prefix(mark).map(str::to_owned))
 }
 
 struct Stage {
@@ -41,11 +48,16 @@ struct Stage {
 
 impl Stage {
     fn new(runs: u32, spare: usize) -> Self {
+        Self::of(WORKER, MARK, runs, spare)
+    }
+
+    /// Workers that are the test `worker` of this program, which knows by `mark` that it is one.
+    fn of(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
         let program = WorkerProgram {
             stands_in: false,
             is_elsewhere: false,
             program: "/proc/self/exe".into(),
-            arguments: ["--exact", WORKER, "--nocapture", "--test-threads=1", MARK]
+            arguments: ["--exact", worker, "--nocapture", "--test-threads=1", mark]
                 .map(str::to_owned)
                 .to_vec(),
             requires_sandbox: true,
@@ -64,7 +76,6 @@ impl Stage {
     }
 
     async fn run_for(&self, client: Option<&str>, source: &str, limits: Limits) -> ExecuteResult {
-        let (reply, answer) = oneshot::channel();
         let mut script = Script::typescript(source);
         script.client = client.map(str::to_owned);
         if source.starts_with("// hostile: kill") {
@@ -74,7 +85,11 @@ impl Stage {
                 rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
             }));
         }
-        let environment = RunEnvironment::empty(limits, tokio::runtime::Handle::current());
+        self.run_in(RunEnvironment::empty(limits, tokio::runtime::Handle::current()), script).await
+    }
+
+    async fn run_in(&self, environment: RunEnvironment, script: Script) -> ExecuteResult {
+        let (reply, answer) = oneshot::channel();
         self.pool.submit(Job { script, environment, reply, permit: Box::new(()) });
         answer.await.unwrap().unwrap()
     }
@@ -248,6 +263,19 @@ async fn a_worker_of_one_run_is_not_met_again() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 4);
+}
+
+/// A priority that was lowered cannot be raised again, so a worker with a low one serves no other run.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_481_a_worker_of_low_priority_is_not_given_back() {
+    let stage = Stage::new(100, 1);
+    let long = "// hostile: pid\nconst end = Date.now() + 500; while (Date.now() < end); return 1";
+    let result = stage.run(long).await;
+    assert_eq!(text(&result), "1");
+    let slow = printed(&result);
+    for _ in 0..2 {
+        assert_ne!(printed(&stage.run("// hostile: pid\nreturn 1").await), slow);
+    }
 }
 
 /// Every process ends with its pool.

@@ -14,7 +14,7 @@ use crate::run::recording::GuestClock;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
 use crate::run::script::Language;
 use crate::run::tape::Wait;
-use crate::text::preview;
+use crate::text::{preview, preview_bytes};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are the same program unless another one is
@@ -255,7 +255,10 @@ const WORKER_CODES: [ErrorCode; 8] = [
     ErrorCode::Cancelled,
 ];
 
-/// Maximum characters of what a worker says about an error beside its message and its stack.
+/// Maximum bytes of the message and of the stack of an error. Engines stay below it.
+const MAX_TEXT: usize = 128 << 10;
+
+/// Maximum characters of what a worker says about an error beside them.
 const MAX_SAID: usize = 1_000;
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -439,13 +442,13 @@ impl Done {
         let code = if is_made_up { ErrorCode::RuntimeError } else { code };
         Ok(Outcome::Failed(ScriptError {
             name: error.name.map(|name| preview(&name, MAX_SAID)),
-            stack: error.stack,
+            stack: error.stack.map(|stack| preview_bytes(&stack, MAX_TEXT).into_owned()),
             line: error.line,
             column: error.column,
             source_line: error.source_line.map(|line| preview(&line, MAX_SAID)),
             hint: error.hint.map(|hint| preview(&hint, MAX_SAID)),
             tool_code,
-            ..ScriptError::new(code, error.message)
+            ..ScriptError::new(code, preview_bytes(&error.message, MAX_TEXT).into_owned())
         }))
     }
 }
@@ -456,3 +459,6 @@ impl Start {
         self.servers.iter().map(|name| Arc::from(name.as_str())).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -700,3 +700,6 @@ fn new_time(time: types::NewTimestamp) -> Option<u64> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

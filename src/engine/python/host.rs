@@ -319,3 +319,6 @@ fn level(stream: OutputStream) -> LogLevel {
         OutputStream::Stderr => LogLevel::Warn,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use super::finding::{Finding, FindingCode, Severity};
-use super::survey::{Bytes, Field, Literal, Survey, Target, ToolUse};
+use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
 use crate::run::calls::ToolName;
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::result::{ErrorCode, ScriptError};
@@ -21,13 +21,24 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Maximum number of findings of one check. The last one says how many there are besides.
 const MAX_FINDINGS: usize = 50;
 
+/// Maximum number of findings of each severity that are located. To locate one takes as long as to read the script.
+const MAX_LOCATED: usize = 100;
+
 /// Maximum number of findings that the message of a refused run names.
 const MAX_NAMED: usize = 10;
+
+/// Maximum bytes of the JSON pointers of all values of a call's arguments. One field with a long name and many values
+/// in it could need gigabytes.
+const MAX_POINTER_BYTES: usize = 1 << 20;
 
 /// What is known of a script's calls, and of which servers more has to be known.
 #[derive(Default)]
 struct Judged {
     findings: Vec<Finding>,
+    errors: usize,
+    warnings: usize,
+    /// Findings beyond [`MAX_LOCATED`].
+    not_located: usize,
     /// Servers whose lists are not known.
     unlisted: BTreeSet<Arc<str>>,
     /// Those of them that every run calls.
@@ -36,6 +47,22 @@ struct Judged {
     stale: BTreeSet<Arc<str>>,
     /// Whether there is an error about a call or an import for which a run is refused.
     refuses: bool,
+}
+
+impl Judged {
+    /// Adds a finding, unless there are many of its severity.
+    fn add(&mut self, severity: Severity, locate: impl FnOnce() -> Finding) {
+        let count = match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if *count == MAX_LOCATED {
+            self.not_located += 1;
+            return;
+        }
+        *count += 1;
+        self.findings.push(locate());
+    }
 }
 
 impl ExecutionContext {
@@ -120,7 +147,7 @@ impl ExecutionContext {
                 judged.needed.insert(Arc::clone(&server));
             }
             if judged.unlisted.insert(Arc::clone(&server)) && with_unlisted {
-                judged.findings.push(judge.unlisted_finding(one, &server));
+                judged.add(Severity::Warning, || judge.unlisted_finding(one, &server));
             }
         }
         judged.findings.sort_by_key(Finding::location);
@@ -130,15 +157,15 @@ impl ExecutionContext {
             judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.location()));
             let left_out = judged.findings.split_off(MAX_FINDINGS - 1);
             judged.findings.sort_by_key(Finding::location);
-            judged.findings.extend(rest(left_out));
+            judged.findings.extend(rest(left_out, judged.not_located));
         }
         judged
     }
 }
 
 /// What is said of the findings that are left out: the first of them, and how many there are.
-fn rest(left_out: Vec<Finding>) -> Option<Finding> {
-    let count = left_out.len();
+fn rest(left_out: Vec<Finding>, not_located: usize) -> Option<Finding> {
+    let count = left_out.len() + not_located;
     let first = left_out.into_iter().next()?;
     let hint = format!("{count} findings are not shown; mend these first");
     Some(Finding { hint: Some(hint), ..first })
@@ -190,15 +217,17 @@ impl Judge<'_> {
     /// Adds what is wrong with one use.
     fn add(&self, position: usize, one: &ToolUse, judged: &mut Judged) {
         if one.is_forgotten && self.looked_up[position].is_some() {
-            let mut finding = self.finding(
-                FindingCode::NotAwaited,
-                Severity::Warning,
-                "nobody waits for this call: its result and its error are lost".to_owned(),
-                &one.at,
-            );
-            finding.hint =
-                Some("write `await` before it; in parentheses if a field of its result is read".to_owned());
-            judged.findings.push(finding);
+            judged.add(Severity::Warning, || Finding {
+                hint: Some(
+                    "write `await` before it; in parentheses if a field of its result is read".to_owned(),
+                ),
+                ..self.finding(
+                    FindingCode::NotAwaited,
+                    Severity::Warning,
+                    "nobody waits for this call: its result and its error are lost".to_owned(),
+                    &one.at,
+                )
+            });
         }
         match &self.looked_up[position] {
             None | Some(LookUp::Unlisted(_)) => {}
@@ -209,33 +238,43 @@ impl Judge<'_> {
                 let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
                 judged.refuses |= one.is_certain;
                 let is_import = self.is_python && one.is_import();
-                let error = if is_import { self.in_python(error, one) } else { error.clone() };
-                judged.findings.push(self.of_call(error, severity, &one.server_at));
+                judged.add(severity, || {
+                    let error = if is_import { self.in_python(error, one) } else { error.clone() };
+                    self.of_call(error, severity, &one.server_at)
+                });
             }
             Some(LookUp::NoTool { server, error, is_current }) => {
                 if !self.in_force.may_permit_server(server) {
-                    judged.findings.push(self.denied(one, server, "*"));
+                    self.add_denied(one, server, "*", judged);
                     return;
                 }
                 let is_certain = self.is_certain(position, one, server, *is_current, judged);
                 judged.refuses |= is_certain;
                 let severity = if is_certain { Severity::Error } else { Severity::Warning };
-                judged.findings.push(self.of_call(error.clone(), severity, &one.tool_at));
+                judged.add(severity, || self.of_call(error.clone(), severity, &one.tool_at));
             }
             Some(LookUp::Found { tool, is_current }) => {
                 if !self.in_force.permits(&tool.server, &tool.tool) {
-                    judged.findings.push(self.denied(one, &tool.server, &tool.tool));
+                    self.add_denied(one, &tool.server, &tool.tool, judged);
                     return;
                 }
                 let Some(arguments) = &one.arguments else { return };
+                if judged.errors == MAX_LOCATED {
+                    // The script is refused, and there is no end to what it could make the check do.
+                    return;
+                }
+                // The same for all of them, and as much work as there are uses.
+                let mut is_certain_use = None;
                 for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
                     let is_certain = is_certain
                         && !self.has_hooks
-                        && self.is_certain(position, one, &tool.server, *is_current, judged);
+                        && *is_certain_use.get_or_insert_with(|| {
+                            self.is_certain(position, one, &tool.server, *is_current, judged)
+                        });
                     judged.refuses |= is_certain;
                     let severity = if is_certain { Severity::Error } else { Severity::Warning };
-                    let error = ToolError::new(ToolErrorCode::InvalidArguments, message);
-                    judged.findings.push(self.of_call(error, severity, &at));
+                    let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
+                    judged.add(severity, || self.of_call(error(), severity, &at));
                 }
             }
         }
@@ -331,9 +370,9 @@ impl Judge<'_> {
         })
     }
 
-    fn denied(&self, one: &ToolUse, server: &str, tool: &str) -> Finding {
+    fn add_denied(&self, one: &ToolUse, server: &str, tool: &str, judged: &mut Judged) {
         let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
-        self.of_call(denied(server, tool), severity, &one.tool_at)
+        judged.add(severity, || self.of_call(denied(server, tool), severity, &one.tool_at));
     }
 
     /// What is wrong with arguments: messages, where, and whether the call itself would say so.
@@ -343,11 +382,13 @@ impl Judge<'_> {
         arguments: &Literal,
         one: &ToolUse,
     ) -> Vec<(String, Bytes, bool)> {
-        let mut unknowns = Unknowns::default();
-        let value = match arguments {
+        let (value, unknowns) = match arguments {
             Literal::Unknown { .. } => return Vec::new(),
-            Literal::Null => Value::Object(Map::new()),
-            Literal::Object(_) => to_json(arguments, "", &mut unknowns),
+            Literal::Null => (Value::Object(Map::new()), Unknowns::default()),
+            Literal::Object(_) => {
+                let Some(read) = to_json(arguments) else { return Vec::new() };
+                read
+            }
             other => {
                 let kind = kind_of(other);
                 return vec![(
@@ -414,34 +455,69 @@ fn kind_of(literal: &Literal) -> &'static str {
     }
 }
 
-/// The value as JSON, with `null` for what is not known. `path` is its JSON pointer.
-fn to_json(literal: &Literal, path: &str, unknowns: &mut Unknowns) -> Value {
-    match literal {
-        Literal::Null => Value::Null,
-        Literal::Bool(value) => Value::Bool(*value),
-        Literal::Number(value) => Value::Number(value.clone()),
-        Literal::Text(text) => Value::String(text.clone()),
-        Literal::List(items) => {
-            let items = items.iter().enumerate();
-            items.map(|(index, item)| to_json(item, &format!("{path}/{index}"), unknowns)).collect()
+/// The value as JSON, with `null` for what is not known. `None` if the JSON pointers of its parts would be too long.
+fn to_json(literal: &Literal) -> Option<(Value, Unknowns)> {
+    let mut conversion = Conversion::default();
+    let value = conversion.value(literal)?;
+    Some((value, conversion.unknowns))
+}
+
+#[derive(Default)]
+struct Conversion {
+    unknowns: Unknowns,
+    /// The JSON pointer of the value that is read.
+    pointer: String,
+    /// Bytes of the pointers until now.
+    pointer_bytes: usize,
+}
+
+impl Conversion {
+    fn value(&mut self, literal: &Literal) -> Option<Value> {
+        self.pointer_bytes += self.pointer.len();
+        if self.pointer_bytes > MAX_POINTER_BYTES {
+            return None;
         }
-        Literal::Object(object) => {
-            if object.is_open {
-                unknowns.open.insert(path.to_owned());
+        Some(match literal {
+            Literal::Null => Value::Null,
+            Literal::Bool(value) => Value::Bool(*value),
+            Literal::Number(value) => Value::Number(value.clone()),
+            Literal::Text(text) => Value::String(text.clone()),
+            Literal::List(items) => {
+                let mut values = Vec::new();
+                for (index, item) in items.iter().enumerate() {
+                    values.push(self.part(&index.to_string(), item)?);
+                }
+                Value::Array(values)
             }
-            let field = |field: &Field| {
-                let path = format!("{path}/{}", field.name.replace('~', "~0").replace('/', "~1"));
-                (field.name.clone(), to_json(&field.value, &path, unknowns))
-            };
-            Value::Object(object.fields.iter().map(field).collect())
-        }
-        Literal::Unknown { may_be_absent } => {
-            unknowns.values.insert(path.to_owned());
-            if *may_be_absent {
-                unknowns.optional.insert(path.to_owned());
+            Literal::Object(object) => {
+                if object.is_open {
+                    self.unknowns.open.insert(self.pointer.clone());
+                }
+                let mut fields = Map::new();
+                for field in &object.fields {
+                    let name = field.name.replace('~', "~0").replace('/', "~1");
+                    fields.insert(field.name.clone(), self.part(&name, &field.value)?);
+                }
+                Value::Object(fields)
             }
-            Value::Null
-        }
+            Literal::Unknown { may_be_absent } => {
+                self.unknowns.values.insert(self.pointer.clone());
+                if *may_be_absent {
+                    self.unknowns.optional.insert(self.pointer.clone());
+                }
+                Value::Null
+            }
+        })
+    }
+
+    /// The value of a part, whose name is escaped for a pointer.
+    fn part(&mut self, name: &str, literal: &Literal) -> Option<Value> {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(name);
+        let value = self.value(literal);
+        self.pointer.truncate(length);
+        value
     }
 }
 
@@ -470,3 +546,6 @@ fn span_of(literal: &Literal, path: &str, field: Option<&str>) -> Option<Bytes> 
         _ => at,
     }
 }
+
+#[cfg(test)]
+mod tests;

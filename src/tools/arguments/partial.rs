@@ -6,10 +6,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
-use super::ArgumentCheck;
-use super::MAX_VALUES_FOR_ALL_ERRORS;
 use super::explain::explain;
-use super::values::count_up_to;
+use super::{ArgumentCheck, may_have_all_errors};
 use crate::tools::schema::view::SchemaView;
 
 /// Keywords whose schemas apply or not depending on other parts of the value. What they say about a value
@@ -28,6 +26,9 @@ const CONDITIONAL: [&str; 12] = [
     "unevaluatedProperties",
     "unevaluatedItems",
 ];
+
+/// Maximum number of problems of one call that are described.
+const MAX_PROBLEMS: usize = 100;
 
 /// What is not known of arguments. All paths are JSON pointers; where a value is unknown, the arguments have
 /// `null`.
@@ -55,10 +56,11 @@ pub(crate) struct PartProblem {
 }
 
 impl ArgumentCheck {
-    /// What is wrong with arguments for any value of their unknown parts, by path.
+    /// What is wrong with arguments for any value of their unknown parts, by path: the first
+    /// [`MAX_PROBLEMS`] that are certain, and as many others.
     pub(crate) fn problems_of_part(&self, arguments: &Value, unknowns: &Unknowns) -> Vec<PartProblem> {
         if !self.bounds.allow(arguments)
-            || count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_none()
+            || !may_have_all_errors(arguments)
             || self.validator.is_valid(arguments)
         {
             return Vec::new();
@@ -79,6 +81,12 @@ impl ArgumentCheck {
                 message: explain(&errors, SchemaView::root(&schema)),
                 is_certain: !is_doubtful,
             };
+        let (mut certain, mut doubtful) = (0, 0);
+        by_path.retain(|(_, is_doubtful), _| {
+            let count = if *is_doubtful { &mut doubtful } else { &mut certain };
+            *count += 1;
+            *count <= MAX_PROBLEMS
+        });
         by_path.into_iter().map(problem).collect()
     }
 }

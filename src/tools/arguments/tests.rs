@@ -441,3 +441,35 @@ fn an_optional_null_that_is_not_allowed_is_left_out() {
     let wrong = checked(json!({ "name": 1, "size": null })).unwrap_err();
     assert!(wrong.contains("`name`") && wrong.contains("`size`"), "all that is wrong is said: {wrong}");
 }
+
+/// The list of all errors has a pointer for each, in which every name is repeated.
+#[test]
+fn v_484_a_long_name_is_not_repeated_for_every_value_in_it() {
+    let lists = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
+    let long = "x".repeat(10_000);
+    let arguments = |count: usize| json!({ long.as_str(): vec![1; count] });
+    let check = compile(lists).unwrap();
+    assert!(message(&check, arguments(20)).ends_with("; and 17 more"));
+    let first = message(&check, arguments(200));
+    assert!(first.contains("expected a string, found 1") && !first.contains("more"), "{first}");
+    let nulls = json!({ long.as_str(): vec![1; 200], "n": null });
+    assert!(!message(&check, nulls).contains("more"));
+}
+
+/// An error of a union has the errors of all its alternatives.
+#[test]
+fn v_485_errors_of_alternatives_have_a_bound() {
+    let strings = json!({ "type": "array", "items": { "type": "string" } });
+    for union in ["anyOf", "oneOf"] {
+        let schema = json!({ "properties": { "x": { union: [strings, { "type": "string" }] } } });
+        let check = compile(schema).unwrap();
+        let few = message(&check, json!({ "x": [1, "a"] }));
+        assert!(few.contains("expected a string, found 1"), "{few}");
+        assert_eq!(message(&check, json!({ "x": vec![1; MAX_VALUES_FOR_ALL_ERRORS] })), TOO_LARGE);
+        assert_eq!(message(&check, json!({ "x": vec!["a"; MAX_VALUES_FOR_ALL_ERRORS] })), "");
+    }
+    // Without a union the first error says where it is.
+    let check = compile(json!({ "properties": { "x": strings } })).unwrap();
+    let first = message(&check, json!({ "x": vec![1; MAX_VALUES_FOR_ALL_ERRORS] }));
+    assert!(first.contains("expected a string, found 1"), "{first}");
+}

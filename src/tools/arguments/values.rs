@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Bytes of an index in a JSON pointer, about.
+const INDEX_BYTES: usize = 4;
+
 /// The number of values in `value`, including itself; `None` if there are more than `most`.
 pub(crate) fn count_up_to(value: &Value, most: usize) -> Option<usize> {
     let mut count = 0_usize;
@@ -18,6 +21,27 @@ pub(crate) fn count_up_to(value: &Value, most: usize) -> Option<usize> {
         }
     }
     (count <= most).then_some(count)
+}
+
+/// Whether the JSON pointers of all values in `value` have at most `most` bytes together, if no name is escaped. A
+/// validator makes one for each error.
+pub(crate) fn pointers_fit(value: &Value, most: usize) -> bool {
+    let mut bytes = 0_usize;
+    let mut rest = vec![(value, 0_usize)];
+    while let Some((value, pointer)) = rest.pop() {
+        bytes = bytes.saturating_add(pointer);
+        if bytes > most {
+            return false;
+        }
+        match value {
+            Value::Array(items) => rest.extend(items.iter().map(|item| (item, pointer + INDEX_BYTES))),
+            Value::Object(fields) => {
+                rest.extend(fields.iter().map(|(name, value)| (value, pointer + 1 + name.len())));
+            }
+            _ => {}
+        }
+    }
+    true
 }
 
 /// The number of levels of `value`: 1 for a number. The recursion is bounded, because arguments

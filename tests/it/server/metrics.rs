@@ -61,7 +61,8 @@ fn the_metrics_of_a_server_over_stdio() {
     write!(hiding, "GET /metrics HTTP/1.1\r\nHost: {address}\r\n{lengths}\r\n\r\n0\r\n\r\n").unwrap();
     let mut refused = String::new();
     hiding.read_to_string(&mut refused).unwrap();
-    assert!(refused.starts_with("HTTP/1.1 4") && refused.matches("HTTP/1.1").count() == 1, "{refused}");
+    assert!(refused.starts_with("HTTP/1.1 411 ") && refused.matches("HTTP/1.1").count() == 1, "{refused}");
+    assert!(refused.contains("connection: close"), "{refused}");
     for line in [
         "cx_runs_total{language=\"typescript\",outcome=\"ok\"} 1",
         "cx_tool_calls_total{server=\"well\",outcome=\"ok\"} 9",

@@ -3,11 +3,13 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use cx::{BoxFuture, CallHook, ErrorCode, Executor, Finding, HookedCall, Script, Severity, ToolError};
 use serde_json::{Value, json};
 
 use crate::support::mock::Mock;
+use crate::support::stopwatch::Stopwatch;
 use crate::support::{python, python_cache};
 
 /// Two servers of native tools, and how many calls they got.
@@ -478,4 +480,24 @@ async fn scripts_that_succeed_have_no_errors() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(checked > 300, "only {checked} scripts");
+}
+
+/// A megabyte of wrong calls: each finding is located in the text, and there could be half a million.
+#[tokio::test]
+async fn v_483_a_megabyte_of_mistakes_is_judged_in_time() {
+    let (executor, calls) = executor();
+    let labels = "1,".repeat(4_900);
+    let call = format!("await tools.github.list_issues({{ owner: 'a', repo: 'b', labels: [{labels}] }});");
+    for (before, after, severity) in [("", "", Severity::Error), ("if (input) {", "}", Severity::Warning)] {
+        let source = format!("{before}{}{after} await tools.github.get_me()", call.repeat(100));
+        let stopwatch = Stopwatch::start();
+        let found = executor.check(script(&source, TS)).await.unwrap().findings;
+        stopwatch.promise(Duration::from_secs(10), "the check");
+        assert_eq!(found.len(), 50);
+        assert!(found.iter().all(|finding| finding.severity == severity), "{:?}", found[0]);
+        assert!(found[0].message.contains("expected a string, found 1"), "{:?}", found[0]);
+    }
+    let result = executor.run(script(&call.repeat(100), TS)).await.unwrap();
+    assert_eq!(result.error().unwrap().code, ErrorCode::CheckFailed);
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
 }

@@ -19,8 +19,8 @@ pub(super) fn bytes(range: TextRange) -> Bytes {
 pub(super) fn arguments(given: &Arguments) -> Literal {
     match &*given.args {
         [] if given.keywords.is_empty() => Literal::Null,
-        [] => Literal::Object(keywords(given, Object::default(), &[])),
-        [only] => with_keywords(of(only), given, &[]),
+        [] => Reader::default().keywords(given, Object::default(), &[]),
+        [only] => Reader::default().with_keywords(Some(only), given, &[]),
         _ => UNKNOWN,
     }
 }
@@ -32,37 +32,7 @@ pub(super) fn by_name(given: &Arguments, position: usize, own: &[&str]) -> Liter
         return UNKNOWN;
     }
     let name = own.get(position).copied().unwrap_or_default();
-    let written = given.find_argument_value(name, position).map_or(Literal::Null, of);
-    with_keywords(written, given, own)
-}
-
-fn with_keywords(written: Literal, given: &Arguments, own: &[&str]) -> Literal {
-    let is_own = |name: &str| own.contains(&name);
-    let has_more = given.keywords.iter().any(|one| one.arg.as_ref().is_none_or(|name| !is_own(name)));
-    match written {
-        written if !has_more => written,
-        Literal::Null if !own.is_empty() => Literal::Object(keywords(given, Object::default(), own)),
-        Literal::Object(object) => Literal::Object(keywords(given, object, own)),
-        _ => UNKNOWN,
-    }
-}
-
-/// Adds the keywords of a call other than `own`.
-fn keywords(given: &Arguments, mut object: Object, own: &[&str]) -> Object {
-    let mut reader = Reader::default();
-    for keyword in &given.keywords {
-        match &keyword.arg {
-            Some(name) if own.contains(&name.as_str()) => {}
-            Some(name) => object.set(Field {
-                name: name.to_string(),
-                at: bytes(name.range),
-                value: reader.read(&keyword.value, 0),
-                value_at: bytes(keyword.value.range()),
-            }),
-            None => object.is_open = true,
-        }
-    }
-    object
+    Reader::default().with_keywords(given.find_argument_value(name, position), given, own)
 }
 
 /// The value of an expression.
@@ -105,22 +75,65 @@ impl Reader {
         }
     }
 
+    /// One argument and the keywords of a call other than `own`.
+    fn with_keywords(&mut self, written: Option<&Expr>, given: &Arguments, own: &[&str]) -> Literal {
+        let is_own = |name: &str| own.contains(&name);
+        let has_more = given.keywords.iter().any(|one| one.arg.as_ref().is_none_or(|name| !is_own(name)));
+        match written.map_or(Literal::Null, |written| self.read(written, 0)) {
+            written if !has_more => written,
+            Literal::Null if !own.is_empty() => self.keywords(given, Object::default(), own),
+            Literal::Object(object) => self.keywords(given, object, own),
+            _ => UNKNOWN,
+        }
+    }
+
+    /// Adds the keywords of a call other than `own`.
+    fn keywords(&mut self, given: &Arguments, mut object: Object, own: &[&str]) -> Literal {
+        for keyword in &given.keywords {
+            match &keyword.arg {
+                Some(name) if own.contains(&name.as_str()) => {}
+                Some(name) => object.set(Field {
+                    name: name.to_string(),
+                    at: bytes(name.range),
+                    value: self.read(&keyword.value, 0),
+                    value_at: bytes(keyword.value.range()),
+                }),
+                None => object.is_open = true,
+            }
+            if self.values.is_exceeded() {
+                return UNKNOWN;
+            }
+        }
+        Literal::Object(object)
+    }
+
     fn list(&mut self, items: &[Expr], depth: usize) -> Literal {
         // How many items there are is not known.
         if items.iter().any(Expr::is_starred_expr) {
             return UNKNOWN;
         }
-        Literal::List(items.iter().map(|item| self.read(item, depth + 1)).collect())
+        let mut values = Vec::new();
+        for item in items {
+            values.push(self.read(item, depth + 1));
+            if self.values.is_exceeded() {
+                return UNKNOWN;
+            }
+        }
+        Literal::List(values)
     }
 
     fn dict(&mut self, dict: &ExprDict, depth: usize) -> Literal {
         let mut object = Object::default();
         for item in &dict.items {
+            let value = self.read(&item.value, depth + 1);
+            if self.values.is_exceeded() {
+                return UNKNOWN;
+            }
             match &item.key {
                 Some(Expr::StringLiteral(key)) => object.set(Field {
                     name: key.value.to_str().to_owned(),
                     at: bytes(key.range),
-                    value: self.read(&item.value, depth + 1),
+                    value,
                     value_at: bytes(item.value.range()),
                 }),
                 _ => object.spread(false),

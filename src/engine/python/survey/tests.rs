@@ -1,5 +1,5 @@
 use super::survey;
-use crate::run::check::survey::Mistake;
+use crate::run::check::survey::{Literal, MAX_VALUES, Mistake};
 
 fn read(source: &str) -> Vec<String> {
     survey(source).render_uses()
@@ -243,4 +243,30 @@ fn sources_that_would_take_too_much_stack_are_not_read() {
         let read = std::thread::Builder::new().stack_size(2 << 20).spawn(move || survey(&source));
         read.unwrap().join().unwrap();
     }
+}
+
+/// Whatever the values are: those that are not written out count too.
+#[test]
+fn v_482_arguments_of_too_many_values_are_unknown() {
+    let arguments = |written: &str| {
+        let source = format!("await tools.a.b({written})\n");
+        survey(&source).uses.into_iter().next().and_then(|one| one.arguments).unwrap()
+    };
+    for (before, item, after) in [
+        ("n=1, o=[", "1,", "]"),
+        ("n=1, o=[", "x,", "]"),
+        ("n=1, o=[", "[x],", "]"),
+        ("n=1, o={", "**x,", "}"),
+        ("n=1, o={", "'a': x,", "}"),
+        ("n=1, o={", "x: 1,", "}"),
+        ("{'o': [", "1,", "]}, n=1"),
+    ] {
+        let of = |count| arguments(&format!("{before}{}{after}", item.repeat(count)));
+        assert!(matches!(of(MAX_VALUES / 2 - 10), Literal::Object(_)), "{item}");
+        assert_eq!(of(MAX_VALUES), Literal::Unknown { may_be_absent: false }, "{item}");
+    }
+    // One argument and the keywords are read together.
+    let half = "1,".repeat(MAX_VALUES / 2);
+    let both = arguments(&format!("{{'o': [{half}]}}, n=[{half}]"));
+    assert_eq!(both, Literal::Unknown { may_be_absent: false });
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::tape::Tape;
 
 const PAGE: usize = 64 * 1024;
 
@@ -37,4 +38,27 @@ fn tables_have_a_bound() {
     let mut memory = MemoryLimiter::new(PAGE);
     assert!(memory.table_growing(0, MAX_TABLE_ELEMENTS, None).unwrap());
     assert!(!memory.table_growing(0, MAX_TABLE_ELEMENTS + 1, None).unwrap());
+}
+
+/// One request is as long with a tape as without one.
+#[test]
+fn v_478_random_bytes_of_a_tape_are_bounded_too() {
+    use wasmtime_wasi::p2::bindings::random::random::Host as _;
+
+    let sink: Sink = Arc::new(|_stream, _bytes| {});
+    let bytes = |has_tape: bool, count: u64| {
+        let mut state = GuestState::new((), 1 << 20, &sink);
+        if has_tape {
+            state.clock.set_tape(Tape::recording([7; 32]));
+        }
+        random_source(&mut state).get_random_bytes(count).map_err(|error| format!("{error:#}"))
+    };
+    for has_tape in [false, true] {
+        assert_eq!(bytes(has_tape, MAX_RANDOM_SIZE).unwrap().len() as u64, MAX_RANDOM_SIZE);
+        for count in [MAX_RANDOM_SIZE + 1, u64::from(u32::MAX), u64::MAX] {
+            assert!(bytes(has_tape, count).is_err(), "{has_tape} {count}");
+        }
+    }
+    assert_eq!(bytes(true, 100).unwrap(), bytes(true, 100).unwrap(), "they are those of the seed");
+    assert_ne!(bytes(false, 100).unwrap(), bytes(true, 100).unwrap());
 }

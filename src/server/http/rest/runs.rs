@@ -28,7 +28,7 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// The runs of all clients without a session.
 pub(in crate::server::http) struct RestRuns {
-    runs: Mutex<Vec<Arc<RestRun>>>,
+    runs: Arc<Mutex<Vec<Arc<RestRun>>>>,
     background: ClientSlots,
 }
 
@@ -127,7 +127,7 @@ impl RestRun {
 
 impl RestRuns {
     pub(in crate::server::http) fn new() -> Self {
-        Self { runs: Mutex::default(), background: ClientSlots::new(MAX_BACKGROUND) }
+        Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND) }
     }
 
     /// A slot for a run in the background; `None` if all of the peer's are in use.
@@ -136,7 +136,7 @@ impl RestRuns {
     }
 
     /// Starts a run, unless its key stands for one already. Both under one lock, so that of two requests with
-    /// one key one starts it.
+    /// one key one starts it. Must be called in a tokio runtime.
     ///
     /// # Errors
     ///
@@ -156,8 +156,21 @@ impl RestRuns {
         let run = Arc::new(start()?);
         if run.id.is_some() || run.key.is_some() {
             runs.push(Arc::clone(&run));
+            self.remove_old_after(&run);
         }
         Ok(Started::Now(run))
+    }
+
+    /// Keeps the bounds when the run ends, because no request may follow.
+    fn remove_old_after(&self, run: &RestRun) {
+        let (runs, mut answer) = (Arc::downgrade(&self.runs), run.answer.clone());
+        tokio::spawn(async move {
+            // A run that was dropped has no answer.
+            let has_ended = answer.wait_for(Option::is_some).await.is_ok();
+            if let Some(runs) = runs.upgrade().filter(|_| has_ended) {
+                remove_old(&mut runs.lock());
+            }
+        });
     }
 
     /// Keeps a run that has ended, if its answer names its record.
@@ -212,3 +225,6 @@ fn remove_old(runs: &mut Vec<Arc<RestRun>>) {
     };
     runs.retain(|run| run.ended().is_none_or(|ended| ended.at >= oldest));
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,3 +93,10 @@ fn what_depends_on_other_values_is_no_problem() {
     assert_eq!(problems(&field, json!({ "x": 1, "y": "?" })).len(), 1);
     assert_eq!(problems(&field, json!({ "x": "?", "y": 1 })), Vec::<String>::new());
 }
+
+#[test]
+fn v_483_so_many_problems_of_a_call_are_described() {
+    let schema = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
+    let found = problems(&schema, json!({ "a": vec![1; 500], "b": [1, "?"] }));
+    assert_eq!(found.len(), super::MAX_PROBLEMS);
+}

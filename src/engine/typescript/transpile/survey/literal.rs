@@ -70,15 +70,24 @@ impl Reader {
         }
     }
 
+    /// Counts a value that is not read any further.
+    fn counted(&mut self, value: Literal, depth: usize) -> Literal {
+        if self.values.count(depth) { value } else { UNKNOWN }
+    }
+
     fn list(&mut self, array: &ArrayLit, depth: usize) -> Literal {
         let mut items = Vec::new();
         for item in &array.elems {
-            match item {
-                Some(ExprOrSpread { spread: None, expr }) => items.push(self.read(expr, depth + 1)),
+            let item = match item {
+                Some(ExprOrSpread { spread: None, expr }) => self.read(expr, depth + 1),
                 // How many items there are is not known.
                 Some(ExprOrSpread { spread: Some(_), .. }) => return UNKNOWN,
-                None => items.push(Literal::Null),
+                None => self.counted(Literal::Null, depth + 1),
+            };
+            if self.values.is_exceeded() {
+                return UNKNOWN;
             }
+            items.push(item);
         }
         Literal::List(items)
     }
@@ -86,25 +95,34 @@ impl Reader {
     fn object(&mut self, written: &ObjectLit, depth: usize) -> Literal {
         let mut object = Object::default();
         for property in &written.props {
+            let value = match property {
+                PropOrSpread::Prop(property) => match &**property {
+                    Prop::KeyValue(field) => self.read(&field.value, depth + 1),
+                    _ => self.counted(UNKNOWN, depth + 1),
+                },
+                PropOrSpread::Spread(_) => self.counted(UNKNOWN, depth + 1),
+            };
+            if self.values.is_exceeded() {
+                return UNKNOWN;
+            }
             let PropOrSpread::Prop(property) = property else {
                 object.spread(true);
                 continue;
             };
-            let (name, at, value, value_at) = match &**property {
+            let (name, at, value_at) = match &**property {
                 Prop::Shorthand(name) => {
                     let at = bytes(name.span);
-                    (Some(name.sym.to_string()), at.clone(), UNKNOWN, at)
+                    (Some(name.sym.to_string()), at.clone(), at)
                 }
                 Prop::KeyValue(field) => {
-                    let value = self.read(&field.value, depth + 1);
-                    (name_of(&field.key), key_bytes(&field.key), value, span_bytes(&field.value))
+                    (name_of(&field.key), key_bytes(&field.key), span_bytes(&field.value))
                 }
                 Prop::Getter(getter) => {
-                    (name_of(&getter.key), key_bytes(&getter.key), UNKNOWN, key_bytes(&getter.key))
+                    (name_of(&getter.key), key_bytes(&getter.key), key_bytes(&getter.key))
                 }
-                Prop::Setter(_) | Prop::Assign(_) => (None, 0..0, UNKNOWN, 0..0),
+                Prop::Setter(_) | Prop::Assign(_) => (None, 0..0, 0..0),
                 Prop::Method(method) => {
-                    (name_of(&method.key), key_bytes(&method.key), UNKNOWN, key_bytes(&method.key))
+                    (name_of(&method.key), key_bytes(&method.key), key_bytes(&method.key))
                 }
             };
             match name.as_deref() {

@@ -2,7 +2,7 @@
 
 use super::super::{STACK_BYTES, transpile};
 use super::run;
-use crate::run::check::survey::{Literal, Mistake};
+use crate::run::check::survey::{Literal, MAX_VALUES, Mistake};
 
 fn read(source: &str) -> String {
     let survey = run(source).unwrap_or_else(|error| panic!("{source:?} must transpile: {error:?}")).survey;
@@ -280,4 +280,30 @@ fn values_are_read_as_far_as_they_are_written() {
         .map(|field| field.name.as_str())
         .collect();
     assert_eq!(known, ["z"]);
+}
+
+/// Whatever the values are: those that are not written out count too.
+#[test]
+fn v_482_arguments_of_too_many_values_are_unknown() {
+    let arguments = |written: &str| {
+        let source = format!("const x = 1; return await tools.a.b({{ n: 1, o: {written} }})");
+        let survey = run(&source).expect("it transpiles").survey;
+        survey.uses.into_iter().next().and_then(|one| one.arguments).unwrap()
+    };
+    for (before, item, after) in [
+        ("[", "1,", "]"),
+        ("[", "x,", "]"),
+        ("[", ",", "]"),
+        ("{", "...x,", "}"),
+        ("{", "x,", "}"),
+        ("{", "a: 1,", "}"),
+        ("{", "a() {},", "}"),
+        ("{", "get a() { return 1 },", "}"),
+        ("{", "set a(v) {},", "}"),
+        ("[", "[x],", "]"),
+    ] {
+        let of = |count| arguments(&format!("{before}{}{after}", item.repeat(count)));
+        assert!(matches!(of(MAX_VALUES / 2 - 10), Literal::Object(_)), "{item}");
+        assert_eq!(of(MAX_VALUES), Literal::Unknown { may_be_absent: true }, "{item}");
+    }
 }

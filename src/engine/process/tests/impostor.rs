@@ -1,0 +1,162 @@
+//! A process in the place of a worker, which speaks when it should not, or asks for what no engine does.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::{Stage, argument_after, code, text};
+use crate::engine::process::frames::{self, Decoder, RunNumber};
+use crate::engine::process::own_socket;
+use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
+use crate::run::context::RunEnvironment;
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome};
+use crate::run::script::Script;
+use crate::run::tape::Tape;
+
+/// The name of the test that is the process, and the beginning of the argument that says what it does.
+const IMPOSTOR: &str = "engine::process::tests::impostor::impostor";
+const MARK: &str = "--skip=this-is-an-impostor-";
+
+/// Not a test: the process, if this program was started as one.
+#[test]
+fn impostor() {
+    if let Some(kind) = argument_after(MARK) {
+        let (socket, _closed) = own_socket().unwrap();
+        let mut impostor = Impostor { stream: socket.into(), decoder: Decoder::new(wire::MAX_START_BYTES) };
+        impostor.act(&kind);
+        // Until the executor has gone.
+        impostor.stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+}
+
+struct Impostor {
+    stream: UnixStream,
+    decoder: Decoder,
+}
+
+impl Impostor {
+    fn receive(&mut self, run: RunNumber) -> ToWorker {
+        loop {
+            if let Some(message) = self.decoder.next(run).unwrap() {
+                return message;
+            }
+            let count = self.stream.read(self.decoder.space()).unwrap();
+            assert!(count > 0, "the executor has gone");
+            self.decoder.filled(count);
+        }
+    }
+
+    fn send(&mut self, run: RunNumber, message: &FromWorker) {
+        let mut bytes = Vec::new();
+        frames::append(&mut bytes, run, message, wire::MAX_START_BYTES).unwrap();
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    fn end(&mut self, run: RunNumber, value: &str) {
+        let done = Done { outcome: Ok(value.to_owned()), memory_bytes: 0, fuel: None };
+        self.send(run, &FromWorker::Done(done));
+    }
+
+    fn act(&mut self, kind: &str) {
+        let ToWorker::Hello(_) = self.receive(RunNumber::NONE) else { panic!("no greeting") };
+        if kind == "survey-unready" {
+            return self.send(RunNumber::NONE, &surveyed());
+        }
+        if kind == "failed" {
+            return self.send(RunNumber::NONE, &FromWorker::Failed("x".repeat(60_000)));
+        }
+        if kind == "end-unready" {
+            return self.end(RunNumber::NONE, "1");
+        }
+        let ready = || FromWorker::Ready { protocol: PROTOCOL, active: Vec::new(), missing: Vec::new() };
+        self.send(RunNumber::NONE, &ready());
+        let ToWorker::Start(start) = self.receive(RunNumber::NONE) else { panic!("no run") };
+        let run = RunNumber(start.number);
+        match kind {
+            "ready-twice" => return self.send(run, &ready()),
+            "call-unsurveyed" => {
+                let query = FromWorker::Query { call: 1, text: "{}".to_owned() };
+                return self.send(run, &query);
+            }
+            "line-unsurveyed" => {
+                return self.send(run, &FromWorker::Log { level: 1, text: "early".to_owned() });
+            }
+            "random-unsurveyed" => return self.send(run, &FromWorker::Random(1)),
+            _ => {}
+        }
+        self.send(run, &surveyed());
+        if kind == "surveyed-at-once" {
+            // Before the executor has said that the run may go on.
+            return self.send(run, &surveyed());
+        }
+        let ToWorker::Proceed = self.receive(run) else { panic!("the run does not go on") };
+        match kind {
+            "surveyed-twice" => self.send(run, &surveyed()),
+            "random" => {
+                self.send(run, &FromWorker::Random(u32::try_from(wire::MAX_RANDOM).unwrap() + 1));
+                let ToWorker::Reply(Reply::Random(bytes)) = self.receive(run) else { panic!("no bytes") };
+                self.end(run, &bytes.len().to_string());
+            }
+            _ => self.end(run, "\"honest\""),
+        }
+    }
+}
+
+fn surveyed() -> FromWorker {
+    FromWorker::Surveyed { survey: String::new(), took_ns: 0 }
+}
+
+async fn run(kind: &str, has_tape: bool) -> ExecuteResult {
+    let stage = Stage::of(IMPOSTOR, &format!("{MARK}{kind}"), 1, 0);
+    let limits = Limits { wall_time: Duration::from_secs(10), ..Limits::default() };
+    let mut environment = RunEnvironment::empty(limits, tokio::runtime::Handle::current());
+    environment.tape = has_tape.then(|| Tape::recording([1; 32]));
+    let running = stage.run_in(environment, Script::typescript("return 1"));
+    tokio::time::timeout(Duration::from_secs(60), running).await.unwrap()
+}
+
+/// Each message has its time: any other breaks the connection, and nothing of it is used.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_473_a_worker_that_speaks_out_of_turn_is_killed() {
+    assert_eq!(text(&run("honest", false).await), "\"honest\"");
+    let mut wrong = Vec::new();
+    for (kind, problem) in [
+        ("survey-unready", "it speaks before it is ready"),
+        ("end-unready", "it speaks before it is ready"),
+        ("ready-twice", "it is ready twice"),
+        ("call-unsurveyed", "it asks for something before its script may run"),
+        ("line-unsurveyed", "it asks for something before its script may run"),
+        ("random-unsurveyed", "it asks for something before its script may run"),
+        ("surveyed-at-once", "a second survey"),
+        ("surveyed-twice", "a second survey"),
+        // The run has no tape.
+        ("random", "it asks for a tape, which the run has not"),
+    ] {
+        let result = run(kind, false).await;
+        let is_said = match &result.outcome {
+            Outcome::Failed(error) => {
+                error.code == ErrorCode::EngineCrashed && error.message.contains(problem)
+            }
+            Outcome::Returned(_) => false,
+        };
+        if !is_said || !result.logs.is_empty() {
+            wrong.push(format!("{kind}: {result:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v_475_the_reason_of_a_worker_that_cannot_start_is_short() {
+    let result = run("failed", false).await;
+    assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
+    let Outcome::Failed(error) = &result.outcome else { unreachable!() };
+    assert!(error.message.contains("xxx") && error.message.len() < 2_000, "{}", error.message.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v_474_a_worker_gets_so_many_random_bytes_at_once() {
+    let result = run("random", true).await;
+    assert_eq!(text(&result), wire::MAX_RANDOM.to_string());
+}

@@ -1,0 +1,65 @@
+use super::*;
+
+fn outcome(error: WireError, given: &[ToolErrorCode]) -> ScriptError {
+    let done = Done { outcome: Err(error), memory_bytes: 0, fuel: None };
+    match done.outcome(&Limits::default(), given) {
+        Ok(Outcome::Failed(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn v_475_every_part_of_a_workers_error_is_bounded() {
+    let long = || "ü".repeat(1 << 20);
+    let error = WireError {
+        code: long(),
+        message: long(),
+        name: Some(long()),
+        stack: Some(long()),
+        line: Some(u32::MAX),
+        column: Some(u32::MAX),
+        source_line: Some(long()),
+        hint: Some(long()),
+        tool_code: Some(long()),
+    };
+    let error = outcome(error, ToolErrorCode::ALL);
+    assert_eq!((error.code, error.tool_code), (ErrorCode::RuntimeError, None));
+    let ellipsis = "…".len();
+    for text in [Some(&error.message), error.stack.as_ref()] {
+        assert_eq!(text.unwrap().len(), MAX_TEXT + ellipsis);
+    }
+    for text in [&error.name, &error.source_line, &error.hint] {
+        assert_eq!(text.as_ref().unwrap().chars().count(), MAX_SAID + 1);
+    }
+}
+
+#[test]
+fn v_475_codes_are_those_that_a_worker_may_report() {
+    let of_the_executor = [
+        ErrorCode::Timeout,
+        ErrorCode::CpuLimit,
+        ErrorCode::CheckFailed,
+        ErrorCode::QueueFull,
+        ErrorCode::EngineUnavailable,
+        ErrorCode::EngineCrashed,
+    ];
+    for code in WORKER_CODES.into_iter().chain(of_the_executor) {
+        let said = WireError { code: code.as_str().to_owned(), ..WireError::default() };
+        let found = outcome(said, &[]).code;
+        let may_say = WORKER_CODES.contains(&code) && code != ErrorCode::MaxToolCallsExceeded;
+        assert_eq!(found, if may_say { code } else { ErrorCode::RuntimeError }, "{code}");
+    }
+    let denied = || WireError { tool_code: Some("TOOL_DENIED".to_owned()), ..WireError::default() };
+    assert_eq!(outcome(denied(), &[ToolErrorCode::ToolError]).tool_code, None);
+    let given = [ToolErrorCode::ToolDenied];
+    assert_eq!(outcome(denied(), &given).tool_code, Some(ToolErrorCode::ToolDenied));
+}
+
+#[test]
+fn v_475_a_value_is_within_its_limit() {
+    let limits = Limits { result_bytes: 10, ..Limits::default() };
+    let end = |text: &str| Done { outcome: Ok(text.to_owned()), memory_bytes: 0, fuel: None };
+    assert!(matches!(end("12345").outcome(&limits, &[]), Ok(Outcome::Returned(_))));
+    assert!(end("12345678901").outcome(&limits, &[]).is_err());
+    assert!(end("[1").outcome(&limits, &[]).is_err());
+}
