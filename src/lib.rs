@@ -275,10 +275,10 @@ pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, DirectTools, ElicitationAnswer,
     ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError,
-    FormField, FormOption, KnownServer, Progress, ProgressListener, RemoteServer, SavedScript, Schema,
-    ScriptCaller, SentRequest, ServerDetails, ServerRequest, SkillChange, StoredScript, Tool, ToolChange,
-    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
-    ToolResult, ToolRules, TraceContext, UnmatchedPattern,
+    FormField, FormOption, KnownServer, Progress, ProgressListener, RemoteServer, RequestContext,
+    SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails, ServerRequest, SkillChange, StoredScript,
+    Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode,
+    ToolRequest, ToolResult, ToolRules, TraceContext, UnmatchedPattern,
 };
 
 /// The examples of a page of the book: they compile, as those of this documentation do.

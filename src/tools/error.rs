@@ -156,12 +156,23 @@ pub struct ToolError {
     pub content: Option<Json>,
     /// How long to wait before a retry can succeed.
     pub retry_after: Option<Duration>,
+    /// The code of the JSON-RPC error with which the server answered, if it did. Scripts do not see it.
+    pub json_rpc_code: Option<i32>,
 }
 
 impl ToolError {
     /// An error with only a code and a message.
     pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), server: None, tool: None, content: None, retry_after: None }
+        let message = message.into();
+        Self {
+            code,
+            message,
+            server: None,
+            tool: None,
+            content: None,
+            retry_after: None,
+            json_rpc_code: None,
+        }
     }
 
     /// Sets the server and the tool, unless the error has them already.

@@ -16,12 +16,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::conventions as names;
 use crate::run::observer::{
-    Answered, ModelAnswered, ModelSending, ObservedRun, RequestMeta, RunEvent, RunObserver, Sending,
+    Answered, ModelAnswered, ModelSending, ObservedRun, RunEvent, RunObserver, Sending,
 };
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
 use crate::telemetry::masked;
-use crate::telemetry::requests::{RequestSpan, RequestTracer, TracedRequest};
+use crate::telemetry::requests::{RequestFailure, RequestSpan, RequestTracer, TracedRequest};
 use crate::tools::trace_context::TraceContext;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
@@ -170,14 +170,15 @@ impl SpanMaker {
                 span.set_attribute(KeyValue::new(names::MCP_PROTOCOL_VERSION, preview(version)));
             }
         }
-        match answered.result {
-            Ok(result) if self.records_content => {
+        match (answered.result, answered.json_rpc_code) {
+            (Err(_), Some(code)) => fail_with_code(&mut span, code),
+            (Ok(result), _) if self.records_content => {
                 let result = masked::json_text(result.text(), MAX_CONTENT);
                 span.set_attribute(KeyValue::new(names::GEN_AI_TOOL_CALL_RESULT, result));
             }
-            Ok(_) => {}
-            Err(ToolErrorCode::ToolError) => fail(&mut span, names::TOOL_ERROR),
-            Err(code) => fail(&mut span, code.as_str()),
+            (Ok(_), _) => {}
+            (Err(ToolErrorCode::ToolError), None) => fail(&mut span, names::TOOL_ERROR),
+            (Err(code), None) => fail(&mut span, code.as_str()),
         }
         span.end();
     }
@@ -226,12 +227,12 @@ impl SpanMaker {
         open.runs.get(&key(run)).map_or(SpanContext::NONE, |open| open.span.span_context().clone())
     }
 
-    /// The fields that tell the receiver of a request which span has sent it.
-    fn meta_of(&self, run: &Arc<ObservedRun>, kind: Kind, number: u64) -> RequestMeta {
+    /// The context of the span of a call, for the receiver and for a script that the call runs.
+    fn call_context(&self, run: &Arc<ObservedRun>, call: u64) -> Option<TraceContext> {
         let open = self.open.lock();
-        let Some(span) = open.calls.get(&(key(run), kind, number)) else { return RequestMeta::new() };
+        let span = open.calls.get(&(key(run), Kind::Tool, call))?;
         let baggage = open.runs.get(&key(run)).and_then(|run| run.baggage.clone());
-        trace_context(span.span_context(), baggage).to_meta()
+        Some(trace_context(span.span_context(), baggage))
     }
 }
 
@@ -252,12 +253,12 @@ impl RunObserver for SpanMaker {
         &'a self,
         run: &'a Arc<ObservedRun>,
         event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
-        let meta = match event {
-            RunEvent::Sending(sending) => self.meta_of(run, Kind::Tool, sending.call),
-            _ => RequestMeta::new(),
+    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
+        let context = match event {
+            RunEvent::Sending(sending) => self.call_context(run, sending.call),
+            _ => None,
         };
-        futures::future::ready(Ok(meta)).boxed()
+        futures::future::ready(Ok(context)).boxed()
     }
 }
 
@@ -312,8 +313,11 @@ impl RequestSpan for OpenRequest {
         trace_context(self.span.span_context(), self.baggage.clone())
     }
 
-    fn fail(&mut self, error_type: &'static str) {
-        fail(&mut self.span, error_type);
+    fn fail(&mut self, failure: RequestFailure) {
+        match failure {
+            RequestFailure::Type(name) => fail(&mut self.span, name),
+            RequestFailure::JsonRpc(code) => fail_with_code(&mut self.span, code),
+        }
     }
 }
 
@@ -321,6 +325,13 @@ impl RequestSpan for OpenRequest {
 fn fail(span: &mut Span, error_type: &str) {
     span.set_attribute(KeyValue::new(names::ERROR_TYPE, error_type.to_owned()));
     span.set_status(Status::error(""));
+}
+
+/// Marks the span of a request as failed that was answered with this JSON-RPC error.
+fn fail_with_code(span: &mut Span, code: i32) {
+    let code = code.to_string();
+    fail(span, &code);
+    span.set_attribute(KeyValue::new(names::RPC_RESPONSE_STATUS_CODE, code));
 }
 
 fn key(run: &Arc<ObservedRun>) -> RunKey {
