@@ -125,3 +125,21 @@ pub(crate) const LABELS: [(&str, &str); 3] =
 
 /// Upper bounds of their buckets in seconds.
 pub const BUCKETS: &[f64] = &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{OTHER_ERROR, json_rpc_error_type};
+
+    #[test]
+    fn v_496_codes_of_a_server_do_not_make_more_time_series() {
+        let types: BTreeSet<_> = (-40_000..40_000).map(json_rpc_error_type).collect();
+        assert_eq!(types.len(), 10);
+        for code in [i32::MIN, i32::MAX, 0, 404, -32_603] {
+            let own = json_rpc_error_type(code);
+            assert!(own == OTHER_ERROR || own == code.to_string(), "{code}: {own}");
+        }
+        assert_eq!(json_rpc_error_type(-32_603), "-32603");
+    }
+}

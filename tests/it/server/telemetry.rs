@@ -305,6 +305,8 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
             );
         }
     }
+    let reasons = &attributes(of("chat fake-model"))["gen_ai.response.finish_reasons"];
+    assert!(reasons.starts_with(r#"{"values":[{"stringValue":""#), "{reasons}");
     // The server got the context of each request's span, beside what else is in `_meta`.
     for name in ["resources/list", "prompts/list", "resources/read", "prompts/get no-such-prompt"] {
         let span = of(name);
@@ -482,8 +484,16 @@ fn content_is_exported_only_if_asked_for() {
     let telemetry = json!({ "endpoint": collector.endpoint, "content": true });
     let mut client = start.config("openTelemetry", telemetry).spawn().shaken();
     client.run(SCRIPT);
+    client.run("await tools.well.echo({ text: 'long '.repeat(5_000) })");
     client.end();
     let spans = spans(&collector.exports());
+    // At most 16 KB of each.
+    let long = spans.iter().filter(|span| span["name"] == "tools/call echo").map(attributes);
+    let lengths: Vec<_> = long.map(|attributes| attributes["gen_ai.tool.call.arguments"].len()).collect();
+    assert!(
+        lengths.len() == 2 && lengths.iter().any(|length| (16_000..17_000).contains(length)),
+        "{lengths:?}"
+    );
     let echo = spans.iter().find(|span| span["name"] == "tools/call echo").unwrap();
     let attributes = attributes(echo);
     // What looks like a secret is masked.
