@@ -28,7 +28,9 @@ pub(crate) fn hidden_text(text: &str) -> bool {
 
 /// The first `max` characters of `text`, and `…` if there are more.
 pub(crate) fn preview(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
+    // As many bytes are at most as many characters.
+    let cut = (text.len() > max).then(|| text.char_indices().nth(max)).flatten();
+    match cut {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

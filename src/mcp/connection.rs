@@ -70,6 +70,7 @@ pub(crate) struct Connection {
     pub(crate) finished: CancellationToken,
     /// `pipe` or `tcp`.
     transport: &'static str,
+    protocol_version: OnceLock<Option<Arc<str>>>,
     pub(crate) start_times: StartTimes,
     began: Instant,
 }
@@ -98,6 +99,7 @@ impl Connection {
             end: OnceLock::new(),
             finished: CancellationToken::new(),
             transport,
+            protocol_version: OnceLock::new(),
             start_times,
             began: Instant::now(),
         });
@@ -108,9 +110,10 @@ impl Connection {
         connection
     }
 
-    /// The negotiated protocol revision.
-    pub(crate) fn protocol_version(&self) -> Option<String> {
-        self.peer.peer_info().map(|info| info.protocol_version.to_string())
+    /// The negotiated protocol revision. It does not change: a connection is made after the handshake.
+    pub(crate) fn protocol_version(&self) -> Option<Arc<str>> {
+        let version = || Some(self.peer.peer_info()?.protocol_version.as_str().into());
+        self.protocol_version.get_or_init(version).clone()
     }
 
     /// Whether the server uses the stateless revision, in which it announces changes only to

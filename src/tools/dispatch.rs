@@ -138,7 +138,7 @@ pub struct SentRequest {
     /// The request's id in the protocol.
     pub request_id: String,
     /// The protocol's revision.
-    pub protocol_version: Option<String>,
+    pub protocol_version: Option<Arc<str>>,
 }
 
 /// Receives the progress notifications of a call.
