@@ -6,7 +6,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cx::{Executor, Language, Limits, McpServer, OpenTelemetry, OpenTelemetryOptions, Script};
+use cx::{Executor, Language, Limits, McpServer, Script};
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -24,7 +24,6 @@ fn main() {
         .expect("a runtime");
     runtime.block_on(async {
         overhead().await;
-        telemetry().await;
         concurrency().await;
         start().await;
     });
@@ -88,80 +87,6 @@ async fn overhead() {
     );
     drop(bare);
     executor.close().await;
-}
-
-/// What exporting traces and metrics adds to a call: rounds with and without, one after the other. The
-/// collector is a thread that takes everything.
-async fn telemetry() {
-    let collector = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let endpoint = format!("http://{}", collector.local_addr().expect("an address"));
-    std::thread::spawn(move || {
-        for stream in collector.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || take_exports(stream));
-        }
-    });
-    let mut options = OpenTelemetryOptions::default();
-    options.endpoint = Some(endpoint);
-    let telemetry = OpenTelemetry::start(&options).expect("a collector");
-    let servers = || McpServer::stdio("chaos", chaos()).args(["stdio", "well"]);
-    let limits = Limits { tool_calls: 0, ..Limits::default() };
-    let off = executor([servers()]);
-    let on = Executor::builder()
-        .limits(limits)
-        .mcp_server(servers())
-        .open_telemetry(&telemetry)
-        .build()
-        .expect("an executor");
-    let source = format!("for (let i = 0; i < {CALLS}; i++) await tools.chaos.echo({{ text: 'x' }})");
-    let (mut without, mut with) = (Vec::new(), Vec::new());
-    for round in 0..=ROUNDS {
-        for (executor, times) in [(&off, &mut without), (&on, &mut with)] {
-            executor.warm(Language::TypeScript).await.expect("an engine");
-            let began = Instant::now();
-            let result = executor.run(Script::typescript(&*source)).await.expect("the executor works");
-            assert!(result.error().is_none(), "{}", result.to_json());
-            if round > 0 {
-                times.push(began.elapsed() / CALLS as u32);
-            }
-        }
-    }
-    let (without, with) = (median(without), median(with));
-    println!(
-        "a call over a pipe: without traces {without:.1} µs, with {with:.1} µs, {:+.1} %",
-        (with / without - 1.0) * 100.0
-    );
-    telemetry.shutdown(Duration::from_secs(3));
-    for executor in [off, on] {
-        executor.close().await;
-    }
-}
-
-/// Answers every request on a connection with 200.
-fn take_exports(stream: std::net::TcpStream) {
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-    let mut answers = stream.try_clone().expect("a stream");
-    let mut requests = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if requests.read_line(&mut line).unwrap_or(0) == 0 {
-                return;
-            }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap_or(0);
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        if requests.read_exact(&mut body).is_err()
-            || answers.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err()
-        {
-            return;
-        }
-    }
 }
 
 /// 64 calls at once to a tool that takes 50 ms.

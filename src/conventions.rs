@@ -28,6 +28,7 @@ pub(crate) const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_
 pub(crate) const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 pub(crate) const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(crate) const ERROR_TYPE: &str = "error.type";
+pub(crate) const RPC_RESPONSE_STATUS_CODE: &str = "rpc.response.status_code";
 pub(crate) const NETWORK_TRANSPORT: &str = "network.transport";
 pub(crate) const NETWORK_PROTOCOL_NAME: &str = "network.protocol.name";
 pub(crate) const SERVER_ADDRESS: &str = "server.address";
@@ -52,6 +53,26 @@ pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 pub(crate) const CHAT: &str = "chat";
 /// `error.type` of a result with `isError`.
 pub(crate) const TOOL_ERROR: &str = "tool_error";
+/// `error.type` of errors without a value of their own.
+pub(crate) const OTHER_ERROR: &str = "_OTHER";
+
+/// `error.type` in metrics of a request that was answered with this JSON-RPC error. A server chooses its
+/// codes, and each value is another time series: those of JSON-RPC and of MCP have a value of their own.
+pub(crate) const fn json_rpc_error_type(code: i32) -> &'static str {
+    match code {
+        -32_700 => "-32700",
+        -32_600 => "-32600",
+        -32_601 => "-32601",
+        -32_602 => "-32602",
+        -32_603 => "-32603",
+        -32_000 => "-32000",
+        -32_001 => "-32001",
+        -32_002 => "-32002",
+        -32_042 => "-32042",
+        _ => OTHER_ERROR,
+    }
+}
+
 /// `network.transport` of pipes.
 pub(crate) const PIPE: &str = "pipe";
 /// `network.transport` of HTTP.
@@ -104,3 +125,21 @@ pub(crate) const LABELS: [(&str, &str); 3] =
 
 /// Upper bounds of their buckets in seconds.
 pub const BUCKETS: &[f64] = &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{OTHER_ERROR, json_rpc_error_type};
+
+    #[test]
+    fn v_496_codes_of_a_server_do_not_make_more_time_series() {
+        let types: BTreeSet<_> = (-40_000..40_000).map(json_rpc_error_type).collect();
+        assert_eq!(types.len(), 10);
+        for code in [i32::MIN, i32::MAX, 0, 404, -32_603] {
+            let own = json_rpc_error_type(code);
+            assert!(own == OTHER_ERROR || own == code.to_string(), "{code}: {own}");
+        }
+        assert_eq!(json_rpc_error_type(-32_603), "-32603");
+    }
+}

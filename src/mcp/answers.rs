@@ -1,7 +1,7 @@
 //! Requests, and the form in which their answers pass through rmcp: as text where rmcp would make
 //! trees.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomResult,
@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::questions::Caller;
 use crate::json::{self, Json, TreeError};
+use crate::tools::{SentRequest, TraceContext};
 
 /// The expected answer to an outgoing request, which determines how the answer is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,25 @@ pub(crate) enum Expected {
 /// would keep them as a tree, and make a second tree when it serializes them.
 #[derive(Clone)]
 struct CallArguments(Json);
+
+/// What connects a request with the trace of its caller.
+#[derive(Clone, Default)]
+pub(crate) struct RequestTrace {
+    /// The position of the request, which is sent to the server.
+    pub(crate) context: Option<TraceContext>,
+    /// Where to say what was sent.
+    pub(crate) sent: Option<Arc<OnceLock<SentRequest>>>,
+}
+
+/// The trace context of a request, attached to it until [`encoded`] writes it. As fields of rmcp's
+/// `_meta` it would be cloned three times.
+#[derive(Clone)]
+struct AttachedContext(TraceContext);
+
+/// Attaches the trace context to the request that carries it.
+pub(crate) fn attach_context(request: &mut ClientRequest, context: TraceContext) {
+    request.extensions_mut().insert(AttachedContext(context));
+}
 
 /// A request to call a tool, for `caller`. `more` is what a server has asked for before it answers.
 pub(crate) fn call_request(
@@ -65,12 +85,27 @@ pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     /// The empty arguments of [`call_request`] as they are serialized. Within a string the quotes
     /// would be escaped, and no part of the message before it has such a field.
     const EMPTY: &[u8] = br#""arguments":{}"#;
-    let body = serde_json::to_vec(message)?;
+    /// The first of the parameters: only the id and the method are before it.
+    const META: &[u8] = br#""_meta":{"#;
+    let mut body = serde_json::to_vec(message)?;
     let JsonRpcMessage::Request(request) = message else { return Ok(body) };
-    let Some(CallArguments(arguments)) = request.request.extensions().get() else { return Ok(body) };
-    let offset = body.windows(EMPTY.len()).position(|bytes| bytes == EMPTY);
-    let offset = offset.ok_or_else(|| serde_json::Error::custom("the call has no arguments"))?;
-    let (before, after) = (&body[..offset + EMPTY.len() - 2], &body[offset + EMPTY.len()..]);
+    let extensions = request.request.extensions();
+    let end_of = |body: &[u8], field: &[u8]| {
+        let offset = body.windows(field.len()).position(|bytes| bytes == field);
+        let missing = || serde_json::Error::custom("the request does not have the fields that it must have");
+        offset.map(|offset| offset + field.len()).ok_or_else(missing)
+    };
+    if let Some(AttachedContext(context)) = extensions.get() {
+        let begin = end_of(&body, META)?;
+        let mut fields = context.to_meta_fields();
+        if body.get(begin) != Some(&b'}') {
+            fields.push(',');
+        }
+        body.splice(begin..begin, fields.into_bytes());
+    }
+    let Some(CallArguments(arguments)) = extensions.get() else { return Ok(body) };
+    let end = end_of(&body, EMPTY)?;
+    let (before, after) = (&body[..end - 2], &body[end..]);
     Ok([before, arguments.text().as_bytes(), after].concat())
 }
 

@@ -10,13 +10,14 @@ use serde_json::Value;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
+use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
 use super::patience::Patience;
 use super::questions::Caller;
 use super::server::UpstreamServer;
 use super::stats::CountedCall;
 use crate::json::Json;
-use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
+use crate::tools::{RequestContext, ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
 
 /// An unanswered call counts as a failure of its server only if it waited for at least this long,
 /// or for the server's call timeout if that is shorter. Otherwise runs with short deadlines would
@@ -29,13 +30,14 @@ impl UpstreamServer {
     pub(crate) async fn call(self: Arc<Self>, request: ToolRequest) -> Result<ToolResult, ToolError> {
         let text = request.arguments_json();
         let ToolRequest {
-            tool, arguments, deadline, cancel, on_progress, on_elicitation, meta, sent, ..
+            tool, arguments, deadline, cancel, on_progress, on_elicitation, trace, sent, ..
         } = request;
         tracing::debug!(server = &*self.name, tool = &*tool, "call");
         // The tree is about twelve times as large as the text.
         drop(arguments);
         let arguments = text;
-        let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation, meta, sent);
+        let trace = RequestTrace { context: trace, sent };
+        let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation, trace);
         let patience = Arc::clone(&caller.patience);
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
@@ -49,22 +51,24 @@ impl UpstreamServer {
     pub(crate) async fn request(
         self: Arc<Self>,
         request: ServerRequest,
-        deadline: Instant,
-        cancel: CancellationToken,
+        context: RequestContext,
     ) -> Result<Json, ToolError> {
+        let RequestContext { deadline, cancel, trace, sent } = context;
+        let trace = RequestTrace { context: trace, sent };
         let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
-            let (server, request) = (Arc::clone(&server), request.clone());
+            let (server, request, trace) = (Arc::clone(&server), request.clone(), trace.clone());
             async move {
                 let method = request.method();
                 let key = match request {
                     ServerRequest::ListResources => "resources",
                     ServerRequest::ListPrompts => "prompts",
                     ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
-                        return connection.request(method, Value::Object(request.parameters())).await;
+                        let parameters = Value::Object(request.parameters());
+                        return connection.request(method, parameters, &trace).await;
                     }
                 };
-                let listed = connection.list_all(method, key).await;
+                let listed = connection.list_all(method, key, &trace).await;
                 server.note_list_problem(&connection);
                 listed
             }

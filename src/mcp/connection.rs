@@ -11,12 +11,12 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::answers;
+use super::answers::{self, RequestTrace};
 use super::connect::{CLOSED, ConnectionEnd};
 use super::errors::{self, unavailable};
 use super::input::{self, Rounds};
@@ -69,6 +69,7 @@ pub(crate) struct Connection {
     pub(crate) finished: CancellationToken,
     /// `pipe` or `tcp`.
     transport: &'static str,
+    protocol_version: OnceLock<Option<Arc<str>>>,
     pub(crate) start_times: StartTimes,
     began: Instant,
 }
@@ -97,6 +98,7 @@ impl Connection {
             end: OnceLock::new(),
             finished: CancellationToken::new(),
             transport,
+            protocol_version: OnceLock::new(),
             start_times,
             began: Instant::now(),
         });
@@ -107,9 +109,10 @@ impl Connection {
         connection
     }
 
-    /// The negotiated protocol revision.
-    pub(crate) fn protocol_version(&self) -> Option<String> {
-        self.peer.peer_info().map(|info| info.protocol_version.to_string())
+    /// The negotiated protocol revision. It does not change: a connection is made after the handshake.
+    pub(crate) fn protocol_version(&self) -> Option<Arc<str>> {
+        let version = || Some(self.peer.peer_info()?.protocol_version.as_str().into());
+        self.protocol_version.get_or_init(version).clone()
     }
 
     /// Whether the server uses the stateless revision, in which it announces changes only to
@@ -178,7 +181,8 @@ impl Connection {
         let mut more = None;
         loop {
             let request = answers::call_request(tool, arguments.clone(), Arc::clone(caller), more.take());
-            let answer = match self.exchange(request, Some(caller), on_progress.clone()).await {
+            let answer = match self.exchange(request, Some(caller), &caller.trace, on_progress.clone()).await
+            {
                 Ok(text) => results::call_answer(&self.server, &text, self.is_stateless()),
                 Err(ServiceError::McpError(error)) => {
                     Err(input::call_error(self.notifications.questions(), &self.server, tool, caller, &error)
@@ -206,8 +210,13 @@ impl Connection {
 
     /// Sends any other request once and returns its result unchanged. Dropping the future tells the
     /// server that the request is cancelled.
-    pub(crate) async fn request(&self, method: &str, parameters: Value) -> Result<Json, CallFailure> {
-        let text = self.request_text(method, parameters).await?;
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        parameters: Value,
+        trace: &RequestTrace,
+    ) -> Result<Json, CallFailure> {
+        let text = self.request_text(method, parameters, trace).await?;
         let failed = |error: ToolError| CallFailure { error, is_unsent: false };
         let unreadable = |problem: &str| failed(errors::unreadable(&self.server, problem));
         let mut asks = false;
@@ -221,9 +230,14 @@ impl Connection {
         Json::parse(&text).map_err(|error| unreadable(&error.to_string()))
     }
 
-    pub(crate) async fn request_text(&self, method: &str, parameters: Value) -> Result<String, CallFailure> {
+    pub(crate) async fn request_text(
+        &self,
+        method: &str,
+        parameters: Value,
+        trace: &RequestTrace,
+    ) -> Result<String, CallFailure> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
-        let result = match self.exchange(request, None, None).await {
+        let result = match self.exchange(request, None, trace, None).await {
             Ok(text) => Ok(text),
             Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
             Err(error) => {
@@ -238,19 +252,21 @@ impl Connection {
     /// Sends a request whose answer passes through rmcp as text, and returns the text.
     pub(crate) async fn exchange(
         &self,
-        request: ClientRequest,
+        mut request: ClientRequest,
         caller: Option<&Arc<Caller>>,
+        trace: &RequestTrace,
         on_progress: Option<ProgressListener>,
     ) -> Result<String, ServiceError> {
         let mut options = PeerRequestOptions::no_options();
-        let mut meta = RequestMetaObject::from(caller.map_or_else(Map::new, |caller| caller.meta.clone()));
         if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
             // Each request states the client's capabilities, and during this one no user can be
             // asked.
+            let mut meta = RequestMetaObject::new();
             meta.set_client_capabilities(self.notifications.questions().capabilities(false));
-        }
-        if !meta.is_empty() {
             options = options.with_meta(meta);
+        }
+        if let Some(context) = &trace.context {
+            answers::attach_context(&mut request, context.clone());
         }
         let began = Instant::now();
         let method = known_method(request.method());
@@ -259,10 +275,10 @@ impl Connection {
         let handle = self.peer.send_cancellable_request(request, options).await.inspect_err(|_lost| {
             counted.error = Some("connection");
         })?;
-        if let Some(sent) = caller.and_then(|caller| caller.sent.as_ref()) {
+        if let Some(sent) = &trace.sent {
             let request_id = handle.id.to_string();
             let protocol_version = self.protocol_version();
-            // A call that is sent again, with the user's answers, keeps its first id.
+            // A call that is sent again with the user's answers, and the pages of a list, have the first id.
             let _again = sent.set(SentRequest { request_id, protocol_version });
         }
         let _listening =
@@ -272,7 +288,7 @@ impl Connection {
         guard.id = None;
         counted.error = match &response {
             Ok(_) => None,
-            Err(ServiceError::McpError(_)) => Some("jsonrpc_error"),
+            Err(ServiceError::McpError(error)) => Some(conventions::json_rpc_error_type(error.code.0)),
             Err(_) => Some("connection"),
         };
         drop(counted);

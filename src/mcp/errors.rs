@@ -75,7 +75,9 @@ pub(crate) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolErr
         ErrorCode::INVALID_PARAMS => ToolErrorCode::InvalidArguments,
         _ => ToolErrorCode::ToolError,
     };
-    ToolError::new(code, message)
+    let mut failed = ToolError::new(code, message);
+    failed.json_rpc_code = Some(error.code.0);
+    failed
 }
 
 /// Converts a JSON-RPC error that answers `tools/list`.

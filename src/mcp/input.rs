@@ -109,11 +109,12 @@ pub(crate) async fn call_error(
             Ok(true) => {}
             Ok(false) => {
                 message = format!("{message}; a person was asked to open an address for it, and refused");
-                return ToolError::new(ToolErrorCode::ToolDenied, message);
+                return ToolError { code: ToolErrorCode::ToolDenied, message, ..plain };
             }
             Err(refused) => {
                 let refused = not_asked(server, &refused);
-                return ToolError { message: format!("{message}; {}", refused.message), ..refused };
+                let message = format!("{message}; {}", refused.message);
+                return ToolError { code: refused.code, message, ..plain };
             }
         }
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
 use super::definitions::{self, ListBuilder, MAX_TOOLS};
 use super::errors;
@@ -45,7 +46,10 @@ impl Connection {
         let cut = loop {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ListToolsRequest::with_param(page);
-            let page = match self.exchange(ClientRequest::ListToolsRequest(request), None, None).await {
+            let page = match self
+                .exchange(ClientRequest::ListToolsRequest(request), None, &RequestTrace::default(), None)
+                .await
+            {
                 Ok(page) => page,
                 // The server has only prompts or resources, and has declared that.
                 Err(ServiceError::McpError(error))
@@ -79,7 +83,12 @@ impl Connection {
 
     /// Returns everything that a list method lists as one array, within the bounds of a list of
     /// tools.
-    pub(crate) async fn list_all(&self, method: &str, key: &str) -> Result<Json, CallFailure> {
+    pub(crate) async fn list_all(
+        &self,
+        method: &str,
+        key: &str,
+        trace: &RequestTrace,
+    ) -> Result<Json, CallFailure> {
         let unreadable = |error: serde_json::Error| CallFailure {
             error: errors::unreadable(&self.server, &error.to_string()),
             is_unsent: false,
@@ -89,7 +98,7 @@ impl Connection {
         let mut pages = Pages::new();
         let mut parameters = json!({});
         let cut = loop {
-            let page = self.request_text(method, parameters).await?;
+            let page = self.request_text(method, parameters, trace).await?;
             let mut next = None;
             let mut items = Ok(Vec::new());
             json::each_field(&page, |field, value| {

@@ -10,7 +10,6 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, poll_fn, ready};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::server::UpstreamServer;
 use super::settings::{McpServer, McpTransport};
@@ -18,8 +17,8 @@ use super::stats::ServerStats;
 use crate::conventions;
 use crate::json::Json;
 use crate::tools::{
-    RemoteServer, ServerDetails, ServerRequest, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
-    ToolRequest, ToolResult,
+    RemoteServer, RequestContext, ServerDetails, ServerRequest, ToolDispatcher, ToolError, ToolErrorCode,
+    ToolList, ToolRequest, ToolResult,
 };
 
 /// The MCP servers of one executor. Lives as long as the executor; its processes end with it.
@@ -165,12 +164,11 @@ impl ToolDispatcher for McpServers {
         &self,
         server: Arc<str>,
         request: ServerRequest,
-        deadline: Instant,
-        cancel: CancellationToken,
+        context: RequestContext,
     ) -> BoxFuture<'_, Result<Json, ToolError>> {
         match self.server(&server) {
             Ok(server) => {
-                let mut call = Arc::clone(server).request(request, deadline, cancel).boxed();
+                let mut call = Arc::clone(server).request(request, context).boxed();
                 poll_fn(move |task| {
                     let _entered = self.handle.enter();
                     call.poll_unpin(task)

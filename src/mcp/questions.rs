@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
@@ -17,18 +17,19 @@ use rmcp::model::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::address::may_send_to;
+use super::answers::RequestTrace;
 use super::message::answer_to;
 use super::patience::Patience;
 use super::settings::{McpServer, McpTransport, Root};
 use crate::json;
 use crate::tools::{
     ElicitationAnswer, ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, Form,
-    FormError, INTERFACE_TYPE, INTERFACES, SentRequest,
+    FormError, INTERFACE_TYPE, INTERFACES,
 };
 
 /// Maximum number of open questions of one connection. They are asked one after the other.
@@ -45,10 +46,7 @@ pub(crate) struct Caller {
     server: Arc<str>,
     tool: Arc<str>,
     handler: Option<ElicitationHandler>,
-    /// What the embedder sends in the `_meta` of the call.
-    pub(crate) meta: Map<String, Value>,
-    /// Where to say what was sent.
-    pub(crate) sent: Option<Arc<OnceLock<SentRequest>>>,
+    pub(crate) trace: RequestTrace,
     pub(crate) patience: Arc<Patience>,
     /// Cancelled when the call is over or abandoned.
     over: CancellationToken,
@@ -60,13 +58,12 @@ impl Caller {
         server: &Arc<str>,
         tool: &Arc<str>,
         handler: Option<ElicitationHandler>,
-        meta: Map<String, Value>,
-        sent: Option<Arc<OnceLock<SentRequest>>>,
+        trace: RequestTrace,
     ) -> (Arc<Self>, DropGuard) {
         let over = CancellationToken::new();
         let guard = over.clone().drop_guard();
         let (server, tool, patience) = (Arc::clone(server), Arc::clone(tool), Arc::default());
-        (Arc::new(Self { server, tool, handler, meta, sent, patience, over }), guard)
+        (Arc::new(Self { server, tool, handler, trace, patience, over }), guard)
     }
 
     /// Whether there is a user who can be asked.

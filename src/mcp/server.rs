@@ -412,7 +412,9 @@ impl UpstreamServer {
         let mut stats = ServerStats {
             name: self.name.to_string(),
             state: server_state,
-            protocol_version: live.and_then(|connection| connection.protocol_version()),
+            protocol_version: live
+                .and_then(|connection| connection.protocol_version())
+                .map(|version| version.to_string()),
             start_time: times.and_then(|times| times.process),
             handshake_time: times.map(|times| times.handshake),
             list_time: state.list_time,

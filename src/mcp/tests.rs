@@ -91,7 +91,7 @@ fn request(server: &str, tool: &str, arguments: Value) -> ToolRequest {
         cancel: CancellationToken::new(),
         on_progress: None,
         on_elicitation: None,
-        meta: serde_json::Map::new(),
+        trace: None,
         sent: None,
         caller: None,
     }

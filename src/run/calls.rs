@@ -12,7 +12,7 @@ use crate::run::approval::{Question, asks_about, effects_of};
 use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::hooks::{self, HookedCall};
 use crate::run::ledger::{Call, CallFacts, Ledger, RecordId};
-use crate::run::observer::{Arguments, ObservedCall, Refused, RequestMeta, RunEvent, Sending, SentSlot};
+use crate::run::observer::{Arguments, ObservedCall, Refused, RunEvent, Sending, SentSlot};
 use crate::run::result::{LogLevel, PlannedCall, ToolCallStatus};
 use crate::run::script::CallProgress;
 use crate::text::{preview, preview_bytes, visible};
@@ -23,8 +23,8 @@ use crate::tools::names::kind;
 use crate::tools::shape::Shape;
 use crate::tools::skill_pins::{SKILL_SCHEME, SkillPin};
 use crate::tools::{
-    ProgressListener, RemoteServer, Schema, ServerRequest, ToolError, ToolErrorCode, ToolKind, ToolRequest,
-    ToolResult, exact_json,
+    ProgressListener, RemoteServer, RequestContext, Schema, ServerRequest, ToolError, ToolErrorCode,
+    ToolKind, ToolRequest, ToolResult, TraceContext, exact_json,
 };
 
 /// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
@@ -294,14 +294,16 @@ impl ExecutionContext {
             let parameters = request.parameters();
             let decided = Decided { by: Arc::clone(&in_force), call, tool: None, permission, host: None };
             let reason = in_force.asks(call.server, call.tool, Effects::OF_REQUESTS);
-            let answer = async |_parameters, _meta, _sent| {
+            let answer = async |_parameters, trace, sent| {
                 let name = Arc::clone(server);
                 let skill = match &request {
                     ServerRequest::ReadResource { uri } if uri.starts_with(SKILL_SCHEME) => Some(uri.clone()),
                     _ => None,
                 };
-                let asked = dispatcher.request(name, request, self.call_deadline(), self.cancel.clone());
-                let value = asked.await?;
+                let mut context = RequestContext::new(self.call_deadline());
+                context.cancel = self.cancel.clone();
+                (context.trace, context.sent) = (trace, sent);
+                let value = dispatcher.request(name, request, context).await?;
                 self.check_result_bytes("the answer", value.text().len())?;
                 if let Some(uri) = skill {
                     self.check_skill(&in_force, server, &uri, &value)?;
@@ -336,7 +338,7 @@ impl ExecutionContext {
             let decided =
                 Decided { by: in_force, call, tool: None, permission: Permission::Granted, host: Some(host) };
             let shown = ExactArguments { tree: shown, numbers: Vec::new() };
-            self.send(held, decided, reason, shown, async |_shown, _meta, _sent| send().await).await
+            self.send(held, decided, reason, shown, async |_shown, _trace, _sent| send().await).await
         };
         self.with_hooks(call, shown, send).await
     }
@@ -522,7 +524,7 @@ impl ExecutionContext {
         let permission = Permission::OfMethod;
         let decided = Decided { by: in_force, call, tool: Some(&resolved), permission, host: None };
         let dispatch =
-            async |arguments, meta, sent| self.dispatch(held, call, &resolved, arguments, meta, sent).await;
+            async |arguments, trace, sent| self.dispatch(held, call, &resolved, arguments, trace, sent).await;
         self.send(held, decided, reason, ExactArguments { tree: arguments, numbers: exact }, dispatch).await
     }
 
@@ -534,7 +536,11 @@ impl ExecutionContext {
         decided: Decided<'_>,
         reason: Option<AskReason>,
         arguments: ExactArguments,
-        answer: impl AsyncFnOnce(ExactArguments, RequestMeta, Option<SentSlot>) -> Result<Json, ToolError>,
+        answer: impl AsyncFnOnce(
+            ExactArguments,
+            Option<TraceContext>,
+            Option<SentSlot>,
+        ) -> Result<Json, ToolError>,
     ) -> Result<Json, ToolError> {
         let call = decided.call;
         let question = reason.map(|reason| Question {
@@ -562,8 +568,8 @@ impl ExecutionContext {
             return Err(error);
         }
         let observed = ObservedCall::new(self.observation(), held.number, call.server, call.tool);
-        let meta = match self.before_sending(held, &decided, &arguments.tree, approved.is_some()).await {
-            Ok(meta) => meta,
+        let trace = match self.before_sending(held, &decided, &arguments.tree, approved.is_some()).await {
+            Ok(trace) => trace,
             Err(error) => {
                 if let Some(record) = approved {
                     self.end_record(record, ToolCallStatus::Failed(error.code), 0);
@@ -575,22 +581,22 @@ impl ExecutionContext {
         };
         let record = self.record_sent(approved, call);
         held.is_made.store(true, Ordering::Relaxed);
-        let result = answer(arguments, meta, observed.slot()).await;
+        let result = answer(arguments, trace, observed.slot()).await;
         observed.end(&result);
         self.record_result(held, record, &result);
         result.map_err(|error| error.for_tool(call.server, call.tool))
     }
 
-    /// Tells the observers that the call is about to be sent, and waits for them.
+    /// Tells the observers that the call is about to be sent, and waits for them. Returns its trace context.
     async fn before_sending(
         &self,
         held: &HeldCall,
         decided: &Decided<'_>,
         arguments: &Map<String, Value>,
         is_approved: bool,
-    ) -> Result<RequestMeta, ToolError> {
+    ) -> Result<Option<TraceContext>, ToolError> {
         if !self.observation().is_on() {
-            return Ok(RequestMeta::new());
+            return Ok(None);
         }
         let Call { server, tool, argument_bytes } = decided.call;
         let in_force = self.in_force();
@@ -744,10 +750,11 @@ impl ExecutionContext {
         call: Call<'_>,
         resolved: &ResolvedTool,
         arguments: ExactArguments,
-        meta: RequestMeta,
+        trace: Option<TraceContext>,
         sent: Option<SentSlot>,
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
+        let caller = (resolved.kind() != ToolKind::Ordinary).then(|| held.context.as_caller(trace.as_ref()));
         let request = ToolRequest {
             server: Arc::clone(&resolved.server),
             tool: Arc::clone(&resolved.tool),
@@ -757,9 +764,9 @@ impl ExecutionContext {
             cancel: self.cancel.clone(),
             on_progress: self.progress_listener(resolved),
             on_elicitation: self.on_elicitation.clone(),
-            meta,
+            trace,
             sent,
-            caller: (resolved.kind() != ToolKind::Ordinary).then(|| held.context.as_caller()),
+            caller,
         };
         let result = resolved.dispatcher().call(request).await?;
         // A stored list may be older than the server's output schema, and the value must not depend

@@ -2,7 +2,7 @@
 //!
 //! Such a run has a fresh instance of its engine, and its own ledger and clock. Of the run that calls
 //! it, it has the rules, the approver, the state, the language models, the permits for calls in flight,
-//! and what is left of the time. Its calls count at every caller above it. It ends at the latest with
+//! and what is left of the time. In a trace it is a child of the call. Its calls count at every caller above it. It ends at the latest with
 //! its caller.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
 use crate::run::script::{Language, Script};
 use crate::text::{preview, visible};
-use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode};
+use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode, TraceContext};
 
 /// How many stored scripts may call one another below a run: enough for scripts made of others, and a
 /// script that calls itself ends soon.
@@ -48,12 +48,12 @@ impl Default for NestedSlots {
 }
 
 impl ExecutionContext {
-    /// This run as the caller of stored scripts.
-    pub(super) fn as_caller(self: &Arc<Self>) -> ScriptCaller {
-        let context = Arc::clone(self);
+    /// This run as the caller of stored scripts, by a call with this trace context.
+    pub(super) fn as_caller(self: &Arc<Self>, trace: Option<&TraceContext>) -> ScriptCaller {
+        let (context, trace) = (Arc::clone(self), trace.cloned());
         ScriptCaller {
             language: self.script.language,
-            run: Arc::new(move |stored| Arc::clone(&context).run_stored(stored).boxed()),
+            run: Arc::new(move |stored| Arc::clone(&context).run_stored(stored, trace.clone()).boxed()),
         }
     }
 
@@ -77,7 +77,11 @@ impl ExecutionContext {
         Ok(())
     }
 
-    async fn run_stored(self: Arc<Self>, stored: StoredScript) -> Result<Json, ToolError> {
+    async fn run_stored(
+        self: Arc<Self>,
+        stored: StoredScript,
+        trace: Option<TraceContext>,
+    ) -> Result<Json, ToolError> {
         let name = visible(&preview(&stored.name, 80));
         let Some(runner) = self.environment.nested.clone() else {
             let message = format!("`{name}` cannot be run here: this call has no engine");
@@ -93,7 +97,9 @@ impl ExecutionContext {
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = slots.acquire().await.map_err(|_closed| over())?;
         let limits = self.limits_left(&name)?;
-        let script = self.nested_script(&name, stored, limits);
+        let mut script = self.nested_script(&name, stored, limits);
+        // Without spans there is only the context of the client.
+        script.trace = trace.or_else(|| self.script.trace.clone());
         let result = runner(script, Arc::clone(&self)).await.map_err(|error| match error {
             Error::Closed => over(),
             other => {
@@ -138,7 +144,6 @@ impl ExecutionContext {
         script.is_dry_run = own.is_dry_run;
         script.client.clone_from(&own.client);
         script.client_name.clone_from(&own.client_name);
-        script.trace.clone_from(&own.trace);
         script.on_progress.clone_from(&own.on_progress);
         script.on_call.clone_from(&own.on_call);
         // What it prints is its caller's output, and counts there.

@@ -39,8 +39,8 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     fn observe_request(&self, _request: &ClientRequest<'_>) {}
 
     /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
-    /// observed, directly before the script is run or the request is sent, and awaited. Returns what to add
-    /// to the request's `_meta`.
+    /// observed, directly before the script is run or the request is sent, and awaited. Returns the trace
+    /// context of what the request causes, if there is one.
     ///
     /// # Errors
     ///
@@ -50,13 +50,10 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
         &'a self,
         _run: &'a Arc<ObservedRun>,
         _event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
-        ready(Ok(RequestMeta::new())).boxed()
+    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
+        ready(Ok(None)).boxed()
     }
 }
-
-/// Fields of a request's `_meta`.
-pub(crate) type RequestMeta = Map<String, Value>;
 
 /// The observers of an executor, in order. An empty list costs nothing.
 #[derive(Clone, Default)]
@@ -229,6 +226,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) result: Result<&'a Json, ToolErrorCode>,
     /// The error's message.
     pub(crate) message: Option<&'a str>,
+    /// The code of the JSON-RPC error with which the server answered, if it did.
+    pub(crate) json_rpc_code: Option<i32>,
     /// What was sent, if it is known.
     pub(crate) sent: Option<&'a SentRequest>,
     /// From when it was sent.
@@ -375,22 +374,22 @@ impl Observation {
         }
     }
 
-    /// Reports that a run or a request is about to begin, and waits for all observers. Returns the fields
-    /// for the request's `_meta`; of two with one name the later observer's counts.
+    /// Reports that a run or a request is about to begin, and waits for all observers. Returns the trace
+    /// context of what it causes; of two the later observer's counts.
     ///
     /// # Errors
     ///
     /// That of the first observer which refuses.
-    pub(crate) async fn before_effect(&self, event: RunEvent<'_>) -> Result<RequestMeta, ToolError> {
-        let mut meta = RequestMeta::new();
-        let Some((observers, run)) = &self.0 else { return Ok(meta) };
+    pub(crate) async fn before_effect(&self, event: RunEvent<'_>) -> Result<Option<TraceContext>, ToolError> {
+        let mut trace = None;
+        let Some((observers, run)) = &self.0 else { return Ok(trace) };
         for observer in observers.0.iter() {
             observer.observe(run, &event);
         }
         for observer in observers.0.iter() {
-            meta.extend(observer.before_effect(run, &event).await?);
+            trace = observer.before_effect(run, &event).await?.or(trace);
         }
-        Ok(meta)
+        Ok(trace)
     }
 }
 
@@ -463,16 +462,20 @@ impl<'a> ObservedCall<'a> {
     }
 
     pub(crate) fn end(mut self, result: &Result<Json, ToolError>) {
-        let message = result.as_ref().err().map(|error| &*error.message);
-        self.report(result.as_ref().map_err(|error| error.code), message);
+        let error = result.as_ref().err();
+        self.report(result.as_ref().map_err(|error| error.code), error);
     }
 
-    fn report(&mut self, result: Result<&Json, ToolErrorCode>, message: Option<&str>) {
+    fn report(&mut self, result: Result<&Json, ToolErrorCode>, error: Option<&ToolError>) {
         let Some(sent) = self.sent.take() else { return };
+        let message = error.map(|error| &*error.message);
+        let json_rpc_code = error.and_then(|error| error.json_rpc_code);
         let (call, server, tool, duration) = (self.call, self.server, self.tool, sent.elapsed());
         let sent = self.slot.as_ref().and_then(|slot| slot.get());
-        self.observation
-            .emit(|| RunEvent::Answered(Answered { call, server, tool, result, message, sent, duration }));
+        self.observation.emit(|| {
+            let answered = Answered { call, server, tool, result, message, json_rpc_code, sent, duration };
+            RunEvent::Answered(answered)
+        });
     }
 }
 

@@ -13,8 +13,11 @@ use super::shared::Shared;
 #[cfg(feature = "http")]
 use crate::conventions::REST_RUN;
 use crate::conventions::{self, PIPE, TCP, TOOL_ERROR, TOOLS_CALL};
-use crate::telemetry::requests::{RequestSpan, TracedRequest};
+use crate::telemetry::requests::{RequestFailure, RequestSpan, TracedRequest};
 use crate::tools::TraceContext;
+
+/// What became of a request that was dropped before its end.
+const CANCELLED: RequestFailure = RequestFailure::Type("cancelled");
 
 /// The id of a request as its client wrote it: rmcp gets another one.
 #[derive(Clone)]
@@ -42,7 +45,7 @@ pub(crate) struct ObservedRequest {
     method: &'static str,
     transport: &'static str,
     began: Instant,
-    error: Option<&'static str>,
+    failure: Option<RequestFailure>,
 }
 
 impl ObservedRequest {
@@ -68,7 +71,7 @@ impl ObservedRequest {
                     .and_then(|parent| TraceContext::parse(parent, header("tracestate"), None)),
             })
         });
-        Self { span, method: TOOLS_CALL, transport, began: Instant::now(), error: Some("cancelled") }
+        Self { span, method: TOOLS_CALL, transport, began: Instant::now(), failure: Some(CANCELLED) }
     }
 
     /// Begins the span of a run over REST. Its parent is the context of the HTTP request, which carries
@@ -89,13 +92,13 @@ impl ObservedRequest {
                 link: None,
             })
         });
-        Self { span, method: REST_RUN, transport: TCP, began: Instant::now(), error: Some("cancelled") }
+        Self { span, method: REST_RUN, transport: TCP, began: Instant::now(), failure: Some(CANCELLED) }
     }
 
     /// Says how a run over REST was answered.
     #[cfg(feature = "http")]
     pub(crate) fn end_rest(mut self, is_error: bool) {
-        self.error = is_error.then_some(TOOL_ERROR);
+        self.failure = is_error.then_some(RequestFailure::Type(TOOL_ERROR));
     }
 
     /// The context of the run.
@@ -105,25 +108,27 @@ impl ObservedRequest {
 
     /// Says how the call was answered.
     pub(crate) fn end(mut self, answer: &Result<CallToolResponse, ErrorData>) {
-        self.error = match answer {
-            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => Some(TOOL_ERROR),
+        self.failure = match answer {
+            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
+                Some(RequestFailure::Type(TOOL_ERROR))
+            }
             Ok(_) => None,
-            Err(_) => Some("jsonrpc_error"),
+            Err(error) => Some(RequestFailure::JsonRpc(error.code.0)),
         };
     }
 }
 
 impl Drop for ObservedRequest {
     fn drop(&mut self) {
-        if let (Some(span), Some(error)) = (&mut self.span, self.error) {
-            span.fail(error);
+        if let (Some(span), Some(failure)) = (&mut self.span, self.failure) {
+            span.fail(failure);
         }
         let mut labels = vec![
             metrics::Label::from_static_parts(conventions::LABEL_METHOD, self.method),
             metrics::Label::from_static_parts(conventions::LABEL_TRANSPORT, self.transport),
         ];
-        if let Some(error) = self.error {
-            labels.push(metrics::Label::from_static_parts(conventions::LABEL_ERROR, error));
+        if let Some(failure) = self.failure {
+            labels.push(metrics::Label::from_static_parts(conventions::LABEL_ERROR, failure.metrics_type()));
         }
         metrics::histogram!(conventions::SERVER_OPERATION, labels).record(self.began.elapsed());
     }

@@ -1,6 +1,7 @@
 //! Spans of clients' requests, as the server begins and ends them. What makes them is OpenTelemetry,
 //! if it is on.
 
+use crate::conventions::json_rpc_error_type;
 use crate::tools::trace_context::TraceContext;
 
 /// Begins spans of requests.
@@ -14,8 +15,27 @@ pub(crate) trait RequestSpan: Send {
     /// The context of what the request causes.
     fn context(&self) -> TraceContext;
 
-    /// Says that the request failed, with an error of few values.
-    fn fail(&mut self, error_type: &'static str);
+    /// Says that the request failed.
+    fn fail(&mut self, failure: RequestFailure);
+}
+
+/// How a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestFailure {
+    /// It has no answer, or one that says that it is an error.
+    Type(&'static str),
+    /// The answer is a JSON-RPC error with this code.
+    JsonRpc(i32),
+}
+
+impl RequestFailure {
+    /// The value of `error.type` in metrics.
+    pub(crate) const fn metrics_type(self) -> &'static str {
+        match self {
+            Self::Type(name) => name,
+            Self::JsonRpc(code) => json_rpc_error_type(code),
+        }
+    }
 }
 
 /// A request of a client.

@@ -16,6 +16,7 @@ use super::error::{ToolError, ToolErrorCode};
 use super::result::ToolResult;
 use super::schema::Schema;
 use super::stored_script::{ScriptCaller, ToolKind};
+use super::trace_context::TraceContext;
 use crate::json::{Json, numbers};
 
 /// The extension with which servers give tools a user interface (MCP Apps, SEP-1865).
@@ -137,7 +138,7 @@ pub struct SentRequest {
     /// The request's id in the protocol.
     pub request_id: String,
     /// The protocol's revision.
-    pub protocol_version: Option<String>,
+    pub protocol_version: Option<Arc<str>>,
 }
 
 /// Receives the progress notifications of a call.
@@ -186,9 +187,9 @@ pub struct ToolRequest {
     /// Answers what the server asks the user during the call; `None` if no user can be asked. While
     /// it waits, the time limits of the call stand still.
     pub on_elicitation: Option<ElicitationHandler>,
-    /// What to send as the request's `_meta`, such as a trace context. Fields of the protocol's own are
-    /// set by the dispatcher.
-    pub meta: Map<String, Value>,
+    /// The call's position in a trace, which goes into the request's `_meta`
+    /// ([`TraceContext::to_meta`]); `None` if no traces are made.
+    pub trace: Option<TraceContext>,
     /// Where the dispatcher stores what it has sent, if the caller needs it.
     pub sent: Option<Arc<OnceLock<SentRequest>>>,
     /// The run that makes the call, for a tool of the kind [`ToolKind::Script`] or
@@ -214,7 +215,7 @@ impl ToolRequest {
             cancel: CancellationToken::new(),
             on_progress: None,
             on_elicitation: None,
-            meta: Map::new(),
+            trace: None,
             sent: None,
             caller: None,
         }
@@ -324,6 +325,27 @@ impl ServerRequest {
     }
 }
 
+/// What a [`ServerRequest`] is sent with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RequestContext {
+    /// As [`ToolRequest::deadline`].
+    pub deadline: Instant,
+    /// As [`ToolRequest::cancel`].
+    pub cancel: CancellationToken,
+    /// As [`ToolRequest::trace`].
+    pub trace: Option<TraceContext>,
+    /// As [`ToolRequest::sent`].
+    pub sent: Option<Arc<OnceLock<SentRequest>>>,
+}
+
+impl RequestContext {
+    /// A request without cancellation and trace; both can be set.
+    pub fn new(deadline: Instant) -> Self {
+        Self { deadline, cancel: CancellationToken::new(), trace: None, sent: None }
+    }
+}
+
 /// Lists and calls the tools of one or more servers.
 ///
 /// This crate implements it for native tools and for MCP servers. Embedders can implement it for
@@ -415,8 +437,7 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         &self,
         server: Arc<str>,
         _request: ServerRequest,
-        _deadline: Instant,
-        _cancel: CancellationToken,
+        _context: RequestContext,
     ) -> BoxFuture<'_, Result<Json, ToolError>> {
         let message = format!("server `{server}` has no resources and no prompts");
         futures::future::ready(Err(ToolError::new(ToolErrorCode::ToolNotFound, message))).boxed()

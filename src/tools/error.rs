@@ -158,6 +158,8 @@ pub struct ToolError {
     pub retry_after: Option<Duration>,
     /// What is known of the failure of an MCP server beyond the message. Scripts do not get it.
     pub server_failure: Option<Box<ServerFailure>>,
+    /// The code of the JSON-RPC error with which the server answered, if it did. Scripts do not see it.
+    pub json_rpc_code: Option<i32>,
 }
 
 /// Why an MCP server cannot be used.
@@ -201,6 +203,7 @@ impl ToolError {
             content: None,
             retry_after: None,
             server_failure: None,
+            json_rpc_code: None,
         }
     }
 

@@ -39,8 +39,8 @@ pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use direct::{DirectTools, ToolMode};
 pub(crate) use dispatch::{INTERFACE_TYPE, INTERFACES, exact_json};
 pub use dispatch::{
-    Progress, ProgressListener, RemoteServer, SentRequest, ServerDetails, ServerRequest, ToolDefinition,
-    ToolDispatcher, ToolList, ToolRequest,
+    Progress, ProgressListener, RemoteServer, RequestContext, SentRequest, ServerDetails, ServerRequest,
+    ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
 };
 pub(crate) use elicitation::Elicitor;
 pub use elicitation::{

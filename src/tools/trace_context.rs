@@ -73,6 +73,18 @@ impl TraceContext {
         meta
     }
 
+    /// The fields of [`to_meta`](Self::to_meta) as the text of JSON, without braces.
+    pub(crate) fn to_meta_fields(&self) -> String {
+        let mut fields = format!("\"traceparent\":\"{}\"", self.traceparent());
+        let others = [("tracestate", &self.state), ("baggage", &self.baggage)];
+        for (name, value) in others {
+            if let Some(value) = value {
+                fields.push_str(&format!(",\"{name}\":{}", Value::from(&**value)));
+            }
+        }
+        fields
+    }
+
     /// The field `traceparent`, in version 00.
     pub fn traceparent(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)

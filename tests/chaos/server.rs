@@ -63,6 +63,10 @@ impl Server {
             return;
         };
         let id = &message["id"];
+        if parameters["_meta"].get("traceparent").is_some() {
+            let target = parameters["name"].as_str().unwrap_or_default();
+            self.options.note(&format!("traced {method} {target} {}", parameters["_meta"]));
+        }
         // Whoever does not read the answer any more is not told.
         let _nobody_reads = match method {
             "initialize" => self.initialize(id, parameters, sink),
@@ -160,9 +164,6 @@ impl Server {
         sink: &Arc<dyn Sink>,
     ) -> std::io::Result<()> {
         let arguments = &parameters["arguments"];
-        if parameters["_meta"].get("traceparent").is_some() {
-            self.options.note(&format!("traced {tool} {}", parameters["_meta"]));
-        }
         let number = |name: &str, default: u64| arguments[name].as_u64().unwrap_or(default);
         match tool {
             "echo" => {

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::executor::{Executor, ExecutorBuilder};
 use crate::run::limits::Limits;
-use crate::run::observer::{ObservedRun, RequestMeta, RunEvent, RunObserver};
+use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
 use crate::run::result::ErrorCode;
 use crate::run::script::Script;
-use crate::tools::{Approval, ToolError, ToolErrorCode};
+use crate::tools::{Approval, ToolError, ToolErrorCode, TraceContext};
 
 /// Writes down what it hears.
 #[derive(Default)]
@@ -71,10 +71,10 @@ impl RunObserver for Recorder {
         &'a self,
         _run: &'a Arc<ObservedRun>,
         event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
+    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
         let error = ToolError::new(ToolErrorCode::ToolDenied, "the observer refuses");
         let refuses = self.refuses.load(Ordering::Relaxed) && !matches!(event, RunEvent::Started { .. });
-        let answer = if refuses { Err(error) } else { Ok(RequestMeta::new()) };
+        let answer = if refuses { Err(error) } else { Ok(None) };
         ready(answer).boxed()
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::DropGuard;
 
 use super::{Caller, MAX_OPEN, MAX_QUESTION_BYTES, Questions, Reply};
+use crate::mcp::answers::RequestTrace;
 use crate::mcp::settings::{McpServer, Root};
 use crate::tools::{ElicitationAnswer, ElicitationHandler, ElicitationRequest};
 
@@ -36,7 +37,7 @@ fn absent() -> ElicitationHandler {
 }
 
 fn call(handler: Option<&ElicitationHandler>) -> (Arc<Caller>, DropGuard) {
-    Caller::new(&Arc::from("s"), &Arc::from("t"), handler.cloned(), serde_json::Map::new(), None)
+    Caller::new(&Arc::from("s"), &Arc::from("t"), handler.cloned(), RequestTrace::default())
 }
 
 fn form() -> Value {

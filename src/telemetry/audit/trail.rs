@@ -16,10 +16,10 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RequestMeta, RunEvent, RunObserver};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
-use crate::tools::{ToolError, ToolErrorCode};
+use crate::tools::{ToolError, ToolErrorCode, TraceContext};
 
 /// How long a call waits for its line if the trail is required. Writing takes microseconds; a disk that
 /// hangs must not hang the run.
@@ -161,9 +161,9 @@ impl RunObserver for AuditTrail {
         &'a self,
         run: &'a Arc<ObservedRun>,
         event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
+    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
         if !self.shared.options.required {
-            return futures::future::ready(Ok(RequestMeta::new())).boxed();
+            return futures::future::ready(Ok(None)).boxed();
         }
         let mut entry = Entry::of_run(run, event);
         let what = if matches!(event, RunEvent::Started { .. }) { "run" } else { "sent" };
@@ -172,7 +172,7 @@ impl RunObserver for AuditTrail {
             entry.acknowledge = Some(acknowledge);
             self.push(entry);
             match tokio::time::timeout(MAX_WAIT, written).await {
-                Ok(Ok(true)) => Ok(RequestMeta::new()),
+                Ok(Ok(true)) => Ok(None),
                 _ => Err(self.refusal(what)),
             }
         }

@@ -16,14 +16,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::conventions as names;
 use crate::run::observer::{
-    Answered, ModelAnswered, ModelSending, ObservedRun, RequestMeta, RunEvent, RunObserver, Sending,
+    Answered, ModelAnswered, ModelSending, ObservedRun, RunEvent, RunObserver, Sending,
 };
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
 use crate::telemetry::masked;
-use crate::telemetry::requests::{RequestSpan, RequestTracer, TracedRequest};
+use crate::telemetry::requests::{RequestFailure, RequestSpan, RequestTracer, TracedRequest};
 use crate::tools::trace_context::TraceContext;
-use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
+use crate::tools::{RemoteServer, ServerRequest, ToolError, ToolErrorCode};
 
 /// Maximum bytes of the arguments or the result of a call in an attribute, where they are recorded. What looks like a
 /// secret is masked.
@@ -31,6 +31,12 @@ const MAX_CONTENT: usize = 16 * 1024;
 
 /// Maximum characters of an attribute's value that others chose.
 const MAX_NAME: usize = 200;
+
+/// Maximum number of tools of which a run remembers what their spans have in common. More are called as well.
+const MAX_CALL_KINDS: usize = 32;
+
+/// Attributes of a call that are its own: arguments, result, id, revision, error and code.
+const MORE_ATTRIBUTES: usize = 6;
 
 /// Makes spans of what it observes.
 pub(crate) struct SpanMaker {
@@ -59,23 +65,93 @@ enum Kind {
 
 struct OpenRun {
     span: Span,
-    /// Of the client, for calls.
-    baggage: Option<Arc<str>>,
+    /// Its context, with the client's baggage.
+    context: TraceContext,
+    /// The same as the parent of the spans of calls.
+    parent: Context,
+    /// The tools that it has called, at most [`MAX_CALL_KINDS`].
+    call_kinds: Vec<Arc<CallKind>>,
+}
+
+/// What the spans of all calls of one tool have in common.
+struct CallKind {
+    server: String,
+    tool: String,
+    remote: Option<RemoteServer>,
+    name: String,
+    span_kind: SpanKind,
+    attributes: Vec<KeyValue>,
+}
+
+impl OpenRun {
+    /// What the span of this call has in common with those of others.
+    fn call_kind(&mut self, sending: &Sending<'_>) -> Arc<CallKind> {
+        // A request has an address or a name of its own.
+        if is_request(sending) {
+            return Arc::new(CallKind::new(sending));
+        }
+        if let Some(known) = self.call_kinds.iter().find(|kind| kind.is_of(sending)) {
+            return Arc::clone(known);
+        }
+        let kind = Arc::new(CallKind::new(sending));
+        if self.call_kinds.len() < MAX_CALL_KINDS {
+            self.call_kinds.push(Arc::clone(&kind));
+        }
+        kind
+    }
+}
+
+impl CallKind {
+    fn new(sending: &Sending<'_>) -> Self {
+        let tool: Arc<str> = preview(sending.tool).into();
+        let mut attributes = vec![shared(names::CX_SERVER, sending.server)];
+        let (name, span_kind) = match (&sending.remote, is_request(sending)) {
+            (_, true) => {
+                attributes.push(KeyValue::new(names::MCP_METHOD_NAME, Arc::clone(&tool)));
+                if let Some(uri) = sending.arguments.string("uri") {
+                    attributes.push(shared(names::MCP_RESOURCE_URI, uri));
+                }
+                let prompt = sending.arguments.string("name").map(preview);
+                let name =
+                    prompt.as_ref().map_or_else(|| tool.to_string(), |prompt| format!("{tool} {prompt}"));
+                attributes.extend(prompt.map(|prompt| KeyValue::new(names::GEN_AI_PROMPT_NAME, prompt)));
+                (name, SpanKind::Client)
+            }
+            (Some(_), false) => {
+                attributes.push(KeyValue::new(names::MCP_METHOD_NAME, names::TOOLS_CALL));
+                (format!("{} {tool}", names::TOOLS_CALL), SpanKind::Client)
+            }
+            // A function of the embedder: no request of the protocol.
+            (None, false) => (format!("{} {tool}", names::EXECUTE_TOOL), SpanKind::Internal),
+        };
+        if !is_request(sending) {
+            attributes.push(KeyValue::new(names::GEN_AI_TOOL_NAME, tool));
+            attributes.push(KeyValue::new(names::GEN_AI_OPERATION_NAME, names::EXECUTE_TOOL));
+        }
+        if let Some(remote) = &sending.remote {
+            attributes.push(KeyValue::new(names::NETWORK_TRANSPORT, remote.transport));
+            if remote.transport == names::TCP {
+                attributes.push(KeyValue::new(names::NETWORK_PROTOCOL_NAME, "http"));
+            }
+            if let Some(address) = &remote.address {
+                attributes.push(shared(names::SERVER_ADDRESS, address));
+            }
+            if let Some(port) = remote.port {
+                attributes.push(KeyValue::new(names::SERVER_PORT, i64::from(port)));
+            }
+        }
+        let (server, tool) = (sending.server.to_owned(), sending.tool.to_owned());
+        Self { server, tool, remote: sending.remote.clone(), name, span_kind, attributes }
+    }
+
+    fn is_of(&self, sending: &Sending<'_>) -> bool {
+        self.tool == sending.tool && self.server == sending.server && self.remote == sending.remote
+    }
 }
 
 impl SpanMaker {
     pub(crate) fn new(tracer: SdkTracer, records_content: bool) -> Self {
         Self { tracer, records_content, open: Mutex::default() }
-    }
-
-    fn start(&self, name: String, kind: SpanKind, attributes: Vec<KeyValue>, parent: &SpanContext) -> Span {
-        let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(attributes);
-        let parent = if parent.is_valid() {
-            Context::new().with_remote_span_context(parent.clone())
-        } else {
-            Context::new()
-        };
-        self.tracer.build_with_context(builder, &parent)
     }
 
     fn start_run(&self, run: &Arc<ObservedRun>, source: &str) {
@@ -89,10 +165,14 @@ impl SpanMaker {
             KeyValue::new(names::CX_RUN_LANGUAGE, language),
             KeyValue::new(names::CX_RUN_SOURCE_SHA256, hex::encode(Sha256::digest(source))),
         ];
-        let parent = run.trace.as_ref().map_or(SpanContext::NONE, span_context);
-        let span = self.start(names::RUN_SPAN.to_owned(), SpanKind::Internal, attributes, &parent);
+        let builder =
+            SpanBuilder::from_name(names::RUN_SPAN).with_kind(SpanKind::Internal).with_attributes(attributes);
+        let span = self.tracer.build_with_context(builder, &parent_context(run.trace.as_ref()));
         let baggage = run.trace.as_ref().and_then(|trace| trace.baggage.clone());
-        self.open.lock().runs.insert(key(run), OpenRun { span, baggage });
+        let context = trace_context(span.span_context(), baggage);
+        let parent = Context::new().with_remote_span_context(span.span_context().clone());
+        let open = OpenRun { span, context, parent, call_kinds: Vec::new() };
+        self.open.lock().runs.insert(key(run), open);
     }
 
     fn end_run(&self, run: &Arc<ObservedRun>, result: Option<&ExecuteResult>, code: Option<ErrorCode>) {
@@ -115,49 +195,20 @@ impl SpanMaker {
     }
 
     fn start_call(&self, run: &Arc<ObservedRun>, sending: &Sending<'_>) {
-        let parent = self.run_context(run);
-        let is_request = ServerRequest::METHODS.contains(&sending.tool);
-        let tool = preview(sending.tool);
-        let mut attributes = vec![KeyValue::new(names::CX_SERVER, preview(sending.server))];
-        let (name, kind) = match (&sending.remote, is_request) {
-            (_, true) => {
-                attributes.push(KeyValue::new(names::MCP_METHOD_NAME, tool.clone()));
-                if let Some(uri) = sending.arguments.string("uri") {
-                    attributes.push(KeyValue::new(names::MCP_RESOURCE_URI, preview(uri)));
-                }
-                let prompt = sending.arguments.string("name").map(preview);
-                let name = prompt.as_ref().map_or_else(|| tool.clone(), |prompt| format!("{tool} {prompt}"));
-                attributes.extend(prompt.map(|prompt| KeyValue::new(names::GEN_AI_PROMPT_NAME, prompt)));
-                (name, SpanKind::Client)
-            }
-            (Some(_), false) => {
-                attributes.push(KeyValue::new(names::MCP_METHOD_NAME, names::TOOLS_CALL));
-                (format!("{} {tool}", names::TOOLS_CALL), SpanKind::Client)
-            }
-            // A function of the embedder: no request of the protocol.
-            (None, false) => (format!("{} {tool}", names::EXECUTE_TOOL), SpanKind::Internal),
+        let (parent, kind) = match self.open.lock().runs.get_mut(&key(run)) {
+            Some(open) => (open.parent.clone(), open.call_kind(sending)),
+            None => (Context::new(), Arc::new(CallKind::new(sending))),
         };
-        if !is_request {
-            attributes.push(KeyValue::new(names::GEN_AI_TOOL_NAME, preview(sending.tool)));
-            attributes.push(KeyValue::new(names::GEN_AI_OPERATION_NAME, names::EXECUTE_TOOL));
-        }
-        if let Some(remote) = &sending.remote {
-            attributes.push(KeyValue::new(names::NETWORK_TRANSPORT, remote.transport));
-            if remote.transport == names::TCP {
-                attributes.push(KeyValue::new(names::NETWORK_PROTOCOL_NAME, "http"));
-            }
-            if let Some(address) = &remote.address {
-                attributes.push(KeyValue::new(names::SERVER_ADDRESS, preview(address)));
-            }
-            if let Some(port) = remote.port {
-                attributes.push(KeyValue::new(names::SERVER_PORT, i64::from(port)));
-            }
-        }
-        if self.records_content && !is_request {
+        let mut attributes = Vec::with_capacity(kind.attributes.len() + MORE_ATTRIBUTES);
+        attributes.extend_from_slice(&kind.attributes);
+        if self.records_content && !is_request(sending) {
             let arguments = masked::json_text(&sending.arguments.text(), MAX_CONTENT);
             attributes.push(KeyValue::new(names::GEN_AI_TOOL_CALL_ARGUMENTS, arguments));
         }
-        let span = self.start(name, kind, attributes, &parent);
+        let builder = SpanBuilder::from_name(kind.name.clone())
+            .with_kind(kind.span_kind.clone())
+            .with_attributes(attributes);
+        let span = self.tracer.build_with_context(builder, &parent);
         self.open.lock().calls.insert((key(run), Kind::Tool, sending.call), span);
     }
 
@@ -167,17 +218,20 @@ impl SpanMaker {
         if let Some(sent) = answered.sent {
             span.set_attribute(KeyValue::new(names::JSONRPC_REQUEST_ID, preview(&sent.request_id)));
             if let Some(version) = &sent.protocol_version {
-                span.set_attribute(KeyValue::new(names::MCP_PROTOCOL_VERSION, preview(version)));
+                let version =
+                    if version.len() > MAX_NAME { preview(version).into() } else { Arc::clone(version) };
+                span.set_attribute(KeyValue::new(names::MCP_PROTOCOL_VERSION, version));
             }
         }
-        match answered.result {
-            Ok(result) if self.records_content => {
+        match (answered.result, answered.json_rpc_code) {
+            (Err(_), Some(code)) => fail_with_code(&mut span, code),
+            (Ok(result), _) if self.records_content => {
                 let result = masked::json_text(result.text(), MAX_CONTENT);
                 span.set_attribute(KeyValue::new(names::GEN_AI_TOOL_CALL_RESULT, result));
             }
-            Ok(_) => {}
-            Err(ToolErrorCode::ToolError) => fail(&mut span, names::TOOL_ERROR),
-            Err(code) => fail(&mut span, code.as_str()),
+            (Ok(_), _) => {}
+            (Err(ToolErrorCode::ToolError), None) => fail(&mut span, names::TOOL_ERROR),
+            (Err(code), None) => fail(&mut span, code.as_str()),
         }
         span.end();
     }
@@ -192,7 +246,8 @@ impl SpanMaker {
             name = format!("{name} {model}");
             attributes.push(KeyValue::new(names::GEN_AI_REQUEST_MODEL, model));
         }
-        let span = self.start(name, SpanKind::Client, attributes, &self.run_context(run));
+        let builder = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(attributes);
+        let span = self.tracer.build_with_context(builder, &self.run_context(run));
         self.open.lock().calls.insert((key(run), Kind::Model, sending.request), span);
     }
 
@@ -221,17 +276,17 @@ impl SpanMaker {
         span.end();
     }
 
-    fn run_context(&self, run: &Arc<ObservedRun>) -> SpanContext {
-        let open = self.open.lock();
-        open.runs.get(&key(run)).map_or(SpanContext::NONE, |open| open.span.span_context().clone())
+    fn run_context(&self, run: &Arc<ObservedRun>) -> Context {
+        self.open.lock().runs.get(&key(run)).map_or_else(Context::new, |open| open.parent.clone())
     }
 
-    /// The fields that tell the receiver of a request which span has sent it.
-    fn meta_of(&self, run: &Arc<ObservedRun>, kind: Kind, number: u64) -> RequestMeta {
+    /// The context of the span of a call, for the receiver and for a script that the call runs.
+    fn call_context(&self, run: &Arc<ObservedRun>, call: u64) -> Option<TraceContext> {
         let open = self.open.lock();
-        let Some(span) = open.calls.get(&(key(run), kind, number)) else { return RequestMeta::new() };
-        let baggage = open.runs.get(&key(run)).and_then(|run| run.baggage.clone());
-        trace_context(span.span_context(), baggage).to_meta()
+        let span = open.calls.get(&(key(run), Kind::Tool, call))?.span_context();
+        let Some(run) = open.runs.get(&key(run)) else { return Some(trace_context(span, None)) };
+        let span_id = u64::from_be_bytes(span.span_id().to_bytes());
+        Some(TraceContext { span_id, flags: span.trace_flags().to_u8(), ..run.context.clone() })
     }
 }
 
@@ -252,12 +307,12 @@ impl RunObserver for SpanMaker {
         &'a self,
         run: &'a Arc<ObservedRun>,
         event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<RequestMeta, ToolError>> {
-        let meta = match event {
-            RunEvent::Sending(sending) => self.meta_of(run, Kind::Tool, sending.call),
-            _ => RequestMeta::new(),
+    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
+        let context = match event {
+            RunEvent::Sending(sending) => self.call_context(run, sending.call),
+            _ => None,
         };
-        futures::future::ready(Ok(meta)).boxed()
+        futures::future::ready(Ok(context)).boxed()
     }
 }
 
@@ -291,11 +346,7 @@ impl RequestTracer for SpanMaker {
         if let Some(link) = &request.link {
             builder = builder.with_links(vec![Link::with_context(span_context(link))]);
         }
-        let parent = match &request.parent {
-            Some(parent) => Context::new().with_remote_span_context(span_context(parent)),
-            None => Context::new(),
-        };
-        let span = self.tracer.build_with_context(builder, &parent);
+        let span = self.tracer.build_with_context(builder, &parent_context(request.parent.as_ref()));
         let baggage = request.parent.as_ref().and_then(|parent| parent.baggage.clone());
         Box::new(OpenRequest { span, baggage })
     }
@@ -312,8 +363,11 @@ impl RequestSpan for OpenRequest {
         trace_context(self.span.span_context(), self.baggage.clone())
     }
 
-    fn fail(&mut self, error_type: &'static str) {
-        fail(&mut self.span, error_type);
+    fn fail(&mut self, failure: RequestFailure) {
+        match failure {
+            RequestFailure::Type(name) => fail(&mut self.span, name),
+            RequestFailure::JsonRpc(code) => fail_with_code(&mut self.span, code),
+        }
     }
 }
 
@@ -323,8 +377,33 @@ fn fail(span: &mut Span, error_type: &str) {
     span.set_status(Status::error(""));
 }
 
+/// Marks the span of a request as failed that was answered with this JSON-RPC error.
+fn fail_with_code(span: &mut Span, code: i32) {
+    let code = code.to_string();
+    fail(span, &code);
+    span.set_attribute(KeyValue::new(names::RPC_RESPONSE_STATUS_CODE, code));
+}
+
 fn key(run: &Arc<ObservedRun>) -> RunKey {
     RunKey(Arc::as_ptr(run).addr())
+}
+
+/// Whether what is sent is a request of the protocol other than a call of a tool.
+fn is_request(sending: &Sending<'_>) -> bool {
+    ServerRequest::METHODS.contains(&sending.tool)
+}
+
+/// An attribute whose text spans share.
+fn shared(name: &'static str, text: &str) -> KeyValue {
+    KeyValue::new(name, Arc::<str>::from(preview(text)))
+}
+
+/// The parent of a span.
+fn parent_context(context: Option<&TraceContext>) -> Context {
+    match context {
+        Some(context) => Context::new().with_remote_span_context(span_context(context)),
+        None => Context::new(),
+    }
 }
 
 fn span_context(context: &TraceContext) -> SpanContext {

@@ -64,3 +64,15 @@ fn what_is_not_valid_is_dropped() {
         assert_eq!(context.baggage, None, "{}", &baggage[..baggage.len().min(60)]);
     }
 }
+
+/// The fields are written into requests as text: what others have written stays within its quotes.
+#[test]
+fn v_495_baggage_adds_no_fields_to_a_request() {
+    for baggage in ["userId=alice", "a=\"b\",\\", "a=\",\"traceparent\":\"x", "a=\"},\"name\":\"other"] {
+        let context =
+            of(&json!({ "traceparent": PARENT, "tracestate": "a=\"", "baggage": baggage })).unwrap();
+        let text = format!("{{{}}}", context.to_meta_fields());
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), Value::Object(context.to_meta()));
+        assert_eq!(context.to_meta()["baggage"], baggage);
+    }
+}

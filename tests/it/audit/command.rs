@@ -1,13 +1,17 @@
 //! `cx audit` and `cx runs`.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
 
 use serde_json::{Value, json};
 
 use crate::support::chaos;
-use crate::support::serve::Start;
+use crate::support::serve::{END, Start, WATCHDOG};
+use crate::support::stopwatch::Stopwatch;
 
 /// A user with a trail.
 struct User(tempfile::TempDir);
@@ -120,6 +124,62 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     let output = user.cx(&["audit", "verify"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("is not what was written: its hash differs"), "{}", text(&output));
+}
+
+/// `--follow` shows what is written later, and nothing twice, until it is interrupted.
+#[test]
+fn a_trail_is_followed_until_an_interrupt() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    user.prints(&["run", "-e", "return 'first'"]);
+    let mut command = user.command(&["audit", "show", "--follow", "--json"]);
+    let mut following = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (sender, lines) = channel();
+    let stdout = BufReader::new(following.stdout.take().unwrap());
+    std::thread::spawn(move || {
+        for line in stdout.lines().map_while(Result::ok) {
+            let _gone = sender.send(serde_json::from_str::<Value>(&line).unwrap());
+        }
+    });
+    // The line with which a run ends.
+    let mut seen = Vec::new();
+    let mut next_run = || {
+        loop {
+            let line = lines.recv_timeout(WATCHDOG).expect("a line");
+            let is_last = line["event"] == "run.ended";
+            seen.push(line["hash"].clone());
+            if is_last {
+                return line["run"].as_str().unwrap().to_owned();
+            }
+        }
+    };
+    let first = next_run();
+    for _ in 0..2 {
+        user.prints(&["run", "-e", "await tools.s.echo({ text: 'later' })"]);
+        assert_ne!(next_run(), first);
+    }
+    let pid = rustix::process::Pid::from_child(&following);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let stopwatch = Stopwatch::start();
+    let status = following.wait().unwrap();
+    stopwatch.promise(END, "the end of `--follow` after an interrupt");
+    // As programs end that an interrupt ends.
+    assert_eq!(
+        (status.signal(), status.code()),
+        (Some(rustix::process::Signal::INT.as_raw()), None),
+        "{status:?}"
+    );
+    let mut stderr = String::new();
+    following.stderr.unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(stderr, "");
+    seen.extend(lines.iter().map(|line| line["hash"].clone()));
+    let all: Vec<Value> = user
+        .prints(&["audit", "show", "--json"])
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["hash"].clone())
+        .collect();
+    // A checkpoint, or the end of the last writer, may have been written after the interrupt.
+    assert!(all.starts_with(&seen), "{seen:?} {all:?}");
 }
 
 /// Each client of an agent starts a server of its own, and all write to one trail.

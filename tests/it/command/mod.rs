@@ -18,6 +18,8 @@ mod doctor;
 mod examples;
 /// A home directory for the command.
 mod home;
+/// Language models that environment variables configure.
+mod llm;
 /// What differs between machines: language, time zone, directories, disks.
 mod machine;
 /// What is printed, and what becomes of it.

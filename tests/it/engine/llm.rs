@@ -135,6 +135,29 @@ async fn an_answer_with_a_schema_is_a_value_and_asked_for_once_more_if_it_does_n
     );
     assert!(asked[2].prompt.contains("the number is one"), "{}", asked[2].prompt);
 
+    // The same in Python, awaited and not.
+    python().await;
+    let of_python = |provider: &FakeProvider| {
+        let builder = Executor::builder().llm(provider.options());
+        builder.cache_directory(crate::support::python_cache()).build().unwrap()
+    };
+    let source = "
+schema = {'type': 'object', 'properties': {'n': {'type': 'integer'}}, 'required': ['n']}
+extracted = await llm.extract('a number, one', schema, model='fake-model', max_tokens=40, system_prompt='be brief')
+sync = llm.extract_sync('once more one', schema)
+fits = [await llm.extract({'n': 5}, schema), llm.extract_sync('{\"n\": 6}', schema)]
+[extracted, sync, fits]
+";
+    let result = run(&of_python(&provider), Script::python(source)).await;
+    assert_eq!(value(&result), json!([{ "n": 1 }, { "n": 1 }, [{ "n": 5 }, { "n": 6 }]]));
+    let asked = &provider.asked()[4..];
+    // One that fits at once, because the provider counts the system prompt, and one at the second time.
+    assert_eq!(asked.len(), 3, "{asked:#?}");
+    assert!(asked[0].prompt.contains("a number, one") && asked[0].prompt.contains("\"integer\""));
+    let body = asked[0].body.to_string();
+    assert!(body.contains("be brief") && body.contains("40"), "{body}");
+    assert!(asked[1].prompt.contains("once more one") && asked[2].prompt.contains("That does not fit"));
+
     let wrong = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("no".to_owned()));
     let executor = self::executor(wrong.options());
     let result =
@@ -155,6 +178,10 @@ async fn an_answer_with_a_schema_is_a_value_and_asked_for_once_more_if_it_does_n
         assert_eq!(result.error().unwrap().tool_code, Some(code), "{source}");
     }
     assert_eq!(wrong.asked().len(), 2);
+    let source = "llm.extract_sync('x', {'type': 'object'})";
+    let result = run(&of_python(&wrong), Script::python(source)).await;
+    assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ModelAnswerInvalid));
+    assert_eq!(wrong.asked().len(), 4);
 }
 
 /// Failures of a provider, at once and in pieces: each is an error of its kind, without the key.

@@ -92,6 +92,42 @@ fn the_metrics_of_a_server_over_stdio() {
     client.end();
 }
 
+/// What the circuit breaker counts is on the page: failures of the server, of which five open it, and neither what a
+/// tool reports nor calls that were refused.
+#[test]
+fn failures_that_the_circuit_breaker_counts_are_on_the_page() {
+    let start = Start::new().server("well", &["well"]);
+    let start = start.server_with("hangs", &["hang-call"], json!({ "timeoutMs": 200 }));
+    let mut client = start.arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    let failures = |server: &str| {
+        let page = get(address, "/metrics");
+        let name = format!("circuit_breaker_failures_total{{server=\"{server}\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
+        let state = format!("circuit_breaker_state{{server=\"{server}\"}} ");
+        let state = page.lines().find_map(|line| line.strip_prefix(&state)).unwrap();
+        (value.unwrap_or(0), state.to_owned())
+    };
+    let mut call = |server: &str, tool: &str, times: u32| {
+        let source = format!(
+            "const codes = [];
+             for (let i = 0; i < {times}; i++) {{
+                 codes.push(await tools.{server}.{tool}({{}}).then(() => 'ok', (error) => error.code));
+             }}
+             return codes"
+        );
+        client.run(&source)["value"].clone()
+    };
+    assert_eq!(call("well", "fail", 7), json!(vec!["TOOL_ERROR"; 7]));
+    assert_eq!(call("hangs", "target", 3), json!(vec!["TOOL_TIMEOUT"; 3]));
+    assert_eq!(failures("hangs"), (3, "0".to_owned()));
+    let codes = call("hangs", "target", 4);
+    assert_eq!(codes, json!(["TOOL_TIMEOUT", "TOOL_TIMEOUT", "CIRCUIT_OPEN", "CIRCUIT_OPEN"]));
+    assert_eq!(failures("hangs"), (5, "1".to_owned()));
+    assert_eq!(failures("well"), (0, "0".to_owned()));
+    client.end();
+}
+
 #[test]
 fn the_metrics_page_answers_nothing_else() {
     let client = Start::new().arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,44 @@ const SCRIPT: &str = "
     await tools.well.echo({ text: 'password=hunter2' });
     await tools.well.fail({}).catch(() => {});
     return 1";
+
+/// A JSON-RPC error is named by its code, on the span of the client's request and on that of the server's.
+#[test]
+fn json_rpc_errors_are_named_by_their_codes() {
+    let collector = Collector::start("200");
+    let start = Start::new().server("elicits", &["elicits"]);
+    let mut client = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).spawn().shaken();
+    let address = json!({ "elicitationId": "1", "url": "https://example.com/", "message": "m" });
+    let arguments = json!({ "first": "address", "method": "elicitation/create", "params": address });
+    let source = format!("return await tools.elicits.target({arguments}).catch((error) => error.code)");
+    let result = call(&mut client, &source, json!({}));
+    assert_eq!(result["value"], "TOOL_DENIED", "{result:#}");
+    let refused = client.request("tools/call", json!({ "name": "no-such-tool", "arguments": {} }));
+    assert_eq!(refused["error"]["code"], -32602, "{refused:#}");
+    client.end();
+    let exports = collector.exports();
+    let spans = spans(&exports);
+    for (name, code) in [("tools/call target", "-32042"), ("tools/call", "-32602")] {
+        let span = spans.iter().find(|span| span["name"] == name);
+        let span = span.unwrap_or_else(|| panic!("{name}: {spans:#?}"));
+        let attributes = attributes(span);
+        assert_eq!(
+            (&*attributes["error.type"], &*attributes["rpc.response.status_code"]),
+            (code, code),
+            "{name}"
+        );
+        assert_eq!(span["status"]["code"], "STATUS_CODE_ERROR");
+    }
+    // And in metrics.
+    let metrics = metrics(&exports);
+    for (name, code) in
+        [("mcp.client.operation.duration", "-32042"), ("mcp.server.operation.duration", "-32602")]
+    {
+        let points = each(&metrics[name]["histogram"], "dataPoints").map(attributes);
+        let errors: Vec<_> = points.filter_map(|point| point.get("error.type").cloned()).collect();
+        assert!(errors.contains(&code.to_owned()), "{name}: {errors:?}");
+    }
+}
 
 /// The rows of the table of attributes in the document: the span, and its attributes.
 fn documented() -> BTreeSet<String> {
@@ -206,11 +245,15 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
     let start = Start::new().server("well", &["well"]).config("llm", llm);
     let mut client = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).spawn().shaken();
     let script = "
+        await mcp.listResources('well');
+        await mcp.listPrompts('well');
         await mcp.readResource('well', 'skill://tidy/SKILL.md').catch(() => {});
         await mcp.getPrompt('well', 'no-such-prompt').catch(() => {});
         return await llm.ask('how many?', { model: 'fake-model', maxTokens: 20 })";
-    let result = call(&mut client, script, json!({}));
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{SPAN}-01"), "baggage": "tenant=\"seven\"" });
+    let result = call(&mut client, script, meta);
     assert_eq!(result["value"], "four words are here", "{result:#}");
+    let notes = client.notes("well");
     client.end();
     let exports = collector.exports();
     let spans = spans(&exports);
@@ -229,13 +272,22 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
                 ("gen_ai.usage.output_tokens", "4"),
             ][..],
         ),
+        ("resources/list", &[("mcp.method.name", "resources/list")][..]),
+        ("prompts/list", &[("mcp.method.name", "prompts/list")][..]),
         (
             "resources/read",
             &[("mcp.method.name", "resources/read"), ("mcp.resource.uri", "skill://tidy/SKILL.md")][..],
         ),
         (
             "prompts/get no-such-prompt",
-            &[("mcp.method.name", "prompts/get"), ("gen_ai.prompt.name", "no-such-prompt")][..],
+            &[
+                ("mcp.method.name", "prompts/get"),
+                ("gen_ai.prompt.name", "no-such-prompt"),
+                ("mcp.protocol.version", "2025-11-25"),
+                // The code of the server's JSON-RPC error.
+                ("error.type", "-32601"),
+                ("rpc.response.status_code", "-32601"),
+            ][..],
         ),
     ] {
         let span = of(name);
@@ -253,7 +305,20 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
             );
         }
     }
-    assert!(attributes(of("prompts/get no-such-prompt")).contains_key("error.type"));
+    let reasons = &attributes(of("chat fake-model"))["gen_ai.response.finish_reasons"];
+    assert!(reasons.starts_with(r#"{"values":[{"stringValue":""#), "{reasons}");
+    // The server got the context of each request's span, beside what else is in `_meta`.
+    for name in ["resources/list", "prompts/list", "resources/read", "prompts/get no-such-prompt"] {
+        let span = of(name);
+        assert!(attributes(span).contains_key("jsonrpc.request.id"), "{name}");
+        let line = notes.lines().find(|line| line.starts_with(&format!("traced {name} ")));
+        let line = line.unwrap_or_else(|| panic!("{name}: {notes}"));
+        let meta: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+        let parent = format!("00-{TRACE}-{}-01", span["spanId"].as_str().unwrap());
+        assert_eq!((&meta["traceparent"], &meta["baggage"]), (&json!(parent), &json!("tenant=\"seven\"")));
+        assert!(meta["progressToken"].is_number(), "{line}");
+    }
+    assert!(!attributes(of("resources/list")).contains_key("error.type"));
     // Neither the key nor what was asked and answered.
     let all = json!(exports).to_string();
     assert!(!all.contains(KEY) && !all.contains("how many") && !all.contains("four words"));
@@ -261,6 +326,48 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
     for name in spans.iter().flat_map(|span| attributes(span).into_keys()) {
         assert!(known.contains(&name), "{name} is not in docs/observability.md");
     }
+}
+
+/// What a saved script does hangs from the call that runs it, which hangs from the run of its caller.
+#[test]
+fn saved_scripts_are_children_of_the_calls_that_run_them() {
+    let collector = Collector::start("200");
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    let scripts = home.path().join("cx/scripts");
+    std::fs::create_dir_all(&scripts).unwrap();
+    let inner = "await tools.well.echo({ text: 'a' }); return 1";
+    std::fs::write(scripts.join("inner.ts"), inner).unwrap();
+    std::fs::write(scripts.join("outer.py"), "return await scripts.inner({})").unwrap();
+    let start = Start::new().within(home).server("well", &["well"]);
+    let mut client = start.variable("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).spawn().shaken();
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{SPAN}-01"), "baggage": "tenant=seven" });
+    let result = call(&mut client, "return await scripts.outer({})", meta);
+    assert_eq!(result["value"], 1, "{result:#}");
+    let notes = client.notes("well");
+    client.end();
+    let spans = spans(&collector.exports());
+    let names: Vec<_> =
+        spans.iter().map(|span| (&span["name"], &span["spanId"], &span["parentSpanId"])).collect();
+    // From the innermost span to the client's.
+    let mut path = Vec::new();
+    let mut next = spans.iter().find(|span| span["name"] == "tools/call echo");
+    while let Some(span) = next {
+        assert_eq!(span["traceId"], TRACE, "{names:?}");
+        path.push(span["name"].as_str().unwrap());
+        next = spans.iter().find(|parent| parent["spanId"] == span["parentSpanId"]);
+    }
+    let expected = [
+        "tools/call echo",
+        "cx.run",
+        "execute_tool inner",
+        "cx.run",
+        "execute_tool outer",
+        "cx.run",
+        "tools/call executeTypescript",
+    ];
+    assert_eq!(path, expected, "{names:?}");
+    // What the client sent beside its context arrives there too.
+    assert!(notes.contains("\"baggage\":\"tenant=seven\""), "{notes}");
 }
 
 #[test]
@@ -377,8 +484,16 @@ fn content_is_exported_only_if_asked_for() {
     let telemetry = json!({ "endpoint": collector.endpoint, "content": true });
     let mut client = start.config("openTelemetry", telemetry).spawn().shaken();
     client.run(SCRIPT);
+    client.run("await tools.well.echo({ text: 'long '.repeat(5_000) })");
     client.end();
     let spans = spans(&collector.exports());
+    // At most 16 KB of each.
+    let long = spans.iter().filter(|span| span["name"] == "tools/call echo").map(attributes);
+    let lengths: Vec<_> = long.map(|attributes| attributes["gen_ai.tool.call.arguments"].len()).collect();
+    assert!(
+        lengths.len() == 2 && lengths.iter().any(|length| (16_000..17_000).contains(length)),
+        "{lengths:?}"
+    );
     let echo = spans.iter().find(|span| span["name"] == "tools/call echo").unwrap();
     let attributes = attributes(echo);
     // What looks like a secret is masked.

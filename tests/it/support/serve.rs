@@ -116,6 +116,12 @@ impl Start {
         self
     }
 
+    /// As [`server`](Self::server), with more keys of its entry.
+    pub(crate) fn server_with(mut self, name: &str, arguments: &[&str], more: Value) -> Self {
+        self.servers[name] = json!({ "mode": arguments, "more": more });
+        self
+    }
+
     /// Adds to the person's own configuration.
     pub(crate) fn config(mut self, name: &str, value: Value) -> Self {
         self.config[name] = value;
@@ -160,7 +166,11 @@ impl Start {
             let mut arguments = vec!["stdio".to_owned(), "--notes".to_owned(), notes.display().to_string()];
             let mode = server["mode"].as_array().unwrap();
             arguments.extend(mode.iter().map(|word| word.as_str().unwrap().to_owned()));
-            servers.insert(name.clone(), json!({ "command": chaos::program(), "args": arguments }));
+            let mut entry = json!({ "command": chaos::program(), "args": arguments });
+            for (key, value) in server["more"].as_object().into_iter().flatten() {
+                entry[key] = value.clone();
+            }
+            servers.insert(name.clone(), entry);
         }
         let mut config = self.config.clone();
         config["mcpServers"] = servers.into();
