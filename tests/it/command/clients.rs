@@ -417,6 +417,24 @@ fn a_linked_file_stays_a_link() {
     assert!(Path::new(&home.path(OWN)).exists());
 }
 
+/// Home directories are often links. Servers in files below it are not those of a directory besides.
+#[test]
+fn a_home_directory_that_is_a_link_is_one_directory() {
+    let home = Home::everything();
+    let place = tempfile::tempdir().unwrap();
+    let link = place.path().join("home");
+    std::os::unix::fs::symlink(home.directory.path(), &link).unwrap();
+    for (named, entered) in
+        [(&*link, home.directory.path()), (home.directory.path(), &*link), (&*link, &*link)]
+    {
+        let mut command = home.command(&["--dry-run", "--json"]);
+        let output = command.env("HOME", named).current_dir(entered).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["clients"].as_array().unwrap().len(), 7, "{report:#}");
+        assert_eq!(report["projects"], json!([]), "{named:?} from {entered:?}");
+    }
+}
+
 /// A user with servers for two directories, of which one also has files of four clients.
 fn with_projects() -> Home {
     let home = Home::with(&[CURSOR]);
