@@ -1,10 +1,11 @@
 //! Locations and formats of the configuration files of other MCP clients.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::document::{Node, parse_json, parse_toml, parse_yaml};
 use super::entry::ServerEntry;
-use super::environment::Environment;
+use super::environment::{Environment, canonical};
 use super::error::{Finding, Key};
 use super::file::Provenance;
 use super::formats::{Dialect, server, servers};
@@ -177,9 +178,13 @@ impl Client {
             Some(ClientFile { client: self, path, provenance, role: self.name })
         };
         let files: Vec<ClientFile> = self.files.iter().filter_map(file).collect();
-        // If the workspace is the home directory, the project file is the user's file.
+        // If the workspace is the home directory, the project file is the user's file. `HOME` may lead there by a
+        // link, which the workspace does not have.
         let in_workspace = |file: &ClientFile| file.provenance == Provenance::Workspace;
-        let is_users = |path: &Path| files.iter().any(|file| !in_workspace(file) && file.path == path);
+        let place = |path: &Path| path.parent().map(canonical).zip(path.file_name().map(OsStr::to_owned));
+        let of_user: Vec<_> =
+            files.iter().filter(|file| !in_workspace(file)).map(|file| place(&file.path)).collect();
+        let is_users = |path: &Path| of_user.contains(&place(path));
         files.iter().filter(|file| !(in_workspace(file) && is_users(&file.path))).cloned().collect()
     }
 

@@ -57,6 +57,7 @@ fn without_help(command: clap::Command) -> clap::Command {
 
 fn page(command: clap::Command) -> io::Result<String> {
     let mut page = Vec::new();
-    Man::new(command).render(&mut page)?;
+    // Of a subcommand it would be its name without a version.
+    Man::new(command).source(concat!("cx ", env!("CARGO_PKG_VERSION"))).render(&mut page)?;
     String::from_utf8(page).map_err(io::Error::other)
 }

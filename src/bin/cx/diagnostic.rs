@@ -229,7 +229,7 @@ pub(crate) fn print_stats(result: &ExecuteResult, is_streamed: bool) {
     };
     print_note(&format!(
         "{} tool calls{refused} brought {} bytes; {shown} bytes came out, {} stayed out of the context; \
-         {:?} ({:?} CPU){fuel}",
+         {:.1?} ({:.1?} CPU){fuel}",
         usage.tool_calls,
         usage.tool_result_bytes,
         usage.tool_result_bytes.saturating_sub(shown),

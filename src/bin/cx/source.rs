@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -37,11 +37,27 @@ pub(crate) struct Source {
 /// If it cannot be read.
 pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
     if let Some(saved) = saved(arguments)? {
+        if let Some(file) = arguments.file.as_deref().filter(|file| file.exists()) {
+            let name = file.display();
+            diagnostic::print_note(&format!("running the saved script `{name}`; `./{name}` is the file"));
+        }
         let (text, name) = (saved.source.clone(), saved.path.display().to_string());
         return Ok(Source { text, name, language: saved.language, saved: Some(saved) });
     }
     let (text, name, language) = read_unsaved(arguments)?;
     Ok(Source { text, name, language, saved: None })
+}
+
+/// The file of the script that the arguments name; `None` if it is stdin or an argument.
+///
+/// # Errors
+///
+/// If they name a saved script that cannot be used.
+pub(crate) fn path(arguments: &RunArguments) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(saved) = saved(arguments)? {
+        return Ok(Some(saved.path.clone()));
+    }
+    Ok(arguments.file.clone().filter(|file| file.as_os_str() != "-"))
 }
 
 /// The saved script that the arguments name, if they name one.
@@ -50,15 +66,9 @@ fn saved(arguments: &RunArguments) -> anyhow::Result<Option<Arc<SavedScript>>> {
     // What is no name of a script is a path: `./deploy`, `deploy.ts`.
     let Some(name) = name.to_str().filter(|name| is_name(name)) else { return Ok(None) };
     let Ok(library) = scripts::library() else { return Ok(None) };
-    let is_file = Path::new(name).exists();
     match library.get(name) {
-        Ok(saved) => {
-            if is_file {
-                diagnostic::print_note(&format!("running the saved script `{name}`; `./{name}` is the file"));
-            }
-            Ok(Some(saved))
-        }
-        Err(ScriptsError::NotFound { .. }) if is_file => Ok(None),
+        Ok(saved) => Ok(Some(saved)),
+        Err(ScriptsError::NotFound { .. }) if Path::new(name).exists() => Ok(None),
         Err(error) => Err(anyhow!("{error}; there is no file `{name}` here either")),
     }
 }

@@ -246,17 +246,23 @@ fn watch(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
         let mut endings = Endings::new()?;
         let mut files = ConfigFiles::new(setup::load_options(arguments.source.mcp_config.clone())?);
         let mut lists = None;
+        let mut problem: Option<String> = None;
         loop {
             let (arguments, out) = (arguments.clone(), out.clone());
             // A thread of its own: it asks servers, and a signal does not wait for them.
             let look = tokio::task::spawn_blocking(move || {
-                if let Err(error) = look(&arguments, &out, &mut files, &mut lists) {
-                    diagnostic::print_warning(&format!("{error:#}"));
+                let looked = look(&arguments, &out, &mut files, &mut lists);
+                let now = looked.err().map(|error| format!("{error:#}"));
+                // A mistake stays for as long as its author needs. It is said once.
+                if let Some(now) = now.as_ref().filter(|now| problem.as_ref() != Some(*now)) {
+                    diagnostic::print_warning(now);
                 }
-                (files, lists)
+                (files, lists, now)
             });
             tokio::select! {
-                looked = look => (files, lists) = looked.context("the declarations could not be made")?,
+                looked = look => {
+                    (files, lists, problem) = looked.context("the declarations could not be made")?;
+                }
                 _signal = endings.received() => return Ok(ExitStatus::Success),
             }
             tokio::select! {

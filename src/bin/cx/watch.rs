@@ -17,6 +17,7 @@ use crate::args::RunArguments;
 use crate::diagnostic::{invalid, print_note};
 use crate::exit::ExitStatus;
 use crate::signals::Endings;
+use crate::source;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -48,14 +49,14 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<ExitStatus> {
 
 /// The files of the script and of its input.
 fn watched(arguments: &RunArguments) -> anyhow::Result<Vec<PathBuf>> {
-    let Some(script) = arguments.file.as_ref().filter(|file| file.as_os_str() != "-") else {
+    let Some(script) = source::path(arguments)? else {
         bail!("a script's file is needed: there is nothing to watch on stdin or in `-e`");
     };
     let input = arguments.input.as_deref().and_then(|input| input.strip_prefix('@'));
     if input == Some("-") {
         bail!("`--input @-` can be read once only: put the input into a file");
     }
-    Ok([Some(script.clone()), input.map(PathBuf::from)].into_iter().flatten().collect())
+    Ok([Some(script), input.map(PathBuf::from)].into_iter().flatten().collect())
 }
 
 async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {

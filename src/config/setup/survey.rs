@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::own_entry::valid_name;
 use crate::config::clients::{Client, ClientFile, Layout};
 use crate::config::describe::summary;
-use crate::config::document::Node;
+use crate::config::document::{Content, Node};
 use crate::config::entry::{ServerEntry, Target};
 use crate::config::environment::{Environment, canonical};
-use crate::config::error::{ConfigError, Finding, FindingKind};
+use crate::config::error::{ConfigError, Finding, FindingKind, Key};
 use crate::config::expand::Scope;
 use crate::config::file::{Provenance, read, text};
 use crate::config::resolve::resolve;
@@ -244,6 +244,10 @@ fn found_client(
     scope: Scope<'_>,
 ) -> (FoundClient, Option<Node>) {
     let (bytes, root) = contents(client, &file, Provenance::User);
+    let root = root.and_then(|root| match root.as_ref().and_then(|root| no_list(client, root)) {
+        Some(finding) => Err(ConfigError::new(&file, vec![finding]).to_string()),
+        None => Ok(root),
+    });
     let (root, problem) = match root {
         Ok(root) => (root, None),
         Err(problem) => (None, Some(problem)),
@@ -257,6 +261,20 @@ fn found_client(
     let found =
         FoundClient { name: client.name, title, file, servers, has_cx, program, problem, client, bytes };
     (found, root)
+}
+
+/// What stands in a client's file where its list of servers should be. Nothing could be added to it.
+fn no_list(client: &Client, root: &Node) -> Option<Finding> {
+    let whole = Key::default();
+    let unexpected =
+        |key: &Key, node: &Node| Finding::unexpected(key, node.location, "an object", node.kind());
+    if root.as_object().is_none() {
+        return Some(unexpected(&whole, root));
+    }
+    let list = root.get(client.list_key())?;
+    // In YAML a key without a value is an empty list.
+    let is_empty = client.layout == Layout::Yaml && matches!(list.content, Content::Null);
+    (list.as_object().is_none() && !is_empty).then(|| unexpected(&whole.child(client.list_key()), list))
 }
 
 /// The lists that a client has in its own file for single directories.

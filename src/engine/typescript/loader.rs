@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use deno_core::url::form_urlencoded;
 use deno_core::{
     ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader, ModuleSource, ModuleSourceCode,
     ModuleSpecifier, ModuleType, RequestedModuleType, ResolutionKind,
@@ -74,14 +75,17 @@ impl ModuleLoader for ServerModules {
         _referrer: &str,
         _kind: ResolutionKind,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
-        let specifier = if is_of_files(specifier) { FILE_MODULES[0] } else { specifier };
-        if !specifier.starts_with(SCHEME) && specifier != FILE_MODULES[0] {
+        let url = if is_of_files(specifier) {
+            FILE_MODULES[0].to_owned()
+        } else if let Some(server) = specifier.strip_prefix(SCHEME) {
+            url_of(server)
+        } else {
             return Err(JsErrorBox::type_error(format!(
                 "cannot import `{}`: scripts have no packages and no URLs; `mcp:<server>` imports a server's tools, `node:fs/promises` files",
                 text::start(specifier, 100)
             )));
-        }
-        ModuleSpecifier::parse(specifier).map_err(|error| JsErrorBox::type_error(error.to_string()))
+        };
+        ModuleSpecifier::parse(&url).map_err(|error| JsErrorBox::type_error(error.to_string()))
     }
 
     fn load(
@@ -122,9 +126,17 @@ impl ModuleLoader for ServerModules {
     }
 }
 
-/// The server in `mcp:<server>`.
+/// The URL of a server's module. The name is encoded here, because a URL parser changes names: it encodes what is not
+/// ASCII, drops tabs and spaces, and takes `?` and `#` for the ends of them.
+fn url_of(server: &str) -> String {
+    let name: String = form_urlencoded::byte_serialize(server.as_bytes()).collect();
+    format!("{SCHEME}{name}")
+}
+
+/// The server of a module that [`url_of`] names.
 fn server_of(specifier: &ModuleSpecifier) -> String {
-    specifier.as_str().strip_prefix(SCHEME).unwrap_or_default().to_owned()
+    let name = specifier.as_str().strip_prefix(SCHEME).unwrap_or_default();
+    form_urlencoded::parse(name.as_bytes()).next().map(|(name, _)| name.into_owned()).unwrap_or_default()
 }
 
 /// The names under which a module exports a tool: its own name and the camelCase form.

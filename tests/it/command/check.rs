@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::tools::Place;
 use crate::support::chaos::entry;
 use crate::support::interop::type_checker;
+use crate::support::serve::wait_for_end;
 
 fn place() -> Place {
     Place::new(&json!({ "well": entry(&["well"]) }))
@@ -215,7 +216,7 @@ impl<'a> Watch<'a> {
         let sent =
             Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
-        self.child.wait().unwrap().code()
+        wait_for_end(&mut self.child, Duration::from_secs(30)).code()
     }
 }
 
@@ -270,10 +271,34 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
 }
 
 #[test]
+fn a_saved_script_is_run_again_when_its_file_changes() {
+    let place = Place::new(&json!({}));
+    let folder = place.0.path().join("CONFIG/cx/scripts");
+    fs::create_dir_all(&folder).unwrap();
+    let save = |code: &str| {
+        fs::write(folder.join("number.ts"), format!("// Gives a number.\nexport default () => {code};\n"))
+            .unwrap();
+    };
+    save("1");
+    let mut watch = Watch::start(&place, &["watch", "number"]);
+    watch.says("watch: ok after", 1);
+    save("2");
+    watch.says("number.ts changed", 1);
+    watch.says("watch: ok after", 2);
+    assert_eq!(watch.read("out"), "1\n2\n");
+    assert_eq!(watch.signal("INT"), Some(0));
+}
+
+#[test]
 fn what_cannot_be_watched_is_refused() {
     let place = Place::new(&json!({}));
     write(&place, "script.ts", "return 1");
-    for arguments in [&["watch", "-"][..], &["watch", "-e", "1"], &["watch", "script.ts", "--input", "@-"]] {
+    for arguments in [
+        &["watch", "-"][..],
+        &["watch", "-e", "1"],
+        &["watch", "script.ts", "--input", "@-"],
+        &["watch", "nothing-saved"],
+    ] {
         let (_, said, status) = place.prints(arguments);
         assert_eq!(status, 2, "{arguments:?}: {said}");
     }

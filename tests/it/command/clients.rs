@@ -417,6 +417,48 @@ fn a_linked_file_stays_a_link() {
     assert!(Path::new(&home.path(OWN)).exists());
 }
 
+/// Something else where a client has its list of servers: nothing can be added to it, and the others are set up.
+#[test]
+fn a_file_without_a_list_of_servers_is_left_alone() {
+    let strange: [Written; 4] = [
+        (".claude.json", "[]"),
+        (CODEX.0, "mcp_servers = \"x\"\n"),
+        (ZED.0, "{ \"context_servers\": null }"),
+        (OPENCODE.0, "{ \"mcp\": [\"notes\"] }"),
+    ];
+    let home = Home::with(&[&strange[..], &[CURSOR, (GOOSE.0, "# mine\nextensions:\n")]].concat());
+    let report = home.report(&["--yes", "--no-connect"]);
+    for client in report["clients"].as_array().unwrap() {
+        let is_strange = strange.iter().any(|(path, _)| client["file"] == home.path(path).to_str().unwrap());
+        let problem = client["problem"].as_str().unwrap_or_default();
+        assert_eq!(problem.contains("expected an object, found "), is_strange, "{client:#}");
+    }
+    for (path, text) in strange {
+        assert_eq!(home.read(path), text);
+    }
+    for path in [CURSOR.0, GOOSE.0] {
+        assert!(home.read(path).contains("serve"), "{}", home.read(path));
+    }
+}
+
+/// Home directories are often links. Servers in files below it are not those of a directory besides.
+#[test]
+fn a_home_directory_that_is_a_link_is_one_directory() {
+    let home = Home::everything();
+    let place = tempfile::tempdir().unwrap();
+    let link = place.path().join("home");
+    std::os::unix::fs::symlink(home.directory.path(), &link).unwrap();
+    for (named, entered) in
+        [(&*link, home.directory.path()), (home.directory.path(), &*link), (&*link, &*link)]
+    {
+        let mut command = home.command(&["--dry-run", "--json"]);
+        let output = command.env("HOME", named).current_dir(entered).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["clients"].as_array().unwrap().len(), 7, "{report:#}");
+        assert_eq!(report["projects"], json!([]), "{named:?} from {entered:?}");
+    }
+}
+
 /// A user with servers for two directories, of which one also has files of four clients.
 fn with_projects() -> Home {
     let home = Home::with(&[CURSOR]);

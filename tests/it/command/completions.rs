@@ -65,7 +65,11 @@ fn pages_have_no_mistakes_of_their_format() {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
     assert!(!names.iter().any(|name| name.contains("help")), "{names:?}");
+    let title = format!("\"cx {}\"", env!("CARGO_PKG_VERSION"));
     for name in &names {
+        let page = fs::read_to_string(pages.join(name)).unwrap();
+        let has_title = |line: &str| line.starts_with(".TH ") && line.contains(&title);
+        assert!(page.lines().any(has_title), "{name}: {page}");
         if let Some(checked) = installed("mandoc", &["-T", "lint", "-W", "error", name], &pages) {
             assert!(checked.status.success(), "{name}: {}", printed(&checked));
         }

@@ -217,6 +217,10 @@ fn everything_that_is_printed_is_written() {
         let came_out: usize = came_out.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
         let least = printed.len() - 40_000 - 1;
         assert!((least..=printed.len()).contains(&came_out), "{came_out}: {said}");
+        // Times are for people: with one digit behind the point.
+        let mut fractions = said.split("; ").nth(2).unwrap().split('.').skip(1);
+        let is_short = |fraction: &str| fraction.find(|one: char| !one.is_ascii_digit()) == Some(1);
+        assert!(said.contains(" CPU)") && fractions.all(is_short), "{said}");
     }
     // One line that is longer than any queue, and one that ends as lines of CSV do.
     let output =

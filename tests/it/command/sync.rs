@@ -191,6 +191,18 @@ fn systemd_runs_it_every_day_between_four_and_six() {
     );
 }
 
+#[test]
+fn a_scheduler_that_does_not_answer_is_not_waited_for() {
+    let home = Home::with_servers(&json!({}));
+    let path = fake_systemctl(&home, 0);
+    home.write("bin/systemctl", "#!/bin/sh\nexec sleep 600\n");
+    let install = ["sync", "--install", "--scheduler", "systemd"];
+    let began = Instant::now();
+    let (text, status) = shown(&home.command(&install).env("PATH", &path).output().unwrap());
+    assert!(status == 1 && text.contains("was stopped after 10 s"), "{text}");
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
+
 /// systemd's own opinion, where it is installed.
 #[expect(clippy::print_stderr, reason = "a machine on which something cannot be tested says so")]
 fn verify_with_systemd(units: &Path) {

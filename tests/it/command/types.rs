@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::tools::Place;
 use crate::support::chaos::{self, entry};
+use crate::support::serve::wait_for_end;
 
 /// Waits for something that another process does.
 fn wait_until(condition: impl Fn() -> bool) {
@@ -81,7 +82,7 @@ fn types_are_written_again_when_tools_change() {
     wait_until(|| has("  showTime("));
     let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(stopped.success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(wait_for_end(&mut child, Duration::from_secs(30)).code(), Some(0));
 }
 
 #[test]
@@ -94,12 +95,23 @@ fn types_are_written_again_when_the_configuration_changes() {
         command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
     }
     command.args(["types", "--watch", "--out", "cx.d.ts", "--mcp-config", "mcp.json"]);
+    let said = place.0.path().join("said");
+    command.stderr(fs::File::create(&said).unwrap());
     let mut child = command.current_dir(place.0.path()).spawn().unwrap();
     let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
     wait_until(|| has("readonly first: McpServer1;"));
     place.configure(&json!({ "first": well, "second": well }));
     wait_until(|| has("readonly second: McpServer2;"));
+    // A mistake is said once, however long it stays.
+    fs::write(place.0.path().join("new"), "{ broken").unwrap();
+    fs::rename(place.0.path().join("new"), place.0.path().join("mcp.json")).unwrap();
+    let mistakes = || fs::read_to_string(&said).unwrap().matches("is not valid JSON").count();
+    wait_until(|| mistakes() > 0);
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(mistakes(), 1);
+    place.configure(&json!({ "first": well, "second": well, "third": well }));
+    wait_until(|| has("readonly third: McpServer3;"));
     let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(stopped.success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(wait_for_end(&mut child, Duration::from_secs(30)).code(), Some(0));
 }

@@ -308,6 +308,36 @@ fn options_are_checked() {
     assert!(matches!(error, Error::InvalidPattern { list: RuleList::Deny, .. }));
 }
 
+/// Embedders and dispatchers name servers as they like. A URL parser would change these names.
+#[tokio::test]
+async fn servers_of_any_name_are_imported() {
+    let names = ["öl", "名前", "my server ", "a?b#c", "50%25", "x/y", "a\tb"];
+    let mut builder = Executor::builder();
+    for name in names {
+        let told = move |_: Value| async move { Ok::<_, String>(name) };
+        builder = builder.tool(&format!("{name}.say_name"), json!({ "type": "object" }), told);
+    }
+    let executor = builder.build().unwrap();
+    for name in names {
+        let module = json!(format!("mcp:{name}"));
+        for source in [
+            format!("import {{ sayName }} from {module};\nreturn await sayName()"),
+            format!("import server from {module};\nreturn await server.say_name()"),
+            format!("import * as server from {module};\nreturn await server.sayName()"),
+            format!("const {{ default: server }} = await import({module});\nreturn await server.say_name()"),
+        ] {
+            let result = executor.run_ts(&source).await.unwrap();
+            assert_eq!(result.value(), Some(&json!(name)), "{source}: {}", result.to_json());
+        }
+    }
+    // A name is taken as it is written, also by one that is nearly the same.
+    for module in ["mcp:%C3%B6l", "mcp:my server", "mcp:my+server+", "mcp:a", "mcp:50%", "mcp:x", "mcp:ab"] {
+        let source = format!("await import({}); return 'imported'", json!(module));
+        let result = executor.run_ts(&source).await.unwrap();
+        assert!(result.error().is_some(), "{module}: {}", result.to_json());
+    }
+}
+
 /// THREATS 140, 144, 170 and 145: one function in Rust decides, whatever the way in.
 #[tokio::test]
 async fn denied_tools_are_denied_by_every_name_and_not_listed() {

@@ -77,6 +77,10 @@ fn open_at_end(language: Language, input: &str) -> Option<bool> {
                 Some((_, rest)) => rest,
                 None => return Some(true),
             },
+            '/' if !is_python => {
+                let before = input.len().checked_sub(rest.len()).and_then(|end| input.get(..end));
+                if begins_value(before.unwrap_or_default()) { skip_regular_expression(after) } else { after }
+            }
             '"' | '\'' if is_python && starts_with_two(after, next) => {
                 open.push(Inside::Text(Quote::Triple(next)));
                 skip_one(skip_one(after))
@@ -136,6 +140,57 @@ fn skip_string(text: &str, quote: char) -> &str {
     rest
 }
 
+/// Words behind which a value begins, so that `/` is no division.
+const BEFORE_VALUES: [&str; 13] = [
+    "await",
+    "case",
+    "delete",
+    "do",
+    "else",
+    "in",
+    "instanceof",
+    "of",
+    "return",
+    "throw",
+    "typeof",
+    "void",
+    "yield",
+];
+
+/// Whether a value begins behind this TypeScript, so that `/` begins a regular expression. Behind a bracket that
+/// is closed it is taken for a division.
+fn begins_value(before: &str) -> bool {
+    let before = before.trim_end();
+    let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+    match before.chars().next_back() {
+        None => true,
+        Some(last) if is_of_word(last) => {
+            let word = before.rsplit(|letter: char| !is_of_word(letter)).next().unwrap_or_default();
+            let is_member = before.strip_suffix(word).is_some_and(|rest| rest.ends_with('.'));
+            BEFORE_VALUES.contains(&word) && !is_member
+        }
+        Some(last) => !matches!(last, ')' | ']' | '}' | '"' | '\'' | '`' | '.' | '#' | '@'),
+    }
+}
+
+/// What follows a regular expression, without its flags. One that is not closed ends with its line.
+fn skip_regular_expression(text: &str) -> &str {
+    let mut rest = text;
+    let mut is_in_class = false;
+    while let Some(next) = rest.chars().next() {
+        let after = skip_one(rest);
+        match next {
+            '\n' => return rest,
+            '/' if !is_in_class => return after,
+            '[' => is_in_class = true,
+            ']' => is_in_class = false,
+            _ => {}
+        }
+        rest = if next == '\\' { skip_one(after) } else { after };
+    }
+    rest
+}
+
 #[cfg(test)]
 mod tests {
     use cx::Language;
@@ -155,9 +210,28 @@ mod tests {
         "return [\n1,\n2]",
         "\"(",
         "f(\n",
+        "x.replace(/'/g, '')",
+        "x.match(/[/(]\\(/)?.[0] ?? /`/",
+        "return /[{]/.test(x)",
+        "/\"/",
+        "a / b / c",
+        "x.of / 2 + y['in'] / 2",
+        "(a + b) / (c) / d",
     ];
-    const OPEN_TS: &[&str] =
-        &["f(", "{", "for (const x of y) {\n  z()", "`a", "`a ${b", "/* a", "[1, // ]", "f('(', `)`"];
+    const OPEN_TS: &[&str] = &[
+        "f(",
+        "{",
+        "for (const x of y) {\n  z()",
+        "`a",
+        "`a ${b",
+        "/* a",
+        "[1, // ]",
+        "f('(', `)`",
+        "x.replace(/)/g, (",
+        "a / (b / `",
+        "xs[1] / f('/",
+        "x.of / f(y / 2",
+    ];
     const COMPLETE_PY: &[&str] = &[
         "1 + 1",
         "x = '(' # [",

@@ -20,8 +20,8 @@ const MAX_CELL: usize = 60;
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// The value as a table of this width, and what was left out of it; `None` if it is no list of at least
-/// two objects.
-pub(crate) fn of(value: &Value, width: usize) -> Option<String> {
+/// two objects. `variable` has the whole value in the next input.
+pub(crate) fn of(value: &Value, width: usize, variable: &str) -> Option<String> {
     let rows: Vec<&Map<String, Value>> =
         value.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
     if rows.len() < 2 {
@@ -54,7 +54,7 @@ pub(crate) fn of(value: &Value, width: usize) -> Option<String> {
         .map(|(count, what)| format!("{count} more {what}"))
         .collect();
     if !left_out.is_empty() {
-        text.push_str(&format!("\n… {}: `input` has them", left_out.join(", ")));
+        text.push_str(&format!("\n… {}: `{variable}` has them", left_out.join(", ")));
     }
     Some(text)
 }
@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn lists_of_objects_are_tables() {
         let table =
-            of(&json!([{ "name": "a", "size": 1 }, { "name": "b\nc", "more": [1, null] }]), 80).unwrap();
+            of(&json!([{ "name": "a", "size": 1 }, { "name": "b\nc", "more": [1, null] }]), 80, "input")
+                .unwrap();
         let lines: Vec<&str> = table.lines().collect();
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(lines[0]), ["name", "size", "more"], "{table}");
@@ -104,7 +105,7 @@ mod tests {
             json!([{ "a": 1 }, 2]),
             json!([{}, {}]),
         ] {
-            assert_eq!(of(&value, 80), None, "{value}");
+            assert_eq!(of(&value, 80, "input"), None, "{value}");
         }
     }
 
@@ -112,9 +113,10 @@ mod tests {
     fn what_does_not_fit_is_said() {
         let wide: Value =
             (0..20).map(|column| (format!("c{column}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
-        let table = of(&Value::from(vec![wide; MAX_ROWS + 3]), 200).unwrap();
-        assert!(table.ends_with("… 3 more rows, 8 more columns: `input` has them"), "{table}");
-        let hostile = of(&json!([{ "a": "\u{1b}[2J" }, { "a": "x".repeat(1_000_000) }]), 80).unwrap();
+        let table = of(&Value::from(vec![wide; MAX_ROWS + 3]), 200, "inputs").unwrap();
+        assert!(table.ends_with("… 3 more rows, 8 more columns: `inputs` has them"), "{table}");
+        let hostile =
+            of(&json!([{ "a": "\u{1b}[2J" }, { "a": "x".repeat(1_000_000) }]), 80, "input").unwrap();
         assert!(!hostile.contains('\u{1b}'), "{hostile:?}");
         assert!(hostile.len() < 3_000);
     }

@@ -1,15 +1,18 @@
 //! What runs `cx sync` every day: a systemd timer of the user, a launchd agent, or a task of Windows.
 
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cx::setup::{home_directory, on_path, timer_environment};
+use cx::text::one_line;
 use serde_json::json;
+use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::record;
 use crate::args::{Scheduler, ScriptLanguage, SyncArguments};
@@ -24,6 +27,9 @@ mod unit;
 /// The hours between which it runs: at night servers that start disturb no user.
 const FIRST_HOUR: u64 = 4;
 const MINUTES: u64 = 2 * 60;
+
+/// How long one of the system's commands may take. They answer within a second where a scheduler runs.
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 impl Scheduler {
     /// That of this system.
@@ -262,6 +268,8 @@ fn domain() -> String {
 ///
 /// Which one failed, and what it said.
 fn perform(commands: &[Vec<String>]) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
     for command in commands {
         let Some((program, arguments)) = command.split_first() else { continue };
         let line = command.join(" ");
@@ -269,18 +277,21 @@ fn perform(commands: &[Vec<String>]) -> Result<(), String> {
             clippy::disallowed_methods,
             reason = "no server: the system's own command, with fixed arguments"
         )]
-        let output = Command::new(OsStr::new(program)).args(arguments).output();
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        let output = runtime.block_on(async { timeout(MAX_TIME, command.output()).await });
         match output {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => {
+            Ok(Ok(output)) if output.status.success() => {}
+            Ok(Ok(output)) => {
                 let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
                 return Err(if said.is_empty() {
                     format!("`{line}` failed")
                 } else {
-                    format!("`{line}`: {said}")
+                    format!("`{line}`: {}", one_line(&said))
                 });
             }
-            Err(error) => return Err(format!("`{line}`: {error}")),
+            Ok(Err(error)) => return Err(format!("`{line}`: {error}")),
+            Err(_elapsed) => return Err(format!("`{line}` was stopped after {} s", MAX_TIME.as_secs())),
         }
     }
     Ok(())
