@@ -185,7 +185,7 @@ fn a_limit_of_fuel_ends_python_at_its_count() {
     assert_eq!(less["output"], "begins", "{less}");
     assert!(less["fuelUsed"].as_u64().unwrap() < used, "{less}");
     // For a person.
-    let output = cx(&["--lang", "py", "-e", counts, "--fuel", "1000000"]);
+    let output = cx(&["--lang", "py", "-e", counts, "--fuel", &(used / 2).to_string()]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && said.contains("error[FUEL_LIMIT]"), "{}", shown(&output));
 }

@@ -960,7 +960,7 @@ fn a_server_names_an_address_at_the_terminal() {
         ] {
             assert!(screen.contains(part), "{part}: {screen}");
         }
-        assert!(screen.trim_end().ends_with(&format!("\"{action}\"")), "{answer}: {screen}");
+        assert!(screen.contains(&format!("\"{action}\"")), "{answer}: {screen}");
     }
 }
 
