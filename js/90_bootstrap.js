@@ -6,6 +6,7 @@ import { setResolution } from "ext:cx/06_clock.js";
 import { setReportError, setTimeOrigin } from "ext:cx/10_web.js";
 import "ext:cx/12_temporal.js";
 import { setTimeZone } from "ext:cx/13_time_zone.js";
+import "ext:cx/14_metadata.js";
 import { guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";

@@ -1,13 +1,17 @@
 //! The settings of code-executor-mcp: its file and its variables. `docs/other-programs.md` has the
 //! same table for users.
 
+mod access;
+mod sampling;
+
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use super::document::{Content, Node};
+pub(super) use self::sampling::Sampling;
+use super::document::Node;
 use super::error::Finding;
-use super::foreign::{Becomes, ForeignSetting, Program, always, is_off, is_on, limit, never};
+use super::foreign::{Becomes, Foreign, ForeignSetting, Program, always, is_off, is_on, limit, never};
 use super::limits::LimitRole;
 use super::parsed::Settings;
 use super::reader::At;
@@ -26,6 +30,20 @@ const DEFAULT_RUNS: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
 /// As [`MAX_POOL`], for the time in which runs are counted.
 const MAX_RATE_PERIOD: Duration = Duration::from_secs(60 * 60);
+
+/// The key of a provider.
+macro_rules! api_key {
+    ($provider:literal) => {
+        Becomes::Key("llm.apiKey", |at, settings| sampling::api_key($provider, at, settings))
+    };
+}
+
+/// The models of a provider.
+macro_rules! models_of {
+    ($provider:literal) => {
+        Becomes::Key("llm.allowedModels", |at, settings| sampling::models_of($provider, at, settings))
+    };
+}
 
 /// The file `.code-executor.json`.
 pub(super) static FILE: Program = Program {
@@ -47,11 +65,11 @@ pub(super) static FILE: Program = Program {
             }),
         ),
         setting("security.allowedTools", Becomes::Key("allow", allowed_tools)),
-        setting("security.allowRead", Becomes::Nothing(is_off)),
-        setting("security.allowWrite", Becomes::Nothing(is_off)),
-        setting("security.allowNetwork", Becomes::Nothing(is_loopback)),
-        setting("security.enableAuditLog", Becomes::Nothing(is_off)),
-        setting("security.auditLogPath", Becomes::Nothing(never)),
+        setting("security.allowRead", Becomes::Key("grants.read", access::read)),
+        setting("security.allowWrite", Becomes::Key("grants.write", access::write)),
+        setting("security.allowNetwork", Becomes::Key("grants.net", access::hosts)),
+        setting("security.enableAuditLog", AUDIT_ENABLED),
+        setting("security.auditLogPath", AUDIT_PATH),
         setting("security.rateLimit", Becomes::Key("clientRate", client_rate)),
         setting("security.skipDangerousPatternCheck", Becomes::Nothing(is_on)),
         setting("executors.typescript.enabled", Becomes::Nothing(is_on)),
@@ -63,18 +81,18 @@ pub(super) static FILE: Program = Program {
         setting("sampling.maxRoundsPerExecution", LLM_ROUNDS),
         setting("sampling.maxTokensPerExecution", LLM_TOKENS),
         setting("sampling.timeoutPerCallMs", LLM_CALL_TIMEOUT),
-        setting(
-            "sampling.allowedSystemPrompts",
-            Becomes::Key("llm.allowedSystemPrompts", |at, settings| {
-                settings.llm.set("allowedSystemPrompts", at)
-            }),
-        ),
+        setting("sampling.allowedSystemPrompts", LLM_SYSTEM_PROMPTS),
         setting("sampling.contentFilteringEnabled", LLM_CONTENT_FILTER),
-        setting(
-            "sampling.allowedModels",
-            Becomes::Key("llm.allowedModels", |at, settings| settings.llm.set("allowedModels", at)),
-        ),
+        setting("sampling.allowedModels", LLM_MODELS),
+        setting("sampling.provider", LLM_PROVIDER),
+        setting("sampling.baseUrl", LLM_URL),
+        setting("sampling.apiKeys.anthropic", api_key!("anthropic")),
+        setting("sampling.apiKeys.openai", api_key!("openai")),
+        setting("sampling.apiKeys.gemini", api_key!("gemini")),
+        setting("sampling.apiKeys.grok", api_key!("grok")),
+        setting("sampling.apiKeys.perplexity", api_key!("perplexity")),
     ],
+    finish,
 };
 
 /// Its variables, except `CODE_EXECUTOR_CONFIG_PATH` and `MCP_CONFIG_PATH`, which name files, and
@@ -104,10 +122,11 @@ pub(super) static VARIABLES: Program = Program {
                 Ok(())
             }),
         ),
-        setting("ALLOWED_PROJECTS", Becomes::Nothing(is_off)),
-        setting("ENABLE_AUDIT_LOG", Becomes::Nothing(is_off)),
-        setting("AUDIT_LOG_PATH", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_AUDIT_LOG_PATH", Becomes::Nothing(never)),
+        setting("ALLOWED_PROJECTS", Becomes::Key("grants.read", access::projects)),
+        setting("ENABLE_AUDIT_LOG", AUDIT_ENABLED),
+        setting("AUDIT_LOG_PATH", AUDIT_PATH),
+        setting("CODE_EXECUTOR_AUDIT_LOG_PATH", AUDIT_PATH),
+        setting("AUDIT_LOG_RETENTION_DAYS", Becomes::Key("audit.retentionDays", access::audit_days)),
         setting(
             "CODE_EXECUTOR_RATE_LIMIT_RPM",
             Becomes::Key("clientRate", |at, settings| {
@@ -128,13 +147,23 @@ pub(super) static VARIABLES: Program = Program {
         setting("CODE_EXECUTOR_MAX_SAMPLING_ROUNDS", LLM_ROUNDS),
         setting("CODE_EXECUTOR_MAX_SAMPLING_TOKENS", LLM_TOKENS),
         setting("CODE_EXECUTOR_SAMPLING_TIMEOUT_MS", LLM_CALL_TIMEOUT),
-        setting("CODE_EXECUTOR_ALLOWED_SYSTEM_PROMPTS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_ALLOWED_SYSTEM_PROMPTS", LLM_SYSTEM_PROMPTS),
         setting("CODE_EXECUTOR_CONTENT_FILTERING_ENABLED", LLM_CONTENT_FILTER),
-        setting("CODE_EXECUTOR_AI_PROVIDER", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_AI_BASE_URL", Becomes::Nothing(never)),
-        setting("CODE_EXECUTOR_ALLOWED_MODELS", Becomes::Nothing(never)),
+        setting("CODE_EXECUTOR_AI_PROVIDER", LLM_PROVIDER),
+        setting("CODE_EXECUTOR_AI_BASE_URL", LLM_URL),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS", LLM_MODELS),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS_ANTHROPIC", models_of!("anthropic")),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS_OPENAI", models_of!("openai")),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS_GEMINI", models_of!("gemini")),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS_GROK", models_of!("grok")),
+        setting("CODE_EXECUTOR_ALLOWED_MODELS_PERPLEXITY", models_of!("perplexity")),
     ],
+    finish,
 };
+
+const AUDIT_ENABLED: Becomes = Becomes::Key("audit.enabled", access::audit_enabled);
+
+const AUDIT_PATH: Becomes = Becomes::Key("audit.directory", access::audit_path);
 
 const DEFAULT_TIMEOUT: Becomes =
     Becomes::Key("limits.timeoutMs", |at, settings| limit(at, "timeoutMs", LimitRole::Default, settings));
@@ -147,6 +176,14 @@ const LLM_TOKENS: Becomes = Becomes::Key("llm.tokens", |at, settings| settings.l
 
 const LLM_CALL_TIMEOUT: Becomes =
     Becomes::Key("llm.callTimeoutMs", |at, settings| settings.llm.set("callTimeoutMs", at));
+
+const LLM_SYSTEM_PROMPTS: Becomes = Becomes::Key("llm.allowedSystemPrompts", sampling::system_prompts);
+
+const LLM_MODELS: Becomes = Becomes::Key("llm.allowedModels", sampling::models);
+
+const LLM_PROVIDER: Becomes = Becomes::Key("llm.provider", sampling::provider);
+
+const LLM_URL: Becomes = Becomes::Key("llm.url", sampling::base_url);
 
 const LLM_CONTENT_FILTER: Becomes = Becomes::Key("llm.contentFilter", content_filter);
 
@@ -163,6 +200,12 @@ pub(super) fn is_its_path(path: &Path) -> bool {
 pub(super) fn is_its_content(root: &Node) -> bool {
     let mut sections = FILE.settings.iter().filter_map(|setting| setting.name.split('.').next());
     sections.any(|section| root.get(section).is_some())
+}
+
+/// Settles what depends on several settings.
+fn finish(settings: &mut Settings, foreign: &mut Foreign) {
+    access::finish(settings, foreign);
+    sampling::finish(settings, foreign);
 }
 
 fn servers_file(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
@@ -214,16 +257,6 @@ fn allowed_tools(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
             let expected = "a pattern `mcp__server__tool` or `server.tool`";
             Err(Finding::unexpected(&other.key, other.location, expected, "another text"))
         }
-    }
-}
-
-/// Loopback hosts are what the program's own sandbox needs for tool calls. cx needs none.
-fn is_loopback(node: &Node) -> bool {
-    match &node.content {
-        Content::Array(hosts) => hosts
-            .iter()
-            .all(|host| host.as_str().is_some_and(|host| ["localhost", "127.0.0.1", "::1"].contains(&host))),
-        _ => is_off(node),
     }
 }
 

@@ -13,6 +13,8 @@ use super::reader::At;
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) settings: &'static [ForeignSetting],
+    /// Is called after all settings were read, for what depends on several.
+    pub(super) finish: fn(&mut Settings, &mut Foreign),
 }
 
 /// A setting of another program.
@@ -69,6 +71,7 @@ impl Foreign {
         for member in members.iter().filter(|member| !own_keys.contains(&member.name.as_str())) {
             self.read_member(program, &Key::default(), "", member, settings);
         }
+        (program.finish)(settings, self);
     }
 
     /// Reads a setting, or the section that has it. `path` is that of the section with a dot. No
@@ -126,7 +129,8 @@ impl Foreign {
         }
     }
 
-    fn lose(&mut self, key: &Key, location: Option<Location>) {
+    /// Records a setting that has no counterpart.
+    pub(super) fn lose(&mut self, key: &Key, location: Option<Location>) {
         let name = format!("`{key}`");
         self.lost_at = self.lost_at.or(location);
         if self.lost.insert(name.clone()) && self.first_lost.len() < MAX_NAMED {

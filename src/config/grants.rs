@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Finding;
+use super::error::{Finding, Location};
 use super::expand::{Role, Scope, Text};
 use super::own::OwnFile;
 use super::parsed::GrantFields;
@@ -16,28 +16,46 @@ pub(super) const GRANT_KEYS: &[&str] = &["read", "write", "net"];
 /// Reads the section.
 pub(super) fn section(fields: &mut Fields<'_, '_>, grants: &mut GrantFields) {
     fields.check_names(GRANT_KEYS);
-    grants.read = fields.read(&["read"], At::texts);
-    grants.write = fields.read(&["write"], At::texts);
-    grants.net = fields.read(&["net"], hosts);
+    // What is read here replaces another program's value of the same list.
+    grants.read = fields.read(&["read"], At::texts).or(grants.read.take());
+    grants.write = fields.read(&["write"], At::texts).or(grants.write.take());
+    grants.net = fields.read(&["net"], hosts).or(grants.net.take());
 }
 
 fn hosts(at: &At<'_>) -> Result<Vec<HostPattern>, Finding> {
-    let pattern = |text: Text| {
-        text.raw.parse().map_err(|_invalid| {
-            let expected = "a host such as `api.example.com`, `*.example.com:443` or `[2001:db8::1]:8080`";
-            Finding::unexpected(&text.key, text.location, expected, "another text")
-        })
-    };
-    at.texts()?.into_iter().map(pattern).collect()
+    at.texts()?.into_iter().map(host).collect()
+}
+
+/// Reads a host.
+pub(super) fn host(text: Text) -> Result<HostPattern, Finding> {
+    text.raw.parse().map_err(|_invalid| {
+        let expected = "a host such as `api.example.com`, `*.example.com:443` or `[2001:db8::1]:8080`";
+        Finding::unexpected(&text.key, text.location, expected, "another text")
+    })
 }
 
 /// Applies the section of a trusted file: each list replaces an earlier one.
 pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
-    let Permissions { read, write, net } = read(config, path, file, scope);
+    apply_fields(config, path, &file.settings.grants, &|key| file.locate(key), scope);
+}
+
+/// Applies what variables say.
+pub(super) fn apply_variables(config: &mut Config, path: &Path, grants: &GrantFields, scope: Scope<'_>) {
+    apply_fields(config, path, grants, &|_| None, scope);
+}
+
+fn apply_fields(
+    config: &mut Config,
+    path: &Path,
+    grants: &GrantFields,
+    locate: &dyn Fn(&str) -> Option<Location>,
+    scope: Scope<'_>,
+) {
+    let Permissions { read, write, net } = read(config, path, grants, scope);
     let set =
         [("grants.read", read.is_some()), ("grants.write", write.is_some()), ("grants.net", net.is_some())];
     for (key, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
-        config.add_origin(key, path, file.locate(key));
+        config.add_origin(key, path, locate(key));
     }
     let Grants { read: own_read, write: own_write, net: own_net } = &mut config.grants;
     *own_read = read.unwrap_or_else(|| std::mem::take(own_read));
@@ -47,7 +65,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Sco
 
 /// Applies the section of a file that is not trusted: of what is granted, only what it names too is left.
 pub(super) fn restrict(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
-    let asked = read(config, path, file, scope);
+    let asked = read(config, path, &file.settings.grants, scope);
     let granted = config.grants.restricted_to(&asked);
     let lists = [
         ("grants.read", exceeds(asked.read.as_deref(), &config.grants.read)),
@@ -79,8 +97,8 @@ fn exceeds(asked: Option<&[PathBuf]>, granted: &[PathBuf]) -> Option<bool> {
 }
 
 /// The section with its paths expanded. One that cannot be used is left out, and there is a warning.
-fn read(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) -> Permissions {
-    let GrantFields { read, write, net } = &file.settings.grants;
+fn read(config: &mut Config, path: &Path, grants: &GrantFields, scope: Scope<'_>) -> Permissions {
+    let GrantFields { read, write, net } = grants;
     let mut findings = Vec::new();
     let mut directories = |texts: &Option<Vec<Text>>| {
         let texts = texts.as_ref()?;

@@ -57,10 +57,13 @@ fn apply_settings(config: &mut Config, path: &Path, settings: &LlmSettings, scop
     replace(&mut options.allowed_system_prompts, settings.allowed_system_prompts.as_ref());
     set(&mut options.content_filter, settings.content_filter.as_ref());
     let parts = &mut config.llm_provider;
-    if settings.provider.is_some() && settings.provider != parts.kind {
+    let is_same = settings.provider == parts.kind && settings.key_variable == parts.key_variable;
+    if settings.provider.is_some() && !is_same {
         // A key and an address are those of one provider.
-        *parts = ProviderParts { kind: settings.provider, ..ProviderParts::default() };
+        let (kind, key_variable) = (settings.provider, settings.key_variable);
+        *parts = ProviderParts { kind, key_variable, ..ProviderParts::default() };
     }
+    replace(&mut parts.default_model, settings.default_model.as_ref());
     replace(&mut parts.model, settings.model.as_ref());
     for (text, role) in [(&settings.url, Role::Address), (&settings.api_key, Role::Secret)] {
         let Some(text) = text else { continue };
@@ -101,14 +104,15 @@ impl Config {
             (is_wanted && anthropic.key_variable().and_then(key).is_some()).then_some(anthropic)
         });
         let Some(kind) = kind else { return };
-        let default_model = (kind == anthropic).then(|| DEFAULT_MODEL.to_owned());
-        let Some(model) = parts.model.or(default_model) else {
+        let foreign_model = parts.default_model.filter(|(own, _)| *own == kind).map(|(_, model)| model);
+        let default_model = || (kind == anthropic).then(|| DEFAULT_MODEL.to_owned());
+        let Some(model) = parts.model.or(foreign_model).or_else(default_model) else {
             let message =
                 format!("ignored: `llm.provider` is `{}`, and `llm.model` names no model", kind.as_str());
             self.warn(ConfigWarningCode::Unused, message, Path::new("llm"), None, None);
             return;
         };
-        let key = parts.key.or_else(|| kind.key_variable().and_then(key));
+        let key = parts.key.or_else(|| parts.key_variable.or(kind.key_variable()).and_then(key));
         self.llm.provider = Some(ModelProvider { kind, model, url: parts.url, key });
     }
 }

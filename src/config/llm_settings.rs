@@ -43,6 +43,10 @@ pub(super) struct LlmSettings {
     pub(super) model: Option<String>,
     pub(super) url: Option<Text>,
     pub(super) api_key: Option<Text>,
+    /// The variable with the provider's key, if it is not the kind's.
+    pub(super) key_variable: Option<&'static str>,
+    /// The model of another program, if this is the provider and no model is configured.
+    pub(super) default_model: Option<(ProviderKind, String)>,
     pub(super) prefer_client: Option<bool>,
     pub(super) rounds: Option<u32>,
     pub(super) tokens: Option<u64>,
@@ -60,6 +64,10 @@ pub(super) struct LlmSettings {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProviderParts {
     pub(super) kind: Option<ProviderKind>,
+    /// The variable with its key, if it is not the kind's: one provider's key is never sent to another.
+    pub(super) key_variable: Option<&'static str>,
+    /// The model where none is configured, of a provider of this kind.
+    pub(super) default_model: Option<(ProviderKind, String)>,
     pub(super) model: Option<String>,
     pub(super) url: Option<String>,
     pub(super) key: Option<ApiKey>,
@@ -77,7 +85,6 @@ pub(super) fn section(fields: &mut Fields<'_, '_>, settings: &mut LlmSettings) {
 impl LlmSettings {
     /// Sets the value of a key.
     pub(super) fn set(&mut self, key: &'static str, at: &At<'_>) -> Result<(), Finding> {
-        self.is_present = true;
         match key {
             "enabled" => self.enabled = Some(at.boolean()?),
             "provider" => {
@@ -109,14 +116,45 @@ impl LlmSettings {
             }
             _ => {}
         }
-        self.keys.push(key);
+        self.add_key(key);
         Ok(())
     }
 
     pub(super) fn set_content_filter(&mut self, mode: FilterMode) {
-        self.is_present = true;
-        self.keys.push("contentFilter");
         self.content_filter = Some(mode);
+        self.add_key("contentFilter");
+    }
+
+    /// Sets the provider, and the variable with its key if it is not the kind's.
+    pub(super) fn set_provider(&mut self, kind: ProviderKind, key_variable: Option<&'static str>) {
+        self.provider = Some(kind);
+        self.key_variable = key_variable;
+        self.add_key("provider");
+    }
+
+    pub(super) fn set_url(&mut self, url: Text) {
+        self.url = Some(url);
+        self.add_key("url");
+    }
+
+    pub(super) fn set_api_key(&mut self, key: Text) {
+        self.api_key = Some(key);
+        self.add_key("apiKey");
+    }
+
+    pub(super) fn set_allowed_models(&mut self, models: Vec<String>) {
+        self.allowed_models = Some(models);
+        self.add_key("allowedModels");
+    }
+
+    pub(super) fn set_allowed_system_prompts(&mut self, prompts: Vec<String>) {
+        self.allowed_system_prompts = Some(prompts);
+        self.add_key("allowedSystemPrompts");
+    }
+
+    fn add_key(&mut self, key: &'static str) {
+        self.is_present = true;
+        self.keys.push(key);
     }
 
     /// What the variables say. A value that cannot be read is a finding.

@@ -13,12 +13,12 @@ use super::file::{Provenance, read, text};
 use super::foreign::{Foreign, Program};
 use super::merge::{Layer, LayerSource, merge};
 use super::own::{FILE_KEYS, FileKind, OwnFile, named_file, own_file};
-use super::parsed::{ServerDefaults, Settings};
+use super::parsed::{AuditFields, ServerDefaults, Settings};
 use super::reader::At;
 use super::resolved::{Config, ConfigFileStatus, ConfigWarningCode, Discovery, LoadOptions};
 use super::settings::{apply_restrictions, apply_rules, apply_trusted, set_limit};
 use super::trust::TrustStore;
-use super::{code_executor, llm, open_telemetry, references};
+use super::{audit, code_executor, grants, llm, open_telemetry, references};
 use crate::mcp::McpServer;
 
 /// Maximum nesting: an executor may start an executor. A greater depth means a cycle.
@@ -102,6 +102,7 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
     merge(&mut config, &layers, scope)?;
     config.open_telemetry = open_telemetry::resolve(&config.telemetry, environment);
     llm::resolve(&mut config, scope);
+    audit::resolve(&mut config);
     Ok(config)
 }
 
@@ -180,12 +181,15 @@ impl<'a> Loader<'a> {
             let (key, node) = (Key::default().child(setting.name), Node::of_variable(value, None));
             foreign.read_value(setting, &At { key, node: &node }, &mut settings);
         }
+        (code_executor::VARIABLES.finish)(&mut settings, &mut foreign);
         let path = Path::new(VARIABLES);
         for limit in &settings.limits {
             set_limit(&mut self.config, path, limit);
         }
         self.server_defaults = settings.server_defaults;
         let scope = self.scope();
+        grants::apply_variables(&mut self.config, path, &settings.grants, scope);
+        audit::apply_variables(&mut self.config, path, &settings.foreign_audit, scope);
         llm::apply_variables(&mut self.config, path, &settings.llm, scope);
         if settings.client_rate.is_some() {
             self.config.add_origin("clientRate", path, None);
@@ -229,6 +233,7 @@ impl<'a> Loader<'a> {
             let mut workspace = self.workspace_file(user.as_ref().map(|user| user.path.as_path()))?;
             if let Some(found) = &mut workspace {
                 self.leave_out_llm(found);
+                self.leave_out_foreign_audit(found);
             }
             self.apply(workspace.as_ref(), &mut imports);
             self.add_layer(workspace);
@@ -248,6 +253,18 @@ impl<'a> Loader<'a> {
         if std::mem::take(&mut found.file.settings.llm).is_present {
             let message = "ignored: `llm` belongs in the user's own file".to_owned();
             let location = found.file.locate("llm");
+            self.config.warn(ConfigWarningCode::Unused, message, &found.path, location, None);
+        }
+    }
+
+    /// Leaves out what another program's settings in a workspace's file say about its audit log, also of a
+    /// trusted file: a workspace must not move a trail that the user's variables switch on.
+    fn leave_out_foreign_audit(&mut self, found: &mut Found) {
+        let AuditFields { enabled, directory, .. } = std::mem::take(&mut found.file.settings.foreign_audit);
+        let key = if enabled.is_some() { "audit.enabled" } else { "audit.directory" };
+        if enabled.is_some() || directory.is_some() {
+            let message = format!("ignored: `{key}` of another program belongs in the user's own file");
+            let location = found.file.locate(key);
             self.config.warn(ConfigWarningCode::Unused, message, &found.path, location, None);
         }
     }

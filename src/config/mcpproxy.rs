@@ -20,6 +20,7 @@ const MAX_RUNS: u64 = 1_000;
 /// The whole file.
 pub(super) static FILE: Program = Program {
     name: "mcpproxy",
+    finish: |_, _| {},
     settings: &[
         // Scripts.
         setting("enable_code_execution", Becomes::Nothing(is_on)),

@@ -11,9 +11,9 @@ use super::expand::Text;
 use super::foreign::{Foreign, Program};
 use super::formats::{Dialect, rate_limit, servers};
 use super::limits::limits;
-use super::parsed::{AuditFields, Settings};
+use super::parsed::Settings;
 use super::reader::{At, Fields};
-use super::{code_executor, grants, llm_settings, mcpproxy};
+use super::{audit, code_executor, grants, llm_settings, mcpproxy};
 use crate::run::isolation::{Isolation, NatsWorkers, RemoteWorkers, SharedTenant};
 use crate::run::limits::Limits;
 use crate::run::time_zone::TimeZone;
@@ -76,12 +76,6 @@ pub(super) const ISOLATION_KEYS: &[&str] = &[
 
 /// Every key of `openTelemetry`.
 pub(super) const OPEN_TELEMETRY_KEYS: &[&str] = &["endpoint", "content"];
-
-/// Every key of `audit`.
-pub(super) const AUDIT_KEYS: &[&str] = &["enabled", "directory", "required", "contents", "retentionDays"];
-
-/// A century, for those who keep everything.
-const MAX_RETENTION_DAYS: u64 = 36_500;
 
 /// A file that was read.
 #[derive(Debug)]
@@ -209,16 +203,7 @@ fn own_fields(
         settings.telemetry_content = section.read(&["content"], At::boolean);
     }
     if let Some(mut section) = fields.section("audit") {
-        section.check_names(AUDIT_KEYS);
-        settings.audit = Some(AuditFields {
-            enabled: section.read(&["enabled"], At::boolean),
-            directory: section.read(&["directory"], At::text),
-            required: section.read(&["required"], At::boolean),
-            contents: section.read(&["contents"], At::boolean),
-            retention_days: section
-                .read(&["retentionDays"], |at| at.number(0, MAX_RETENTION_DAYS, "days"))
-                .and_then(|days| u32::try_from(days).ok()),
-        });
+        settings.audit = Some(audit::section(&mut section));
     }
     servers
 }

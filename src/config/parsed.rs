@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::clients::Client;
+use super::code_executor::Sampling;
 use super::entry::ServerEntry;
 use super::expand::Text;
 use super::limits::LimitSetting;
@@ -26,9 +27,13 @@ pub(super) struct Settings {
     pub(super) strict: Option<bool>,
     pub(super) elicitation: Option<bool>,
     pub(super) llm: LlmSettings,
+    /// What code-executor-mcp's settings say about language models, until all of it is known.
+    pub(super) sampling: Sampling,
     /// Of several for one limit the last one counts.
     pub(super) limits: Vec<LimitSetting>,
     pub(super) grants: GrantFields,
+    /// Another program's setting that whatever may be read may be written to, until it is known what that is.
+    pub(super) writes_as_reads: Option<Text>,
     /// Resolution of the clocks that scripts can read.
     pub(super) clock_resolution: Option<Duration>,
     /// The time zone of scripts that name none.
@@ -47,6 +52,8 @@ pub(super) struct Settings {
     pub(super) telemetry_content: Option<bool>,
     /// The audit trail, if the file says anything about it.
     pub(super) audit: Option<AuditFields>,
+    /// What another program's settings say about its audit log.
+    pub(super) foreign_audit: AuditFields,
     /// Another file with servers.
     pub(super) servers_file: Option<Text>,
     pub(super) server_defaults: ServerDefaults,

@@ -47,6 +47,11 @@ impl<'a> At<'a> {
         Ok(Text { raw: self.string()?, key: self.key.clone(), location: self.node.location })
     }
 
+    /// Another text that this value stands for.
+    pub(super) fn text_of(&self, raw: &str) -> Text {
+        Text { raw: raw.to_owned(), key: self.key.clone(), location: self.node.location }
+    }
+
     /// An array of strings.
     pub(super) fn texts(&self) -> Result<Vec<Text>, Finding> {
         let Content::Array(items) = &self.node.content else {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::audit::AuditParts;
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
 use super::llm_settings::ProviderParts;
@@ -117,6 +118,8 @@ pub struct Config {
     pub open_telemetry: Option<OpenTelemetryOptions>,
     /// The audit trail, if a file switches it on.
     pub audit: Option<AuditSettings>,
+    /// What other programs' settings say about it.
+    pub(super) audit_parts: AuditParts,
     /// Settings that were ignored or look dangerous.
     pub warnings: Vec<ConfigWarning>,
     /// Servers that are configured but not used.
@@ -284,6 +287,7 @@ impl Default for Config {
             open_telemetry: None,
             telemetry: FileOptions::default(),
             audit: None,
+            audit_parts: AuditParts::default(),
             warnings: Vec::new(),
             skipped: Vec::new(),
             untrusted: Vec::new(),

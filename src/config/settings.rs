@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::audit;
 use super::clients::Client;
 use super::expand::{Role, Scope};
 use super::grants;
@@ -11,7 +12,7 @@ use super::limits::{LimitRole, LimitSetting};
 use super::llm;
 use super::own::OwnFile;
 use super::parsed::Settings;
-use super::resolved::{AuditSettings, Config, ConfigWarningCode};
+use super::resolved::{Config, ConfigWarningCode};
 use crate::run::limits::Limits;
 
 /// Applies the settings of a trusted file: they replace earlier values, and deny lists accumulate.
@@ -103,7 +104,7 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
     }
-    apply_audit(config, path, file, scope);
+    audit::apply(config, path, file, scope);
     if let Some(directory) = &settings.cache_directory {
         match directory.expand(Role::Path, scope) {
             Ok(value) => {
@@ -126,35 +127,6 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "openTelemetry.content");
         config.telemetry.content = settings.telemetry_content;
     }
-}
-
-/// Applies what a trusted file says about the audit trail, unless another has said it. The user's own
-/// file is applied first: a workspace does not decide whether its runs are recorded.
-fn apply_audit(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
-    let Some(audit) = &file.settings.audit else { return };
-    if config.origins.contains_key("audit") {
-        let message = "ignored: another file decides about `audit`".to_owned();
-        config.warn(ConfigWarningCode::Unused, message, path, file.locate("audit"), None);
-        return;
-    }
-    config.add_origin("audit", path, file.locate("audit"));
-    if audit.enabled == Some(false) {
-        return;
-    }
-    let directory = match audit.directory.as_ref().map(|text| text.expand(Role::Path, scope)).transpose() {
-        Ok(directory) => directory,
-        Err(finding) => return config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
-    };
-    config.audit = Some(AuditSettings {
-        directory: directory.map(PathBuf::from),
-        required: audit.required.unwrap_or_default(),
-        contents: audit.contents.unwrap_or_default(),
-        retention_days: match audit.retention_days {
-            None => Some(180),
-            Some(0) => None,
-            Some(days) => Some(days),
-        },
-    });
 }
 
 /// Applies what else there is in a file whose servers are imported, where no other file says

@@ -1,6 +1,7 @@
 //! Files and variables of code-executor-mcp and mcpproxy, as people have them.
 
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -8,6 +9,7 @@ use super::precedence::{Place, chosen};
 use super::*;
 use crate::config::foreign::{Becomes, Program};
 use crate::config::{ConfigWarningCode, Discovery, code_executor, mcpproxy};
+use crate::llm::ApiKey;
 use crate::rate::RateLimit;
 
 const GUIDE: &str = include_str!("../../../docs/other-programs.md");
@@ -116,10 +118,20 @@ fn sample(name: &str) -> Value {
         "sampling.maxRoundsPerExecution"
         | "sampling.maxTokensPerExecution"
         | "sampling.timeoutPerCallMs"
+        | "AUDIT_LOG_RETENTION_DAYS"
         | "CODE_EXECUTOR_MAX_SAMPLING_ROUNDS"
         | "CODE_EXECUTOR_MAX_SAMPLING_TOKENS"
         | "CODE_EXECUTOR_SAMPLING_TIMEOUT_MS" => json!(7),
         "sampling.allowedSystemPrompts" | "sampling.allowedModels" => json!(["a"]),
+        "sampling.provider" | "CODE_EXECUTOR_AI_PROVIDER" => json!("gemini"),
+        "sampling.baseUrl" | "CODE_EXECUTOR_AI_BASE_URL" => json!("https://h/v1"),
+        "security.allowRead" | "security.allowWrite" => json!(["/srv"]),
+        "ALLOWED_PROJECTS" => json!("/srv:/opt"),
+        "security.auditLogPath" | "AUDIT_LOG_PATH" | "CODE_EXECUTOR_AUDIT_LOG_PATH" => {
+            json!("/srv/audit.log")
+        }
+        _ if name.starts_with("CODE_EXECUTOR_ALLOWED_") => json!("a, b"),
+        _ if name.starts_with("sampling.apiKeys.") => json!("key"),
         "sampling.contentFilteringEnabled" | "CODE_EXECUTOR_CONTENT_FILTERING_ENABLED" => json!(false),
         // Switched on where cx has it always off, and the other way round.
         "security.skipDangerousPatternCheck"
@@ -135,14 +147,39 @@ fn sample(name: &str) -> Value {
     }
 }
 
+/// The setting without which another one has no effect, with a value.
+fn needed(name: &str) -> Option<(&'static str, Value)> {
+    let provider = |name: &str| {
+        let names = ["anthropic", "openai", "gemini", "grok", "perplexity"];
+        names.into_iter().find(|provider| *provider == name.to_lowercase())
+    };
+    Some(match name {
+        "security.auditLogPath" => ("security.enableAuditLog", json!(true)),
+        "AUDIT_LOG_PATH" | "CODE_EXECUTOR_AUDIT_LOG_PATH" | "AUDIT_LOG_RETENTION_DAYS" => {
+            ("ENABLE_AUDIT_LOG", json!(true))
+        }
+        "sampling.baseUrl" => ("sampling.provider", json!("openai")),
+        "CODE_EXECUTOR_AI_BASE_URL" => ("CODE_EXECUTOR_AI_PROVIDER", json!("openai")),
+        _ => match (name.rsplit_once('.'), name.strip_prefix("CODE_EXECUTOR_ALLOWED_MODELS_")) {
+            (Some(("sampling.apiKeys", name)), _) => ("sampling.provider", json!(provider(name)?)),
+            (_, Some(name)) => ("CODE_EXECUTOR_AI_PROVIDER", json!(provider(name)?)),
+            _ => return None,
+        },
+    })
+}
+
 /// The configuration with some content in the program's file or variables.
 fn load_with(program: &Program, name: &str, value: &Value) -> Result<Config, ConfigError> {
     let place = Place::new().file("home/servers.json", r#"{"mcpServers": {"more": {"command": "more"}}}"#);
     let server = json!({ "s": { "command": "x" } });
+    let settings: Vec<(&str, Value)> = needed(name).into_iter().chain([(name, value.clone())]).collect();
     if std::ptr::eq(program, &code_executor::VARIABLES) {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let file = json!({ "mcpServers": server }).to_string();
-        return place.file("home/.config/cx/config.json", &file).with(name, &text).load_with(&[]);
+        let mut place = place.file("home/.config/cx/config.json", &file);
+        for (name, value) in &settings {
+            place = place.with(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+        return place.load_with(&[]);
     }
     let is_seed = std::ptr::eq(program, &code_executor::FILE);
     let mut file = if is_seed {
@@ -153,7 +190,7 @@ fn load_with(program: &Program, name: &str, value: &Value) -> Result<Config, Con
     match name.strip_prefix("mcpServers[].") {
         Some(_) if value.get("name").is_some() => file["mcpServers"] = json!([value]),
         Some(name) => set(&mut file["mcpServers"][0], name, value),
-        None => set(&mut file, name, value),
+        None => settings.iter().for_each(|(name, value)| set(&mut file, name, value)),
     }
     if is_seed {
         return place.file("home/.code-executor.json", &file.to_string()).load_with(&[]);
@@ -194,9 +231,11 @@ fn unused(config: &Config) -> Vec<&str> {
 #[test]
 fn every_setting_is_used_or_named() {
     for &(title, program) in &PROGRAMS {
-        let plain = effects(&load_with(program, "none", &Value::Null).unwrap());
         for setting in program.settings {
             let (name, value) = (setting.name, sample(setting.name));
+            // What it needs is there with and without it.
+            let (other, other_value) = needed(name).unwrap_or(("none", Value::Null));
+            let plain = effects(&load_with(program, other, &other_value).unwrap());
             let config = load_with(program, name, &value).unwrap();
             let (effects, unused) = (effects(&config), unused(&config));
             match &setting.becomes {
@@ -275,10 +314,14 @@ fn promise_95_the_files_of_code_executor_are_read_where_they_are() {
         assert_eq!(config.limits.wall_time, Duration::from_secs(40), "{path}");
         assert_eq!(config.max_limits.wall_time, Duration::from_secs(300), "{path}");
         assert_eq!(config.client_rate, Some(RateLimit::per_minute(NonZeroU32::new(30).unwrap())), "{path}");
-        let expected = "settings of code-executor-mcp without a counterpart here are ignored: `security.allowRead`, \
-             `security.enableAuditLog`, `security.auditLogPath`, `security.newer`, \
+        assert_eq!(config.grants.read, [Path::new("/home/ada/project")], "{path}");
+        assert!(config.grants.write.is_empty() && config.grants.net.is_empty(), "{path}");
+        let expected = "settings of code-executor-mcp without a counterpart here are ignored: `security.newer`, \
              `executors.typescript.denoPath`, `executors.python.enabled`, `executors.python.pythonPath`, `unknown`";
-        assert_eq!(unused(&config), [expected], "{path}");
+        assert_eq!(unused(&config)[0], expected, "{path}");
+        // The variable is not set: the trail is at the usual place.
+        assert!(unused(&config)[1].contains("`AUDIT_LOG_PATH` is not set"), "{:?}", unused(&config));
+        assert_eq!(config.audit.unwrap().directory, None, "{path}");
     }
     let place = Place::new().file("any.json", EXAMPLE);
     let path = place.path("any.json").display().to_string();
@@ -471,4 +514,195 @@ fn files_that_wait_for_trust_are_listed() {
     let place = Place::new().file("work/.mcp.json", servers).file("work/.cx.json", r#"{"deny": ["a.b"]}"#);
     assert_eq!(place.load().untrusted, [Path::new(".mcp.json")]);
     assert!(place.trust("work/.mcp.json").load().untrusted.is_empty());
+}
+
+/// The user's file with these settings in `security` and `sampling`.
+fn with_security(security: &str) -> Place {
+    Place::new().file("home/.code-executor.json", &format!(r#"{{"security": {security}}}"#))
+}
+
+#[test]
+fn what_scripts_may_reach_there_is_granted() {
+    let granted = |place: &Place| {
+        let config = place.load();
+        let texts =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let net: Vec<String> = config.grants.net.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = unused(&config).into_iter().map(str::to_owned).collect();
+        (texts(&config.grants.read), texts(&config.grants.write), net, warnings)
+    };
+    let home = |place: &Place| place.path("home").display().to_string();
+    // The scratch directory and loopback hosts need no grant. A port makes a host one that is meant.
+    let place = with_security(
+        r#"{"allowRead": ["~/a", "/tmp", "/srv/b"], "allowWrite": ["/srv/b"],
+            "allowNetwork": ["localhost", "127.0.0.1", "::1", "api.example.com", "localhost:3000"]}"#,
+    );
+    let (read, write, net, warnings) = granted(&place);
+    assert_eq!(read, [format!("{}/a", home(&place)), "/srv/b".to_owned()]);
+    assert_eq!(
+        (write, net),
+        (vec!["/srv/b".to_owned()], vec!["api.example.com".to_owned(), "localhost:3000".to_owned()])
+    );
+    assert!(warnings.is_empty(), "{warnings:?}");
+    // `true` is what may be read, and every name.
+    let place = with_security(r#"{"allowWrite": true, "allowRead": ["/srv/b"], "allowNetwork": true}"#);
+    let (read, write, net, warnings) = granted(&place);
+    assert_eq!((read, net), (write, vec!["*".to_owned()]));
+    assert!(warnings.is_empty(), "{warnings:?}");
+    // No list of directories to read is the working directory there, which nobody has named.
+    for security in [r#"{"allowWrite": true}"#, r#"{"allowRead": [], "allowWrite": true}"#] {
+        let (read, write, _, warnings) = granted(&with_security(security));
+        assert!(read.is_empty() && write.is_empty(), "{read:?} {write:?}");
+        assert!(warnings[0].ends_with("ignored: `security.allowWrite`"), "{warnings:?}");
+    }
+    // What cannot be read grants nothing, and the rest is granted.
+    let place = with_security(r#"{"allowRead": ["relative", "/srv/b"], "allowNetwork": ["http://a/", "b"]}"#);
+    let (read, _, net, warnings) = granted(&place);
+    assert_eq!((read, net), (vec!["/srv/b".to_owned()], vec!["b".to_owned()]));
+    assert!(warnings.iter().any(|text| text.contains("`security.allowRead[0]`")), "{warnings:?}");
+    assert!(warnings.iter().any(|text| text.contains("`security.allowNetwork[0]`")), "{warnings:?}");
+    // A variable comes before files, and cx's own lists before those of the same file.
+    let place = place.with("ALLOWED_PROJECTS", "/home/ada/projects:/tmp::/srv/c:relative");
+    let (read, _, _, warnings) = granted(&place);
+    assert_eq!(read, ["/home/ada/projects", "/srv/c"]);
+    assert!(warnings.iter().any(|text| text.contains("`ALLOWED_PROJECTS`")), "{warnings:?}");
+    let text = r#"{"security": {"allowRead": ["/srv/b"], "allowWrite": ["/srv/b"]}, "grants": {"read": ["/srv/c"]}}"#;
+    let (read, write, ..) = granted(&Place::new().file("home/.code-executor.json", text));
+    assert_eq!((read, write), (vec!["/srv/c".to_owned()], vec!["/srv/b".to_owned()]));
+}
+
+#[test]
+fn an_audit_log_there_is_a_trail() {
+    let audit = |place: &Place| place.load().audit.map(|audit| (audit.directory, audit.retention_days));
+    let trail = |directory: &str| Some((Some(PathBuf::from(directory)), Some(180)));
+    let on = r#"{"enableAuditLog": true, "auditLogPath": "/srv/log/audit.log"}"#;
+    assert_eq!(audit(&with_security(on)), trail("/srv/log/audit.log.d"));
+    assert_eq!(audit(&with_security(r#"{"auditLogPath": "/srv/log/audit.log"}"#)), None);
+    assert_eq!(audit(&with_security(r#"{"enableAuditLog": true}"#)), Some((None, Some(180))));
+    let relative = with_security(r#"{"enableAuditLog": true, "auditLogPath": "./audit.log"}"#);
+    assert_eq!(audit(&relative), Some((None, Some(180))));
+    assert!(
+        unused(&relative.load())[0].contains("`security.auditLogPath`"),
+        "{:?}",
+        relative.load().warnings
+    );
+    // Variables come before that file, and each setting from where it is said.
+    let place = with_security(on).with("AUDIT_LOG_PATH", "/srv/trail").with("AUDIT_LOG_RETENTION_DAYS", "30");
+    assert_eq!(audit(&place), Some((Some("/srv/trail".into()), Some(30))));
+    assert_eq!(audit(&with_security(on).with("ENABLE_AUDIT_LOG", "false")), None);
+    let place = with_security(r#"{"auditLogPath": "/srv/trail"}"#).with("ENABLE_AUDIT_LOG", "true");
+    assert_eq!(audit(&place), trail("/srv/trail"));
+    // cx's own key decides, whatever else is said: the variables' names are other programs' too.
+    let text = r#"{"security": {"enableAuditLog": false}, "audit": {"directory": "/srv/own"}}"#;
+    let place = Place::new()
+        .file("home/.code-executor.json", text)
+        .with("ENABLE_AUDIT_LOG", "0")
+        .with("AUDIT_LOG_PATH", "/srv/other");
+    assert_eq!(audit(&place), trail("/srv/own"));
+    assert!(unused(&place.load())[0].contains("another file decides about `audit`"));
+    let place = Place::new()
+        .file("home/.code-executor.json", r#"{"audit": {"enabled": false}}"#)
+        .with("ENABLE_AUDIT_LOG", "true");
+    assert_eq!(audit(&place), None);
+}
+
+#[test]
+fn providers_keep_their_keys_and_addresses() {
+    let llm = |place: &Place| place.load().llm.provider;
+    let place = |variables: &[(&str, &str)]| {
+        let keys = ["ANTHROPIC", "OPENAI", "GEMINI", "PERPLEXITY"];
+        let place = Place::new().with("CODE_EXECUTOR_SAMPLING_ENABLED", "true");
+        let place = keys
+            .iter()
+            .fold(place, |place, name| place.with(&format!("{name}_API_KEY"), &format!("key of {name}")));
+        variables.iter().fold(place, |place, (name, value)| place.with(name, value))
+    };
+    let shown = |variables: &[(&str, &str)]| {
+        let provider = llm(&place(variables)).unwrap();
+        let key = provider.key.as_ref().map_or("none", ApiKey::expose).to_owned();
+        (provider.kind.as_str(), provider.model, provider.url.unwrap_or_default(), key)
+    };
+    let expected =
+        |kind, model: &str, url: &str, key: &str| (kind, model.to_owned(), url.to_owned(), key.to_owned());
+    let (provider, url) = ("CODE_EXECUTOR_AI_PROVIDER", "CODE_EXECUTOR_AI_BASE_URL");
+    for (name, ours) in [
+        ("anthropic", expected("anthropic", "claude-haiku-4-5-20251001", "", "key of ANTHROPIC")),
+        ("openai", expected("openai", "gpt-4o-mini", "", "key of OPENAI")),
+        ("gemini", expected("gemini", "gemini-2.5-flash-lite", "", "key of GEMINI")),
+        ("perplexity", expected("openai", "sonar", "https://api.perplexity.ai", "key of PERPLEXITY")),
+        // Its key is not set, and another provider's is not sent there.
+        ("grok", expected("openai", "grok-4-1-fast-non-reasoning", "https://api.x.ai/v1", "none")),
+    ] {
+        assert_eq!(shown(&[(provider, name)]), ours, "{name}");
+    }
+    // An address is that of a provider of this kind: no other key is sent there.
+    let at = expected("openai", "gpt-4o-mini", "http://localhost:1/v1", "key of OPENAI");
+    assert_eq!(shown(&[(provider, "openai"), (url, "http://localhost:1/v1")]), at);
+    for name in ["anthropic", "gemini"] {
+        let place = place(&[(provider, name), (url, "http://localhost:1/v1")]);
+        assert_eq!(llm(&place).unwrap().url, None, "{name}");
+        assert!(unused(&place.load())[0].ends_with("ignored: `CODE_EXECUTOR_AI_BASE_URL`"), "{name}");
+    }
+    // A key in the file is not that of a provider in variables.
+    let file = r#"{"llm": {"provider": "openai", "model": "own", "apiKey": "own key"}}"#;
+    let mixed = place(&[(provider, "grok")]).file("home/.config/cx/config.json", file);
+    assert_eq!(llm(&mixed).unwrap().key, None);
+    // The first model of a list, unless the usual one is in it; the provider's own list comes first.
+    let models = |variables: &[(&str, &str)]| {
+        let config = place(variables).load();
+        (config.llm.provider.unwrap().model, config.llm.allowed_models.unwrap())
+    };
+    let all = ("CODE_EXECUTOR_ALLOWED_MODELS", "a, gpt-4o-mini");
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert_eq!(models(&[(provider, "openai"), all]), ("gpt-4o-mini".into(), list(&["a", "gpt-4o-mini"])));
+    assert_eq!(models(&[(provider, "gemini"), all]), ("a".into(), list(&["a", "gpt-4o-mini"])));
+    let own = ("CODE_EXECUTOR_ALLOWED_MODELS_OPENAI", "b,c");
+    assert_eq!(models(&[(provider, "openai"), all, own]), ("b".into(), list(&["b", "c"])));
+    assert_eq!(models(&[(provider, "gemini"), all, own]).1, list(&["a", "gpt-4o-mini"]));
+    let prompts = place(&[("CODE_EXECUTOR_ALLOWED_SYSTEM_PROMPTS", ", be brief")]).load();
+    assert_eq!(prompts.llm.allowed_system_prompts, Some(list(&["", "be brief"])));
+    // cx's own model and variables come before what the program takes.
+    let file = r#"{"llm": {"provider": "openai", "model": "own"}}"#;
+    let own = place(&[(provider, "openai")]).file("home/.config/cx/config.json", file);
+    assert_eq!(llm(&own).unwrap().model, "own");
+    let gemini = place(&[(provider, "grok"), ("CX_LLM_PROVIDER", "gemini"), ("CX_LLM_MODEL", "m")]);
+    assert_eq!(llm(&gemini).unwrap().key, Some(ApiKey::new("key of GEMINI")));
+    // The same in the file.
+    let text =
+        r#"{"sampling": {"enabled": true, "provider": "grok", "apiKeys": {"openai": "o", "grok": "g"}}}"#;
+    let config = Place::new().file("home/.code-executor.json", text).load();
+    assert_eq!(config.llm.provider.unwrap().key, Some(ApiKey::new("g")));
+}
+
+/// THREATS 490.
+#[test]
+fn v_490_a_workspaces_file_of_another_program_grants_nothing() {
+    let text = r#"{"security": {
+        "allowRead": ["/"], "allowWrite": true, "allowNetwork": true,
+        "enableAuditLog": false, "auditLogPath": "/srv/theirs"},
+        "sampling": {"enabled": true, "provider": "openai", "baseUrl": "https://theirs/v1", "apiKeys": {"openai": "k"}}}"#;
+    let workspace = || Place::new().file("work/.code-executor.json", text).with("OPENAI_API_KEY", "secret");
+    let config = workspace().load();
+    assert!(config.grants.is_empty(), "{:?}", config.grants);
+    assert!(config.llm.provider.is_none() && config.llm.enabled.is_none());
+    // What is granted stays: the file names a directory around it.
+    let own =
+        r#"{"grants": {"read": ["/srv/a"], "net": ["a.example"]}, "audit": {"directory": "/srv/ours"}}"#;
+    let config = workspace().file("home/.config/cx/config.json", own).load();
+    assert_eq!(
+        (config.grants.read.as_slice(), config.grants.write.len()),
+        ([PathBuf::from("/srv/a")].as_slice(), 0)
+    );
+    assert_eq!(config.audit.unwrap().directory, Some("/srv/ours".into()));
+    // The trail that a variable switches on, and models, are the user's even where the file is trusted.
+    let place = workspace().with("ENABLE_AUDIT_LOG", "true").trust("work/.code-executor.json");
+    let config = place.load();
+    assert_eq!(config.audit.as_ref().unwrap().directory, None);
+    assert!(config.llm.provider.is_none() && config.llm.enabled.is_none());
+    let messages = unused(&config);
+    assert!(messages.iter().any(|text| text.contains("`audit.enabled` of another program")), "{messages:?}");
+    assert!(
+        messages.iter().any(|text| text.contains("`llm` belongs in the user's own file")),
+        "{messages:?}"
+    );
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::config::clients::Client;
-use crate::config::{CONFIG_SCHEMA, formats, limits, llm_settings, own};
+use crate::config::{CONFIG_SCHEMA, audit, formats, limits, llm_settings, own};
 use crate::tools::AskAnnotation;
 
 fn keys(schema: &Value, pointer: &str) -> Vec<String> {
@@ -22,7 +22,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
         ("/properties/limits/properties", &limits),
         ("/properties/cache/properties", own::CACHE_KEYS),
         ("/properties/openTelemetry/properties", own::OPEN_TELEMETRY_KEYS),
-        ("/properties/audit/properties", own::AUDIT_KEYS),
+        ("/properties/audit/properties", audit::AUDIT_KEYS),
         ("/properties/llm/properties", llm_settings::LLM_KEYS),
         ("/properties/clientRate/properties", formats::RATE_LIMIT_KEYS),
         ("/$defs/server/properties", formats::SERVER_KEYS),

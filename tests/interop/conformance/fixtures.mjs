@@ -70,7 +70,56 @@ const tools = {
     }),
 };
 
+/** What the scenarios of several rounds, of streams and of tasks call. */
+Object.assign(tools, {
+  json_schema_2020_12_tool: () => [text("called")],
+  test_input_required_result_elicitation: () => elicit("What is your name?", { name: { type: "string" } }, ["name"]),
+  test_input_required_result_request_state: async () => [
+    ...(await elicit("Please confirm", { ok: { type: "boolean" } }, ["ok"])),
+    text("state-ok"),
+  ],
+  test_input_required_result_multi_round: async () => [
+    ...(await elicit("Step 1: What is your name?", { name: { type: "string" } }, ["name"])),
+    ...(await elicit("Step 2: What is your favorite color?", { color: { type: "string" } }, ["color"])),
+  ],
+  test_input_required_result_tampered_state: () => elicit("Please confirm", { ok: { type: "boolean" } }, ["ok"]),
+  test_reconnection: async () => {
+    await pause();
+    return [text("reconnected")];
+  },
+  greet: ({ name }) => [text(`Hello, ${name}!`)],
+  slow_compute: async ({ seconds }) => {
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    return [text("done")];
+  },
+});
+
 const schemas = {
+  json_schema_2020_12_tool: {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    $defs: {
+      address: {
+        $anchor: "addressDef",
+        type: "object",
+        properties: { street: { type: "string" }, city: { type: "string" } },
+      },
+    },
+    properties: {
+      name: { type: "string" },
+      address: { $ref: "#/$defs/address" },
+      contactMethod: { type: "string", enum: ["phone", "email"] },
+      phone: { type: "string" },
+      email: { type: "string" },
+    },
+    allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
+    if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+    then: { required: ["phone"] },
+    else: { required: ["email"] },
+    additionalProperties: false,
+  },
+  greet: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+  slow_compute: { type: "object", properties: { seconds: { type: "number" } }, required: ["seconds"] },
   test_elicitation: { type: "object", properties: { message: { type: "string" } }, required: ["message"] },
 };
 

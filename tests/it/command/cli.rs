@@ -165,6 +165,32 @@ fn a_limit_of_python_has_its_own_exit_status() {
 }
 
 #[test]
+fn a_limit_of_fuel_ends_python_at_its_count() {
+    let counts = "print('begins')\nsum(i * i for i in range(20_000))";
+    // The command, with its whole outcome as JSON.
+    let run = |fuel: u64| {
+        let output = cx(&["--lang", "py", "-e", counts, "--fuel", &fuel.to_string(), "--json"]);
+        let report: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)));
+        (output.status.code(), report)
+    };
+    let (status, enough) = run(1_000_000_000);
+    assert_eq!((status, &enough["value"]), (Some(0), &json!(2_666_466_670_000_u64)), "{enough}");
+    let used = enough["fuelUsed"].as_u64().unwrap();
+    assert!((100_000..1_000_000_000).contains(&used), "{used}");
+    let (status, again) = run(2_000_000_000);
+    assert_eq!((status, &again["fuelUsed"]), (Some(0), &json!(used)), "{again}");
+    let (status, less) = run(used - used / 100);
+    assert_eq!((status, &less["error"]["code"]), (Some(3), &json!("FUEL_LIMIT")), "{less}");
+    assert_eq!(less["output"], "begins", "{less}");
+    assert!(less["fuelUsed"].as_u64().unwrap() < used, "{less}");
+    // For a person.
+    let output = cx(&["--lang", "py", "-e", counts, "--fuel", &(used / 2).to_string()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("error[FUEL_LIMIT]"), "{}", shown(&output));
+}
+
+#[test]
 fn the_whole_outcome_of_python_as_json() {
     let output = cx(&["--lang", "py", "-e", "print('a'); raise TypeError('b')", "--json"]);
     let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,14 +1,17 @@
 //! The official conformance suite (`@modelcontextprotocol/conformance`), with cx as its client and as its server.
 //!
 //! `tests/interop/conformance/client.mjs` is the client: cx, and a person who signs in where its errors say so.
-//! `bridge.mjs` is a server whose tools, resources and prompts are those of `fixtures.mjs`, which scripts call.
+//! `bridge.mjs` is a server whose tools, resources and prompts are those of `fixtures.mjs`, which scripts call. With
+//! `names.mjs` the suite calls the same tools of `cx serve --mode direct`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::interop::{conformance_suite, node_24, script};
 use crate::support::serve::Start;
@@ -51,8 +54,7 @@ const CLIENT_EXTENSIONS: &[&str] = &["auth/client-credentials-basic"];
 const CLIENT_2025_03: &[&str] =
     &["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
 
-/// The same for revision 2026-07-28. Not `http-custom-headers`: 17 of its 18 checks hold, and for the last one a client
-/// has to send `null` where the tool's schema has a boolean, which cx refuses.
+/// The same for revision 2026-07-28.
 const CLIENT_2026: &[&str] = &[
     "tools_call",
     "request-metadata",
@@ -77,6 +79,10 @@ const CLIENT_2026: &[&str] = &[
 /// What the suite requires of servers and what needs no tool of its own.
 const SERVER_2025: &[&str] = &[
     "server-initialize",
+    "server-session-lifecycle",
+    "server-sse-multiple-streams",
+    "logging-set-level",
+    "completion-complete",
     "ping",
     "tools-list",
     "resources-list",
@@ -85,6 +91,11 @@ const SERVER_2025: &[&str] = &[
 ];
 const SERVER_2026: &[&str] = &[
     "server-stateless",
+    "server-sse-multiple-streams",
+    "http-header-validation",
+    "sep-2164-resource-not-found",
+    "input-required-result-unsupported-methods",
+    "completion-complete",
     "tools-list",
     "resources-list",
     "prompts-list",
@@ -92,8 +103,10 @@ const SERVER_2026: &[&str] = &[
     "caching",
 ];
 
-/// What the suite requires of servers with fixtures. Not among them: logging, sampling, subscriptions and completion,
-/// which cx does not pass on.
+/// Extensions: the guide as a skill.
+const SERVER_EXTENSIONS: &[&str] = &["sep-2640-skills-enumeration", "sep-2640-skills-manifest"];
+
+/// What the suite requires of servers with fixtures.
 const FIXTURES_2025: &[&str] = &[
     "tools-call-simple-text",
     "tools-call-image",
@@ -112,6 +125,90 @@ const FIXTURES_2025: &[&str] = &[
     "prompts-get-with-args",
     "prompts-get-embedded-resource",
     "prompts-get-with-image",
+];
+
+/// Tools of an upstream server that clients see directly, in both revisions.
+const DIRECT: &[&str] = &[
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "json-schema-2020-12",
+];
+
+/// The same, where the tool asks the person during its call.
+const DIRECT_2025: &[&str] =
+    &["tools-call-elicitation", "elicitation-sep1034-defaults", "elicitation-sep1330-enums"];
+
+/// As [`DIRECT_2025`]. Each leaves a run behind that waits for its answer, so each has a server of its own.
+const DIRECT_2026: &[&str] = &[
+    "input-required-result-basic-elicitation",
+    "input-required-result-request-state",
+    "input-required-result-multi-round",
+    "input-required-result-missing-input-response",
+    "input-required-result-result-type",
+];
+
+/// Long calls as tasks.
+const DIRECT_EXTENSIONS: &[&str] = &["tasks-request-headers", "tasks-request-state-removal"];
+
+/// Scenarios that do not hold, each with the reason.
+const NOT_HELD: &[(&str, &str)] = &[
+    ("tools-call-with-logging", "log messages of an upstream server are not passed on"),
+    ("tools-call-sampling", "sampling of upstream servers is refused"),
+    ("input-required-result-basic-sampling", "the same"),
+    ("input-required-result-multiple-input-requests", "the same; roots come from the configuration"),
+    ("input-required-result-capability-check", "the same: without elicitation there is nothing to ask"),
+    ("input-required-result-basic-list-roots", "roots of upstream servers come from the configuration"),
+    ("input-required-result-non-tool-request", "cx has one prompt, which asks nothing"),
+    (
+        "input-required-result-tampered-state",
+        "an unknown state is the error of a tool, which tells a model what to do",
+    ),
+    (
+        "input-required-result-ignore-extra-params",
+        "it answers a question that it was not asked, without a state",
+    ),
+    (
+        "input-required-result-validate-input",
+        "one of two checks: the second call comes while the first waits for its answer, and an upstream server does \
+         not say for which of them it asks",
+    ),
+    ("resources-subscribe", "what cx offers as resources does not change"),
+    ("resources-unsubscribe", "the same"),
+    ("server-sse-polling", "streams have no numbers of events, so they cannot be resumed"),
+    ("http-custom-header-server-validation", "it needs a tool with `x-mcp-header`, and cx has none"),
+    ("sep-2640-skills-directory", "the suite skips it: the guide is a skill of one file"),
+    (
+        "tasks-lifecycle",
+        "it needs tools that are a task at once: cx makes one of a call that takes two seconds",
+    ),
+    ("tasks-capability-negotiation", "the same"),
+    ("tasks-wire-fields", "the same"),
+    ("tasks-mrtr-input", "the same, and asks while the task is there"),
+    ("tasks-dispatch-and-envelope", "the same"),
+    ("tasks-required-task-error", "the same: no tool requires a task"),
+    ("tasks-mrtr-composition", "the same: no tool requires a task"),
+    ("tasks-status-notifications", "the suite skips it"),
+    (
+        "http-custom-headers",
+        "17 of 18 checks: for the last one a client sends `null` where the tool's schema has a boolean, which cx \
+         refuses",
+    ),
+    ("auth/client-credentials-jwt", "cx signs in with a secret or a person"),
+    ("auth/enterprise-managed-authorization", "the same"),
+    ("auth/wif-jwt-bearer", "the same"),
+    ("auth/dpop", "tokens are not bound to a key"),
+    ("auth/dpop-nonce", "the same"),
+    ("sep-2640-client-no-prefetch", "cx uses no skills of upstream servers"),
+    ("sep-2640-client-verify-digest", "the same"),
+    ("sep-2640-client-verify-size", "the same"),
+    ("sep-2640-client-verify-frontmatter", "the same"),
+    ("authorization-server-metadata-endpoint", "cx is no authorization server"),
+    ("authorization-code-grant", "the same"),
 ];
 
 /// Runs the suite's command and returns the checks of the scenario that did not hold, with the output.
@@ -211,7 +308,10 @@ fn server(scenarios: &[&str], version: &str, url: &str) {
     let mut wrong = Vec::new();
     for scenario in scenarios {
         let directory = tempfile::tempdir().unwrap();
-        let arguments = ["server", "--url", url, "--scenario", scenario, "--spec-version", version];
+        let mut arguments = vec!["server", "--url", url, "--scenario", scenario];
+        if !version.is_empty() {
+            arguments.extend(["--spec-version", version]);
+        }
         wrong.extend(run(&arguments, directory.path()).iter().map(|check| format!("{scenario}: {check}")));
     }
     assert!(wrong.is_empty(), "{} checks do not hold:\n{}", wrong.len(), wrong.join("\n"));
@@ -261,4 +361,85 @@ fn a_server_conforms() {
     let url = format!("http://{}/mcp", served.address);
     server(SERVER_2025, "2025-11-25", &url);
     server(SERVER_2026, "2026-07-28", &url);
+    server(SERVER_EXTENSIONS, "", &url);
+}
+
+/// The suite's way to `cx serve --mode direct`, which has the fixtures as its upstream server.
+struct Direct {
+    _served: Server,
+    _directory: TempDir,
+    names: Child,
+    url: String,
+}
+
+impl Direct {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("fixtures.json");
+        let fixtures = json!({ "command": node_24(), "args": [script("conformance/fixtures.mjs")] });
+        std::fs::write(&file, json!({ "mcpServers": { "fixtures": fixtures } }).to_string()).unwrap();
+        let arguments = ["--mode", "direct", "--mcp-config", file.to_str().unwrap()];
+        let served = Server::start(Start::new().arguments(&arguments));
+        let mut names = Command::new(node_24())
+            .args([script("conformance/names.mjs"), format!("http://{}/mcp", served.address)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(names.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { _served: served, _directory: directory, names, url }
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        drop(self.names.stdin.take());
+        let _ = self.names.wait();
+    }
+}
+
+#[test]
+fn tools_that_are_shown_directly_conform() {
+    let direct = Direct::start();
+    server(&[DIRECT, DIRECT_2025].concat(), "2025-11-25", &direct.url);
+    server(DIRECT, "2026-07-28", &direct.url);
+    server(DIRECT_EXTENSIONS, "", &direct.url);
+    for scenario in DIRECT_2026 {
+        server(&[*scenario], "2026-07-28", &Direct::start().url);
+    }
+}
+
+/// A new version of the suite may have more scenarios.
+#[test]
+fn every_scenario_is_in_a_list() {
+    let output = Command::new(node_24()).arg(conformance_suite()).arg("list").output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let known: BTreeSet<&str> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("  - "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let held = [
+        CLIENT_2025,
+        SIGN_IN,
+        CLIENT_EXTENSIONS,
+        CLIENT_2025_03,
+        CLIENT_2026,
+        SERVER_2025,
+        SERVER_2026,
+        SERVER_EXTENSIONS,
+        FIXTURES_2025,
+        DIRECT,
+        DIRECT_2025,
+        DIRECT_2026,
+        DIRECT_EXTENSIONS,
+    ];
+    let held: BTreeSet<&str> = held.into_iter().flatten().copied().collect();
+    let not_held: BTreeSet<&str> = NOT_HELD.iter().map(|(name, _)| *name).collect();
+    assert_eq!(held.intersection(&not_held).collect::<Vec<_>>(), Vec::<&&str>::new());
+    let ours: BTreeSet<&str> = held.union(&not_held).copied().collect();
+    assert!(known.len() > 50, "{output}");
+    assert_eq!(ours, known, "{output}");
 }

@@ -941,6 +941,29 @@ fn a_server_asks_at_the_terminal() {
     assert!(screen.contains(r#"{\"action\":\"decline\"}"#) && !screen.contains("size"), "{screen}");
 }
 
+/// An address is shown, and nothing opens it for the person.
+#[test]
+fn a_server_names_an_address_at_the_terminal() {
+    let place = Place::with("elicits", json!({}));
+    let params = json!({
+        "mode": "url", "message": "sign in", "url": "https://example.com/in?a=1", "elicitationId": "1"
+    });
+    let arguments = json!({ "method": "elicitation/create", "params": params });
+    let script = format!("return (await tools.chaos.target({arguments})).answer.result.action");
+    for (answer, action) in [("y", "accept"), ("n", "decline"), ("", "decline")] {
+        let (screen, status) = place.at_terminal(answer, &["-e", &script]);
+        assert_eq!(status, Some(0), "{screen}");
+        for part in [
+            "The server `chaos` asks in a call of `target`.",
+            "\nAddress: https://example.com/in?a=1\n",
+            "Open it in a browser if you trust it with this. Do you? [y/N] ",
+        ] {
+            assert!(screen.contains(part), "{part}: {screen}");
+        }
+        assert!(screen.contains(&format!("\"{action}\"")), "{answer}: {screen}");
+    }
+}
+
 #[test]
 fn the_command_without_a_terminal_declares_no_questions() {
     let place = Place::with("elicits", json!({}));

@@ -62,6 +62,7 @@ pub(super) fn lower(part: Part<'_>, module: &mut Module, unresolved: SyntaxConte
         namespaces: namespaces.0,
         private_names: PrivateNames::new(part.text),
         names: HashMap::new(),
+        keyed_fields: HashSet::new(),
         needs_runtime: false,
     };
     module.visit_mut_with(&mut lowering);
@@ -81,13 +82,32 @@ impl Visit for Namespaces {
     }
 }
 
+/// What the lowering of a class refers to outside of it.
+struct Surroundings<'a> {
+    names: &'a mut PrivateNames,
+    /// The runtime's name.
+    runtime: &'a Ident,
+    keyed_fields: &'a HashSet<BytePos>,
+}
+
 struct Lowering {
     unresolved: SyntaxContext,
     namespaces: HashSet<Id>,
     private_names: PrivateNames,
     /// Names that anonymous classes get from where they stand, by the position of the class.
-    names: HashMap<BytePos, String>,
+    names: HashMap<BytePos, ClassName>,
+    /// Fields with a key that is known only when the script runs, and that gives a class its name; by their
+    /// positions.
+    keyed_fields: HashSet<BytePos>,
     needs_runtime: bool,
+}
+
+/// The name that an anonymous class gets from where it stands.
+#[derive(Clone, Debug)]
+enum ClassName {
+    Fixed(String),
+    /// That of the key which the runtime has evaluated last. Nothing of the script runs in between.
+    Key,
 }
 
 /// What a class needs.
@@ -105,7 +125,9 @@ fn needs(class: &Class) -> Needs {
         let decorated = match member {
             ClassMember::Method(method) => !method.function.decorators.is_empty(),
             ClassMember::PrivateMethod(method) => !method.function.decorators.is_empty(),
-            ClassMember::ClassProp(field) => !field.decorators.is_empty(),
+            ClassMember::ClassProp(field) => {
+                !field.decorators.is_empty() || names_by_key(&field.key, field.value.as_deref())
+            }
             ClassMember::PrivateProp(field) => !field.decorators.is_empty(),
             ClassMember::AutoAccessor(accessor) => {
                 if needs == Needs::Nothing {
@@ -122,11 +144,27 @@ fn needs(class: &Class) -> Needs {
     needs
 }
 
+/// Returns whether a key that is known only when the script runs names a class that needs the runtime.
+fn names_by_key(key: &PropName, value: Option<&Expr>) -> bool {
+    fixed_name(key).is_none() && value.and_then(anonymous).is_some_and(|class| needs(class) == Needs::Runtime)
+}
+
+/// The class that gets a name from where it stands.
+fn anonymous(value: &Expr) -> Option<&Class> {
+    match value {
+        Expr::Paren(inner) => anonymous(&inner.expr),
+        Expr::Class(ClassExpr { ident: None, class }) => Some(class),
+        _ => None,
+    }
+}
+
 impl Lowering {
     /// Lowers a class whose parts are lowered. Returns the expression that makes it, or the class
     /// itself if it remains one.
     fn class(&mut self, ident: Option<Ident>, mut class: Box<Class>) -> Result<Box<Expr>, Box<Class>> {
-        match needs(&class) {
+        let is_keyed = |member: &ClassMember| matches!(member, ClassMember::ClassProp(field) if self.keyed_fields.contains(&field.span.lo));
+        let needs = if class.body.iter().any(is_keyed) { Needs::Runtime } else { needs(&class) };
+        match needs {
             Needs::Nothing => Err(class),
             Needs::Accessors => {
                 accessors::lower_accessors(&mut self.private_names, &mut class);
@@ -135,25 +173,36 @@ impl Lowering {
             Needs::Runtime => {
                 self.needs_runtime = true;
                 let name = match &ident {
-                    Some(ident) => Some(ident.sym.to_string()),
+                    Some(ident) => Some(ClassName::Fixed(ident.sym.to_string())),
                     None => self.names.remove(&class.span.lo),
                 };
-                Ok(class::lower(&mut self.private_names, self.unresolved, ident, name, class))
+                let surroundings = Surroundings {
+                    names: &mut self.private_names,
+                    runtime: &make::global(RUNTIME_NAME, self.unresolved),
+                    keyed_fields: &self.keyed_fields,
+                };
+                Ok(class::lower(surroundings, self.unresolved, ident, name, class))
             }
         }
     }
 
     /// Notes that `value` gets `name` if it is an anonymous class.
-    fn named(&mut self, value: &Expr, name: impl FnOnce() -> Option<String>) {
-        match value {
-            Expr::Paren(inner) => self.named(&inner.expr, name),
-            Expr::Class(ClassExpr { ident: None, class }) if needs(class) == Needs::Runtime => {
-                if let Some(name) = name() {
-                    self.names.insert(class.span.lo, name);
-                }
-            }
-            _ => {}
+    fn named(&mut self, value: &Expr, name: impl FnOnce() -> String) {
+        if let Some(class) = anonymous(value).filter(|class| needs(class) == Needs::Runtime) {
+            self.names.insert(class.span.lo, ClassName::Fixed(name()));
         }
+    }
+
+    /// Notes that `value` gets the name of `key` if it is an anonymous class. Returns whether the runtime has to
+    /// evaluate the key right before the class.
+    fn named_by(&mut self, value: &Expr, key: &PropName) -> bool {
+        let Some(class) = anonymous(value).filter(|class| needs(class) == Needs::Runtime) else {
+            return false;
+        };
+        let name = fixed_name(key).map_or(ClassName::Key, ClassName::Fixed);
+        let is_keyed = matches!(name, ClassName::Key);
+        self.names.insert(class.span.lo, name);
+        is_keyed
     }
 
     /// `let ident = class`, or `var` for a class that a namespace adds to: its name is declared twice.
@@ -174,7 +223,7 @@ impl Lowering {
         };
         let ClassExpr { ident, class } = exported;
         if ident.is_none() {
-            self.names.insert(class.span.lo, "default".to_owned());
+            self.names.insert(class.span.lo, ClassName::Fixed("default".to_owned()));
         }
         let span = export.span;
         let expression = match self.class(ident.clone(), class) {
@@ -216,7 +265,7 @@ impl VisitMut for Lowering {
     }
 
     fn visit_mut_export_default_expr(&mut self, export: &mut ExportDefaultExpr) {
-        self.named(&export.expr, || Some("default".to_owned()));
+        self.named(&export.expr, || "default".to_owned());
         export.visit_mut_children_with(self);
     }
 
@@ -254,7 +303,7 @@ impl VisitMut for Lowering {
 
     fn visit_mut_var_declarator(&mut self, variable: &mut VarDeclarator) {
         if let (Pat::Ident(name), Some(value)) = (&variable.name, &variable.init) {
-            self.named(value, || Some(name.sym.to_string()));
+            self.named(value, || name.sym.to_string());
         }
         variable.visit_mut_children_with(self);
     }
@@ -267,50 +316,64 @@ impl VisitMut for Lowering {
         if let AssignTarget::Simple(SimpleAssignTarget::Ident(name)) = &assignment.left
             && names
         {
-            self.named(&assignment.right, || Some(name.sym.to_string()));
+            self.named(&assignment.right, || name.sym.to_string());
         }
         assignment.visit_mut_children_with(self);
     }
 
     fn visit_mut_assign_pat(&mut self, pattern: &mut AssignPat) {
         if let Pat::Ident(name) = &*pattern.left {
-            self.named(&pattern.right, || Some(name.sym.to_string()));
+            self.named(&pattern.right, || name.sym.to_string());
         }
         pattern.visit_mut_children_with(self);
     }
 
     fn visit_mut_assign_pat_prop(&mut self, property: &mut AssignPatProp) {
         if let Some(value) = &property.value {
-            self.named(value, || Some(property.key.sym.to_string()));
+            self.named(value, || property.key.sym.to_string());
         }
         property.visit_mut_children_with(self);
     }
 
     fn visit_mut_key_value_prop(&mut self, property: &mut KeyValueProp) {
-        self.named(&property.value, || fixed_name(&property.key));
+        // `__proto__: value` is no property, and names nothing.
+        let is_keyed = !is_prototype(&property.key) && self.named_by(&property.value, &property.key);
         property.visit_mut_children_with(self);
+        if is_keyed {
+            let key = nodes::key_expression(property.key.clone());
+            let runtime = make::global(RUNTIME_NAME, self.unresolved);
+            property.key = make::computed(make::call_method(&runtime, "key", vec![key]));
+        }
     }
 
     fn visit_mut_class_prop(&mut self, field: &mut ClassProp) {
-        if let Some(value) = &field.value {
-            self.named(value, || fixed_name(&field.key));
+        if let Some(value) = &field.value
+            && self.named_by(value, &field.key)
+        {
+            self.keyed_fields.insert(field.span.lo);
         }
         field.visit_mut_children_with(self);
     }
 
     fn visit_mut_private_prop(&mut self, field: &mut PrivateProp) {
         if let Some(value) = &field.value {
-            self.named(value, || Some(format!("#{}", field.key.name)));
+            self.named(value, || format!("#{}", field.key.name));
         }
         field.visit_mut_children_with(self);
     }
 
     fn visit_mut_auto_accessor(&mut self, accessor: &mut AutoAccessor) {
         if let Some(value) = &accessor.value {
-            self.named(value, || match &accessor.key {
-                Key::Private(name) => Some(format!("#{}", name.name)),
-                Key::Public(key) => fixed_name(key),
-            });
+            let is_keyed = match &accessor.key {
+                Key::Private(name) => {
+                    self.named(value, || format!("#{}", name.name));
+                    false
+                }
+                Key::Public(key) => self.named_by(value, key),
+            };
+            if is_keyed {
+                self.keyed_fields.insert(accessor.span.lo);
+            }
         }
         accessor.visit_mut_children_with(self);
     }
@@ -322,13 +385,26 @@ fn fixed_name(key: &PropName) -> Option<String> {
     match key {
         PropName::Ident(name) => Some(name.sym.to_string()),
         PropName::Str(name) => name.value.as_str().map(str::to_owned),
-        PropName::Num(number) => Some(number.value.to_string()),
+        PropName::Num(number) => whole(number.value),
         PropName::BigInt(number) => Some(number.value.to_string()),
         PropName::Computed(computed) => match &*computed.expr {
             Expr::Lit(Lit::Str(name)) => name.value.as_str().map(str::to_owned),
-            Expr::Lit(Lit::Num(number)) => Some(number.value.to_string()),
+            Expr::Lit(Lit::Num(number)) => whole(number.value),
             Expr::Lit(Lit::BigInt(number)) => Some(number.value.to_string()),
             _ => None,
         },
+    }
+}
+
+/// A number as JavaScript writes it, if that is its digits.
+fn whole(number: f64) -> Option<String> {
+    (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then(|| number.to_string())
+}
+
+fn is_prototype(key: &PropName) -> bool {
+    match key {
+        PropName::Ident(name) => &*name.sym == "__proto__",
+        PropName::Str(name) => name.value.as_str() == Some("__proto__"),
+        _ => false,
     }
 }

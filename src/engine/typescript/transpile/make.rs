@@ -13,6 +13,11 @@ pub(super) fn fresh(name: &str) -> Ident {
     Ident::new(name.into(), DUMMY_SP, SyntaxContext::empty().apply_mark(Mark::new()))
 }
 
+/// The name of a global. `unresolved` marks those.
+pub(super) fn global(name: &str, unresolved: SyntaxContext) -> Ident {
+    Ident::new(name.into(), DUMMY_SP, unresolved)
+}
+
 pub(super) fn name(ident: &Ident) -> Box<Expr> {
     Box::new(Expr::Ident(ident.clone()))
 }

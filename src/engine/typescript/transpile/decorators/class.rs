@@ -7,24 +7,33 @@ use swc_ecma_ast::{
 use swc_ecma_visit::VisitMutWith;
 
 use super::super::make;
-use super::RUNTIME_NAME;
 use super::members::{Members, decorator};
-use super::names::PrivateNames;
-use super::nodes;
 use super::scan::{Pauses, Rename};
+use super::{ClassName, Surroundings, nodes};
 
 /// Lowers a class that needs the runtime. Returns the expression that makes it. `name` is the value
 /// of its property `name`, and `ident` its own name.
 pub(super) fn lower(
-    names: &mut PrivateNames,
+    surroundings: Surroundings<'_>,
     unresolved: SyntaxContext,
     ident: Option<Ident>,
-    name: Option<String>,
+    name: Option<ClassName>,
     mut class: Box<Class>,
 ) -> Box<Expr> {
+    let Surroundings { names, runtime, keyed_fields } = surroundings;
     let pauses = Pauses::of(&class);
-    let runtime = Ident::new(RUNTIME_NAME.into(), DUMMY_SP, unresolved);
     let state = make::fresh("state");
+    let mut statements = Vec::new();
+    let name = name.map(|name| match name {
+        ClassName::Fixed(name) => make::text(&name),
+        ClassName::Key => {
+            // The first that is evaluated: the script's own code may evaluate another key.
+            let key = make::fresh("key");
+            let last = Box::new(Expr::Member(make::member(make::name(runtime), "lastKey")));
+            statements.push(make::constant(DUMMY_SP, Pat::from(key.clone()), last));
+            make::name(&key)
+        }
+    });
     let decorators = std::mem::take(&mut class.decorators);
     let replaceable = !decorators.is_empty();
     // Inside of a class that may be replaced, its name means what replaces it.
@@ -35,6 +44,8 @@ pub(super) fn lower(
     let members = std::mem::take(&mut class.body);
     let mut lowered = Members {
         names: &mut *names,
+        runtime,
+        keyed_fields,
         state: &state,
         replaceable,
         count: 0,
@@ -61,10 +72,10 @@ pub(super) fn lower(
     }
     class.body.extend(body);
 
-    let text = make::text(name.as_deref().unwrap_or_default());
-    let made =
-        make::call(make::name(&runtime), vec![make::array(decorators.into_iter().map(decorator)), text]);
-    let mut statements = vec![make::constant(DUMMY_SP, Pat::from(state.clone()), made)];
+    let class_name = name.clone().unwrap_or_else(|| make::text(""));
+    let decorators = make::array(decorators.into_iter().map(decorator));
+    let made = make::call(make::name(runtime), vec![decorators, class_name.clone()]);
+    statements.push(make::constant(DUMMY_SP, Pat::from(state.clone()), made));
     let Some(inner) = inner else {
         let class = match (ident, name) {
             (None, Some(name)) => with_name(Box::new(Expr::Class(ClassExpr { ident: None, class })), name),
@@ -74,7 +85,7 @@ pub(super) fn lower(
         return scope(unresolved, statements, pauses);
     };
     let class = Box::new(Expr::Class(ClassExpr { ident: None, class }));
-    let class = with_name(class, name.unwrap_or_default());
+    let class = with_name(class, class_name);
     statements.push(make::statement(if wrapper.is_empty() {
         class
     } else {
@@ -107,7 +118,7 @@ fn scope(unresolved: SyntaxContext, statements: Vec<Stmt>, pauses: Pauses) -> Bo
         generator.is_generator = true;
         generator.is_async = pauses.awaits;
         let generator = Box::new(Expr::Fn(FnExpr { ident: None, function: Box::new(generator) }));
-        let arguments = Ident::new("arguments".into(), DUMMY_SP, unresolved);
+        let arguments = make::global("arguments", unresolved);
         let apply = Box::new(Expr::Member(make::member(generator, "apply")));
         let arg = Some(make::call(apply, vec![make::this(), make::name(&arguments)]));
         return Box::new(Expr::Yield(YieldExpr { span: DUMMY_SP, arg, delegate: true }));
@@ -117,7 +128,7 @@ fn scope(unresolved: SyntaxContext, statements: Vec<Stmt>, pauses: Pauses) -> Bo
 }
 
 /// `{ [name]: class }[name]`, which gives an anonymous class its name before its static block runs.
-fn with_name(class: Box<Expr>, name: String) -> Box<Expr> {
-    let object = make::object(vec![(make::computed(make::text(&name)), class)]);
-    Box::new(Expr::Member(make::element(object, make::text(&name))))
+fn with_name(class: Box<Expr>, name: Box<Expr>) -> Box<Expr> {
+    let object = make::object(vec![(make::computed(name.clone()), class)]);
+    Box::new(Expr::Member(make::element(object, name)))
 }

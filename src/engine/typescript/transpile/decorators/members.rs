@@ -1,10 +1,12 @@
 //! Lowers the members of a class that needs the runtime.
 
-use swc_common::{DUMMY_SP, Span};
+use std::collections::HashSet;
+
+use swc_common::{BytePos, DUMMY_SP, Span};
 use swc_ecma_ast::{
     ArrowExpr, ArrowFunctionBody, AutoAccessor, BinaryOp, ClassMember, ClassMethod, ClassProp, Decorator,
     Expr, Function, FunctionBody, Ident, Key, MemberExpr, MemberProp, MethodKind, Pat, PrivateMethod,
-    PrivateName, PrivateProp, Stmt, SuperProp,
+    PrivateName, PrivateProp, SeqExpr, Stmt, SuperProp,
 };
 use swc_ecma_visit::VisitMutWith;
 
@@ -17,6 +19,10 @@ use super::scan::{Pauses, ReplaceThis};
 /// The members of a class that needs the runtime.
 pub(super) struct Members<'a> {
     pub(super) names: &'a mut PrivateNames,
+    /// The runtime's name.
+    pub(super) runtime: &'a Ident,
+    /// Fields whose key names the class in them.
+    pub(super) keyed_fields: &'a HashSet<BytePos>,
     pub(super) state: &'a Ident,
     /// Whether decorators of the class may replace it.
     pub(super) replaceable: bool,
@@ -175,7 +181,8 @@ impl Members<'_> {
             return;
         }
         let moves = self.replaceable && field.is_static;
-        if decorators.is_empty() && !moves {
+        let is_keyed = self.keyed_fields.contains(&field.span.lo);
+        if decorators.is_empty() && !moves && !is_keyed {
             self.body.push(ClassMember::ClassProp(field));
             return;
         }
@@ -189,7 +196,7 @@ impl Members<'_> {
             private: None,
         });
         let name = fixed.unwrap_or_else(|| self.of_state("keys", index));
-        let value = field.value.map(|value| nodes::named(value, name));
+        let value = field.value.map(|value| self.named(value, name, is_keyed));
         if moves {
             self.carry(key);
             let value = self.moved(value);
@@ -300,8 +307,19 @@ impl Members<'_> {
             self.expose(&name, MethodKind::Setter, write, is_static);
         }
         let name = fixed.unwrap_or_else(|| self.of_state("keys", index));
-        let value = accessor.value.map(|value| nodes::named(value, name));
+        let is_keyed = self.keyed_fields.contains(&span.lo);
+        let value = accessor.value.map(|value| self.named(value, name, is_keyed));
         self.store(span, index, &storage, value, is_static);
+    }
+
+    /// Gives `value` the name `key` if it is a function or a class without a name. With `is_keyed` it is a class
+    /// that is lowered, and takes its name from the runtime: `(runtime.key(key), value)`.
+    fn named(&self, value: Box<Expr>, key: Box<Expr>, is_keyed: bool) -> Box<Expr> {
+        if !is_keyed {
+            return nodes::named(value, key);
+        }
+        let exprs = vec![make::call_method(self.runtime, "key", vec![key]), value];
+        Box::new(Expr::Seq(SeqExpr { span: DUMMY_SP, exprs }))
     }
 
     /// `state.init(index, self, value)`

@@ -14,6 +14,12 @@
   // A property key as the language makes it of any value.
   const keyOf = (value) => Reflect.ownKeys({ [value]: 0 })[0];
 
+  // The name of a function that is the value of this key.
+  const nameOf = (key) => {
+    if (typeof key !== "symbol") return key;
+    return key.description === undefined ? "" : `[${key.description}]`;
+  };
+
   const runAll = (initializers, self) => {
     for (let i = 0; i < initializers.length; i++) initializers[i].call(self);
   };
@@ -47,15 +53,17 @@
     return kind === "setter" ? { has, set } : { has, get, set };
   };
 
-  // The state of one evaluation of a class. `decorators` are those of the class: pairs of receiver and function.
-  return (decorators, className) => {
+  // The state of one evaluation of a class. `decorators` are those of the class: pairs of receiver and function, and
+  // `classKey` what gives it its name.
+  const make = (decorators, classKey) => {
     const elements = [];
     // Initializers that methods have added: for instances before their fields, and for the class before its static ones.
     const ofInstances = [];
     const ofClass = [];
     // Those that decorators of the class have added.
     const afterwards = [];
-    const symbol = Symbol.metadata ?? Symbol.for("Symbol.metadata");
+    // cx defines it (js/14_metadata.js), so `context.metadata` is always an object, as in Deno.
+    const symbol = Symbol.metadata;
     const seen = { static: new Map(), instance: new Map() };
     let source;
     let metadata;
@@ -166,13 +174,14 @@
           }
         }
         if (decorators.length > 0) return;
-        publish(source);
+        // A class can be here for an `accessor` field or a key alone.
+        if (elements.some((element) => element.decorators.length > 0)) publish(source);
         runAll(ofClass, source);
       },
 
       // Applies the decorators of the class. Returns what they make of it.
       decorated() {
-        const details = { kind: "class", name: className, metadata };
+        const details = { kind: "class", name: nameOf(classKey), metadata };
         const accept = (result) => { state.target = returned(result, "class"); };
         decorate(decorators, details, afterwards, () => state.target, accept);
         publish(state.target);
@@ -220,4 +229,9 @@
     };
     return state;
   };
+
+  // Evaluates a key that gives an anonymous class its name. The class is evaluated next, and reads `lastKey` first.
+  make.key = (value) => make.lastKey = keyOf(value);
+
+  return make;
 })()

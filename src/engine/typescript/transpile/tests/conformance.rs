@@ -26,8 +26,10 @@ const TEST_TIME: Duration = Duration::from_secs(20);
 /// Minimum share of the tests that must pass of those that V8 passes.
 const MIN_SHARE: f64 = 0.995;
 
-/// What stands in for a host: `print`, by which an asynchronous test says that it has ended.
-const HOST: &str = "globalThis.printed = []; globalThis.print = (text) => { printed.push(String(text)); };";
+/// What stands in for a host: `print`, by which an asynchronous test says that it has ended, and
+/// `Symbol.metadata` as scripts have it.
+const HOST: &str = "globalThis.printed = []; globalThis.print = (text) => { printed.push(String(text)); };\
+    Object.defineProperty(Symbol, 'metadata', { value: Symbol('Symbol.metadata') });";
 
 /// A test is left out if one of these is in its list of features: shared and resizable buffers,
 /// `Temporal`, which has a suite of its own, and modules, of which scripts import servers only.

@@ -1,0 +1,90 @@
+//! What code-executor-mcp lets scripts reach, as grants, and its audit log, as a trail.
+
+use crate::config::document::Content;
+use crate::config::error::Finding;
+use crate::config::expand::Text;
+use crate::config::foreign::{Foreign, is_off};
+use crate::config::grants::host;
+use crate::config::parsed::Settings;
+use crate::config::reader::At;
+use crate::run::grants::HostPattern;
+
+/// The program's own bound for the days that it keeps logs.
+const MAX_LOG_DAYS: u64 = 365;
+
+/// Hosts that the program's own sandbox needs for tool calls. cx needs none, and they are its user's machine.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Directories to read. An empty list is the working directory there, and says nothing here: it is whatever
+/// directory the client was started in.
+pub(super) fn read(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    if !is_off(at.node) {
+        settings.grants.read = Some(directories(at.texts()?));
+    }
+    Ok(())
+}
+
+/// Directories to write to; `true` for those to read.
+pub(super) fn write(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    match &at.node.content {
+        Content::Bool(true) => settings.writes_as_reads = Some(at.text_of("true")),
+        _ if is_off(at.node) => settings.grants.write = Some(Vec::new()),
+        _ => settings.grants.write = Some(directories(at.texts()?)),
+    }
+    Ok(())
+}
+
+/// Hosts; `true` for all names. One that cannot be read grants nothing, and is a mistake.
+pub(super) fn hosts(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    let (hosts, mistake) = match &at.node.content {
+        Content::Bool(true) => (vec![host(at.text_of("*"))?], None),
+        _ if is_off(at.node) => (Vec::new(), None),
+        _ => {
+            let named = at.texts()?.into_iter().filter(|text| !LOOPBACK.contains(&text.raw.as_str()));
+            let (hosts, mistakes): (Vec<_>, Vec<_>) = named.map(host).partition(Result::is_ok);
+            let hosts: Vec<HostPattern> = hosts.into_iter().flatten().collect();
+            (hosts, mistakes.into_iter().find_map(Result::err))
+        }
+    };
+    settings.grants.net = Some(hosts);
+    mistake.map_or(Ok(()), Err)
+}
+
+/// `ALLOWED_PROJECTS`: directories to read, between colons.
+pub(super) fn projects(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    let text = at.string()?;
+    let paths = text.split(':').filter(|path| !path.is_empty());
+    settings.grants.read = Some(directories(paths.map(|path| at.text_of(path)).collect()));
+    Ok(())
+}
+
+/// The scratch directory needs no grant.
+fn directories(mut texts: Vec<Text>) -> Vec<Text> {
+    texts.retain(|text| text.raw.trim_end_matches('/') != "/tmp");
+    texts
+}
+
+pub(super) fn audit_enabled(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    settings.foreign_audit.enabled = Some(at.boolean()?);
+    Ok(())
+}
+
+/// Where the log is. By itself it switches none on.
+pub(super) fn audit_path(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    settings.foreign_audit.directory = Some(at.text()?);
+    Ok(())
+}
+
+pub(super) fn audit_days(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
+    settings.foreign_audit.retention_days = u32::try_from(at.number(1, MAX_LOG_DAYS, "days")?).ok();
+    Ok(())
+}
+
+/// Settles what depends on several settings.
+pub(super) fn finish(settings: &mut Settings, foreign: &mut Foreign) {
+    let Some(text) = settings.writes_as_reads.take() else { return };
+    match &settings.grants.read {
+        Some(read) => settings.grants.write = Some(read.clone()),
+        None => foreign.lose(&text.key, text.location),
+    }
+}

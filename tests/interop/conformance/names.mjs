@@ -1,0 +1,77 @@
+// Lets the conformance suite speak to cx itself: passes HTTP on to `cx serve --http --mode direct`, and calls the tools
+// of the fixtures what the suite calls them. cx puts a server's name before its tools, and chooses the keys of
+// questions.
+//
+//   node names.mjs URL
+//
+// Prints `listening URL`. Nothing else of a request or an answer is changed.
+import { createServer, request as send } from "node:http";
+
+const target = new URL(process.argv[2]);
+const PREFIX = "fixtures__";
+const OWN = ["executeTypescript", "executePython", "health"];
+
+/** Keys of the fixtures' questions, as the suite calls them. There is one question at a time. */
+const KEYS = { test_input_required_result_elicitation: "user_name" };
+const KEY = "approval";
+
+const server = createServer(async (request, response) => {
+  const pieces = [];
+  for await (const piece of request) pieces.push(piece);
+  let body = Buffer.concat(pieces);
+  const headers = { ...request.headers, host: request.headers.host };
+  let key;
+  try {
+    const message = JSON.parse(body.toString());
+    const { name } = message.params ?? {};
+    if (message.method === "tools/call" && typeof name === "string" && !OWN.includes(name)) {
+      key = KEYS[name];
+      message.params.name = PREFIX + name;
+      // Only a header that says the same, so that one that does not still differs.
+      if (headers["mcp-name"] === name) headers["mcp-name"] = message.params.name;
+      const { inputResponses } = message.params;
+      if (key && inputResponses && key in inputResponses) {
+        const { [key]: answer, ...others } = inputResponses;
+        message.params.inputResponses = { ...others, [KEY]: answer };
+      }
+      body = Buffer.from(JSON.stringify(message));
+    }
+  } catch {
+    // Not JSON: passed on as it is.
+  }
+  if (body.length > 0) headers["content-length"] = String(body.length);
+  delete headers["transfer-encoding"];
+  const options = { host: target.hostname, port: target.port, path: target.pathname, method: request.method, headers };
+  const passed = send(options, async (answer) => {
+    const { "content-length": _length, ...rest } = answer.headers;
+    response.writeHead(answer.statusCode, rest);
+    const shown = (text) => {
+      const named = text.replaceAll(`"name":"${PREFIX}`, `"name":"`);
+      return key ? named.replaceAll(`"${KEY}":{`, `"${key}":{`) : named;
+    };
+    // Events are lines; what is not a stream is one line.
+    let line = "";
+    answer.setEncoding("utf8");
+    try {
+      for await (const piece of answer) {
+        const lines = (line + piece).split("\n");
+        line = lines.pop();
+        for (const whole of lines) response.write(shown(whole) + "\n");
+      }
+      response.end(shown(line));
+    } catch {
+      // The client has gone, or cx has closed the connection.
+      response.destroy();
+    }
+  });
+  passed.on("error", () => response.destroy());
+  response.on("close", () => passed.destroy());
+  passed.end(body);
+});
+server.listen(0, "127.0.0.1", () => {
+  console.log(`listening http://127.0.0.1:${server.address().port}${target.pathname}`);
+});
+
+// Ends with the test that started it.
+process.stdin.resume();
+process.stdin.on("end", () => process.exit(0));

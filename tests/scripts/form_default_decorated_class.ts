@@ -1,0 +1,2 @@
+const named = (value: any, { name }: any) => { console.log(name, value.name) }
+export default @named class { static { console.log(this.name) } }
