@@ -19,6 +19,7 @@ mod body;
 mod cors;
 mod options;
 mod responses;
+mod token;
 
 mod connections;
 mod session;
@@ -26,11 +27,11 @@ mod sessions;
 mod shares;
 mod streams;
 
-pub use authentication::HttpToken;
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageHandler, PageRequest};
 pub(crate) use serve::serve;
+pub use token::HttpToken;
 
 #[cfg(test)]
 mod tests;

@@ -1,78 +1,13 @@
 //! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the token.
 
-use std::fmt;
-use std::io;
 use std::net::IpAddr;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 use url::{Host, Url};
 
+use super::token::{HttpToken, MIN_TOKEN};
 use crate::error::Error;
-use crate::text::ids::random_id;
-
-/// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
-/// 192 bits.
-const MIN_TOKEN: usize = 32;
-
-/// A secret that clients must send as `Authorization: Bearer`. Only its hash is kept.
-#[derive(Clone)]
-pub struct HttpToken {
-    fingerprint: [u8; 32],
-    length: usize,
-}
-
-impl HttpToken {
-    /// Makes a token of visible ASCII characters, which a header can carry.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`] if it is empty or has other characters. The message does not
-    /// contain the token.
-    pub fn new(token: &str) -> Result<Self, Error> {
-        let problem = if token.is_empty() {
-            "is empty"
-        } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            "must be of visible ASCII characters without spaces"
-        } else {
-            return Ok(Self { fingerprint: Sha256::digest(token).into(), length: token.len() });
-        };
-        Err(Error::InvalidOptions { option: "token", problem: problem.to_owned() })
-    }
-
-    /// Makes a random token of 32 characters, and returns its text too.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Start`] if the system provides no random numbers.
-    pub fn generate() -> Result<(Self, String), Error> {
-        let text = random_id().ok_or_else(|| Error::Start {
-            what: "a token",
-            source: io::Error::other("the system provides no random numbers"),
-        })?;
-        Ok((Self::new(&text)?, text))
-    }
-
-    /// Whether it is long enough to protect a server that other machines can reach.
-    fn is_long_enough(&self) -> bool {
-        self.length >= MIN_TOKEN
-    }
-
-    /// Compares in constant time, so that the duration does not reveal how much of the token is
-    /// right.
-    pub(super) fn matches(&self, token: &[u8]) -> bool {
-        let fingerprint: [u8; 32] = Sha256::digest(token).into();
-        self.fingerprint.ct_eq(&fingerprint).into()
-    }
-}
-
-impl fmt::Debug for HttpToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("HttpToken")
-    }
-}
 
 /// Checks each request before its body is read.
 pub(crate) struct Authentication {

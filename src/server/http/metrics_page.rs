@@ -10,12 +10,13 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::authentication::{Authentication, HttpToken};
+use super::authentication::Authentication;
 use super::options::MetricsPrinter;
 use super::page::Page;
 use super::responses::{plain, refused};
 use super::routes::{METRICS, PROMETHEUS};
 use super::small_server::{self, Answer};
+use super::token::HttpToken;
 use crate::error::Error;
 use crate::server::metrics;
 use crate::server::shared::Shared;

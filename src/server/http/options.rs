@@ -6,8 +6,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::authentication::{Authentication, HttpToken};
+use super::authentication::Authentication;
 use super::page::Page;
+use super::token::HttpToken;
 use crate::error::Error;
 use crate::rate::RateLimit;
 

@@ -28,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::access::Access;
 pub use self::client::PageClient;
-use super::authentication::{Authentication, HttpToken};
+use super::authentication::Authentication;
 use super::responses::{JSON, plain, refused};
 use super::small_server::{self, Answer};
+use super::token::HttpToken;
 use crate::error::Error;
 
 const DOCUMENT: &str = include_str!("page/page.html");
