@@ -19,6 +19,7 @@ mod body;
 mod cors;
 mod options;
 mod responses;
+mod tenants;
 mod token;
 
 mod connections;
@@ -26,11 +27,13 @@ mod session;
 mod sessions;
 mod shares;
 mod streams;
+mod tenant_state;
 
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageHandler, PageRequest};
 pub(crate) use serve::serve;
+pub use tenants::HttpTenant;
 pub use token::HttpToken;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the token.
+//! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the tokens.
 
 use std::net::IpAddr;
 
@@ -6,6 +6,7 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use url::{Host, Url};
 
+use super::tenants::{HttpTenant, check_all};
 use super::token::{HttpToken, MIN_TOKEN};
 use crate::error::Error;
 
@@ -13,7 +14,20 @@ use crate::error::Error;
 pub(crate) struct Authentication {
     is_loopback: bool,
     origins: Vec<url::Origin>,
+    /// That of all clients, or, if there are tenants, that of the operator.
     token: Option<HttpToken>,
+    tenants: Vec<HttpTenant>,
+}
+
+/// Who sends a request, by its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller<'a> {
+    /// A client of a server without tenants.
+    Client,
+    /// A client of this tenant.
+    Tenant(&'a str),
+    /// The operator of a server with tenants, who reads metrics and the page and runs nothing.
+    Operator,
 }
 
 /// Why a request is refused.
@@ -30,10 +44,19 @@ impl Authentication {
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token or
-    /// only a short one, or if an entry of `origins` is not an origin.
-    pub(crate) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
+    /// only a short one, if the tenants and the token are not all different, or if an entry of `origins` is not an
+    /// origin.
+    pub(crate) fn new(
+        address: IpAddr,
+        origins: &[String],
+        token: Option<HttpToken>,
+        tenants: Vec<HttpTenant>,
+    ) -> Result<Self, Error> {
         let is_loopback = address.to_canonical().is_loopback();
-        if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
+        check_all(&tenants, token.as_ref())?;
+        let mut tokens = token.iter().chain(tenants.iter().map(HttpTenant::token));
+        let has_none = token.is_none() && tenants.is_empty();
+        if !is_loopback && (has_none || !tokens.all(HttpToken::is_long_enough)) {
             let problem = format!(
                 "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or \
                  an address such as 127.0.0.1"
@@ -41,7 +64,7 @@ impl Authentication {
             return Err(Error::InvalidOptions { option: "token", problem });
         }
         let origins = origins.iter().map(|text| allowed_origin(text)).collect::<Result<_, _>>()?;
-        Ok(Self { is_loopback, origins, token })
+        Ok(Self { is_loopback, origins, token, tenants })
     }
 
     /// Whether only processes of this machine can reach the server.
@@ -50,8 +73,8 @@ impl Authentication {
     }
 
     /// Whether there is a token that clients must send.
-    pub(crate) const fn has_token(&self) -> bool {
-        self.token.is_some()
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some() || !self.tenants.is_empty()
     }
 
     /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
@@ -108,12 +131,38 @@ impl Authentication {
         Ok(Some(header.clone()))
     }
 
-    /// Checks the token, if one is required.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
-        let Some(token) = &self.token else { return Ok(()) };
-        match bearer(headers) {
-            Some(credentials) if token.matches(credentials) => Ok(()),
-            _ => Err(AccessRefusal::Unauthorized),
+    /// Says whose token a request has. Without a token and tenants everybody is a client.
+    ///
+    /// # Errors
+    ///
+    /// If the token is missing or wrong.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller<'_>, AccessRefusal> {
+        if !self.has_token() {
+            return Ok(Caller::Client);
+        }
+        let sent = bearer(headers).map(HttpToken::fingerprint_of).ok_or(AccessRefusal::Unauthorized)?;
+        let own = if self.tenants.is_empty() { Caller::Client } else { Caller::Operator };
+        let mut caller = self.token.as_ref().filter(|token| token.has_fingerprint(&sent)).map(|_| own);
+        // All are compared, so that the duration does not reveal which ones there are.
+        for tenant in &self.tenants {
+            if tenant.token().has_fingerprint(&sent) {
+                caller = Some(Caller::Tenant(tenant.name()));
+            }
+        }
+        caller.ok_or(AccessRefusal::Unauthorized)
+    }
+
+    /// Checks whether the caller may read what is of all tenants: the metrics, and the page of runs.
+    ///
+    /// # Errors
+    ///
+    /// If it is a tenant, or has no token.
+    pub(crate) fn check_operator(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        match self.identify(headers)? {
+            Caller::Client | Caller::Operator => Ok(()),
+            Caller::Tenant(_) => Err(AccessRefusal::Forbidden(
+                "this is of all tenants: it needs the operator's token (`--token-file`, CX_HTTP_TOKEN)",
+            )),
         }
     }
 }

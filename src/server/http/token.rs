@@ -59,8 +59,21 @@ impl HttpToken {
     /// Compares in constant time, so that the duration does not reveal how much of the token is
     /// right.
     pub(super) fn matches(&self, token: &[u8]) -> bool {
-        let fingerprint: [u8; 32] = Sha256::digest(token).into();
-        self.fingerprint.ct_eq(&fingerprint).into()
+        self.has_fingerprint(&Self::fingerprint_of(token))
+    }
+
+    /// The same for the fingerprint of a token, which is computed once for several comparisons.
+    pub(super) fn has_fingerprint(&self, fingerprint: &[u8; 32]) -> bool {
+        self.fingerprint.ct_eq(fingerprint).into()
+    }
+
+    pub(super) fn fingerprint_of(token: &[u8]) -> [u8; 32] {
+        Sha256::digest(token).into()
+    }
+
+    /// Whether both are the same token.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.has_fingerprint(&other.fingerprint)
     }
 }
 

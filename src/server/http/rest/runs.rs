@@ -22,14 +22,16 @@ const KEPT: Duration = Duration::from_secs(60 * 60);
 /// Maximum number of answers that are kept. A caller asks for its own within seconds.
 const MAX_ANSWERS: usize = 256;
 
-/// Maximum bytes of all answers that are kept together. One has about 100 kB at most, unless its script
-/// emitted images.
+/// Maximum bytes of all answers that are kept together, divided by the number of tenants, and the least that a tenant
+/// has. An answer has about 100 kB at most, unless its script emitted images.
 const MAX_BYTES: usize = 64 << 20;
+const MIN_BYTES: usize = 4 << 20;
 
-/// The runs of all clients without a session.
+/// The runs of all clients of a tenant without a session.
 pub(in crate::server::http) struct RestRuns {
     runs: Mutex<Vec<Arc<RestRun>>>,
     background: ClientSlots,
+    max_bytes: usize,
 }
 
 /// A run over REST, from its start until no request can find it any more.
@@ -126,8 +128,10 @@ impl RestRun {
 }
 
 impl RestRuns {
-    pub(in crate::server::http) fn new() -> Self {
-        Self { runs: Mutex::default(), background: ClientSlots::new(MAX_BACKGROUND) }
+    /// Those of one of `tenants` tenants, which have equal parts of the memory.
+    pub(in crate::server::http) fn new(tenants: usize) -> Self {
+        let max_bytes = (MAX_BYTES / tenants.max(1)).max(MIN_BYTES);
+        Self { runs: Mutex::default(), background: ClientSlots::new(MAX_BACKGROUND), max_bytes }
     }
 
     /// A slot for a run in the background; `None` if all of the peer's are in use.
@@ -147,7 +151,7 @@ impl RestRuns {
         start: impl FnOnce() -> Result<RestRun, E>,
     ) -> Result<Started, E> {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs);
+        remove_old(&mut runs, self.max_bytes);
         match key.map_or(Keyed::New, |key| find_key(&runs, key)) {
             Keyed::New => {}
             Keyed::Same(run) => return Ok(Started::Before(run)),
@@ -163,7 +167,7 @@ impl RestRuns {
     /// Keeps a run that has ended, if its answer names its record.
     pub(super) fn keep(&self, run: Arc<RestRun>) {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs);
+        remove_old(&mut runs, self.max_bytes);
         if run.is_known() && !runs.iter().any(|known| Arc::ptr_eq(known, &run)) {
             runs.push(run);
         }
@@ -172,7 +176,7 @@ impl RestRuns {
     /// The run with this id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<RestRun>> {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs);
+        remove_old(&mut runs, self.max_bytes);
         runs.iter().find(|run| run.has_id(id)).cloned()
     }
 }
@@ -198,14 +202,14 @@ fn find_key(runs: &[Arc<RestRun>], key: &KeyedBody) -> Keyed {
 }
 
 /// Removes the oldest answers beyond a bound. Runs in flight stay.
-fn remove_old(runs: &mut Vec<Arc<RestRun>>) {
+fn remove_old(runs: &mut Vec<Arc<RestRun>>, max_bytes: usize) {
     let mut ended: Vec<(Instant, usize)> =
         runs.iter().filter_map(|run| run.ended().map(|ended| (ended.at, ended.answer.bytes()))).collect();
     ended.sort_unstable_by_key(|&(at, _)| std::cmp::Reverse(at));
     let mut bytes = 0_usize;
     let kept = ended.iter().take(MAX_ANSWERS).take_while(|&&(at, size)| {
         bytes = bytes.saturating_add(size);
-        at.elapsed() <= KEPT && bytes <= MAX_BYTES
+        at.elapsed() <= KEPT && bytes <= max_bytes
     });
     let Some(&(oldest, _)) = kept.last() else {
         return runs.retain(|run| run.ended().is_none());
