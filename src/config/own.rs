@@ -47,6 +47,7 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "clockResolutionUs",
     "timeZone",
     "clientRate",
+    "tokensFile",
     "totalMemoryBytes",
     "isolation",
     "cache",
@@ -176,6 +177,7 @@ fn own_fields(
         .map(Duration::from_micros);
     settings.time_zone = fields.read(&["timeZone"], time_zone);
     settings.client_rate = rate_limit(fields, "clientRate").or(settings.client_rate);
+    settings.tokens_file = fields.read(&["tokensFile"], absolute_path);
     settings.total_memory_bytes = fields
         .read(&["totalMemoryBytes"], |at| at.number(MIN_TOTAL_MEMORY, MAX_TOTAL_MEMORY, "bytes"))
         .and_then(|bytes| usize::try_from(bytes).ok());

@@ -1,5 +1,6 @@
 //! The settings of one file, as they were read.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::clients::Client;
@@ -42,6 +43,8 @@ pub(super) struct Settings {
     pub(super) isolation: Option<Isolation>,
     /// How many runs one client of a server over HTTP may have.
     pub(super) client_rate: Option<RateLimit>,
+    /// A file with the tokens of tenants of a server over HTTP.
+    pub(super) tokens_file: Option<PathBuf>,
     /// Memory of all runs together, in bytes.
     pub(super) total_memory_bytes: Option<usize>,
     pub(super) cache_enabled: Option<bool>,

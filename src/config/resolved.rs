@@ -95,6 +95,9 @@ pub struct Config {
     /// How many runs one client of a server over HTTP may have, if a file sets it: for
     /// [`HttpOptions::client_rate`](crate::server::HttpOptions::client_rate).
     pub client_rate: Option<RateLimit>,
+    /// A file with the tokens of tenants of a server over HTTP, if a file names one: for
+    /// [`HttpTenant::list`](crate::server::HttpTenant::list).
+    pub tokens_file: Option<PathBuf>,
     /// Maximum memory of all runs together in bytes, if a file sets it: see
     /// [`ExecutorBuilder::total_memory_bytes`](crate::ExecutorBuilder::total_memory_bytes).
     pub total_memory_bytes: Option<usize>,
@@ -277,6 +280,7 @@ impl Default for Config {
             time_zone: None,
             isolation: None,
             client_rate: None,
+            tokens_file: None,
             total_memory_bytes: None,
             strict: false,
             elicitation: true,

@@ -96,6 +96,10 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "clientRate");
         config.client_rate = settings.client_rate;
     }
+    if settings.tokens_file.is_some() {
+        origin(config, "tokensFile");
+        config.tokens_file.clone_from(&settings.tokens_file);
+    }
     if settings.total_memory_bytes.is_some() {
         origin(config, "totalMemoryBytes");
         config.total_memory_bytes = settings.total_memory_bytes;
@@ -203,6 +207,8 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         // It could switch a sandbox boundary off.
         ("isolation", settings.isolation.is_some()),
         ("clientRate", settings.client_rate.is_some()),
+        // It says who may use a server.
+        ("tokensFile", settings.tokens_file.is_some()),
         // A workspace has no say in what other clients of a server get.
         ("totalMemoryBytes", settings.total_memory_bytes.is_some()),
         ("cache.enabled", settings.cache_enabled.is_some()),

@@ -48,6 +48,7 @@ impl Config {
             "timeZone": self.time_zone,
             "isolation": self.isolation.as_ref().map(isolation),
             "clientRate": self.client_rate.map(rate),
+            "tokensFile": self.tokens_file,
             "totalMemoryBytes": self.total_memory_bytes,
             "openTelemetry": self.open_telemetry.as_ref().map(|options| json!({
                 "endpoint": options.endpoint,

@@ -545,6 +545,8 @@ impl ExecutorBuilder {
         let observers = Observers::from(std::mem::take(&mut self.observers));
         let catalog_options = self.catalog_options(&settings, &observers, &runtime);
         let ExecutorStores { history, state } = self.kept(&runtime)?;
+        let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
+        let isolation = isolation.unwrap_or(&Isolation::InProcess).as_str();
         let engines = self.start_engines(&runtime)?;
         #[cfg(feature = "mcp")]
         self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
@@ -569,6 +571,7 @@ impl ExecutorBuilder {
                 server_options,
                 engines: Arc::new(engines),
                 admission: Arc::new(admission),
+                isolation,
                 #[cfg(feature = "mcp")]
                 scripts: self.scripts,
                 history,

@@ -89,6 +89,8 @@ pub(super) struct Inner {
     pub(super) server_options: ServerOptions,
     pub(super) engines: Arc<Engines>,
     pub(super) admission: Arc<Admission>,
+    /// The name of the mode in which scripts are isolated.
+    pub(super) isolation: &'static str,
     /// The saved scripts, if scripts and clients may use them.
     #[cfg(feature = "mcp")]
     pub(super) scripts: Option<Arc<ScriptLibrary>>,
@@ -421,7 +423,9 @@ impl Executor {
 
     /// The state of a run: its session's, or by default the workspace's.
     fn run_state(&self, script: &mut Script) -> Result<StateAccess, Error> {
-        let session = script.session.take().map(StateScope::session).transpose()?;
+        let tenant = script.tenant.clone();
+        let session = script.session.take().map(|handle| StateScope::session_of(tenant.as_deref(), handle));
+        let session = session.transpose()?;
         let Some((store, workspace)) = &self.inner.state else {
             return Ok(StateAccess::None(NoState::NotConfigured));
         };
@@ -460,6 +464,11 @@ impl Executor {
         if let Err(error) = forgetting {
             tracing::warn!(%error, "the state of a client that has gone is not forgotten");
         }
+    }
+
+    /// Where scripts are executed: the name of an [`Isolation`](crate::Isolation).
+    pub(crate) fn isolation(&self) -> &'static str {
+        self.inner.isolation
     }
 
     /// The servers of runs that start now.

@@ -95,6 +95,7 @@ impl FromConfig {
             isolation: config.isolation.clone(),
             fixed: vec![
                 ("isolation", format!("{:?}", config.isolation)),
+                ("tokensFile", format!("{:?}", config.tokens_file)),
                 ("audit", format!("{:?}", config.audit)),
                 ("cache", format!("{} {:?}", config.cache_enabled, config.cache_directory)),
             ],

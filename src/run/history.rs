@@ -3,7 +3,7 @@
 
 pub(crate) mod shared;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,22 @@ use crate::text::ids::short_random_id;
 /// end may serve them.
 pub(crate) const WITHOUT_SESSION: &str = "all clients without a session";
 
-/// Bounds of the run history. The oldest records beyond a bound are removed.
+/// Stands between the name of a tenant, which has none, and that of its client.
+const OF_TENANT: char = '/';
+
+/// The name of a client of a tenant, which no client of another tenant has.
+#[cfg(feature = "http")]
+pub(crate) fn client_of_tenant(tenant: Option<&str>, client: &str) -> String {
+    tenant.map_or_else(|| client.to_owned(), |tenant| format!("{tenant}{OF_TENANT}{client}"))
+}
+
+/// The tenant in the name of a client, and the rest. The tenant of clients without one is empty.
+fn split_client(client: &str) -> (&str, &str) {
+    client.split_once(OF_TENANT).unwrap_or(("", client))
+}
+
+/// Bounds of the run history. Beyond a bound the oldest records are removed, of the tenant that has the
+/// most if a server has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
     /// Maximum number of runs.
@@ -86,7 +101,7 @@ impl History {
     }
 
     fn shared(&self, client: &str) -> Option<&SharedRuns> {
-        self.shared.as_ref().filter(|_| client == WITHOUT_SESSION)
+        self.shared.as_ref().filter(|_| split_client(client).1 == WITHOUT_SESSION)
     }
 
     /// Gives other front ends a record that was stored, if they share it. After that they find it.
@@ -94,7 +109,7 @@ impl History {
         if let Some(shared) = self.shared(client)
             && let Some(run) = self.get(client, id)
         {
-            shared.keep(&run).await;
+            shared.keep(split_client(client).0, &run).await;
         }
     }
 
@@ -105,13 +120,14 @@ impl History {
     /// If the shared store does not answer.
     pub(crate) async fn find(&self, client: &str, id: &str) -> Result<Option<Arc<RunRecord>>, SharedError> {
         match (self.get(client, id), self.shared(client)) {
-            (None, Some(shared)) => shared.find(client, id).await,
+            (None, Some(shared)) => shared.find(split_client(client).0, client, id).await,
             (found, _) => Ok(found),
         }
     }
 
     /// Stores a run's record for `client` and returns its id. Returns `None` if the
-    /// record is larger than the history may be, or if the system provides no random numbers.
+    /// record is larger than the history may be, or does not fit beside those of tenants that have less, or if the
+    /// system provides no random numbers.
     pub fn keep(&self, client: &str, result: &ExecuteResult) -> Option<String> {
         self.keep_as(client, short_random_id().ok()?, result)
     }
@@ -134,8 +150,15 @@ impl History {
         }
         let mut records = self.records.lock();
         records.expire(self.limits.age);
-        while records.runs.len() >= self.limits.runs || records.bytes + bytes > self.limits.bytes {
-            records.drop_oldest();
+        while records.runs.len() >= self.limits.runs {
+            if !records.drop_of_largest(client, 1, |_| 1) {
+                return None;
+            }
+        }
+        while records.bytes + bytes > self.limits.bytes {
+            if !records.drop_of_largest(client, bytes, RunRecord::bytes) {
+                return None;
+            }
         }
         records.bytes += bytes;
         records.runs.push_back(Arc::new(run));
@@ -181,6 +204,22 @@ impl Records {
         if let Some(run) = self.runs.pop_front() {
             self.bytes -= run.bytes();
         }
+    }
+
+    /// Removes the oldest record of the tenant that has the most, by `size`, counting the new one of `client`. Returns
+    /// false if that is all that the tenant has: it takes nothing from tenants that have less.
+    fn drop_of_largest(&mut self, client: &str, new: usize, size: impl Fn(&RunRecord) -> usize) -> bool {
+        let oldest = {
+            let mut sizes = HashMap::from([(split_client(client).0, new)]);
+            for run in &self.runs {
+                *sizes.entry(split_client(&run.client).0).or_default() += size(run);
+            }
+            let largest = sizes.values().max();
+            self.runs.iter().position(|run| sizes.get(split_client(&run.client).0) == largest)
+        };
+        let Some(run) = oldest.and_then(|position| self.runs.remove(position)) else { return false };
+        self.bytes -= run.bytes();
+        true
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Script {
     pub(crate) time_zone: Option<String>,
     pub(crate) default_scope: DefaultScope,
     pub(crate) client: Option<String>,
+    /// The tenant of a server whose client requests it: its sessions' state is its own.
+    pub(crate) tenant: Option<Arc<str>>,
     /// Whether many clients have that name, which nothing tells apart.
     pub(crate) client_is_many: bool,
     /// What the client calls itself, for the observers of runs.
@@ -148,6 +150,7 @@ impl Script {
             time_zone: None,
             default_scope: DefaultScope::default(),
             client: None,
+            tenant: None,
             client_is_many: false,
             client_name: None,
             trace: None,

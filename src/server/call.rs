@@ -263,6 +263,7 @@ pub(crate) fn for_client(
 ) -> (Script, mpsc::Receiver<Prompt>) {
     let mut options = options.client(&*session.client).cancel_with(cancel.clone());
     options.client_is_many = session.has_many_clients;
+    options.tenant.clone_from(&session.tenant);
     let mut prompts = mpsc::channel(1).1;
     if let Some(client) = elicitation {
         if let Some(user) = &client.user {

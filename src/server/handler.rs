@@ -17,13 +17,13 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use super::audited::{AuditedRequest, call_code, error_code};
-use super::session::McpSession;
+use super::session::{McpSession, RequestSession};
 use crate::conventions::TOOLS_CALL;
 
 /// Passes each request to its session. A panic becomes an error of its request and affects nothing
 /// else.
 pub(crate) struct RequestHandler {
-    /// The session of messages that carry none. Messages of HTTP sessions carry theirs.
+    /// The session of messages that carry none. Messages over HTTP carry theirs.
     session: Arc<McpSession>,
 }
 
@@ -33,7 +33,8 @@ impl RequestHandler {
     }
 
     fn session_of(&self, context: &RequestContext<RoleServer>) -> Arc<McpSession> {
-        Arc::clone(context.extensions.get().unwrap_or(&self.session))
+        let own = context.extensions.get().or_else(|| RequestSession::from_extensions(&context.extensions));
+        Arc::clone(own.unwrap_or(&self.session))
     }
 }
 

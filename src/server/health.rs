@@ -57,6 +57,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
         "timestamp": rfc3339(SystemTime::now()),
         "version": env!("CARGO_PKG_VERSION"),
         "engines": engines,
+        "isolation": executor.isolation(),
     });
     if let Some(bytes) = resident_bytes() {
         report["residentBytes"] = bytes.into();

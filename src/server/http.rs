@@ -19,18 +19,22 @@ mod body;
 mod cors;
 mod options;
 mod responses;
+mod tenants;
+mod token;
 
 mod connections;
 mod session;
 mod sessions;
 mod shares;
 mod streams;
+mod tenant_state;
 
-pub use authentication::HttpToken;
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest};
 pub(crate) use serve::serve;
+pub use tenants::HttpTenant;
+pub use token::HttpToken;
 
 #[cfg(test)]
 mod tests;

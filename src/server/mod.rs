@@ -80,7 +80,8 @@ mod shutdown;
 pub use answer::Format;
 #[cfg(feature = "http")]
 pub use http::{
-    HttpOptions, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest,
+    HttpOptions, HttpTenant, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageError, PageHandler,
+    PageRequest,
 };
 pub use metrics::describe_metrics;
 pub use serve::{Server, ServerContext};

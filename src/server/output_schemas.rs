@@ -71,6 +71,7 @@ pub(super) fn health() -> Value {
             "timestamp": {},
             "version": {},
             "engines": {},
+            "isolation": {},
             "residentBytes": {},
             "servers": {},
             "grants": {},

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::RoleServer;
+use rmcp::model::Extensions;
 use rmcp::service::{Peer, RequestContext};
 use tokio_util::sync::CancellationToken;
 
@@ -16,14 +17,18 @@ use super::shared::Shared;
 use super::tasks::Tasks;
 use super::yielded::YieldedRuns;
 use crate::run::history::WITHOUT_SESSION;
+#[cfg(feature = "http")]
+use crate::run::history::client_of_tenant;
 use crate::storage::state::{DefaultScope, StateScope};
 
 /// The session of one client, or of all clients that cannot be told apart. Lives until the client
 /// is gone.
 pub(crate) struct McpSession {
     pub(crate) shared: Arc<Shared>,
-    /// The client's name in the run history.
+    /// The client's name in the run history, which begins with that of its tenant.
     pub(crate) client: String,
+    /// The tenant whose client it is, if the server has tenants.
+    pub(crate) tenant: Option<Arc<str>>,
     /// Whether this serves several clients that cannot be told apart. A setting of one of them does
     /// not apply to the others, and resources are not listed to them: a run is found only by its
     /// id, which is random.
@@ -44,6 +49,19 @@ pub(crate) struct McpSession {
     is_told: AtomicBool,
 }
 
+/// The session of a request over HTTP that names none: that of its tenant's clients without one. It is an extension of
+/// the HTTP request.
+#[derive(Clone)]
+pub(crate) struct RequestSession(pub(crate) Arc<McpSession>);
+
+impl RequestSession {
+    /// The session of a request, if it came over HTTP.
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<&Arc<McpSession>> {
+        let Self(session) = extensions.get::<http::request::Parts>()?.extensions.get()?;
+        Some(session)
+    }
+}
+
 /// What the client of a request calls itself: name and version. Untrusted.
 pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String> {
     context.client_info().map(|client| format!("{} {}", client.name, client.version))
@@ -54,6 +72,7 @@ impl McpSession {
     pub(crate) fn new(shared: Arc<Shared>, runs: CancellationToken, calls: Arc<CallsInFlight>) -> Self {
         Self {
             client: shared.next_client(),
+            tenant: None,
             shared,
             has_many_clients: false,
             default_scope: DefaultScope::Workspace,
@@ -71,6 +90,13 @@ impl McpSession {
     pub(crate) fn of_many_clients(self) -> Self {
         let client = WITHOUT_SESSION.to_owned();
         Self { client, has_many_clients: true, default_scope: DefaultScope::Unavailable, ..self }
+    }
+
+    /// The same session, of a client of this tenant.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_tenant(self, tenant: Option<&Arc<str>>) -> Self {
+        let client = client_of_tenant(tenant.map(|name| &**name), &self.client);
+        Self { client, tenant: tenant.cloned(), ..self }
     }
 
     /// The same session under these rate limits; without them it has none.

@@ -108,7 +108,8 @@ pub(crate) enum Command {
     /// With --http, any number of clients can connect to http://ADDR/mcp, each with its own runs,
     /// and `/healthz` reports the server's health. Stdin and stdout are not used then. If
     /// CX_HTTP_TOKEN or --token-file sets a token, clients must send it as `Authorization: Bearer`.
-    /// An address that is not a loopback address requires a token of at least 32 characters.
+    /// --tokens-file sets several, each of a tenant. An address that is not a loopback address requires tokens of at
+    /// least 32 characters.
     ///
     /// Exit status: 0 the client disconnected or a signal was received, 2 usage or configuration
     /// error, 3 too many scripts could not be stopped and the process should be restarted.
@@ -645,6 +646,12 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "FILE", requires = "address")]
     pub(crate) token_file: Option<PathBuf>,
 
+    /// Read tenants and the tokens of their clients from this file, which only you may read: a name, space and a token
+    /// in each line. Without it, from CX_HTTP_TOKENS or the file `tokensFile` of the configuration. With more than
+    /// one token scripts run in worker processes unless --isolation says otherwise, and --token-file is the operator's
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) tokens_file: Option<PathBuf>,
+
     /// Lend N worker processes at the same time to `cx run --remote` of other machines, whose scripts then run
     /// here without files and network. Needs a token if others can reach the address
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
@@ -655,7 +662,8 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "N", requires = "http")]
     pub(crate) client_rate: Option<u32>,
 
-    /// Maximum number of scripts that all clients together may run in a minute; 0 for no limit
+    /// Maximum number of scripts that all clients together, or those of each tenant, may run in a minute; 0 for no
+    /// limit
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
     pub(crate) run_rate: u32,
 }
@@ -1063,6 +1071,10 @@ pub(crate) enum StateCommand {
         /// Delete the state of this session instead
         #[arg(long, value_name = "HANDLE", conflicts_with = "all")]
         session: Option<String>,
+
+        /// The session is one of the clients of this tenant of `cx serve --http`
+        #[arg(long, value_name = "NAME", requires = "session")]
+        tenant: Option<String>,
 
         /// Delete the state of all workspaces and sessions; asks for confirmation
         #[arg(long)]

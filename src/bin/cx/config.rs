@@ -68,6 +68,7 @@ fn render(config: &Config) -> String {
         "clockResolutionUs",
         "timeZone",
         "clientRate",
+        "tokensFile",
         "totalMemoryBytes",
     ] {
         setting(&mut text, config, name, &json[name]);

@@ -1,4 +1,4 @@
-//! `cx serve --http`: the listener and the token.
+//! `cx serve --http`: the listener and the tokens.
 
 use std::env;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use cx::server::{HttpOptions, HttpToken};
+use cx::server::{HttpOptions, HttpTenant, HttpToken};
 use cx::{Ownership, RateLimit};
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
@@ -19,8 +19,12 @@ use crate::diagnostic::{self, invalid};
 /// The variable with the token if no file is named.
 const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
 
-/// Maximum bytes read of a token file. Tokens are shorter.
-const MAX_TOKEN: u64 = 4_096;
+/// The variable with the tokens of tenants if no file is named.
+const TOKENS_VARIABLE: &str = "CX_HTTP_TOKENS";
+
+/// Maximum bytes of a file with a token, and of one with the tokens of tenants. Both are shorter.
+const MAX_TOKEN: usize = 4 << 10;
+const MAX_TOKENS: usize = 64 << 10;
 
 /// The options of a server at `address`, from the arguments, the configuration and the environment.
 /// Must be called in a tokio runtime.
@@ -32,9 +36,11 @@ const MAX_TOKEN: u64 = 4_096;
 pub(crate) fn options(
     address: SocketAddr,
     arguments: HttpArguments,
+    tenants: Vec<HttpTenant>,
     configured_rate: Option<RateLimit>,
 ) -> anyhow::Result<HttpOptions> {
     let mut options = HttpOptions::default();
+    options.tenants = tenants;
     options.token = token(arguments.token_file.as_deref())?;
     options.allow_origins = arguments.allow_origin;
     options.client_rate = match arguments.client_rate {
@@ -114,23 +120,71 @@ pub(crate) fn adopt(listener: Option<std::net::TcpListener>) -> anyhow::Result<T
 /// # Errors
 ///
 /// If there is one that cannot be read or used.
+pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
+    if let Some(path) = file {
+        let shown = path.display();
+        let text = read_secret(path, MAX_TOKEN);
+        let text = text.with_context(|| format!("failed to read the token file `{shown}`"))?;
+        let token = HttpToken::new(text.trim()).with_context(|| format!("the token in `{shown}`"))?;
+        return Ok(Some(token));
+    }
+    let token = variable(TOKEN_VARIABLE)?.map(|text| HttpToken::new(&text));
+    token.transpose().with_context(|| format!("the token in {TOKEN_VARIABLE}"))
+}
+
+/// The tenants and the tokens of their clients: those of the argument's file, else of the environment, else of the
+/// file that the configuration names.
+///
+/// # Errors
+///
+/// If there are some that cannot be read or used.
+pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> anyhow::Result<Vec<HttpTenant>> {
+    if argument.is_none()
+        && let Some(text) = variable(TOKENS_VARIABLE)?
+    {
+        return HttpTenant::list(&text).with_context(|| format!("the tokens in {TOKENS_VARIABLE}"));
+    }
+    let Some(path) = argument.or(configured) else { return Ok(Vec::new()) };
+    let shown = path.display();
+    let text = read_secret(path, MAX_TOKENS);
+    let text = text.with_context(|| format!("failed to read the file of tokens `{shown}`"))?;
+    HttpTenant::list(&text).with_context(|| format!("the tokens in `{shown}`"))
+}
+
+/// Says which tenants there are, and where their scripts are executed.
+pub(crate) fn announce_tenants(tenants: &[HttpTenant], isolation: &str) {
+    let names = HttpTenant::names(tenants);
+    let tenant = if names.len() == 1 { "tenant" } else { "tenants" };
+    let place = match isolation {
+        "in-process" => {
+            "in the process of the server, which confines tenants less than `--isolation process`"
+        }
+        "process" => "in worker processes, none of which serves two tenants",
+        _ => "elsewhere, as `isolation` says",
+    };
+    let count = tenants.len();
+    let token = if count == 1 { "token" } else { "tokens" };
+    diagnostic::print_note(&format!(
+        "{count} {token} of {} {tenant} ({}): scripts run {place}",
+        names.len(),
+        names.join(", ")
+    ));
+}
+
+/// A secret in the environment.
+///
+/// # Errors
+///
+/// If it is not UTF-8.
 #[expect(
     clippy::disallowed_methods,
     reason = "a secret of the command's own, which is no part of the configuration"
 )]
-pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
-    if let Some(path) = file {
-        let shown = path.display();
-        let text = read_secret(path).with_context(|| format!("failed to read the token file `{shown}`"))?;
-        let token = HttpToken::new(text.trim()).with_context(|| format!("the token in `{shown}`"))?;
-        return Ok(Some(token));
-    }
-    match env::var(TOKEN_VARIABLE) {
-        Ok(text) => {
-            Ok(Some(HttpToken::new(&text).with_context(|| format!("the token in {TOKEN_VARIABLE}"))?))
-        }
+fn variable(name: &str) -> anyhow::Result<Option<String>> {
+    match env::var(name) {
+        Ok(text) => Ok(Some(text)),
         Err(env::VarError::NotPresent) => Ok(None),
-        Err(env::VarError::NotUnicode(_)) => bail!("{TOKEN_VARIABLE} is not UTF-8"),
+        Err(env::VarError::NotUnicode(_)) => bail!("{name} is not UTF-8"),
     }
 }
 
@@ -146,7 +200,7 @@ fn is_credential(path: &Path) -> bool {
     })
 }
 
-fn read_secret(path: &Path) -> anyhow::Result<String> {
+fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named
@@ -155,6 +209,8 @@ fn read_secret(path: &Path) -> anyhow::Result<String> {
         bail!("others may read or change it: `chmod 600` it");
     }
     let mut text = String::new();
-    file.take(MAX_TOKEN).read_to_string(&mut text)?;
+    // One more, which shows that the file is longer.
+    file.take(max as u64 + 1).read_to_string(&mut text)?;
+    anyhow::ensure!(text.len() <= max, "it is longer than {max} bytes");
     Ok(text)
 }

@@ -14,6 +14,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("isolation", "--isolation"),
     ("max_concurrent_runs", "--max-runs"),
     ("token", "--token-file"),
+    ("tenants", "--tokens-file"),
     ("allow_origins", "--allow-origin"),
     ("allow", "--allow"),
     ("allow_read", "--allow-read"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cx::server::{Format, Server, ServerOptions, ShutdownReason};
-use cx::{CancellationToken, ConfigFiles, HistoryLimits, ToolMode};
+use cx::{CancellationToken, ConfigFiles, HistoryLimits, Isolation, ToolMode};
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
@@ -48,9 +48,19 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);
     let warnings = config.warnings.clone();
-    let adjust = adjustment(&arguments);
+    let tenants = match arguments.http {
+        Some(_) => {
+            let argument = arguments.over_http.tokens_file.as_deref();
+            http::tenants(argument, config.tokens_file.as_deref())?
+        }
+        None => Vec::new(),
+    };
+    let adjust = adjustment(&arguments, tenants.len() > 1);
+    let is_configured = config.isolation.is_some() || arguments.nats.nats.is_some();
+    let is_isolated_by_tokens = tenants.len() > 1 && !is_configured && arguments.scripts.isolation.is_none();
     let config = adjust(config);
     let client_rate = config.client_rate;
+    let isolation = config.isolation.as_ref().map_or(Isolation::InProcess.as_str(), Isolation::as_str);
     let scripts = arguments.scripts;
     let grants = setup::grants(&scripts)?;
     let open_telemetry = config.open_telemetry.clone();
@@ -93,7 +103,14 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     if let Some(inbox) = inbox.clone() {
         builder = builder.approver(move |request| inbox.ask(request));
     }
-    let executor = builder.build()?;
+    let executor = match builder.build() {
+        Err(error @ cx::Error::InvalidOptions { option: "isolation", .. }) if is_isolated_by_tokens => {
+            return Err(anyhow::Error::new(error).context(
+                "several tokens need worker processes, unless `--isolation in-process` says otherwise",
+            ));
+        }
+        built => built?,
+    };
     let mut options = ServerOptions::default();
     options.format = match arguments.format {
         AnswerFormat::Text => Format::Text,
@@ -130,18 +147,23 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         };
         let over_http = match arguments.http {
             Some(HttpAddress::Own(address)) => {
-                let options = http::options(address, arguments.over_http, client_rate)?;
+                let options = http::options(address, arguments.over_http, tenants, client_rate)?;
                 Some((options, http::listen(address).await?))
             }
             Some(HttpAddress::Passed) => {
                 let listener = http::adopt(passed)?;
                 let address = listener.local_addr().context("failed to find out where the server listens")?;
-                let options = http::options(address, arguments.over_http, client_rate)?;
+                let options = http::options(address, arguments.over_http, tenants, client_rate)?;
                 http::announce(&listener)?;
                 Some((options, listener))
             }
             None => None,
         };
+        if let Some((options, _)) = &over_http
+            && !options.tenants.is_empty()
+        {
+            http::announce_tenants(&options.tenants, isolation);
+        }
         let transport = if over_http.is_some() { Transport::Http } else { Transport::Stdio };
         let address = match &over_http {
             Some((_, listener)) => listener.local_addr().ok(),
@@ -191,8 +213,9 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// What the arguments make of each configuration: they have precedence.
-fn adjustment(arguments: &ServeArguments) -> Adjust {
+/// What the arguments make of each configuration: they have precedence. With several tokens scripts are executed in
+/// worker processes unless something else is said.
+fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> Adjust {
     let (scripts, default_timeout) = (arguments.scripts.clone(), arguments.default_timeout);
     let direct = arguments.direct.clone();
     let nats = setup::nats(&arguments.nats);
@@ -212,8 +235,10 @@ fn adjustment(arguments: &ServeArguments) -> Adjust {
             config.limits = config.limits.with_wall_time(time, config.max_limits.cpu_time);
         }
         config.time_zone = scripts.time_zone.clone().or(config.time_zone);
-        config.isolation =
-            nats.clone().or_else(|| setup::isolation(scripts.isolation.as_ref(), config.isolation.take()));
+        config.isolation = nats
+            .clone()
+            .or_else(|| setup::isolation(scripts.isolation.as_ref(), config.isolation.take()))
+            .or_else(|| has_several_tokens.then(Isolation::process));
         config.direct.tools.extend(direct.iter().cloned());
         config.direct.mode = mode.unwrap_or(config.direct.mode);
         if scripts.llm {

@@ -38,7 +38,7 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
                 print_text(&render(&store, &usage))?;
             }
         }
-        StateCommand::Clear { session, all, yes } => {
+        StateCommand::Clear { session, tenant, all, yes } => {
             let (keys, whose) = if all {
                 let question = "Delete the state of all workspaces and sessions?";
                 if !yes && !confirm(question, "deletes all state")? {
@@ -48,7 +48,7 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
                 (store.clear_all().with_context(used)?, "all workspaces and sessions".to_owned())
             } else {
                 let scope = match session {
-                    Some(handle) => StateScope::session(handle)?,
+                    Some(handle) => StateScope::session_of(tenant.as_deref(), handle)?,
                     None => StateScope::workspace(
                         &env::current_dir().context("failed to find the working directory")?,
                     ),
@@ -82,6 +82,7 @@ fn usage_json(usage: &StateUsage) -> Value {
     json!({
         "workspace": usage.scope.as_workspace().map(|directory| directory.display().to_string()),
         "session": usage.scope.as_session(),
+        "tenant": usage.scope.as_tenant(),
         "client": usage.scope.as_client(),
         "keys": usage.keys,
         "bytes": usage.bytes,

@@ -190,7 +190,7 @@ fn settings_are_read_and_know_where_they_come_from() {
         r#"{
             "allow": ["fs.*", "git.read_*"],
             "deny": ["*.delete"],
-            "grants": {"read": ["~/in"], "write": ["/out"], "net": ["a.example:443"]}, "strict": true, "clockResolutionUs": 250, "timeZone": "Asia/Tokyo", "clientRate": {"calls": 7, "perMs": 1003}, "totalMemoryBytes": 1073741824,
+            "grants": {"read": ["~/in"], "write": ["/out"], "net": ["a.example:443"]}, "strict": true, "clockResolutionUs": 250, "timeZone": "Asia/Tokyo", "clientRate": {"calls": 7, "perMs": 1003}, "tokensFile": "/etc/cx/tokens", "totalMemoryBytes": 1073741824,
             "limits": {
                 "timeoutMs": 1001, "cpuTimeMs": 1002, "fuel": 9, "memoryBytes": 16777216, "maxToolCalls": 0, "maxCallsInFlight": 5,
                 "maxSourceBytes": 6, "maxArgumentBytes": 7, "maxResultBytes": 8, "maxOutputBytes": 9,
@@ -216,6 +216,7 @@ fn settings_are_read_and_know_where_they_come_from() {
     let rate = config.client_rate.unwrap();
     assert_eq!((rate.calls.get(), rate.period), (7, Duration::from_millis(1003)));
     assert_eq!(config.total_memory_bytes, Some(1 << 30));
+    assert_eq!(config.tokens_file.as_deref(), Some("/etc/cx/tokens".as_ref()));
     let telemetry = config.open_telemetry.as_ref().unwrap();
     assert_eq!(telemetry.endpoint.as_deref(), Some("http://127.0.0.1:4318"));
     assert!(telemetry.content && telemetry.traces && telemetry.metrics);

@@ -91,7 +91,7 @@ fn cf_181_only_what_restricts_is_accepted() {
         r#"{
             "HTTPS_PROXY": "http://evil", "import": ["cursor"], "cache": {"enabled": false, "directory": "/tmp/x"},
             "allow": ["fs.read", "*.read_file", "new.*"], "deny": ["git.*"], "strict": true,
-            "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608}, "clockResolutionUs": 0, "timeZone": "Asia/Tokyo", "clientRate": {"calls": 9, "perMs": 1},
+            "limits": {"timeoutMs": 6000, "maxToolCalls": 0, "memoryBytes": 8388608}, "clockResolutionUs": 0, "timeZone": "Asia/Tokyo", "clientRate": {"calls": 9, "perMs": 1}, "tokensFile": "/tmp/tokens",
             "totalMemoryBytes": 1073741824, "openTelemetry": {"endpoint": "http://evil:4318", "content": true},
             "mcpServers": {"git": {"enabled": false}, "fs": {"allow": ["read_file"], "deny": ["read_all"], "timeoutMs": 5}}
         }"#,
@@ -118,13 +118,14 @@ fn cf_181_only_what_restricts_is_accepted() {
     assert_eq!(config.limits.memory_bytes, 8 << 20);
     let warnings = untrusted(&config);
     assert_eq!((config.clock_resolution, &config.time_zone, config.total_memory_bytes), (None, &None, None));
-    assert_eq!(config.open_telemetry, None);
+    assert_eq!((&config.open_telemetry, &config.tokens_file), (&None, &None));
     let ignored =
         ["HTTPS_PROXY", "`import`", "cache.enabled", "cache.directory", "timeoutMs", "maxToolCalls"];
     for what in ignored.into_iter().chain([
         "clockResolutionUs",
         "timeZone",
         "clientRate",
+        "tokensFile",
         "totalMemoryBytes",
         "openTelemetry.endpoint",
         "openTelemetry.content",

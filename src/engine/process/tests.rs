@@ -3,19 +3,30 @@
 
 mod impostor;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
 
 use super::processes::Processes;
 use super::workers::{WorkerOptions, WorkerProgram, Workers};
 use crate::engine::engines;
 use crate::engine::pool::{Job, Pool};
+use crate::json::Json;
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output};
-use crate::run::script::Script;
+use crate::run::script::{Language, Script};
+use crate::tools::catalog::{Catalog, CatalogOptions};
+use crate::tools::in_force::{RunTools, ToolSet};
+use crate::tools::native::NativeTools;
+use crate::tools::policy::Policy;
+use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolRules};
 
 /// Each kind of crash, this many times in the gate. `make isolation` sets it to 1,000.
 const CRASHES: usize = 20;
@@ -44,6 +55,10 @@ fn argument_after(mark: &str) -> Option<String> {
 
 struct Stage {
     pool: Arc<Pool<Processes>>,
+    is_python: bool,
+    /// The tools of its runs.
+    tools: NativeTools,
+    policy: Policy,
 }
 
 impl Stage {
@@ -53,6 +68,22 @@ impl Stage {
 
     /// Workers that are the test `worker` of this program, which knows by `mark` that it is one.
     fn of(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
+        Self::with(worker, mark, Language::TypeScript, runs, spare, Vec::new())
+    }
+
+    fn of_language(language: Language, runs: u32, spare: usize, caches: Vec<PathBuf>) -> Self {
+        Self::with(WORKER, MARK, language, runs, spare, caches)
+    }
+
+    fn with(
+        worker: &str,
+        mark: &str,
+        language: Language,
+        runs: u32,
+        spare: usize,
+        caches: Vec<PathBuf>,
+    ) -> Self {
+        let is_python = language == Language::Python;
         let program = WorkerProgram {
             stands_in: false,
             is_elsewhere: false,
@@ -66,17 +97,44 @@ impl Stage {
         let workers = Workers::new(WorkerOptions {
             program,
             spare,
-            is_python: false,
+            is_python,
             counts_fuel: false,
             memory_bytes: Limits::default().memory_bytes,
-            caches: Vec::new(),
+            caches,
         });
         let pool = Pool::new(Processes::new(workers.unwrap()), 1, Duration::from_secs(60)).unwrap();
-        Self { pool: Arc::new(pool) }
+        Self { pool: Arc::new(pool), is_python, tools: NativeTools::default(), policy: Policy::default() }
+    }
+
+    /// The same with a tool of this name, which counts its calls.
+    fn with_tool(mut self, name: &str) -> (Self, Arc<AtomicUsize>) {
+        let calls = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&calls);
+        let function = move |_arguments: Value| -> BoxFuture<'static, Result<Json, ToolError>> {
+            counted.fetch_add(1, Ordering::SeqCst);
+            futures::future::ready(Ok(Value::from(7).into())).boxed()
+        };
+        self.tools.add(name, ToolDefinition::new(""), Arc::new(function));
+        (self, calls)
+    }
+
+    fn run_tools(&self) -> RunTools {
+        if self.tools.is_empty() {
+            return RunTools::empty();
+        }
+        let dispatcher = Arc::new(self.tools.clone()) as Arc<dyn ToolDispatcher>;
+        let set = ToolSet {
+            version: 0,
+            catalog: Arc::new(Catalog::new(&[dispatcher], &CatalogOptions::default())),
+            policy: Arc::new(self.policy.clone()),
+            configured: Arc::default(),
+        };
+        // A closed channel keeps its last value.
+        RunTools::new(set.clone(), Policy::default(), watch::Sender::new(set).subscribe())
     }
 
     async fn run_for(&self, client: Option<&str>, source: &str, limits: Limits) -> ExecuteResult {
-        let mut script = Script::typescript(source);
+        let mut script = if self.is_python { Script::python(source) } else { Script::typescript(source) };
         script.client = client.map(str::to_owned);
         if source.starts_with("// hostile: kill") {
             script.on_output = Some(Arc::new(|entry, _cancel| {
@@ -85,7 +143,11 @@ impl Stage {
                 rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
             }));
         }
-        self.run_in(RunEnvironment::empty(limits, tokio::runtime::Handle::current()), script).await
+        let environment = RunEnvironment {
+            tools: self.run_tools(),
+            ..RunEnvironment::empty(limits, tokio::runtime::Handle::current())
+        };
+        self.run_in(environment, script).await
     }
 
     async fn run_in(&self, environment: RunEnvironment, script: Script) -> ExecuteResult {
@@ -191,6 +253,39 @@ async fn a_worker_that_was_taken_over_reaches_nothing() {
         let result = stage.run(&format!("// hostile: {attack}\nreturn 1")).await;
         assert_eq!(printed(&result), refused, "{attack}: {result:?}");
     }
+}
+
+/// A worker that has been taken over sends what calls it likes. The executor decides about each as about a script's.
+async fn only_what_the_run_may_call(language: Language) {
+    let cache = tempfile::tempdir().unwrap();
+    let stage = Stage::of_language(language, 1, 1, vec![cache.path().to_owned()]);
+    let (stage, free) = stage.with_tool("mock.free");
+    let (mut stage, denied) = stage.with_tool("mock.denied");
+    stage.policy = Policy::new(&ToolRules::new().deny(["mock.denied"])).unwrap();
+    let mark = if stage.is_python { "#" } else { "//" };
+    // Long enough for a worker without a cache of Python's code.
+    let long = Duration::from_secs(100);
+    let limits = Limits { wall_time: long, cpu_time: long, tool_calls: 3, ..short() };
+    for (attack, expected) in [
+        // By each form of its name, and a server that is not there.
+        ("denied", "TOOL_DENIED TOOL_DENIED TOOL_NOT_FOUND"),
+        ("budget", "ok ok ok MAX_TOOL_CALLS_EXCEEDED MAX_TOOL_CALLS_EXCEEDED MAX_TOOL_CALLS_EXCEEDED"),
+    ] {
+        let result = stage.run_for(None, &format!("{mark} hostile: {attack}\nreturn 1"), limits).await;
+        assert_eq!(printed(&result), expected, "{attack}: {result:?}");
+    }
+    assert_eq!((free.load(Ordering::SeqCst), denied.load(Ordering::SeqCst)), (3, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_taken_over_calls_what_its_typescript_may() {
+    only_what_the_run_may_call(Language::TypeScript).await;
+}
+
+#[cfg(feature = "python")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_taken_over_calls_what_its_python_may() {
+    only_what_the_run_may_call(Language::Python).await;
 }
 
 /// Calls of a worker that floods its executor are bounded, and its run ends by the rules of every run.

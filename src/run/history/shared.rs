@@ -41,11 +41,11 @@ impl SharedRuns {
     }
 
     /// Keeps a record for all front ends. If that is not possible it is kept by this one only.
-    pub(super) async fn keep(&self, run: &RunRecord) {
+    pub(super) async fn keep(&self, tenant: &str, run: &RunRecord) {
         if run.bytes() > MAX_BYTES {
             return;
         }
-        let kept = timeout(MAX_TIME, self.write(run)).await;
+        let kept = timeout(MAX_TIME, self.write(tenant, run)).await;
         if let Err(error) =
             kept.unwrap_or_else(|_late| Err(SharedError::Away("it takes too long".to_owned())))
         {
@@ -53,7 +53,7 @@ impl SharedRuns {
         }
     }
 
-    async fn write(&self, run: &RunRecord) -> Result<(), SharedError> {
+    async fn write(&self, tenant: &str, run: &RunRecord) -> Result<(), SharedError> {
         let kept = StoredRecord {
             output: run.output.clone(),
             value: run.value.clone(),
@@ -62,7 +62,7 @@ impl SharedRuns {
         };
         let damaged = |_| SharedError::Damaged;
         let text = serde_json::to_string(&kept).map_err(damaged)?;
-        let name = self.name(&run.id)?;
+        let name = self.name(tenant, &run.id)?;
         let stored = if text.len() <= MAX_HERE {
             Stored::Here(text)
         } else {
@@ -76,9 +76,14 @@ impl SharedRuns {
     /// # Errors
     ///
     /// If the shared store does not answer.
-    pub(super) async fn find(&self, client: &str, id: &str) -> Result<Option<Arc<RunRecord>>, SharedError> {
+    pub(super) async fn find(
+        &self,
+        tenant: &str,
+        client: &str,
+        id: &str,
+    ) -> Result<Option<Arc<RunRecord>>, SharedError> {
         let late = |_| Err(SharedError::Away("it takes too long".to_owned()));
-        let Some(kept) = timeout(MAX_TIME, self.read(id)).await.unwrap_or_else(late)? else {
+        let Some(kept) = timeout(MAX_TIME, self.read(tenant, id)).await.unwrap_or_else(late)? else {
             return Ok(None);
         };
         Ok(Some(Arc::new(RunRecord {
@@ -92,8 +97,8 @@ impl SharedRuns {
         })))
     }
 
-    async fn read(&self, id: &str) -> Result<Option<StoredRecord>, SharedError> {
-        let name = self.name(id)?;
+    async fn read(&self, tenant: &str, id: &str) -> Result<Option<StoredRecord>, SharedError> {
+        let name = self.name(tenant, id)?;
         let Some(value) = self.0.get(key(&name)).await?.value else { return Ok(None) };
         let stored: Stored = serde_json::from_slice(&value).map_err(|_| SharedError::Damaged)?;
         // The oldest records make space for new ones, part by part.
@@ -101,9 +106,12 @@ impl SharedRuns {
         serde_json::from_str(&text).map(Some).map_err(|_| SharedError::Damaged)
     }
 
-    fn name(&self, id: &str) -> Result<String, SharedError> {
+    /// The name of a run of a front end's tenant in keys, or of one without a tenant if that is empty. An id has no
+    /// slash, so it is no other tenant's run.
+    fn name(&self, tenant: &str, id: &str) -> Result<String, SharedError> {
         let no_keys = || SharedError::Refused("the system provides no keys".to_owned());
-        self.0.hide(RUN, id.as_bytes()).ok_or_else(no_keys)
+        let name = if tenant.is_empty() { id.to_owned() } else { format!("{tenant}/{id}") };
+        self.0.hide(RUN, name.as_bytes()).ok_or_else(no_keys)
     }
 }
 

@@ -48,6 +48,36 @@ fn bounded_in_number_size_and_age() {
     assert_eq!(history.records.lock().bytes, 0);
 }
 
+/// The oldest record of the tenant that has the most goes first, by number and by size.
+#[test]
+fn v_501_a_tenant_does_not_remove_the_records_of_another() {
+    let history = History::new(HistoryLimits { runs: 4, ..HistoryLimits::default() });
+    let first = history.keep("anna/client 1", &printing(1)).unwrap();
+    let many: Vec<_> =
+        (0..9).map(|client| history.keep(&format!("bert/client {client}"), &printing(1)).unwrap()).collect();
+    assert!(history.get("anna/client 1", &first).is_some());
+    assert!(
+        history.get("bert/client 5", &many[5]).is_none() && history.get("bert/client 6", &many[6]).is_some()
+    );
+    // Her second one takes his oldest.
+    history.keep("anna/client 2", &printing(1)).unwrap();
+    assert!(history.get("bert/client 6", &many[6]).is_none());
+    assert!(history.get("anna/client 1", &first).is_some());
+
+    let history = History::new(HistoryLimits { bytes: 20_000, ..HistoryLimits::default() });
+    let first = history.keep("anna/client 1", &printing(6_000)).unwrap();
+    let large: Vec<_> = (0..3).map(|_| history.keep("bert/client 1", &printing(9_000)).unwrap()).collect();
+    assert!(history.get("anna/client 1", &first).is_some());
+    assert!(
+        history.get("bert/client 1", &large[1]).is_none()
+            && history.get("bert/client 1", &large[2]).is_some()
+    );
+    assert_eq!(history.keep("bert/client 2", &printing(19_000)), None, "it does not fit beside hers");
+    assert!(history.get("anna/client 1", &first).is_some());
+    let bytes = history.records.lock().runs.iter().map(|run| run.bytes()).sum::<usize>();
+    assert_eq!(history.records.lock().bytes, bytes);
+}
+
 #[test]
 fn ids_are_random() {
     let history = History::new(HistoryLimits::default());

@@ -1,80 +1,33 @@
-//! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the token.
+//! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the tokens.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 use url::{Host, Url};
 
+use super::tenants::{HttpTenant, check_all};
+use super::token::{HttpToken, MIN_TOKEN};
 use crate::error::Error;
-use crate::text::ids::random_id;
-
-/// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
-/// 192 bits.
-const MIN_TOKEN: usize = 32;
-
-/// A secret that clients must send as `Authorization: Bearer`. Only its hash is kept.
-#[derive(Clone)]
-pub struct HttpToken {
-    fingerprint: [u8; 32],
-    length: usize,
-}
-
-impl HttpToken {
-    /// Makes a token of visible ASCII characters, which a header can carry.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`] if it is empty or has other characters. The message does not
-    /// contain the token.
-    pub fn new(token: &str) -> Result<Self, Error> {
-        let problem = if token.is_empty() {
-            "is empty"
-        } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            "must be of visible ASCII characters without spaces"
-        } else {
-            return Ok(Self { fingerprint: Sha256::digest(token).into(), length: token.len() });
-        };
-        Err(Error::InvalidOptions { option: "token", problem: problem.to_owned() })
-    }
-
-    /// Makes a random token of 32 characters, and returns its text too.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Start`] if the system provides no random numbers.
-    pub fn generate() -> Result<(Self, String), Error> {
-        let text = random_id().map_err(|source| Error::Start { what: "a token", source })?;
-        Ok((Self::new(&text)?, text))
-    }
-
-    /// Whether it is long enough to protect a server that other machines can reach.
-    fn is_long_enough(&self) -> bool {
-        self.length >= MIN_TOKEN
-    }
-
-    /// Compares in constant time, so that the duration does not reveal how much of the token is
-    /// right.
-    pub(super) fn matches(&self, token: &[u8]) -> bool {
-        let fingerprint: [u8; 32] = Sha256::digest(token).into();
-        self.fingerprint.ct_eq(&fingerprint).into()
-    }
-}
-
-impl fmt::Debug for HttpToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("HttpToken")
-    }
-}
 
 /// Checks each request before its body is read.
 pub(crate) struct Authentication {
     is_loopback: bool,
     origins: Vec<url::Origin>,
+    /// That of all clients, or, if there are tenants, that of the operator.
     token: Option<HttpToken>,
+    tenants: Vec<HttpTenant>,
+}
+
+/// Who sends a request, by its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller<'a> {
+    /// A client of a server without tenants.
+    Client,
+    /// A client of this tenant.
+    Tenant(&'a str),
+    /// The operator of a server with tenants, who reads metrics and the page and runs nothing.
+    Operator,
 }
 
 /// Why a request is refused.
@@ -91,10 +44,19 @@ impl Authentication {
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token or
-    /// only a short one, or if an entry of `origins` is not an origin.
-    pub(crate) fn new(address: IpAddr, origins: &[String], token: Option<HttpToken>) -> Result<Self, Error> {
+    /// only a short one, if the tenants and the token are not all different, or if an entry of `origins` is not an
+    /// origin.
+    pub(crate) fn new(
+        address: IpAddr,
+        origins: &[String],
+        token: Option<HttpToken>,
+        tenants: Vec<HttpTenant>,
+    ) -> Result<Self, Error> {
         let is_loopback = address.to_canonical().is_loopback();
-        if !is_loopback && !token.as_ref().is_some_and(HttpToken::is_long_enough) {
+        check_all(&tenants, token.as_ref())?;
+        let mut tokens = token.iter().chain(tenants.iter().map(HttpTenant::token));
+        let has_none = token.is_none() && tenants.is_empty();
+        if !is_loopback && (has_none || !tokens.all(HttpToken::is_long_enough)) {
             let problem = format!(
                 "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or \
                  an address such as 127.0.0.1"
@@ -102,7 +64,7 @@ impl Authentication {
             return Err(Error::InvalidOptions { option: "token", problem });
         }
         let origins = origins.iter().map(|text| allowed_origin(text)).collect::<Result<_, _>>()?;
-        Ok(Self { is_loopback, origins, token })
+        Ok(Self { is_loopback, origins, token, tenants })
     }
 
     /// Whether only processes of this machine can reach the server.
@@ -111,8 +73,8 @@ impl Authentication {
     }
 
     /// Whether there is a token that clients must send.
-    pub(crate) const fn has_token(&self) -> bool {
-        self.token.is_some()
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some() || !self.tenants.is_empty()
     }
 
     /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
@@ -169,12 +131,38 @@ impl Authentication {
         Ok(Some(header.clone()))
     }
 
-    /// Checks the token, if one is required.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
-        let Some(token) = &self.token else { return Ok(()) };
-        match bearer(headers) {
-            Some(credentials) if token.matches(credentials) => Ok(()),
-            _ => Err(AccessRefusal::Unauthorized),
+    /// Says whose token a request has. Without a token and tenants everybody is a client.
+    ///
+    /// # Errors
+    ///
+    /// If the token is missing or wrong.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller<'_>, AccessRefusal> {
+        if !self.has_token() {
+            return Ok(Caller::Client);
+        }
+        let sent = bearer(headers).map(HttpToken::fingerprint_of).ok_or(AccessRefusal::Unauthorized)?;
+        let own = if self.tenants.is_empty() { Caller::Client } else { Caller::Operator };
+        let mut caller = self.token.as_ref().filter(|token| token.has_fingerprint(&sent)).map(|_| own);
+        // All are compared, so that the duration does not reveal which ones there are.
+        for tenant in &self.tenants {
+            if tenant.token().has_fingerprint(&sent) {
+                caller = Some(Caller::Tenant(tenant.name()));
+            }
+        }
+        caller.ok_or(AccessRefusal::Unauthorized)
+    }
+
+    /// Checks whether the caller may read what is of all tenants: the metrics, and the page of runs.
+    ///
+    /// # Errors
+    ///
+    /// If it is a tenant, or has no token.
+    pub(crate) fn check_operator(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        match self.identify(headers)? {
+            Caller::Client | Caller::Operator => Ok(()),
+            Caller::Tenant(_) => Err(AccessRefusal::Forbidden(
+                "this is of all tenants: it needs the operator's token (`--token-file`, CX_HTTP_TOKEN)",
+            )),
         }
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::shares::{Eviction, EvictionCandidate, PeerKey, select_for_eviction};
+use super::shares::{Eviction, EvictionCandidate, Holder, PeerKey, TenantKey, select_for_eviction};
 use super::socket::SocketActivity;
 
 /// How long a request may be incomplete before its connection may be evicted. Only large bodies
@@ -25,6 +25,8 @@ const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 /// All open connections.
 pub(crate) struct Connections {
     max: usize,
+    /// The tenant of a connection on which no request has been accepted.
+    unknown: TenantKey,
     open: Mutex<Open>,
 }
 
@@ -48,6 +50,8 @@ pub(crate) struct Connection {
 struct State {
     phase: Phase,
     since: Instant,
+    /// That of the last request on it that was accepted. A proxy may send those of several.
+    tenant: TenantKey,
     /// Whether a request on it has passed authentication.
     is_admitted: bool,
     /// Whether a request on it was answered. The end of the answer may not have been written yet.
@@ -83,9 +87,11 @@ pub(crate) struct OpenConnection {
 }
 
 impl Connections {
-    /// Starts with no connections; there are never more than `max`.
-    pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { max, open: Mutex::default() })
+    /// Starts with no connections; there are never more than `max`. `has_tenants` says whether tenants have shares of
+    /// them.
+    pub(crate) fn new(max: usize, has_tenants: bool) -> Arc<Self> {
+        let unknown = if has_tenants { TenantKey::Unknown } else { TenantKey::Only };
+        Arc::new(Self { max, unknown, open: Mutex::default() })
     }
 
     /// The number of open connections.
@@ -101,6 +107,7 @@ impl Connections {
             state: Mutex::new(State {
                 phase: Phase::Head,
                 since: Instant::now(),
+                tenant: self.unknown,
                 is_admitted: false,
                 has_answered: false,
             }),
@@ -114,13 +121,14 @@ impl Connections {
         OpenConnection { connection, connections: Arc::clone(self), number, permit: Some(permit) }
     }
 
-    /// Evicts a connection for `newcomer`, if one may be evicted. When it has ended, the receiver
+    /// Evicts a connection for a new one of `peer`, if one may be evicted. When it has ended, the receiver
     /// gets its permit directly: if it went back to the semaphore, another connection could take
     /// it.
-    pub(crate) fn make_room(&self, newcomer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
+    pub(crate) fn make_room(&self, peer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
         let held = staying.map(Connection::held).collect();
+        let newcomer = Holder { tenant: self.unknown, peer };
         let connection = select_for_eviction(held, newcomer, self.max)?;
         let (sender, permit) = oneshot::channel();
         // Set before the connection is removed from the list, which takes the same lock. So the
@@ -164,9 +172,11 @@ impl Connection {
         self.enter(Phase::Request);
     }
 
-    /// The request has passed authentication.
-    pub(crate) fn admit(&self) {
-        self.state.lock().is_admitted = true;
+    /// The request has passed authentication. `tenant` is whose it is, if it is a tenant's.
+    pub(crate) fn admit(&self, tenant: Option<TenantKey>) {
+        let mut state = self.state.lock();
+        state.is_admitted = true;
+        state.tenant = tenant.unwrap_or(state.tenant);
     }
 
     /// The request is complete and is handled.
@@ -208,7 +218,8 @@ impl Connection {
             Phase::Listening => Eviction::OverShare(4),
             Phase::Answering => Eviction::Never,
         };
-        EvictionCandidate { key: Arc::clone(self), peer: self.peer, eviction, since: state.since }
+        let holder = Holder { tenant: state.tenant, peer: self.peer };
+        EvictionCandidate { key: Arc::clone(self), holder, eviction, since: state.since }
     }
 }
 

@@ -10,12 +10,14 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::authentication::{Authentication, HttpToken};
+use super::authentication::Authentication;
+use super::middleware::METRICS;
 use super::options::MetricsPrinter;
 use super::page::Page;
 use super::responses::{plain, refused};
-use super::routes::{METRICS, PROMETHEUS};
+use super::routes::PROMETHEUS;
 use super::small_server::{self, Answer};
+use super::token::HttpToken;
 use crate::error::Error;
 use crate::server::metrics;
 use crate::server::shared::Shared;
@@ -37,7 +39,7 @@ pub(crate) async fn serve(
 ) -> Result<(), Error> {
     let address =
         listener.local_addr().map_err(|source| Error::Start { what: "the metrics page", source })?;
-    let authentication = Authentication::new(address.ip(), &[], token)?;
+    let authentication = Authentication::new(address.ip(), &[], token, Vec::new())?;
     let pages = Arc::new(Pages { shared: Arc::clone(shared), authentication, print, page });
     let answer: Answer = Arc::new(move |request| {
         let pages = Arc::clone(&pages);
@@ -64,7 +66,7 @@ impl Pages {
         let allowed = self
             .authentication
             .check_source(request.uri(), request.headers())
-            .and_then(|_origin| self.authentication.check_token(request.headers()));
+            .and_then(|_origin| self.authentication.check_operator(request.headers()));
         if let Err(refusal) = allowed {
             return refused(&refusal);
         }

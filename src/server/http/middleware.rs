@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures::FutureExt as _;
 
+use super::authentication::AccessRefusal;
 use super::connections::Connection;
 use super::cors;
 use super::responses::{handler_failed, plain, refused, try_again};
@@ -22,6 +23,14 @@ use super::state::HttpState;
 
 /// Path of the health report.
 pub(crate) const HEALTH: &str = "/healthz";
+
+/// Path of the metrics.
+pub(super) const METRICS: &str = "/metrics";
+
+/// The answer to the operator of a server with tenants: what runs scripts has to say whose they are.
+const NOT_FOR_OPERATOR: AccessRefusal = AccessRefusal::Forbidden(
+    "this token reads `/metrics`, `/healthz` and the page: use a tenant's for the rest",
+);
 
 /// Handles a request if it may be handled. A panic of its handler becomes an error of this request
 /// only.
@@ -74,18 +83,25 @@ async fn answer_if_allowed(state: &HttpState, request: Request, next: Next) -> R
     response
 }
 
-async fn answer_authenticated(state: &HttpState, request: Request, next: Next) -> Response {
-    let allowed = state.authentication.check_token(request.headers());
-    if allowed.is_ok()
-        && let Some(connection) = connection_of(&request)
-    {
-        connection.admit();
-    }
+async fn answer_authenticated(state: &HttpState, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
     // The health handler checks the token itself, because part of the report is public.
-    if request.uri().path() != HEALTH
-        && let Err(refusal) = allowed
-    {
-        return refused(&refusal);
+    let is_health = path == HEALTH;
+    let is_of_all = is_health || path == METRICS;
+    match state.authentication.identify(request.headers()) {
+        Ok(caller) => {
+            let tenant = state.tenant_of(caller).cloned();
+            if let Some(connection) = connection_of(&request) {
+                connection.admit(tenant.as_ref().map(|tenant| tenant.key));
+            }
+            match tenant {
+                Some(tenant) => drop(request.extensions_mut().insert(tenant)),
+                None if is_of_all => {}
+                None => return refused(&NOT_FOR_OPERATOR),
+            }
+        }
+        Err(_) if is_health => {}
+        Err(refusal) => return refused(&refusal),
     }
     // The panic hook has logged the location.
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| handler_failed())

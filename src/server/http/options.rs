@@ -6,8 +6,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::authentication::{Authentication, HttpToken};
+use super::authentication::Authentication;
 use super::page::Page;
+use super::tenants::HttpTenant;
+use super::token::HttpToken;
 use crate::error::Error;
 use crate::rate::RateLimit;
 
@@ -21,8 +23,15 @@ pub struct HttpOptions {
     /// Origins, such as `https://app.example.com`, whose pages may send requests. Loopback origins
     /// are always allowed.
     pub allow_origins: Vec<String>,
-    /// The token that clients must send. Required if other machines can reach the server.
+    /// The token that clients must send. Required if other machines can reach the server. If there are tenants, this
+    /// is the operator's: it reads the metrics and opens the page of runs, and is not accepted for anything else.
     pub token: Option<HttpToken>,
+    /// The tenants, by the tokens of their clients; at most 64 tokens. Sessions, run records, `state`, answers of
+    /// idempotency keys and rates are those of one tenant, and so is a share of the sessions and connections. Tools,
+    /// grants and limits of scripts are the same for all. Give an executor of several tenants
+    /// [worker processes](crate::Isolation::Process). Default: none, and clients with the same token are told apart
+    /// by their sessions only.
+    pub tenants: Vec<HttpTenant>,
     /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
     /// Without it the path is not found.
     pub metrics: Option<MetricsPrinter>,
@@ -42,7 +51,8 @@ pub struct HttpOptions {
     /// requests have no session. `None` for no limit. Default: 30 in a minute. A client that opens
     /// more sessions may run more; [`run_rate`](Self::run_rate) bounds them all.
     pub client_rate: Option<RateLimit>,
-    /// Maximum number of runs of all clients together in a period. Default: no limit.
+    /// Maximum number of runs of all clients together in a period; if there are tenants, of those of each. Default: no
+    /// limit.
     pub run_rate: Option<RateLimit>,
 }
 
@@ -55,6 +65,7 @@ impl Default for HttpOptions {
         Self {
             allow_origins: Vec::new(),
             token: None,
+            tenants: Vec::new(),
             metrics: None,
             page: None,
             lent_workers: 0,
@@ -72,6 +83,7 @@ impl fmt::Debug for HttpOptions {
             .debug_struct("HttpOptions")
             .field("allow_origins", &self.allow_origins)
             .field("token", &self.token)
+            .field("tenants", &self.tenants)
             .field("lent_workers", &self.lent_workers)
             .field("max_sessions", &self.max_sessions)
             .field("session_idle", &self.session_idle)
@@ -88,8 +100,10 @@ impl HttpOptions {
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if other machines can reach the address and there is no token of
-    /// at least 32 characters, or if an entry of `allow_origins` is not an origin.
+    /// at least 32 characters, or a shorter one too; if two tenants have the same token; or if an entry of
+    /// `allow_origins` is not an origin.
     pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
-        Authentication::new(address, &self.allow_origins, self.token.clone()).map(drop)
+        let (token, tenants) = (self.token.clone(), self.tenants.clone());
+        Authentication::new(address, &self.allow_origins, token, tenants).map(drop)
     }
 }

@@ -28,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::access::Access;
 pub use self::client::{PageClient, PageError};
-use super::authentication::{Authentication, HttpToken};
+use super::authentication::Authentication;
 use super::responses::{JSON, plain, refused};
 use super::small_server::{self, Answer};
+use super::token::HttpToken;
 use crate::error::Error;
 
 const DOCUMENT: &str = include_str!("page/page.html");
@@ -113,7 +114,7 @@ pub type PageHandler = Arc<dyn Fn(PageRequest) -> BoxFuture<'static, PageAnswer>
 /// same page.
 ///
 /// A browser starts a session with a one-time token ([`one_time_token`](Self::one_time_token)), or with the
-/// token that clients of a server over HTTP must send, if there is one. Without either nothing but the empty
+/// token of [`HttpOptions::token`](crate::server::HttpOptions::token). Without either nothing but the empty
 /// page is answered, on a loopback address too: other users of the machine can reach it.
 #[derive(Clone)]
 pub struct Page {
@@ -155,7 +156,7 @@ impl Page {
     /// has no local address.
     pub async fn serve(&self, listener: TcpListener, stop: &CancellationToken) -> Result<(), Error> {
         let address = listener.local_addr().map_err(|source| Error::Start { what: "the page", source })?;
-        let authentication = Arc::new(Authentication::new(address.ip(), &[], None)?);
+        let authentication = Arc::new(Authentication::new(address.ip(), &[], None, Vec::new())?);
         let page = self.clone();
         let answer: Answer = Arc::new(move |request| {
             let (page, authentication) = (page.clone(), Arc::clone(&authentication));
@@ -244,11 +245,12 @@ impl Page {
         }
     }
 
-    /// Exchanges a one-time token, or the token of the server's clients, for one of a session.
+    /// Exchanges a one-time token, or the token of the server's clients, for one of a session. A tenant's token is
+    /// none: the page shows the runs of all tenants.
     fn start_session(&self, authentication: &Authentication, request: &Request<Body>) -> Response {
         let headers = request.headers();
-        let is_client = authentication.has_token() && authentication.check_token(headers).is_ok();
-        if !is_client && !self.inner.access.use_one_time_token(headers) {
+        let is_operator = authentication.has_token() && authentication.check_operator(headers).is_ok();
+        if !is_operator && !self.inner.access.use_one_time_token(headers) {
             return refused(&super::authentication::AccessRefusal::Unauthorized);
         }
         match self.inner.access.start_session() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -16,21 +16,20 @@ use rmcp::model::ErrorCode;
 use serde_json::json;
 
 use super::body::RequestBody;
-use super::middleware::{HEALTH, admit, connection_of};
-use super::responses::{JSON, not_read, not_understood, plain, try_again};
+use super::middleware::{HEALTH, METRICS, admit, connection_of};
+use super::responses::{JSON, not_read, not_understood, plain, refused, try_again};
 use super::rest;
-use super::sessions::{PEER, REFUSED};
+use super::sessions::{REFUSED, REQUESTER, Requester};
 use super::state::HttpState;
+use super::tenant_state::TenantState;
 use super::workers::{WORKERS, lend};
 use crate::server::incoming::{self, Incoming};
 use crate::server::run_rate::RequestClient;
+use crate::server::session::RequestSession;
 use crate::server::{health, metrics};
 
 /// Path of the MCP endpoint.
 const MCP: &str = "/mcp";
-
-/// Path of the metrics.
-pub(super) const METRICS: &str = "/metrics";
 
 /// Content type of the usual version of Prometheus' text format.
 pub(super) const PROMETHEUS: HeaderValue =
@@ -57,7 +56,7 @@ pub(crate) fn router(state: Arc<HttpState>) -> Router {
 async fn answer_health(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Response {
     let mut report = health::report(&state.shared);
     let is_healthy = report["healthy"] == true;
-    if !state.authentication.is_loopback() && state.authentication.check_token(&headers).is_err() {
+    if !state.authentication.is_loopback() && state.authentication.identify(&headers).is_err() {
         report = json!({ "healthy": is_healthy });
     }
     let status = if is_healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -65,7 +64,10 @@ async fn answer_health(State(state): State<Arc<HttpState>>, headers: HeaderMap) 
     (status, [no_store, (CONTENT_TYPE, JSON)], report.to_string()).into_response()
 }
 
-async fn answer_metrics(State(state): State<Arc<HttpState>>) -> Response {
+async fn answer_metrics(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Response {
+    if let Err(refusal) = state.authentication.check_operator(&headers) {
+        return refused(&refusal);
+    }
     let Some(print) = &state.metrics else {
         return plain(StatusCode::NOT_FOUND, "metrics are off: see `--metrics`");
     };
@@ -73,10 +75,22 @@ async fn answer_metrics(State(state): State<Arc<HttpState>>) -> Response {
     ([(CONTENT_TYPE, PROMETHEUS)], print()).into_response()
 }
 
-async fn answer_mcp(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+/// Stands for the id of another tenant's session: no session has it.
+const NO_SESSION: HeaderValue = HeaderValue::from_static("-");
+
+async fn answer_mcp(
+    State(state): State<Arc<HttpState>>,
+    Extension(tenant): Extension<Arc<TenantState>>,
+    mut request: Request,
+) -> Response {
+    let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
+    if id.is_some_and(|id| state.sessions.is_of_other(id, tenant.key)) {
+        // The answer is then that to an id that nobody has.
+        request.headers_mut().insert(SESSION_ID, NO_SESSION);
+    }
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
     match (request.method(), id) {
-        (&Method::POST, _) => answer_post(&state, request).await,
+        (&Method::POST, _) => answer_post(&state, tenant, request).await,
         (&Method::GET, Some(id)) if state.sessions.is_listening(id) => {
             plain(StatusCode::CONFLICT, "this session already has a standalone stream")
         }
@@ -93,7 +107,7 @@ async fn answer_mcp(State(state): State<Arc<HttpState>>, request: Request) -> Re
     }
 }
 
-async fn answer_post(state: &HttpState, request: Request) -> Response {
+async fn answer_post(state: &HttpState, tenant: Arc<TenantState>, request: Request) -> Response {
     let connection = connection_of(&request);
     let (mut parts, body) = request.into_parts();
     let RequestBody { bytes, permit: _held } = match state.bodies.read(&parts.headers, body).await {
@@ -108,7 +122,8 @@ async fn answer_post(state: &HttpState, request: Request) -> Response {
         }
     }
     let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
-    parts.extensions.insert(RequestClient(format!("{peer:?}")));
+    parts.extensions.insert(RequestClient(tenant.client_name(peer)));
+    parts.extensions.insert(RequestSession(Arc::clone(&tenant.session)));
     let is_json = is_json(&parts.headers);
     let reduced = match incoming::detach(&bytes) {
         Ok(Incoming { message, input }) => {
@@ -128,7 +143,9 @@ async fn answer_post(state: &HttpState, request: Request) -> Response {
         let response = state.mcp.handle(request).await;
         (response, REFUSED.with(Cell::get))
     };
-    let (response, is_refused) = PEER.scope(peer, REFUSED.scope(Cell::new(false), handled)).await;
+    let requester = Requester { tenant, peer };
+    let handled = REQUESTER.scope(requester, REFUSED.scope(Cell::new(false), handled));
+    let (response, is_refused) = handled.await;
     if is_refused {
         return try_again("there are too many sessions: end one with DELETE, or wait");
     }

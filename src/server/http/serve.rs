@@ -18,7 +18,10 @@ use super::options::HttpOptions;
 use super::rest::runs::RestRuns;
 use super::routes::router;
 use super::sessions::{SessionBounds, Sessions};
+use super::shares::TenantKey;
 use super::state::HttpState;
+use super::tenant_state::TenantState;
+use super::tenants::HttpTenant;
 use super::workers::Lending;
 use crate::error::Error;
 use crate::executor::Executor;
@@ -48,9 +51,9 @@ pub(crate) async fn serve(
     stop: &CancellationToken,
 ) -> Result<ShutdownReason, Error> {
     let address = listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
-    let rates = Arc::new(run_rates(&options, &shared.executor));
     let lending = Lending::new(&shared.executor, options.lent_workers)?;
-    let authentication = Authentication::new(address.ip(), &options.allow_origins, options.token)?;
+    let (token, tenants) = (options.token.clone(), options.tenants.clone());
+    let authentication = Authentication::new(address.ip(), &options.allow_origins, token, tenants)?;
     let runs = CancellationToken::new();
     let _runs_end_with_this = runs.clone().drop_guard();
     // Everything that rmcp runs ends with this token.
@@ -58,14 +61,13 @@ pub(crate) async fn serve(
     let _rmcp_ends_with_this = open.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
-    let sessions =
-        Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls), Arc::clone(&rates));
-    let sessions = Arc::new(sessions);
-    // The session of all clients that have none. Messages of the others carry theirs.
-    let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls));
-    let session = Arc::new(session.of_many_clients().with_rates(rates));
-    let mcp = mcp_service(Arc::clone(&session), &sessions, &open);
-    let connections = Connections::new(MAX_CONNECTIONS);
+    let sessions = Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
+    let new_session = || McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls));
+    // For rmcp's own questions. Each request has a session: its client's, or that of its tenant's clients without one.
+    let nobody = Arc::new(new_session().of_many_clients());
+    let tenants = tenant_states(&options, &shared.executor, new_session);
+    let mcp = mcp_service(nobody, &sessions, &open);
+    let connections = Connections::new(MAX_CONNECTIONS, !options.tenants.is_empty());
     let state = Arc::new(HttpState {
         shared: Arc::clone(shared),
         authentication,
@@ -74,8 +76,8 @@ pub(crate) async fn serve(
         sessions: Arc::clone(&sessions),
         connections: Arc::clone(&connections),
         mcp,
-        session,
-        rest: RestRuns::new(),
+        tenants,
+        runs: runs.clone(),
         lending,
         bodies: BodyReader::new(),
         closing: CancellationToken::new(),
@@ -118,6 +120,27 @@ pub(crate) async fn serve(
     Ok(ended)
 }
 
+/// The state of each tenant, or of all clients if there are none.
+fn tenant_states(
+    options: &HttpOptions,
+    executor: &Executor,
+    new_session: impl Fn() -> McpSession,
+) -> Vec<Arc<TenantState>> {
+    let names = HttpTenant::names(&options.tenants);
+    let number = names.len().max(1);
+    let state = |name: Option<&str>, key: TenantKey| {
+        let name: Option<Arc<str>> = name.map(Arc::from);
+        let rates = Arc::new(run_rates(options, executor));
+        let session = new_session().of_many_clients().with_rates(Arc::clone(&rates));
+        let session = Arc::new(session.of_tenant(name.as_ref()));
+        Arc::new(TenantState { name, key, session, rest: RestRuns::new(number), rates })
+    };
+    if names.is_empty() {
+        return vec![state(None, TenantKey::Only)];
+    }
+    names.into_iter().zip(0..).map(|(name, number)| state(Some(name), TenantKey::Number(number))).collect()
+}
+
 /// The rates of the options. That of each client follows the executor's configuration.
 #[cfg(feature = "mcp")]
 fn run_rates(options: &HttpOptions, executor: &Executor) -> RunRates {
@@ -133,8 +156,7 @@ fn run_rates(options: &HttpOptions, _executor: &Executor) -> RunRates {
     RunRates::new(options.client_rate, options.run_rate)
 }
 
-/// The MCP service of rmcp; `session` handles requests without a session. Its checks of hosts and origins are disabled; [`Authentication`]
-/// does them.
+/// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`] does them.
 fn mcp_service(
     session: Arc<McpSession>,
     sessions: &Arc<Sessions>,

@@ -19,7 +19,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::shares::{Eviction, EvictionCandidate, PeerKey};
+use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
 use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
 use crate::conventions;
 use crate::server::request_span::{ClientRequestId, CountedSession};
@@ -37,8 +37,8 @@ const MIN_LIFE: Duration = Duration::from_secs(60);
 pub(crate) struct HttpSession {
     /// Attached to each message, so that it is handled in this session.
     pub(crate) mcp: Arc<McpSession>,
-    /// The peer that sent its first request.
-    peer: PeerKey,
+    /// The tenant and the peer that sent its first request.
+    holder: Holder,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
     ended: CancellationToken,
@@ -61,15 +61,18 @@ pub(crate) enum SessionError {
     /// The system provides no random numbers.
     #[error("no session id can be made: {0}")]
     NoId(io::Error),
+    /// The request did not pass the authentication, which no request does.
+    #[error("it is not known who asks for a session")]
+    NoRequester,
 }
 
 impl HttpSession {
-    /// Makes a session for a client of `peer`, and the transport that rmcp serves it with.
-    pub(crate) fn new(mcp: McpSession, peer: PeerKey) -> (Arc<Self>, SessionTransport) {
+    /// Makes a session for a client of `holder`, and the transport that rmcp serves it with.
+    pub(crate) fn new(mcp: McpSession, holder: Holder) -> (Arc<Self>, SessionTransport) {
         let (incoming, messages) = mpsc::channel(MAX_INCOMING);
         let session = Arc::new(Self {
             mcp: Arc::new(mcp),
-            peer,
+            holder,
             incoming,
             ended: CancellationToken::new(),
             streams: Arc::new(Mutex::new(Streams::new())),
@@ -82,6 +85,11 @@ impl HttpSession {
             streams: Arc::clone(&session.streams),
         };
         (session, transport)
+    }
+
+    /// Whether it is of a client of this tenant.
+    pub(crate) fn is_of(&self, tenant: TenantKey) -> bool {
+        self.holder.tenant == tenant
     }
 
     /// Whether the client has a standalone stream open.
@@ -207,7 +215,7 @@ impl HttpSession {
         } else {
             Eviction::OverShare(2)
         };
-        EvictionCandidate { key: id, peer: self.peer, eviction, since: streams.used }
+        EvictionCandidate { key: id, holder: self.holder, eviction, since: streams.used }
     }
 
     /// Ends the session and its runs.

@@ -18,10 +18,10 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio_util::sync::CancellationToken;
 
 use super::session::{HttpSession, SessionError, SessionTransport};
-use super::shares::{PeerKey, select_for_eviction};
+use super::shares::{Holder, PeerKey, TenantKey, select_for_eviction};
+use super::tenant_state::TenantState;
 use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
-use crate::server::run_rate::RunRates;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 use crate::text::ids::random_id;
@@ -34,8 +34,15 @@ tokio::task_local! {
     /// returns one error for all reasons, and a client that may retry has to be told.
     pub(crate) static REFUSED: Cell<bool>;
 
-    /// The peer of this task's request.
-    pub(crate) static PEER: PeerKey;
+    /// Who sends this task's request.
+    pub(crate) static REQUESTER: Requester;
+}
+
+/// Who sends a request.
+#[derive(Clone)]
+pub(crate) struct Requester {
+    pub(crate) tenant: Arc<TenantState>,
+    pub(crate) peer: PeerKey,
 }
 
 /// Maximum number of sessions, and their maximum idle time.
@@ -53,8 +60,6 @@ pub(crate) struct Sessions {
     runs: CancellationToken,
     /// The calls of all sessions.
     calls: Arc<CallsInFlight>,
-    /// The rate limits that all sessions share.
-    rates: Arc<RunRates>,
     open: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
 }
 
@@ -64,9 +69,8 @@ impl Sessions {
         bounds: SessionBounds,
         runs: CancellationToken,
         calls: Arc<CallsInFlight>,
-        rates: Arc<RunRates>,
     ) -> Self {
-        Self { shared, bounds, runs, calls, rates, open: Mutex::default() }
+        Self { shared, bounds, runs, calls, open: Mutex::default() }
     }
 
     /// The number of sessions.
@@ -77,6 +81,11 @@ impl Sessions {
     /// Whether there is a session of this id.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.open.lock().contains_key(id)
+    }
+
+    /// Whether there is a session of this id that is another tenant's.
+    pub(crate) fn is_of_other(&self, id: &str, tenant: TenantKey) -> bool {
+        self.open.lock().get(id).is_some_and(|session| !session.is_of(tenant))
     }
 
     /// Whether the session's client has a standalone stream open.
@@ -115,15 +124,15 @@ impl Sessions {
     }
 }
 
-/// Evicts a session for a new one of `peer`: one whose client sent nothing after its first request,
-/// or one that has been idle for long enough, or one of a peer above its share.
+/// Evicts a session for a new one of `newcomer`: one whose client sent nothing after its first request,
+/// or one that has been idle for long enough, or one of a tenant or a peer above its share.
 fn make_room(
     open: &mut HashMap<SessionId, Arc<HttpSession>>,
-    peer: PeerKey,
+    newcomer: Holder,
     max: usize,
 ) -> Result<(), SessionError> {
     let held = open.iter().map(|(id, session)| session.held(Arc::clone(id))).collect();
-    let id = select_for_eviction(held, peer, max).ok_or(SessionError::TooMany)?;
+    let id = select_for_eviction(held, newcomer, max).ok_or(SessionError::TooMany)?;
     if let Some(session) = open.remove(&id) {
         metrics::count_evicted("session");
         session.end();
@@ -137,18 +146,21 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
         let id = SessionId::from(random_id().map_err(SessionError::NoId)?);
-        let peer = PEER.try_with(|&peer| peer).unwrap_or_default();
+        let requester = REQUESTER.try_with(Clone::clone).map_err(|_unset| SessionError::NoRequester)?;
+        let Requester { tenant, peer } = requester;
+        let holder = Holder { tenant: tenant.key, peer };
         let mut open = self.open.lock();
         if open.len() >= self.bounds.max
-            && let Err(refused) = make_room(&mut open, peer, self.bounds.max)
+            && let Err(refused) = make_room(&mut open, holder, self.bounds.max)
         {
             let _elsewhere = REFUSED.try_with(|is_refused| is_refused.set(true));
             return Err(refused);
         }
         let calls = Arc::new(CallsInFlight::within(&self.calls));
         let session = McpSession::new(Arc::clone(&self.shared), self.runs.child_token(), calls);
-        let session = session.with_own_state(&id).with_rates(Arc::clone(&self.rates));
-        let (session, transport) = HttpSession::new(session, peer);
+        let session = session.with_own_state(&id).with_rates(Arc::clone(&tenant.rates));
+        let session = session.of_tenant(tenant.name.as_ref());
+        let (session, transport) = HttpSession::new(session, holder);
         open.insert(Arc::clone(&id), session);
         Ok((id, transport))
     }

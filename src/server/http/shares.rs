@@ -1,15 +1,16 @@
 //! Selects the session or connection that is evicted for a new one when the bound is reached.
 //!
 //! Below the bound a peer may hold any number. At the bound, peers that hold more than an equal
-//! share lose theirs first, and no peer loses one to a peer that holds more.
+//! share lose theirs first, and no peer loses one to a peer that holds more. With several tenants the same holds for
+//! them first, and then for the peers of one tenant.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// The peer that a connection is counted for. The token is not part of the key, because all clients
-/// use the same one.
+/// The peer that a connection is counted for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum PeerKey {
     /// Any loopback address: processes of this machine, or a proxy on it.
@@ -36,21 +37,48 @@ impl From<IpAddr> for PeerKey {
     }
 }
 
-/// For which peers a session or connection may be evicted.
+/// The tenant that a session or connection is counted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum TenantKey {
+    /// The server has no tenants: all clients use the same token, or none.
+    #[default]
+    Only,
+    /// No request on the connection has had a token of a tenant yet.
+    Unknown,
+    /// The tenant of this number.
+    Number(usize),
+}
+
+/// Who holds a session or connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Holder {
+    pub(crate) tenant: TenantKey,
+    pub(crate) peer: PeerKey,
+}
+
+/// A peer of a server without tenants.
+#[cfg(test)]
+impl From<PeerKey> for Holder {
+    fn from(peer: PeerKey) -> Self {
+        Self { tenant: TenantKey::Only, peer }
+    }
+}
+
+/// For which holders a session or connection may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// For its own peer, and for peers that hold less. Lower numbers are evicted first.
+    /// For its own holder, and for those that hold less. Lower numbers are evicted first.
     Allowed(u8),
-    /// Only for a peer below its share, and only if its own peer is above its share. Lower numbers
+    /// Only for a holder below its share, and only if its own holder is above its share. Lower numbers
     /// are evicted first.
     OverShare(u8),
     Never,
 }
 
-/// A session or connection that a peer holds.
+/// A session or connection that is held.
 pub(crate) struct EvictionCandidate<K> {
     pub(crate) key: K,
-    pub(crate) peer: PeerKey,
+    pub(crate) holder: Holder,
     pub(crate) eviction: Eviction,
     /// When it was last used. Among equals the oldest is evicted first.
     pub(crate) since: Instant,
@@ -60,26 +88,68 @@ pub(crate) struct EvictionCandidate<K> {
 /// if nothing may be evicted for it.
 pub(crate) fn select_for_eviction<K>(
     held: Vec<EvictionCandidate<K>>,
-    newcomer: PeerKey,
+    newcomer: Holder,
     max: usize,
 ) -> Option<K> {
-    let mut counts = HashMap::<PeerKey, usize>::from([(newcomer, 0)]);
-    for each in &held {
-        *counts.entry(each.peer).or_default() += 1;
+    let tenants = Counts::new(held.iter().map(|each| each.holder.tenant), newcomer.tenant, max);
+    // The peers of a tenant share what is the tenant's.
+    let mut peers = HashMap::new();
+    for tenant in tenants.by_key.keys() {
+        let of_tenant = held.iter().map(|each| each.holder).filter(|holder| holder.tenant == *tenant);
+        peers.insert(*tenant, Counts::new(of_tenant, Holder { tenant: *tenant, ..newcomer }, tenants.share));
     }
-    let share = (max / counts.len()).max(1);
-    let held_by_newcomer = counts[&newcomer];
     let candidates = held.into_iter().filter_map(|each| {
-        let count = counts[&each.peer];
-        let rank = match each.eviction {
-            Eviction::Allowed(rank) if each.peer == newcomer || count > held_by_newcomer => rank,
-            Eviction::OverShare(rank) if held_by_newcomer < share && count > share => rank,
-            _ => return None,
+        let Holder { tenant, .. } = each.holder;
+        let of_tenant = &peers[&tenant];
+        let rank = if tenant == newcomer.tenant {
+            of_tenant.rank(each.eviction, each.holder)?
+        } else {
+            tenants.rank(each.eviction, tenant)?
         };
-        let is_within_share = count <= share;
-        Some(((is_within_share, rank, Reverse(count), each.since), each.key))
+        let is_within_share = (tenants.is_within_share(tenant), of_tenant.is_within_share(each.holder));
+        // While it is not known whose they are, connections from one place take each other's slots first: those who
+        // have no token cannot take what tenants hold.
+        let is_other = newcomer.tenant != TenantKey::Unknown || each.holder != newcomer || rank > 0;
+        let count = of_tenant.by_key[&each.holder];
+        Some(((is_other, is_within_share, rank, Reverse(count), each.since), each.key))
     });
     candidates.min_by_key(|(order, _)| *order).map(|(_, key)| key)
+}
+
+/// How much each tenant, or each peer of a tenant, holds.
+struct Counts<H> {
+    by_key: HashMap<H, usize>,
+    /// That of the newcomer.
+    own: usize,
+    newcomer: H,
+    /// An equal share for each.
+    share: usize,
+}
+
+impl<H: Copy + Eq + Hash> Counts<H> {
+    /// Counts; `max` is what all together may hold.
+    fn new(held: impl Iterator<Item = H>, newcomer: H, max: usize) -> Self {
+        let mut by_key = HashMap::from([(newcomer, 0)]);
+        for each in held {
+            *by_key.entry(each).or_default() += 1;
+        }
+        let share = (max / by_key.len()).max(1);
+        Self { own: by_key[&newcomer], newcomer, share, by_key }
+    }
+
+    fn is_within_share(&self, holder: H) -> bool {
+        self.by_key[&holder] <= self.share
+    }
+
+    /// The rank among what may be evicted; `None` if it may not.
+    fn rank(&self, eviction: Eviction, holder: H) -> Option<u8> {
+        let count = self.by_key[&holder];
+        match eviction {
+            Eviction::Allowed(rank) if holder == self.newcomer || count > self.own => Some(rank),
+            Eviction::OverShare(rank) if self.own < self.share && count > self.share => Some(rank),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

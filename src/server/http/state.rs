@@ -5,16 +5,15 @@ use std::sync::Arc;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 
-use super::authentication::Authentication;
+use super::authentication::{Authentication, Caller};
 use super::body::BodyReader;
 use super::connections::Connections;
 use super::options::MetricsPrinter;
 use super::page::Page;
-use super::rest::runs::RestRuns;
 use super::sessions::Sessions;
+use super::tenant_state::TenantState;
 use super::workers::Lending;
 use crate::server::handler::RequestHandler;
-use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 
 /// State that all requests share. Lives as long as the listener.
@@ -26,12 +25,25 @@ pub(crate) struct HttpState {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) mcp: StreamableHttpService<RequestHandler, Sessions>,
-    /// The session of all clients that have none: those of the stateless revision and those of REST.
-    pub(crate) session: Arc<McpSession>,
-    pub(crate) rest: RestRuns,
+    /// One for each tenant. A server without tenants has one, which has no name.
+    pub(crate) tenants: Vec<Arc<TenantState>>,
+    /// Cancels the runs of all clients.
+    pub(crate) runs: CancellationToken,
     /// The workers that are lent to other machines, if any are.
     pub(crate) lending: Option<Lending>,
     pub(crate) bodies: BodyReader,
     /// Cancelled when no more requests are accepted.
     pub(crate) closing: CancellationToken,
+}
+
+impl HttpState {
+    /// The state of the caller's tenant. The operator has none.
+    pub(crate) fn tenant_of(&self, caller: Caller<'_>) -> Option<&Arc<TenantState>> {
+        let name = match caller {
+            Caller::Operator => return None,
+            Caller::Client => None,
+            Caller::Tenant(name) => Some(name),
+        };
+        self.tenants.iter().find(|tenant| tenant.name.as_deref() == name)
+    }
 }

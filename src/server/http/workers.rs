@@ -59,7 +59,7 @@ pub(super) async fn lend(State(state): State<Arc<HttpState>>, mut request: Reque
         return try_again("all workers are lent");
     };
     let stream = on(&mut request);
-    let (workers, ended) = (Arc::clone(&lending.workers), state.session.runs.child_token());
+    let (workers, ended) = (Arc::clone(&lending.workers), state.runs.child_token());
     tokio::spawn(ended.clone().run_until_cancelled_owned(serve(workers, stream, permit)));
     let headers = [(CONNECTION, HeaderValue::from_static("upgrade")), (UPGRADE, PROTOCOL)];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()

@@ -10,8 +10,8 @@ use crate::text::hidden_text;
 /// Maximum length of a session's handle in characters. The minimum is one.
 const MAX_SESSION_CHARACTERS: usize = 128;
 
-/// The scope of state: all runs in one workspace, all runs that name one session, or one client of
-/// a server while it is connected.
+/// The scope of state: all runs in one workspace, all runs that name one session (of one tenant's clients), or one
+/// client of a server while it is connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateScope(Scope);
 
@@ -20,6 +20,17 @@ enum Scope {
     Workspace(PathBuf),
     Session(String),
     Client(String),
+    TenantSession(TenantSession),
+}
+
+/// A session of one tenant's clients: its name is the tenant's, a slash and the handle. A tenant's name has no slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TenantSession(String);
+
+impl TenantSession {
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').unwrap_or_default()
+    }
 }
 
 /// The scope of a run that names no session.
@@ -62,14 +73,29 @@ impl StateScope {
     ///
     /// [`Error::InvalidOptions`] unless the handle has 1 to 128 visible characters.
     pub fn session(handle: impl Into<String>) -> Result<Self, Error> {
+        Self::session_of(None, handle)
+    }
+
+    /// The scope of a session of the clients of a tenant ([`HttpTenant`](crate::server::HttpTenant)). Sessions of other
+    /// tenants, and those without one, are others, whatever their handles.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] as for [`session`](Self::session), or if the tenant's name has a slash.
+    pub fn session_of(tenant: Option<&str>, handle: impl Into<String>) -> Result<Self, Error> {
         let handle = handle.into();
         let length = handle.chars().count();
         let problem = if length == 0 || length > MAX_SESSION_CHARACTERS {
             format!("expected 1 to {MAX_SESSION_CHARACTERS} characters: {length}")
         } else if hidden_text(&handle) || handle.contains(char::is_control) {
             "expected characters that can be seen, no control characters".to_owned()
+        } else if tenant.is_some_and(|name| name.contains('/')) {
+            "expected a tenant's name, without slashes".to_owned()
         } else {
-            return Ok(Self(Scope::Session(handle)));
+            return Ok(Self(match tenant {
+                None => Scope::Session(handle),
+                Some(tenant) => Scope::TenantSession(TenantSession(format!("{tenant}/{handle}"))),
+            }));
         };
         Err(Error::InvalidOptions { option: "session", problem })
     }
@@ -78,7 +104,7 @@ impl StateScope {
     pub fn as_client(&self) -> Option<&str> {
         match &self.0 {
             Scope::Client(id) => Some(id),
-            Scope::Workspace(_) | Scope::Session(_) => None,
+            Scope::Workspace(_) | Scope::Session(_) | Scope::TenantSession(_) => None,
         }
     }
 
@@ -91,7 +117,7 @@ impl StateScope {
     pub fn as_workspace(&self) -> Option<&Path> {
         match &self.0 {
             Scope::Workspace(directory) => Some(directory),
-            Scope::Session(_) | Scope::Client(_) => None,
+            Scope::Session(_) | Scope::TenantSession(_) | Scope::Client(_) => None,
         }
     }
 
@@ -99,7 +125,16 @@ impl StateScope {
     pub fn as_session(&self) -> Option<&str> {
         match &self.0 {
             Scope::Session(handle) => Some(handle),
+            Scope::TenantSession(session) => Some(session.parts().1),
             Scope::Workspace(_) | Scope::Client(_) => None,
+        }
+    }
+
+    /// The tenant of the session's clients, or `None` for sessions of no tenant and for other scopes.
+    pub fn as_tenant(&self) -> Option<&str> {
+        match &self.0 {
+            Scope::TenantSession(session) => Some(session.parts().0),
+            Scope::Workspace(_) | Scope::Session(_) | Scope::Client(_) => None,
         }
     }
 
@@ -110,6 +145,7 @@ impl StateScope {
             Scope::Workspace(directory) => (0, directory.as_os_str().as_bytes()),
             Scope::Session(handle) => (1, handle.as_bytes()),
             Scope::Client(id) => (2, id.as_bytes()),
+            Scope::TenantSession(TenantSession(name)) => (3, name.as_bytes()),
         }
     }
 
@@ -118,6 +154,7 @@ impl StateScope {
         Self(match kind {
             0 => Scope::Workspace(PathBuf::from(std::ffi::OsString::from_vec(name))),
             1 => Scope::Session(text(name)),
+            3 => Scope::TenantSession(TenantSession(text(name))),
             _ => Scope::Client(text(name)),
         })
     }
@@ -129,6 +166,10 @@ impl fmt::Display for StateScope {
             Scope::Workspace(directory) => write!(formatter, "workspace {}", directory.display()),
             Scope::Session(handle) => write!(formatter, "session {handle}"),
             Scope::Client(id) => write!(formatter, "client {id}"),
+            Scope::TenantSession(session) => {
+                let (tenant, handle) = session.parts();
+                write!(formatter, "session {handle} of tenant {tenant}")
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::support::python_cache;
 /// Blocks of other languages, and why nothing is done with them.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("", "what a program prints, or a drawing"),
-    ("ini", "part of a unit for a newer systemd than Debian's, which could not verify it"),
+    ("ini", "part of a unit, which systemd does not verify alone"),
     (
         "nats",
         "the configuration of `nats-server`: `the_permissions_of_the_page_are_enough` starts one with it",

@@ -2,18 +2,22 @@
 //! worker costs its own run only, and nothing is left behind.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cx::{
-    Approval, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Language, Limits, Outcome,
-    Output, Script, StateStore, WorkerProcesses,
+    Approval, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Grants, Isolation, Language, Limits,
+    Outcome, Output, ProviderKind, SaveRequest, Script, ScriptLibrary, StateStore, ToolCallStatus,
+    WorkerProcesses,
 };
 use serde_json::{Value, json};
 
 use crate::support::WEDGE;
+use crate::support::http_host::{HttpHost, Reply};
 use crate::support::mock::Mock;
+use crate::support::provider::{self, FakeProvider, KEY};
 use crate::support::python_executor::cache;
 use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
 
@@ -225,6 +229,152 @@ async fn the_host_interface_works_through_frames() {
         assert!(result.logs.iter().any(|entry| matches!(entry, Output::Emit(_))));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+/// The first worker puts Python's code into the cache of its executor; every later one maps it from there.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_use_the_cache_of_their_executor() {
+    let cache = tempfile::tempdir().unwrap();
+    let run = async || {
+        let executor = Executor::builder()
+            .cache_directory(cache.path())
+            .warm_instances(1)
+            .languages([])
+            .isolation(workers(1))
+            .build()
+            .unwrap();
+        assert_eq!(value(&executor.run(Script::python("1 + 1")).await.unwrap()), 2);
+    };
+    let code = || {
+        let files = fs::read_dir(cache.path().join("python")).unwrap().map(|entry| entry.unwrap().path());
+        let mut code: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|name| name == "cwasm")).collect();
+        assert_eq!(code.len(), 1, "{code:?}");
+        code.remove(0)
+    };
+    run().await;
+    let file = code();
+    // A process that loads it says so by this time.
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(86_400);
+    fs::File::options().write(true).open(&file).unwrap().set_modified(long_ago).unwrap();
+    let before = fs::metadata(&file).unwrap();
+    run().await;
+    let after = fs::metadata(code()).unwrap();
+    assert_eq!(after.ino(), before.ino(), "it was made again");
+    assert!(after.modified().unwrap() > long_ago + Duration::from_secs(3_600), "nobody has loaded it");
+}
+
+/// A worker has no network: the executor makes the requests of its script, to granted hosts only.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_in_worker_processes_fetch_what_is_granted() {
+    let host = HttpHost::start(|asked| {
+        Reply::text(format!("{} {} {}", asked.method, asked.path, String::from_utf8_lossy(&asked.body)))
+    });
+    let (granted, denied) = (host.url("/a?b"), host.url("/a").replace("127.0.0.1", "127.0.0.2"));
+    let (builder, _mock) = builder();
+    let net = vec![format!("127.0.0.1:{}", host.port).parse().unwrap()];
+    let executor = builder.grants(Grants { net, ..Grants::default() }).build().unwrap();
+    for script in [
+        Script::typescript(
+            "const answer = await fetch(input[0], { method: 'POST', body: 'c' });
+             let size = 0; for await (const piece of answer.clone().body) size += piece.length;
+             let code; try { await fetch(input[1]) } catch (error) { code = error.cause.code }
+             return [answer.status, await answer.text(), size, code]",
+        ),
+        Script::python(
+            "answer = await fetch(inputs[0], method='POST', body='c')\ntext = await answer.text()\n\
+             try: await fetch(inputs[1])\nexcept McpToolError as error: code = error.code\n\
+             return [answer.status, text, len(text), code]",
+        ),
+    ] {
+        let result = executor.run(script.input(json!([granted, denied]))).await.unwrap();
+        assert_eq!(value(&result), json!([200, "POST /a?b c", 11, "NET_DENIED"]), "{result:?}");
+    }
+    assert_eq!(host.asked().len(), 2, "one request of each");
+}
+
+/// The executor asks the model, with its key and within its budget.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_in_worker_processes_ask_a_model() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| {
+        provider::Reply::Text(format!("you said: {}", asked.prompt))
+    });
+    let (builder, _mock) = builder();
+    let mut options = provider.options();
+    options.rounds = Some(2);
+    let executor = builder.llm(options).build().unwrap();
+    for script in [
+        Script::typescript(
+            "const text = await llm.ask('one'); const pieces = [];
+             for await (const piece of llm.ask('two three', { stream: true })) pieces.push(piece);
+             let code; try { await llm.ask('four') } catch (error) { code = error.code }
+             return [text, pieces.join(''), pieces.length > 1, code]",
+        ),
+        Script::python(
+            "text = await llm.ask('one')\npieces = []\n\
+             async for piece in llm.ask('two three', stream=True): pieces.append(piece)\n\
+             try: await llm.ask('four')\nexcept McpToolError as error: code = error.code\n\
+             return [text, ''.join(pieces), len(pieces) > 1, code]",
+        ),
+    ] {
+        let result = executor.run(script).await.unwrap();
+        let expected = json!(["you said: one", "you said: two three", true, "MODEL_BUDGET_EXCEEDED"]);
+        assert_eq!(value(&result), expected, "{result:?}");
+        assert_eq!(result.sampling.as_ref().unwrap().metrics.total_rounds, 2);
+        assert!(!format!("{result:?}").contains(KEY));
+    }
+    assert_eq!(provider.asked().len(), 4);
+}
+
+/// Each saved script that is called has a worker of its own, and all of them the budget of the one that calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_in_worker_processes_call_saved_scripts() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = || ScriptLibrary::of_folder(directory.path().join("scripts"));
+    for (name, language, source) in [
+        (
+            "in-typescript",
+            Language::TypeScript,
+            "// Says who it is.\nexport default async (given) => [given.n, (await tools.mock.echo({ a: given.n })).a]",
+        ),
+        (
+            "in-python",
+            Language::Python,
+            "\"\"\"Says who it is.\"\"\"\n[inputs['n'], (await scripts.in_typescript(n=inputs['n'] + 1))]",
+        ),
+    ] {
+        library().save(SaveRequest::new(name, language, source)).unwrap();
+    }
+    let (builder, mock) = builder();
+    let executor = builder.scripts(library()).build().unwrap();
+    let scripts = || {
+        [
+            Script::typescript(
+                "return await Promise.all([scripts.inTypescript({ n: 1 }), scripts.inPython({ n: 2 })])",
+            ),
+            Script::python("[await scripts.in_typescript(n=1), await scripts.in_python(n=2)]"),
+        ]
+    };
+    for script in scripts() {
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(value(&result), json!([[1, 1], [2, [3, 3]]]), "{result:?}");
+        let named = |server: &str| result.tool_calls.iter().filter(|call| call.server == server).count();
+        assert_eq!((named("scripts"), named("mock")), (3, 2), "{result:?}");
+        assert!(result.tool_calls.iter().all(|call| call.status == ToolCallStatus::Ok));
+    }
+    let calls = mock.calls.load(Ordering::SeqCst);
+    for script in scripts() {
+        // The two scripts that it calls, and one call more.
+        let limits = Limits { tool_calls: 3, ..Limits::default() };
+        let result = executor.run(script.limits(limits)).await.unwrap();
+        assert!(code(&result).is_some(), "{result:?}");
+        assert!(result.to_json().to_string().contains("MAX_TOOL_CALLS_EXCEEDED"), "{result:?}");
+    }
+    assert!(
+        mock.calls.load(Ordering::SeqCst) <= calls + 2,
+        "{} calls beyond the budget",
+        mock.calls.load(Ordering::SeqCst) - calls - 2
+    );
 }
 
 #[tokio::test]

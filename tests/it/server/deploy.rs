@@ -201,6 +201,12 @@ fn get(address: &str, token: &str) -> String {
 #[test]
 fn the_program_runs_as_the_deployment_starts_it() {
     let all = manifests();
+    starts_as_the_deployment_says(&all, None);
+    // The secret may have the tokens of tenants.
+    starts_as_the_deployment_says(&all, Some("a-token-of-one-0123456789abcdef0123456789"));
+}
+
+fn starts_as_the_deployment_says(all: &Value, tenant: Option<&str>) {
     let container = &all["Deployment"]["spec"]["template"]["spec"]["containers"][0];
     let arguments: Vec<&str> =
         container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
@@ -219,6 +225,13 @@ fn the_program_runs_as_the_deployment_starts_it() {
         let name = variable["name"].as_str().unwrap();
         match name {
             "CX_HTTP_TOKEN" => command.env(name, TOKEN),
+            "CX_HTTP_TOKENS" => {
+                assert_eq!(variable["valueFrom"]["secretKeyRef"]["optional"], true);
+                match tenant {
+                    Some(token) => command.env(name, format!("one {token}\nother {token}-2\n")),
+                    None => &mut command,
+                }
+            }
             "CX_CONFIG" => command.env(name, &config),
             "HOME" => command.env(name, directory.path()),
             "XDG_CACHE_HOME" => command.env(name, crate::support::python_cache()),
@@ -226,8 +239,12 @@ fn the_program_runs_as_the_deployment_starts_it() {
         };
     }
     let server = Server::start_command(command, directory);
-    assert_eq!(post(&server, TOKEN, "typescript", "return 1")["value"], 1);
-    assert_eq!(post(&server, TOKEN, "python", "1")["value"], 1);
+    let client = tenant.unwrap_or(TOKEN);
+    assert_eq!(post(&server, client, "typescript", "return 1")["value"], 1);
+    assert_eq!(post(&server, client, "python", "1")["value"], 1);
+    let health = server.get("/healthz", &[("Authorization", &format!("Bearer {client}"))]).body();
+    let isolation = if tenant.is_some() { "process" } else { "in-process" };
+    assert!(health.contains(&format!("\"isolation\":\"{isolation}\"")), "{health}");
     for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
         let path = container[probe]["httpGet"]["path"].as_str().unwrap();
         // As the kubelet asks: by the pod's address, without a token.
@@ -273,6 +290,26 @@ fn the_seccomp_profile_is_enough_and_refuses_the_rest() {
         let reply =
             server.send("POST", "/v1/runs", &[("Content-Type", "application/json")], &body.to_string());
         assert_eq!(reply.message()["error"]["code"], "TIMEOUT", "{language}");
+    }
+}
+
+/// Worker processes, which several tokens mean, confine themselves under the profile too.
+#[test]
+fn the_seccomp_profile_is_enough_for_worker_processes() {
+    let (wrapper, profile) = (script("schemas/with_seccomp.py"), file("kubernetes/seccomp.json"));
+    let tried = Command::new("python3").arg(&wrapper).arg(&profile).arg("true").output().unwrap();
+    if tried.status.code() == Some(77) {
+        return skipped("there is no libseccomp.so.2 on this machine");
+    }
+    let start = Start::new().config("isolation", json!({ "mode": "process", "require": true })).wrapped(&[
+        "python3",
+        &wrapper,
+        profile.to_str().unwrap(),
+    ]);
+    let server = Server::start(start);
+    for (language, code, expected) in [("typescript", "return 1 + 1", 2), ("python", "1 + 2", 3)] {
+        let result = post(&server, "", language, code);
+        assert_eq!(result["value"], expected, "{language}: {result}");
     }
 }
 

@@ -42,6 +42,8 @@ mod state;
 mod stdio;
 /// What a collector of OpenTelemetry receives.
 mod telemetry;
+/// Several tokens over HTTP, and what each tenant has for itself.
+mod tenants;
 /// Attacks of THREATS group MP, by number.
 mod threats;
 /// Runs that go on after their answer, and progress of scripts.

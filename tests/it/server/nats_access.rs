@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::docs::{Block, blocks};
 use crate::support::certificates;
 use crate::support::nats::{Front, NatsServer, Worker};
+use crate::support::nats_accounts;
 use crate::support::serve::Start;
 use crate::support::serve_http::{Server, wait_within};
 
@@ -147,5 +148,25 @@ fn seeds_and_tokens_are_credentials() {
         let ended = || without.said().contains("does not accept").then_some(());
         wait_within(Duration::from_secs(30), ended);
         assert_eq!(without.wait(Duration::from_secs(30)).code(), Some(2));
+    }
+}
+
+/// What `nsc` writes (`.creds`): a token of a user that its account has signed, and the user's key.
+#[test]
+fn a_signed_token_with_its_key_is_a_credential() {
+    let Some(server) = NatsServer::start_with(nats_accounts::config) else { return };
+    let good = file(&server, "good.creds", &nats_accounts::credentials(false));
+    let strange = file(&server, "strange.creds", &nats_accounts::credentials(true));
+    let with = |credentials: &Path| ["--nats-credentials".to_owned(), credentials.display().to_string()];
+    let [option, path] = with(&good);
+    let _worker = server.worker_with(1, &[&option, &path]);
+    let front = Front::new(&server, "well");
+    let code = "return (await tools.well.echo({ text: 'a' })) !== null";
+    let found = front.run(&[&option, &path, "-e", code]);
+    assert_eq!(found["value"], true, "{found}");
+    for more in [&[][..], &with(&strange)] {
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        let refused = front.run(&[&more[..], &["-e", "return 1"]].concat());
+        assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
     }
 }

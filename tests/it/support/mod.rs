@@ -16,6 +16,8 @@ pub(crate) mod interop;
 pub(crate) mod mock;
 /// A real NATS server, and the machines that execute the runs of its queue.
 pub(crate) mod nats;
+/// Accounts and credentials files of a NATS server.
+pub(crate) mod nats_accounts;
 /// Providers of language models over HTTP on loopback.
 pub(crate) mod provider;
 /// Executors that run Python, and a process that may die of it.

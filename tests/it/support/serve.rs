@@ -196,6 +196,7 @@ impl Start {
             .env("XDG_CACHE_HOME", cache)
             .env_remove("CX_LOG")
             .env_remove("CX_HTTP_TOKEN")
+            .env_remove("CX_HTTP_TOKENS")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());

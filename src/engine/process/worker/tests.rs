@@ -11,7 +11,9 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
 /// Does what the first line says.
 pub(super) fn act(connection: &Arc<Connection>, source: &str) {
-    let Some(kind) = source.lines().next().and_then(|line| line.strip_prefix("// hostile: ")) else { return };
+    let first = source.lines().next().unwrap_or_default();
+    let kind = first.strip_prefix("// hostile: ").or_else(|| first.strip_prefix("# hostile: "));
+    let Some(kind) = kind else { return };
     let say = |text: String| connection.send(&FromWorker::Log { level: 1, text }).unwrap();
     match kind {
         "abort" => std::process::abort(),
@@ -51,6 +53,16 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
             let _sent = connection.begin(Waiter::Answer(waiter), call);
             let _sent = connection.send(&FromWorker::Log { level: 1, text: "y".repeat(1000) });
         },
+        "denied" => {
+            let pair = |server: &str, tool: &str| WireName::Pair { server: server.into(), tool: tool.into() };
+            let full = WireName::Full("mcp__mock__denied".to_owned());
+            let names = [pair("mock", "denied"), full, pair("none", "denied")];
+            say(names.map(|name| called(connection, name)).join(" "));
+        }
+        "budget" => {
+            let free = || WireName::Pair { server: "mock".to_owned(), tool: "free".to_owned() };
+            say([0; 6].map(|_| called(connection, free())).join(" "));
+        }
         "forge" => {
             let error = ScriptError {
                 tool_code: Some(crate::tools::ToolErrorCode::ToolDenied),
@@ -132,6 +144,24 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         other => say(format!("unknown: {other}")),
     }
     connection.flush();
+}
+
+/// What the executor answers to a call.
+fn called(connection: &Arc<Connection>, name: WireName) -> String {
+    let (waiter, mut answer) = tokio::sync::oneshot::channel();
+    let call = |call| FromWorker::Call { call, name, arguments: "{}".to_owned() };
+    connection.begin(Waiter::Answer(waiter), call).unwrap();
+    connection.flush();
+    loop {
+        match answer.try_recv() {
+            Ok(Ok(_value)) => return "ok".to_owned(),
+            Ok(Err(error)) => return error.code.as_str().to_owned(),
+            Err(tokio::sync::oneshot::error::TryRecvError::Closed) => return "no answer".to_owned(),
+            Err(tokio::sync::oneshot::error::TryRecvError::Empty) => {
+                let _received = connection.receive(true);
+            }
+        }
+    }
 }
 
 fn tried(what: &str, is_refused: bool) -> String {

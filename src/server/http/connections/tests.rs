@@ -14,7 +14,7 @@ fn open(connections: &Arc<Connections>, permits: &Arc<Semaphore>) -> OpenConnect
 #[tokio::test]
 async fn v_333_the_permit_of_an_evicted_connection_is_its_successors() {
     let permits = Arc::new(Semaphore::new(2));
-    let connections = Connections::new(2);
+    let connections = Connections::new(2, false);
     let (first, second) = (open(&connections, &permits), open(&connections, &permits));
     let permit = connections.make_room(LOCAL).unwrap();
     assert!(first.connection.evicted.is_cancelled() && !second.connection.evicted.is_cancelled());
@@ -37,14 +37,14 @@ async fn v_333_the_permit_of_an_evicted_connection_is_its_successors() {
 #[test]
 fn v_333_what_is_in_use_is_not_evicted() {
     let permits = Arc::new(Semaphore::new(1));
-    let connections = Connections::new(1);
+    let connections = Connections::new(1, false);
     let open = open(&connections, &permits);
     let connection = &open.connection;
     let eviction = || connection.held().eviction;
     assert_eq!(eviction(), Eviction::Allowed(0));
     connection.begin_request();
     assert_eq!(eviction(), Eviction::OverShare(3));
-    connection.admit();
+    connection.admit(None);
     connection.begin_answer();
     assert_eq!(eviction(), Eviction::Never);
     let answer = Arc::clone(connection).watch(Response::new(Body::from("answer")));
@@ -59,4 +59,25 @@ fn v_333_what_is_in_use_is_not_evicted() {
     let since = Instant::now().checked_sub(MIN_REQUEST_TIME).unwrap();
     connection.state.lock().since = since;
     assert_eq!(eviction(), Eviction::Allowed(2));
+}
+
+/// Behind a proxy: all of them come from one address.
+#[tokio::test]
+async fn v_505_a_connection_is_a_tenants_from_its_first_request_on() {
+    let permits = Arc::new(Semaphore::new(3));
+    let connections = Connections::new(3, true);
+    let [first, second, third] = [0; 3].map(|_| open(&connections, &permits));
+    for listening in [&first, &second] {
+        listening.connection.begin_request();
+        listening.connection.admit(Some(TenantKey::Number(0)));
+        listening.connection.begin_listening();
+    }
+    let is_evicted = |open: &OpenConnection| open.connection.evicted.is_cancelled();
+    // The one that has said nothing goes first, and then one of a tenant that holds more than its share.
+    let _permit = connections.make_room(LOCAL).unwrap();
+    assert_eq!([&first, &second, &third].map(is_evicted), [false, false, true]);
+    let _permit = connections.make_room(LOCAL).unwrap();
+    assert_eq!([&first, &second, &third].map(is_evicted), [true, false, true]);
+    // What is left is the tenant's share.
+    assert!(connections.make_room(LOCAL).is_none());
 }

@@ -9,7 +9,8 @@ use axum::http::HeaderMap;
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::server::http::authentication::{HttpToken, bearer};
+use crate::server::http::authentication::bearer;
+use crate::server::http::token::HttpToken;
 
 /// Maximum number of sessions of browsers, and how long one is kept that sends nothing. Beyond the number
 /// the one that was idle for longest ends.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
@@ -11,6 +10,7 @@ use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,6 +33,7 @@ use crate::server::http::connections::Connection;
 use crate::server::http::middleware::connection_of;
 use crate::server::http::responses::handler_failed;
 use crate::server::http::state::HttpState;
+use crate::server::http::tenant_state::TenantState;
 use crate::tools::ToolErrorCode;
 
 /// Path of the runs.
@@ -58,23 +59,34 @@ async fn describe(State(state): State<Arc<HttpState>>) -> Response {
     json_response(StatusCode::OK, document.to_string())
 }
 
-async fn create(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+async fn create(
+    State(state): State<Arc<HttpState>>,
+    Extension(tenant): Extension<Arc<TenantState>>,
+    request: Request,
+) -> Response {
     let connection = connection_of(&request);
-    let peer = format!("{:?}", connection.as_ref().map(|connection| connection.peer()).unwrap_or_default());
+    let peer = connection.as_ref().map(|connection| connection.peer()).unwrap_or_default();
+    let client = Client { name: tenant.client_name(peer), tenant };
     let (parts, body) = request.into_parts();
     let executor = &state.shared.executor;
-    let audited = AuditedRequest::new(executor, REST_RUN, None, &peer, || caller_name(&parts.headers));
-    let response = create_run(&state, &parts.headers, body, &peer, connection).await;
+    let audited = AuditedRequest::new(executor, REST_RUN, None, &client.name, || caller_name(&parts.headers));
+    let response = create_run(&state, &client, &parts.headers, body, connection).await;
     // How a run ends is told by its own events.
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
     response
 }
 
+/// Who asks for a run.
+struct Client {
+    name: String,
+    tenant: Arc<TenantState>,
+}
+
 async fn create_run(
     state: &HttpState,
+    client: &Client,
     headers: &HeaderMap,
     body: Body,
-    peer: &str,
     connection: Option<Arc<Connection>>,
 ) -> Response {
     let RequestBody { bytes, permit } = match state.bodies.read(headers, body).await {
@@ -106,25 +118,25 @@ async fn create_run(
         let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
         return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
     }
-    begin(state, wanted, peer, headers, key, permit).await
+    begin(client, wanted, headers, key, permit).await
 }
 
 async fn begin(
-    state: &HttpState,
+    client: &Client,
     wanted: RunRequest,
-    peer: &str,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
     body: Option<OwnedSemaphorePermit>,
 ) -> Response {
-    let call = state.session.calls.begin();
+    let Client { name, tenant } = client;
+    let call = tenant.session.calls.begin();
     let (is_stream, is_background) = (wanted.stream, wanted.background);
     let mut events = None;
-    let started = state.rest.start(key.as_ref(), || {
+    let started = tenant.rest.start(key.as_ref(), || {
         let slot =
-            is_background.then(|| state.rest.background_slot(peer).ok_or_else(too_many)).transpose()?;
+            is_background.then(|| tenant.rest.background_slot(name).ok_or_else(too_many)).transpose()?;
         let held = RequestPermits { _body: body, _slot: slot };
-        let (run, of_run) = start(&state.session, wanted, peer, headers, key.clone(), held)
+        let (run, of_run) = start(&tenant.session, wanted, name, headers, key.clone(), held)
             .map_err(|mut answer| answer.structured["error"].take())?;
         events = Some(of_run);
         Ok(run)
@@ -147,7 +159,7 @@ async fn begin(
     } else {
         drop::<Option<RunEvents>>(events);
         let response = answer(&run).await;
-        state.rest.keep(run);
+        tenant.rest.keep(run);
         response
     };
     if !is_new {
@@ -189,6 +201,7 @@ struct ReadQuery {
 
 async fn read(
     State(state): State<Arc<HttpState>>,
+    Extension(tenant): Extension<Arc<TenantState>>,
     Path(id): Path<String>,
     query: Result<Query<ReadQuery>, QueryRejection>,
 ) -> Response {
@@ -197,13 +210,13 @@ async fn read(
         let detail = format!("expected nothing but `waitMs`, from 0 to {}", MAX_WAIT.as_millis());
         return problem(StatusCode::BAD_REQUEST, INVALID_ARGUMENTS, &detail);
     };
-    let Some(run) = state.rest.find(&id) else { return not_found() };
-    let _call = state.session.calls.begin();
+    let Some(run) = tenant.rest.find(&id) else { return not_found() };
+    let _call = tenant.session.calls.begin();
     tokio::select! {
         biased;
         response = answer(&run) => response,
         () = tokio::time::sleep(time) => running(&state, &run),
-        () = state.session.runs.cancelled() => answer(&run).await,
+        () = tenant.session.runs.cancelled() => answer(&run).await,
     }
 }
 
@@ -225,8 +238,8 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
 }
 
 /// Cancels a run in flight. The answer of one that has ended stays as it is.
-async fn remove(State(state): State<Arc<HttpState>>, Path(id): Path<String>) -> Response {
-    let Some(run) = state.rest.find(&id) else { return not_found() };
+async fn remove(Extension(tenant): Extension<Arc<TenantState>>, Path(id): Path<String>) -> Response {
+    let Some(run) = tenant.rest.find(&id) else { return not_found() };
     run.cancel.cancel();
     StatusCode::NO_CONTENT.into_response()
 }
@@ -234,10 +247,11 @@ async fn remove(State(state): State<Arc<HttpState>>, Path(id): Path<String>) -> 
 /// A part of a run's record: what the answer left out.
 async fn read_part(
     State(state): State<Arc<HttpState>>,
+    Extension(tenant): Extension<Arc<TenantState>>,
     Path((id, part)): Path<(String, String)>,
 ) -> Response {
     let Some(history) = state.shared.executor.history() else { return not_found() };
-    let record = match history.find(&state.session.client, &id).await {
+    let record = match history.find(&tenant.session.client, &id).await {
         Ok(Some(record)) => record,
         Ok(None) => return not_found(),
         Err(error) => return problem::unavailable(&format!("the record cannot be read now: {error}")),

@@ -22,14 +22,16 @@ const KEPT: Duration = Duration::from_secs(60 * 60);
 /// Maximum number of answers that are kept. A caller asks for its own within seconds.
 const MAX_ANSWERS: usize = 256;
 
-/// Maximum bytes of all answers that are kept together. One has about 100 kB at most, unless its script
-/// emitted images.
+/// Maximum bytes of all answers that are kept together, divided by the number of tenants, and the least that a tenant
+/// has. An answer has about 100 kB at most, unless its script emitted images.
 const MAX_BYTES: usize = 64 << 20;
+const MIN_BYTES: usize = 4 << 20;
 
-/// The runs of all clients without a session.
+/// The runs of all clients of a tenant without a session.
 pub(in crate::server::http) struct RestRuns {
     runs: Arc<Mutex<Vec<Arc<RestRun>>>>,
     background: ClientSlots,
+    max_bytes: usize,
 }
 
 /// A run over REST, from its start until no request can find it any more.
@@ -126,8 +128,10 @@ impl RestRun {
 }
 
 impl RestRuns {
-    pub(in crate::server::http) fn new() -> Self {
-        Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND) }
+    /// Those of one of `tenants` tenants, which have equal parts of the memory.
+    pub(in crate::server::http) fn new(tenants: usize) -> Self {
+        let max_bytes = (MAX_BYTES / tenants.max(1)).max(MIN_BYTES);
+        Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND), max_bytes }
     }
 
     /// A slot for a run in the background; `None` if all of the peer's are in use.
@@ -147,7 +151,7 @@ impl RestRuns {
         start: impl FnOnce() -> Result<RestRun, E>,
     ) -> Result<Started, E> {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs);
+        remove_old(&mut runs, self.max_bytes);
         match key.map_or(Keyed::New, |key| find_key(&runs, key)) {
             Keyed::New => {}
             Keyed::Same(run) => return Ok(Started::Before(run)),
@@ -163,12 +167,12 @@ impl RestRuns {
 
     /// Keeps the bounds when the run ends, because no request may follow.
     fn remove_old_after(&self, run: &RestRun) {
-        let (runs, mut answer) = (Arc::downgrade(&self.runs), run.answer.clone());
+        let (runs, max_bytes, mut answer) = (Arc::downgrade(&self.runs), self.max_bytes, run.answer.clone());
         tokio::spawn(async move {
             // A run that was dropped has no answer.
             let has_ended = answer.wait_for(Option::is_some).await.is_ok();
             if let Some(runs) = runs.upgrade().filter(|_| has_ended) {
-                remove_old(&mut runs.lock());
+                remove_old(&mut runs.lock(), max_bytes);
             }
         });
     }
@@ -176,7 +180,7 @@ impl RestRuns {
     /// Keeps a run that has ended, if its answer names its record.
     pub(super) fn keep(&self, run: Arc<RestRun>) {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs);
+        remove_old(&mut runs, self.max_bytes);
         if run.is_known() && !runs.iter().any(|known| Arc::ptr_eq(known, &run)) {
             runs.push(run);
         }
@@ -185,7 +189,7 @@ impl RestRuns {
     /// The run with this id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<RestRun>> {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs);
+        remove_old(&mut runs, self.max_bytes);
         runs.iter().find(|run| run.has_id(id)).cloned()
     }
 }
@@ -211,14 +215,14 @@ fn find_key(runs: &[Arc<RestRun>], key: &KeyedBody) -> Keyed {
 }
 
 /// Removes the oldest answers beyond a bound. Runs in flight stay.
-fn remove_old(runs: &mut Vec<Arc<RestRun>>) {
+fn remove_old(runs: &mut Vec<Arc<RestRun>>, max_bytes: usize) {
     let mut ended: Vec<(Instant, usize)> =
         runs.iter().filter_map(|run| run.ended().map(|ended| (ended.at, ended.answer.bytes()))).collect();
     ended.sort_unstable_by_key(|&(at, _)| std::cmp::Reverse(at));
     let mut bytes = 0_usize;
     let kept = ended.iter().take(MAX_ANSWERS).take_while(|&&(at, size)| {
         bytes = bytes.saturating_add(size);
-        at.elapsed() <= KEPT && bytes <= MAX_BYTES
+        at.elapsed() <= KEPT && bytes <= max_bytes
     });
     let Some(&(oldest, _)) = kept.last() else {
         return runs.retain(|run| run.ended().is_none());

@@ -33,7 +33,7 @@ pub(super) struct RequestPermits {
     pub(super) _slot: Option<ClientSlot>,
 }
 
-/// Starts a run for `peer`, and returns it with its events. Must be called in a tokio runtime.
+/// Starts a run for `client`, and returns it with its events. Must be called in a tokio runtime.
 ///
 /// # Errors
 ///
@@ -41,13 +41,13 @@ pub(super) struct RequestPermits {
 pub(super) fn start(
     session: &McpSession,
     request: RunRequest,
-    peer: &str,
+    client: &str,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
     held: RequestPermits,
 ) -> Result<(RestRun, RunEvents), Answer> {
     let RunRequest { arguments, language, stream, background } = request;
-    take_rate(session, peer)?;
+    take_rate(session, client)?;
     let PreparedRun { script, language, .. } = prepare(session, arguments, language)?;
     // A caller that gets the id before the answer can ask for the run.
     let id = if stream || background { Some(short_random_id().map_err(|_| no_id(session))?) } else { None };
@@ -62,12 +62,12 @@ pub(super) fn start(
     let (script, _no_prompts) = for_client(session, script, None, &cancel);
     let (script, events) = RunEvents::attach(script, printed.clone());
     let (sender, answer) = watch::channel(None);
-    let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
+    let (shared, owner) = (Arc::clone(&session.shared), session.client.clone());
     let (executor, of_answer) = (shared.executor.clone(), printed.clone());
     let task = tokio::spawn(async move {
         let result = executor.run(script).await;
         drop(held);
-        let answer = answer_run(&shared, &client, language, result, of_answer.as_ref()).await;
+        let answer = answer_run(&shared, &owner, language, result, of_answer.as_ref()).await;
         observed.end_rest(answer.is_error);
         let record = answer.structured["runId"].as_str().map(str::to_owned);
         sender.send_replace(Some(FinishedRun::new(RunAnswer::new(answer), record)));

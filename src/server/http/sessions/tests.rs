@@ -1,16 +1,40 @@
 //! Bounds of sessions.
 
+use std::future::Future;
 use std::net::IpAddr;
 
 use super::*;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
+use crate::server::http::rest::runs::RestRuns;
 use crate::server::http::streams::cancellation;
 
 fn sessions(max: usize) -> Sessions {
     let shared = Shared::new(Executor::builder().build().unwrap(), ServerOptions::default());
     let bounds = SessionBounds { max, idle: Duration::from_secs(600) };
-    Sessions::new(Arc::new(shared), bounds, CancellationToken::new(), Arc::default(), Arc::default())
+    Sessions::new(Arc::new(shared), bounds, CancellationToken::new(), Arc::default())
+}
+
+/// A tenant's state, which has its own session for clients without one.
+fn tenant(sessions: &Sessions, name: Option<&str>, key: TenantKey) -> Arc<TenantState> {
+    let name: Option<Arc<str>> = name.map(Arc::from);
+    let session = McpSession::new(Arc::clone(&sessions.shared), CancellationToken::new(), Arc::default());
+    let session = Arc::new(session.of_many_clients().of_tenant(name.as_ref()));
+    Arc::new(TenantState { name, key, session, rest: RestRuns::new(1), rates: Arc::default() })
+}
+
+/// Does what a client of this peer asks for, on a server without tenants.
+async fn by<T>(sessions: &Sessions, peer: PeerKey, asking: impl Future<Output = T>) -> T {
+    let tenant = tenant(sessions, None, TenantKey::Only);
+    REQUESTER.scope(Requester { tenant, peer }, asking).await
+}
+
+/// A new session, of a client of this machine unless something else is said.
+async fn create(sessions: &Sessions) -> Result<(SessionId, SessionTransport), SessionError> {
+    if REQUESTER.try_with(|_| ()).is_ok() {
+        return sessions.create_session().await;
+    }
+    by(sessions, PeerKey::Local, sessions.create_session()).await
 }
 
 /// Makes a session look as if it had been idle for this long.
@@ -22,7 +46,7 @@ fn age(sessions: &Sessions, id: &SessionId, by: Duration) {
 
 /// A session whose client has sent more than its first request.
 async fn used(sessions: &Sessions) -> SessionId {
-    let (id, _transport) = sessions.create_session().await.unwrap();
+    let (id, _transport) = create(sessions).await.unwrap();
     // What the second message of a client sets.
     sessions.session(&id).unwrap().streams.lock().is_used = true;
     id
@@ -35,29 +59,29 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
     let sessions = sessions(8);
     let [flood, other, third] =
         [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]].map(|a| PeerKey::from(IpAddr::from(a)));
-    let honest = PEER.scope(other, used(&sessions)).await;
-    let fresh = PEER.scope(other, sessions.create_session()).await.unwrap().0;
+    let honest = by(&sessions, other, used(&sessions)).await;
+    let fresh = by(&sessions, other, sessions.create_session()).await.unwrap().0;
     let mut listening = Vec::new();
     for _ in 0..6 {
-        let id = PEER.scope(flood, used(&sessions)).await;
+        let id = by(&sessions, flood, used(&sessions)).await;
         listening.push((sessions.create_standalone_stream(&id).await.unwrap(), id));
     }
     // The flooding peer gets no more than it can have. New sessions of others are not evicted for
     // it.
-    assert!(PEER.scope(flood, sessions.create_session()).await.is_err());
+    assert!(by(&sessions, flood, sessions.create_session()).await.is_err());
     assert!(sessions.knows(&fresh) && sessions.knows(&honest));
     sessions.session(&fresh).unwrap().streams.lock().is_used = true;
     // Another peer gets its share, from the surplus of the flooding peer.
-    let late = PEER.scope(third, used(&sessions)).await;
+    let late = by(&sessions, third, used(&sessions)).await;
     assert_eq!(sessions.count(), 8);
     assert!(sessions.knows(&fresh) && sessions.knows(&honest) && sessions.knows(&late));
     assert!(!sessions.knows(&listening[0].1), "the oldest");
     // A session with a call in flight is never evicted.
     let calls: Vec<_> =
         listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().mcp.calls.begin()).collect();
-    assert!(PEER.scope(third, sessions.create_session()).await.is_err());
+    assert!(by(&sessions, third, sessions.create_session()).await.is_err());
     drop(calls);
-    PEER.scope(third, sessions.create_session()).await.unwrap();
+    by(&sessions, third, sessions.create_session()).await.unwrap();
     assert!(!sessions.knows(&listening[1].1));
 }
 
@@ -69,12 +93,12 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
         ids.push(used(&sessions).await);
     }
     let refused = REFUSED.scope(Cell::new(false), async {
-        let refused = sessions.create_session().await.is_err();
+        let refused = create(&sessions).await.is_err();
         (refused, REFUSED.with(Cell::get))
     });
     assert_eq!(refused.await, (true, true));
     age(&sessions, &ids[0], Duration::from_secs(59));
-    assert!(sessions.create_session().await.is_err(), "a minute is the least");
+    assert!(create(&sessions).await.is_err(), "a minute is the least");
     age(&sessions, &ids[1], Duration::from_secs(62));
     age(&sessions, &ids[2], Duration::from_secs(90));
     // A session with a standalone stream is in use.
@@ -82,7 +106,7 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
     // So is a session with a task.
     let task = sessions.session(&ids[0]).unwrap().mcp.calls.begin();
     age(&sessions, &ids[0], Duration::from_secs(90));
-    sessions.create_session().await.unwrap();
+    create(&sessions).await.unwrap();
     drop(task);
     assert!(sessions.knows(&ids[0]) && !sessions.knows(&ids[1]) && sessions.knows(&ids[2]));
     drop(listening);
@@ -92,8 +116,8 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
 #[tokio::test]
 async fn ids_cannot_be_guessed_and_ended_sessions_are_not_known() {
     let sessions = sessions(2);
-    let (id, _transport) = sessions.create_session().await.unwrap();
-    let (other, _other_transport) = sessions.create_session().await.unwrap();
+    let (id, _transport) = create(&sessions).await.unwrap();
+    let (other, _other_transport) = create(&sessions).await.unwrap();
     assert!(id != other && id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
     sessions.close_session(&id).await.unwrap();
     assert!(!sessions.knows(&id) && sessions.knows(&other));

@@ -167,6 +167,20 @@ fn scopes_do_not_see_each_other() {
     let scopes: Vec<String> = usage.iter().map(|usage| usage.scope.to_string()).collect();
     assert_eq!(scopes, ["workspace /a", "session /a", "session /b"]);
     assert!(usage.iter().all(|usage| (usage.keys, usage.bytes, usage.unused_days) == (1, 2, 0)), "{usage:?}");
+    let tenant = |name: &str, handle: &str| Run {
+        stage: &stage,
+        state: RunState::new(store.clone(), StateScope::session_of(Some(name), handle).unwrap(), false),
+    };
+    // A tenant's name has no slash, so that these are two.
+    let tenants = [tenant("a", "b/c"), tenant("a-b", "c")];
+    tenants[0].set("k", "4");
+    assert_eq!((of(&tenants[0]), of(&tenants[1])), ("[4]".to_owned(), "[]".to_owned()));
+    assert!(StateScope::session_of(Some("a/b"), "c").is_err());
+    let kept: Vec<_> = store.usage().unwrap().into_iter().map(|usage| usage.scope).collect();
+    let of_tenant = kept.iter().find(|scope| scope.as_tenant().is_some()).unwrap();
+    assert_eq!((of_tenant.as_tenant(), of_tenant.as_session()), (Some("a"), Some("b/c")));
+    assert_eq!((of_tenant.to_string().as_str(), of_tenant.as_client()), ("session b/c of tenant a", None));
+    assert_eq!(store.clear(of_tenant).unwrap(), 1);
     assert_eq!(store.clear(&StateScope::session("/a").unwrap()).unwrap(), 1);
     assert_eq!((of(&a), of(&b), of(&workspace)), ("[]".to_owned(), "[2]".to_owned(), "[3]".to_owned()));
     assert_eq!(store.clear_all().unwrap(), 2);

@@ -2,7 +2,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
 use super::{Access, MAX_OPEN, MAX_SESSIONS};
-use crate::server::http::authentication::HttpToken;
+use crate::server::http::token::HttpToken;
 
 fn with(token: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -1,0 +1,115 @@
+//! The tenants of a server over HTTP: whose clients have which tokens.
+
+use std::sync::Arc;
+
+use super::token::HttpToken;
+use crate::error::Error;
+
+/// Maximum number of tokens of tenants. Each request is compared with all of them, and each tenant keeps answers of its
+/// own.
+const MAX_TOKENS: usize = 64;
+
+/// Maximum characters of a tenant's name.
+const MAX_NAME: usize = 32;
+
+/// A tenant of [`HttpOptions::tenants`](super::HttpOptions::tenants): a name, and a token that its clients send.
+#[derive(Clone, Debug)]
+pub struct HttpTenant {
+    name: Arc<str>,
+    token: HttpToken,
+}
+
+impl HttpTenant {
+    /// Makes a tenant of 1 to 32 lower-case letters, digits and hyphens, so that its name can be a part of other names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the name is another one.
+    pub fn new(name: &str, token: HttpToken) -> Result<Self, Error> {
+        let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_good) {
+            return Ok(Self { name: name.into(), token });
+        }
+        // The text is not shown: it may be a token in the place of a name.
+        Err(invalid(format!(
+            "expected the name of a tenant: 1 to {MAX_NAME} lower-case letters, digits and hyphens"
+        )))
+    }
+
+    /// Reads a list of tenants: in each line a name, space and a token. Empty lines and those that begin with `#` mean
+    /// nothing. A name may have several lines, so that its token can be replaced while both work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if a line is something else, or there is none. The message has the line's number, and
+    /// nothing of its text.
+    pub fn list(text: &str) -> Result<Vec<Self>, Error> {
+        let mut tenants = Vec::new();
+        for (line, number) in text.lines().map(str::trim).zip(1_u32..) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let in_line = |error: Error| match error {
+                Error::InvalidOptions { problem, .. } => invalid(format!("line {number}: {problem}")),
+                other => other,
+            };
+            let (name, token) = line
+                .split_once(|character: char| character.is_ascii_whitespace())
+                .ok_or_else(|| invalid(format!("line {number}: expected a name, space and a token")))?;
+            let token = HttpToken::new(token.trim()).map_err(in_line)?;
+            tenants.push(Self::new(name, token).map_err(in_line)?);
+        }
+        if tenants.is_empty() {
+            return Err(invalid("there is no token".to_owned()));
+        }
+        Ok(tenants)
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn token(&self) -> &HttpToken {
+        &self.token
+    }
+
+    /// The names of all tenants, each once, in the order of the list.
+    pub fn names(tenants: &[Self]) -> Vec<&str> {
+        let mut names = Vec::new();
+        for tenant in tenants {
+            if !names.contains(&tenant.name()) {
+                names.push(tenant.name());
+            }
+        }
+        names
+    }
+}
+
+/// Checks that each token says who sends it: no two tenants have the same one, and no tenant has the operator's.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if one does not, or there are more than 64.
+pub(super) fn check_all(tenants: &[HttpTenant], operator: Option<&HttpToken>) -> Result<(), Error> {
+    if tenants.len() > MAX_TOKENS {
+        return Err(invalid(format!("expected at most {MAX_TOKENS} tokens: {}", tenants.len())));
+    }
+    for (tenant, earlier) in tenants.iter().zip(0..) {
+        if operator.is_some_and(|operator| operator.equals(&tenant.token)) {
+            return Err(invalid(format!("the tenant `{}` has the operator's token", tenant.name)));
+        }
+        let same = tenants.iter().take(earlier).find(|other| other.token.equals(&tenant.token));
+        if let Some(same) = same {
+            return Err(invalid(format!("`{}` and `{}` have the same token", same.name, tenant.name)));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(problem: String) -> Error {
+    Error::InvalidOptions { option: "tenants", problem }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,549 @@
+//! Several tokens over HTTP, each of a tenant: nothing of one is found, used up or met by another.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::serve::{Start, meta};
+use crate::support::serve_http::{Reply, Server};
+
+const ALICE: &str = "alice-0123456789abcdef0123456789abcdef";
+const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
+const OPERATOR: &str = "operator-0123456789abcdef0123456789";
+
+/// Writes a file of tokens that only its user can read.
+fn tokens_file(directory: &Path, text: &str) -> String {
+    let path = directory.join("tokens");
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn two() -> String {
+    format!("# Two tenants.\nalice {ALICE}\n\nbob\t{BOB}\n")
+}
+
+/// A server of two tenants whose scripts run in its own process, which starts faster.
+fn server(arguments: &[&str]) -> Server {
+    server_within(&Arc::new(tempfile::tempdir().unwrap()), &two(), arguments)
+}
+
+fn server_within(directory: &Arc<TempDir>, tokens: &str, arguments: &[&str]) -> Server {
+    let file = tokens_file(directory.path(), tokens);
+    let start = Start::new().within(Arc::clone(directory)).config("strict", json!(false));
+    let mut all = vec!["--http", "127.0.0.1:0", "--isolation", "in-process", "--tokens-file", &file];
+    all.extend(arguments);
+    Server::start_with(&all, start)
+}
+
+fn authorization(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// A client with the token of a tenant.
+#[derive(Clone, Copy)]
+struct Tenant<'a> {
+    server: &'a Server,
+    token: &'a str,
+}
+
+impl<'a> Tenant<'a> {
+    fn new(server: &'a Server, token: &'a str) -> Self {
+        Self { server, token }
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let authorization = authorization(self.token);
+        let mut all = vec![
+            ("Authorization", authorization.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        all.extend(headers);
+        self.server.send(method, path, &all, body)
+    }
+
+    /// The status and the whole body.
+    fn answer(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        let reply = self.send(method, path, headers, body);
+        (reply.status, reply.body())
+    }
+
+    fn initialize(&self) -> Reply {
+        let info = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        self.send("POST", "/mcp", &[], &message.to_string())
+    }
+
+    /// The id of a session, after the handshake.
+    fn session(&self) -> String {
+        let reply = self.initialize();
+        assert_eq!(reply.status, 200);
+        let id = reply.header("mcp-session-id").unwrap().to_owned();
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(self.in_session("POST", &id, &initialized).status, 202);
+        id
+    }
+
+    fn in_session(&self, method: &str, id: &str, message: &Value) -> Reply {
+        let headers = [("Mcp-Session-Id", id), ("Mcp-Protocol-Version", "2025-11-25")];
+        let body = if message.is_null() { String::new() } else { message.to_string() };
+        self.send(method, "/mcp", &headers, &body)
+    }
+
+    /// Runs a script in a session.
+    fn run_in(&self, id: &str, code: &str) -> Value {
+        let call = json!({ "name": "executeTypescript", "arguments": { "code": code } });
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
+        self.in_session("POST", id, &message).result()["structuredContent"].clone()
+    }
+
+    /// A request without a session.
+    fn stateless(&self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = meta(json!({}));
+        let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
+        let headers =
+            [("Mcp-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", name.as_str())];
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.send("POST", "/mcp", &headers, &message.to_string()).message()
+    }
+
+    /// Runs a script without a session.
+    fn run(&self, arguments: Value) -> Value {
+        let call = json!({ "name": "executeTypescript", "arguments": arguments });
+        self.stateless("tools/call", call)["result"]["structuredContent"].clone()
+    }
+
+    fn rest(&self, headers: &[(&str, &str)], code: &str) -> Reply {
+        let body = json!({ "language": "typescript", "code": code });
+        self.send("POST", "/v1/runs", headers, &body.to_string())
+    }
+
+    fn value(&self, code: &str) -> Value {
+        self.run(json!({ "code": code }))["value"].clone()
+    }
+}
+
+/// The id of a session is no secret to whoever sees the traffic of one tenant. To the other it is an id of no session.
+#[test]
+fn v_500_the_session_of_another_tenant_does_not_exist() {
+    let server = server(&[]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let id = alice.session();
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    let unknown = "0123456789abcdef0123456789abcdef";
+    for (method, message) in [("POST", ping), ("GET", Value::Null), ("DELETE", Value::Null)] {
+        let answer = |session: &str| {
+            let reply = bob.in_session(method, session, &message);
+            (reply.status, reply.header("content-type").map(str::to_owned), reply.body())
+        };
+        let expected = answer(unknown);
+        assert_eq!(expected.0, 404, "{method}");
+        assert_eq!(answer(&id), expected, "{method}");
+    }
+    // It was neither ended nor used.
+    assert_eq!(alice.run_in(&id, "return 7")["value"], 7);
+    assert_eq!(alice.in_session("DELETE", &id, &Value::Null).status, 202);
+}
+
+/// The id of a run is random, but a log may have it.
+#[test]
+fn v_501_the_records_of_another_tenant_do_not_exist() {
+    let server = server(&["--client-rate", "0"]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let left_out = "console.log('x'.repeat(60_000)); return 'kept'";
+    let run = alice.run(json!({ "code": left_out }));
+    let run = run["runId"].as_str().unwrap_or_else(|| panic!("{run}")).to_owned();
+    let session = alice.session();
+    let of_session = alice.run_in(&session, left_out)["runId"].as_str().unwrap().to_owned();
+    let uri = |id: &str| format!("cx://runs/{id}/output");
+    let read = |tenant: Tenant<'_>, id: &str| tenant.stateless("resources/read", json!({ "uri": uri(id) }));
+    assert!(read(alice, &run)["result"]["contents"][0]["text"].as_str().unwrap().len() >= 60_000);
+    assert_eq!(read(bob, &run)["result"], Value::Null);
+    let script = |id: &str| format!("return (await mcp.run('{id}')).value");
+    assert_eq!(alice.value(&script(&run)), "kept");
+    let refused = bob.run(json!({ "code": script(&run) }));
+    assert_eq!(refused["error"]["toolCode"], "RUN_NOT_FOUND", "{refused}");
+    // The same of a client with a session, and in one.
+    let other = bob.session();
+    for id in [&run, &of_session] {
+        assert_eq!(bob.run_in(&other, &script(id))["error"]["toolCode"], "RUN_NOT_FOUND");
+        let path = format!("/v1/runs/{id}/output");
+        assert_eq!(bob.answer("GET", &path, &[], "").0, 404);
+    }
+    assert_eq!(alice.run_in(&session, &script(&of_session))["value"], "kept");
+    let path = format!("/v1/runs/{run}/output");
+    assert_eq!(alice.answer("GET", &path, &[], "").0, 200);
+    // A run over REST in the background: its answer, its output and its end.
+    let body = json!({ "language": "typescript", "background": true,
+        "code": "console.log('mine'); await new Promise((resolve) => setTimeout(resolve, 60_000))" });
+    let run = alice.send("POST", "/v1/runs", &[], &body.to_string()).message();
+    let path = format!("/v1/runs/{}", run["runId"].as_str().unwrap());
+    assert_eq!(bob.answer("GET", &path, &[], "").0, 404);
+    assert_eq!(bob.answer("DELETE", &path, &[], "").0, 404);
+    let running = alice.send("GET", &path, &[], "").message();
+    assert_eq!(running["running"], true, "{running}");
+    assert_eq!(alice.answer("DELETE", &path, &[], "").0, 204);
+}
+
+/// Handles of sessions are chosen by models, which choose the same ones.
+#[test]
+fn v_502_a_session_of_state_is_its_tenants() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = server_within(&directory, &two(), &["--client-rate", "0"]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let run = |tenant: Tenant<'_>, handle: &str, code: &str| {
+        tenant.run(json!({ "code": code, "session": handle }))["value"].clone()
+    };
+    let read = "return (await state.get('k')) ?? null";
+    assert_eq!(run(alice, "notes", "await state.set('k', 'alice'); return 1"), 1);
+    assert_eq!(run(bob, "notes", read), Value::Null);
+    // Handles that look like the name of another tenant's session.
+    for handle in ["alice/notes", "/notes", "alice\u{2044}notes"] {
+        assert_eq!(run(bob, handle, read), Value::Null, "{handle}");
+    }
+    assert_eq!(run(bob, "notes", "await state.set('k', 'bob'); return 1"), 1);
+    assert_eq!(run(alice, "notes", read), "alice");
+    // The same in sessions of the protocol, and over REST.
+    let (of_alice, of_bob) = (alice.session(), bob.session());
+    let call = |tenant: Tenant<'_>, id: &str| {
+        let call = json!({ "name": "executeTypescript", "arguments": { "code": read, "session": "notes" } });
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
+        tenant.in_session("POST", id, &message).result()["structuredContent"]["value"].clone()
+    };
+    assert_eq!((call(alice, &of_alice), call(bob, &of_bob)), (json!("alice"), json!("bob")));
+    let body = json!({ "language": "typescript", "code": read, "session": "notes" }).to_string();
+    assert_eq!(bob.send("POST", "/v1/runs", &[], &body).message()["value"], "bob");
+    // The user sees whose they are, and can delete one's.
+    let state = |arguments: &[&str]| cx(directory.path(), arguments);
+    let listed: Value = serde_json::from_slice(&state(&["state", "list", "--json"]).stdout).unwrap();
+    let mut tenants: Vec<_> = listed.as_array().unwrap().iter().map(|scope| &scope["tenant"]).collect();
+    tenants.sort_by_key(|tenant| tenant.to_string());
+    assert_eq!(tenants, [&json!("alice"), &json!("bob")], "{listed}");
+    let cleared = state(&["state", "clear", "--session", "notes", "--tenant", "alice"]);
+    assert!(
+        String::from_utf8_lossy(&cleared.stdout).contains("deleted 1 keys of session notes of tenant alice")
+    );
+    assert_eq!((run(alice, "notes", read), run(bob, "notes", read)), (Value::Null, json!("bob")));
+}
+
+fn cx(directory: &Path, arguments: &[&str]) -> Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn v_503_an_idempotency_key_is_its_tenants() {
+    let server = server(&["--client-rate", "0"]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let key = [("Idempotency-Key", "order-1")];
+    let replayed = |reply: &Reply| reply.header("idempotency-replayed").is_some();
+    let code = "return crypto.randomUUID()";
+    let first = alice.rest(&key, code);
+    assert!(!replayed(&first));
+    let first = first.message()["value"].clone();
+    let of_bob = bob.rest(&key, code);
+    assert!(!replayed(&of_bob));
+    assert_ne!(of_bob.message()["value"], first);
+    // Whether somebody has sent it with another body is not told either.
+    assert_eq!(bob.rest(&[("Idempotency-Key", "order-2")], "return 2").status, 200);
+    assert_eq!(alice.rest(&[("Idempotency-Key", "order-2")], "return 3").message()["value"], 3);
+    let again = alice.rest(&key, code);
+    assert!(replayed(&again));
+    assert_eq!(again.message()["value"], first);
+}
+
+/// All of them come from one address here, as they do from behind a proxy.
+#[test]
+fn v_504_a_tenant_does_not_use_up_the_rates_of_another() {
+    for arguments in [["--client-rate", "2", "--run-rate", "0"], ["--client-rate", "0", "--run-rate", "2"]] {
+        let server = server(&arguments);
+        let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+        assert_eq!(alice.value("return 1"), 1);
+        assert_eq!(alice.rest(&[], "return 2").message()["value"], 2);
+        let refused = alice.run(json!({ "code": "return 3" }));
+        assert_eq!(refused["error"]["code"], "RATE_LIMITED", "{arguments:?}: {refused}");
+        assert_eq!(alice.rest(&[], "return 3").status, 429, "{arguments:?}");
+        assert_eq!(bob.value("return 1"), 1, "{arguments:?}");
+        assert_eq!(bob.rest(&[], "return 2").message()["value"], 2, "{arguments:?}");
+        assert_eq!(bob.rest(&[], "return 3").status, 429, "{arguments:?}");
+    }
+}
+
+/// From one address too.
+#[test]
+fn v_505_a_tenant_that_holds_all_sessions_makes_room_for_another() {
+    let server = server(&[]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let sessions: Vec<String> = (0..256).map(|_| alice.session()).collect();
+    // They are in use, so that she gets no more of them.
+    assert_eq!(alice.initialize().status, 503);
+    let of_bob = bob.session();
+    assert_eq!(bob.run_in(&of_bob, "return 1")["value"], 1);
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    assert_eq!(alice.in_session("POST", &sessions[0], &ping).status, 404, "the oldest");
+    assert_eq!(alice.in_session("POST", &sessions[1], &ping).status, 200);
+    // His is not the next to go.
+    assert_eq!(alice.initialize().status, 503);
+    assert_eq!(bob.in_session("POST", &of_bob, &ping).status, 200);
+}
+
+/// What is of all tenants is the operator's, who runs nothing: a run has to be somebody's.
+#[test]
+fn v_506_tenants_do_not_read_what_is_of_all() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let file = tokens_file(directory.path(), &two());
+    let start = Start::new().within(Arc::clone(&directory)).variable("CX_HTTP_TOKEN", OPERATOR);
+    let arguments =
+        ["--http", "127.0.0.1:0", "--metrics", "--isolation", "in-process", "--tokens-file", &file];
+    let server = Server::start_with(&arguments, start);
+    let (alice, operator) = (Tenant::new(&server, ALICE), Tenant::new(&server, OPERATOR));
+    let status = |tenant: Tenant<'_>, method: &str, path: &str| tenant.send(method, path, &[], "").status;
+    assert_eq!(alice.value("return 1"), 1);
+    assert_eq!(status(alice, "GET", "/metrics"), 403);
+    assert_eq!(status(alice, "POST", "/ui/session"), 401);
+    assert_eq!(status(alice, "GET", "/healthz"), 200);
+    assert_eq!(status(operator, "GET", "/metrics"), 200);
+    assert_eq!(status(operator, "POST", "/ui/session"), 200);
+    assert_eq!(status(operator, "GET", "/healthz"), 200);
+    assert_eq!(operator.initialize().status, 403);
+    assert_eq!(operator.rest(&[], "return 1").status, 403);
+    assert_eq!(status(operator, "GET", "/openapi.json"), 403);
+    // One character more, less or another.
+    for wrong in [format!("{ALICE}0"), ALICE[..ALICE.len() - 1].to_owned(), ALICE.replace('f', "e")] {
+        let wrong = Tenant::new(&server, &wrong);
+        assert_eq!(wrong.initialize().status, 401);
+        assert_eq!(status(wrong, "GET", "/metrics"), 401);
+    }
+    // Both at once are nobody's.
+    let (first, second) = (authorization(ALICE), authorization(BOB));
+    let both = [("Authorization", first.as_str()), ("Authorization", second.as_str())];
+    assert_eq!(server.get("/v1/runs/a", &both).status, 401);
+}
+
+#[test]
+fn v_507_a_revoked_token_opens_nothing() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let new = "bob-fedcba9876543210fedcba9876543210";
+    let session = {
+        // While a token is replaced both work, and both are his.
+        let server = server_within(&directory, &format!("{}bob {new}\n", two()), &[]);
+        let (old, new) = (Tenant::new(&server, BOB), Tenant::new(&server, new));
+        let session = old.session();
+        assert_eq!(new.run_in(&session, "return 1")["value"], 1);
+        session
+    };
+    let server = server_within(&directory, &format!("alice {ALICE}\nbob {new}\n"), &[]);
+    let (old, new) = (Tenant::new(&server, BOB), Tenant::new(&server, new));
+    assert_eq!(old.initialize().status, 401);
+    assert_eq!(old.rest(&[], "return 1").status, 401);
+    assert_eq!(old.in_session("DELETE", &session, &Value::Null).status, 401);
+    assert_eq!(new.value("return 1"), 1);
+    assert_eq!(Tenant::new(&server, ALICE).value("return 1"), 1);
+}
+
+/// CPU time of each child of a process, in the kernel's ticks.
+fn children(process: u32) -> HashMap<String, u64> {
+    let mut found = HashMap::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let child = entry.file_name().to_string_lossy().into_owned();
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The name of the program may have spaces.
+        let Some((_, fields)) = stat.rsplit_once(')') else { continue };
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let number = |position: usize| fields.get(position).and_then(|field| field.parse::<u64>().ok());
+        if number(1) == Some(process.into()) {
+            found.insert(child, number(11).unwrap_or(0) + number(12).unwrap_or(0));
+        }
+    }
+    found
+}
+
+/// With workers that serve many runs: the clients of one tenant meet their own worker again, and never that of another.
+/// With two tokens scripts run in such processes without being told to.
+#[cfg(target_os = "linux")]
+#[test]
+fn v_508_two_tenants_never_share_a_worker() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let file = tokens_file(directory.path(), &two());
+    let start = Start::new()
+        .within(Arc::clone(&directory))
+        .config("isolation", json!({ "mode": "process", "runsPerWorker": 1000 }));
+    let server = Server::start_with(&["--http", "127.0.0.1:0", "--tokens-file", &file], start);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    // Long enough to stand out beside a worker that starts.
+    let busy = "const end = Date.now() + 1500; while (Date.now() < end) {} return 1";
+    let worker_of = |tenant: Tenant<'_>, session: &str| {
+        let before = children(server.process());
+        assert_eq!(tenant.run_in(session, busy)["value"], 1);
+        let after = children(server.process());
+        let used = |child: &String| after[child] - before.get(child).copied().unwrap_or(0);
+        after.keys().max_by_key(|child| used(child)).cloned().unwrap()
+    };
+    let (of_alice, of_bob) = (alice.session(), bob.session());
+    let first = worker_of(alice, &of_alice);
+    let others = worker_of(bob, &of_bob);
+    assert_eq!(worker_of(alice, &of_alice), first, "no worker was used again");
+    assert_eq!(worker_of(bob, &of_bob), others, "no worker was used again");
+    assert_ne!(first, others);
+}
+
+/// More than one token means worker processes, unless something else is said, and both are told.
+#[cfg(target_os = "linux")]
+#[test]
+fn v_509_several_tokens_mean_worker_processes() {
+    let isolation = |tokens: &str, arguments: &[&str], config: Option<&str>| {
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let file = tokens_file(directory.path(), tokens);
+        let mut start = Start::new().within(Arc::clone(&directory));
+        if let Some(mode) = config {
+            start = start.config("isolation", json!({ "mode": mode }));
+        }
+        let mut all = vec!["--http", "127.0.0.1:0", "--tokens-file", &file];
+        all.extend(arguments);
+        let server = Server::start_with(&all, start);
+        let alice = Tenant::new(&server, ALICE);
+        assert_eq!(alice.value("return 1"), 1);
+        let called = alice.stateless("tools/call", json!({ "name": "health", "arguments": {} }));
+        let called = called["result"]["structuredContent"]["isolation"].clone();
+        assert_eq!(server.health()["isolation"], called);
+        called.as_str().unwrap().to_owned()
+    };
+    let one = format!("alice {ALICE}\n");
+    assert_eq!(isolation(&two(), &[], None), "process");
+    assert_eq!(isolation(&one, &[], None), "in-process");
+    assert_eq!(isolation(&two(), &["--isolation", "in-process"], None), "in-process");
+    assert_eq!(isolation(&two(), &[], Some("in-process")), "in-process");
+    assert_eq!(isolation(&one, &[], Some("process")), "process");
+    // It is said at the start.
+    let directory = tempfile::tempdir().unwrap();
+    let file = tokens_file(directory.path(), &two());
+    for (arguments, expected) in [
+        (&[][..], "2 tokens of 2 tenants (alice, bob): scripts run in worker processes, none of which"),
+        (&["--isolation", "in-process"][..], "(alice, bob): scripts run in the process of the server, which"),
+    ] {
+        let mut all = vec!["--http", "127.0.0.1:0", "--tokens-file", &file];
+        all.extend(arguments);
+        let said = said_at_start(directory.path(), &all);
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains(ALICE) && !said.contains(BOB), "{said}");
+    }
+}
+
+/// The first two lines that a server prints.
+fn said_at_start(directory: &Path, arguments: &[&str]) -> String {
+    use std::io::{BufRead as _, BufReader};
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
+        .arg("serve")
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env_remove("CX_HTTP_TOKEN")
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().take(2);
+    let said = lines.map(Result::unwrap).collect::<Vec<_>>().join("\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    said
+}
+
+#[test]
+fn v_510_the_audit_trail_names_the_tenant() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let file = tokens_file(directory.path(), &two());
+    let trail = directory.path().join("trail");
+    let start = Start::new().within(Arc::clone(&directory)).config("audit", json!({ "directory": trail }));
+    let arguments = ["--http", "127.0.0.1:0", "--isolation", "in-process", "--tokens-file", &file];
+    {
+        let mut server = Server::start_with(&arguments, start);
+        let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+        let session = alice.session();
+        assert_eq!(alice.run_in(&session, "return 'alice'")["value"], "alice");
+        assert_eq!(bob.value("return 'bob'"), "bob");
+        assert_eq!(bob.rest(&[], "return 'bob'").status, 200);
+        server.signal("TERM");
+        server.wait(crate::support::serve_http::WATCHDOG);
+    }
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(&trail).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        lines.extend(text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()));
+    }
+    let clients = |event: &str| -> Vec<String> {
+        let of_event = lines.iter().filter(|line| line["event"] == event);
+        of_event.map(|line| line["client"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let runs = clients("run.started");
+    assert_eq!(runs.len(), 3, "{lines:#?}");
+    assert!(runs[0].starts_with("alice/client "), "{runs:?}");
+    assert!(runs[1..].iter().all(|client| client == "bob/all clients without a session"), "{runs:?}");
+    let requests = clients("request");
+    assert!(requests.iter().any(|client| client.starts_with("alice/client ")), "{requests:?}");
+    assert!(requests.iter().filter(|client| *client == "bob/Local").count() >= 2, "{requests:?}");
+    assert!(requests.iter().all(|client| client.starts_with("alice/") || client.starts_with("bob/")));
+}
+
+/// A file of tokens that cannot be trusted or understood, and where else they can come from.
+#[test]
+fn v_511_tokens_are_read_from_private_files_and_the_environment() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |text: &str, arguments: &[&str]| {
+        let file = tokens_file(directory.path(), text);
+        let mut all = vec!["serve", "--http", "127.0.0.1:0", "--tokens-file", &file];
+        all.extend(arguments);
+        let output = cx(directory.path(), &all);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        for secret in [ALICE, BOB] {
+            assert!(!said.contains(secret), "{said}");
+        }
+        said
+    };
+    for (text, expected) in [
+        ("".to_owned(), "there is no token"),
+        (format!("alice {ALICE}\n{BOB}\n"), "line 2: expected a name, space and a token"),
+        (format!("{ALICE} alice\n"), "line 1: expected the name of a tenant: 1 to 32 lower-case letters"),
+        (format!("alice {ALICE}\nBob {BOB}\n"), "line 2: expected the name of a tenant"),
+        (format!("alice {ALICE}\nbob {ALICE}\n"), "`alice` and `bob` have the same token"),
+        (format!("alice {ALICE} {BOB}\n"), "line 1: must be of visible ASCII characters without spaces"),
+        (two().repeat(2000), "it is longer than 65536 bytes"),
+        ((0..65).map(|n| format!("t{n} {ALICE}{n}\n")).collect(), "expected at most 64 tokens: 65"),
+    ] {
+        let said = refused(&text, &[]);
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    // Where others can connect, every token has to be long.
+    let file = tokens_file(directory.path(), &format!("alice {ALICE}\nbob short\n"));
+    let output = cx(directory.path(), &["serve", "--http", "0.0.0.0:0", "--tokens-file", &file]);
+    assert_eq!(output.status.code(), Some(2));
+    let file = tokens_file(directory.path(), &two());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let output = cx(directory.path(), &["serve", "--http", "127.0.0.1:0", "--tokens-file", &file]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("chmod 600"), "{output:?}");
+    // From the environment, as a secret of Kubernetes, and from the file that the configuration names.
+    let in_process = ["--http", "127.0.0.1:0", "--isolation", "in-process"];
+    let text = Box::leak(two().into_boxed_str());
+    let server = Server::start_with(&in_process, Start::new().variable("CX_HTTP_TOKENS", text));
+    assert_eq!(Tenant::new(&server, BOB).value("return 1"), 1);
+    assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 401);
+    let file = tokens_file(directory.path(), &two());
+    let server = Server::start_with(&in_process, Start::new().config("tokensFile", json!(file)));
+    assert_eq!(Tenant::new(&server, BOB).value("return 1"), 1);
+    assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 401);
+}
