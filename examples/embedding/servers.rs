@@ -40,7 +40,10 @@ pub(crate) async fn example(library: McpServer) -> Result<Vec<Vec<String>>, Box<
     seen.push(run(list()).await?);
 
     // One run has a server of its own, which ends with the run. This one is not restricted by what was removed.
-    let reserve = r#"return [await tools.library.reserve_book({ id: "B0001", branch: "central" }), ...Object.keys(tools)]"#;
+    let reserve = r#"
+        const reserved = await tools.library.reserve_book({ id: "B0001", branch: "central" });
+        return [reserved, ...Object.keys(tools)];
+    "#;
     seen.push(run(Script::typescript(reserve).server(library)).await?);
     seen.push(run(list()).await?);
     Ok(seen)
