@@ -1,6 +1,6 @@
 // `Symbol.metadata`, under which a decorated class has what its decorators noted (tc39/proposal-decorator-metadata). V8
-// does not have it yet. Scripts have it, as in Deno and unlike in Node: without it TypeScript's own code gives decorators
-// no `context.metadata`, and those that write to it fail.
+// does not have it yet. Scripts have it, as in Deno and unlike in Node: without it the code that TypeScript emits gives
+// decorators no `context.metadata`, and those that write to it fail.
 
 import { primordials } from "ext:core/mod.js";
 
