@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -161,7 +162,17 @@ fn a_trail_is_followed_until_an_interrupt() {
     let pid = rustix::process::Pid::from_child(&following);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let stopwatch = Stopwatch::start();
-    let status = following.wait().unwrap();
+    let began = Instant::now();
+    let status = loop {
+        match following.try_wait().unwrap() {
+            Some(status) => break status,
+            None if began.elapsed() < WATCHDOG => std::thread::sleep(Duration::from_millis(5)),
+            None => {
+                following.kill().unwrap();
+                panic!("it goes on after an interrupt");
+            }
+        }
+    };
     stopwatch.promise(END, "the end of `--follow` after an interrupt");
     // As programs end that an interrupt ends.
     assert_eq!(

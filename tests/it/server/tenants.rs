@@ -516,7 +516,7 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
         said
     };
     for (text, expected) in [
-        ("".to_owned(), "there is no token"),
+        (String::new(), "there is no token"),
         (format!("alice {ALICE}\n{BOB}\n"), "line 2: expected a name, space and a token"),
         (format!("{ALICE} alice\n"), "line 1: expected the name of a tenant: 1 to 32 lower-case letters"),
         (format!("alice {ALICE}\nBob {BOB}\n"), "line 2: expected the name of a tenant"),
@@ -538,7 +538,7 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("chmod 600"), "{output:?}");
     // From the environment, as a secret of Kubernetes, and from the file that the configuration names.
     let in_process = ["--http", "127.0.0.1:0", "--isolation", "in-process"];
-    let text = Box::leak(two().into_boxed_str());
+    let text: &'static str = Box::leak(two().into_boxed_str());
     let server = Server::start_with(&in_process, Start::new().variable("CX_HTTP_TOKENS", text));
     assert_eq!(Tenant::new(&server, BOB).value("return 1"), 1);
     assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 401);
