@@ -56,7 +56,11 @@ impl Edit {
         let mut list = Some(&mut root);
         for key in keys {
             let object = list.and_then(Value::as_object_mut);
-            list = object.map(|object| object.entry(key).or_insert_with(|| Value::Object(Map::new())));
+            list = object.map(|object| object.entry(key).or_insert(Value::Null));
+            // In YAML an empty list of servers is often no value at all.
+            if let Some(missing @ Value::Null) = list.as_deref_mut() {
+                *missing = Value::Object(Map::new());
+            }
         }
         if let Some(list) = list.and_then(Value::as_object_mut) {
             self.remove.iter().for_each(|name| {

@@ -426,7 +426,7 @@ fn a_file_without_a_list_of_servers_is_left_alone() {
         (ZED.0, "{ \"context_servers\": null }"),
         (OPENCODE.0, "{ \"mcp\": [\"notes\"] }"),
     ];
-    let home = Home::with(&[&strange[..], &[CURSOR, (GOOSE.0, "# mine\nextensions: {}\n")]].concat());
+    let home = Home::with(&[&strange[..], &[CURSOR, (GOOSE.0, "# mine\nextensions:\n")]].concat());
     let report = home.report(&["--yes", "--no-connect"]);
     for client in report["clients"].as_array().unwrap() {
         let is_strange = strange.iter().any(|(path, _)| client["file"] == home.path(path).to_str().unwrap());
