@@ -206,7 +206,7 @@ fn the_break_evens_are_those_of_the_measurement() {
         ("reads `help()`", "`help()` of servers"),
         ("searches with the user's words", "`searchTools()`"),
     ] {
-        // A row of the entries with short results, then one of those with long contexts.
+        // A row of the entries with short results, one of those with long contexts, and one of the second benchmark.
         let ways = measured.iter().filter(|row| row[0].starts_with("cx, TypeScript") && row[0].contains(way));
         let expected: Vec<String> = ways.map(|row| format!("{} tools", row[4])).collect();
         let row = advice.iter().find(|row| row[0].starts_with(agent)).unwrap();
