@@ -35,6 +35,16 @@ pub(crate) fn make() -> Box<[u8]> {
     deno_core::snapshot::create_snapshot(options, None).expect("js/ evaluates").output
 }
 
+/// What `ops::StreamsSource` needs at run time.
+pub(crate) fn streams() -> String {
+    let extensions = ops::extensions();
+    let mut files = extensions.iter().flat_map(|extension| extension.lazy_loaded_js_files.iter());
+    let file = files.find(|file| file.specifier == ops::STREAMS).expect("deno_web has streams");
+    let text = file.load().expect("deno_web's files are readable");
+    assert!(text.as_str().is_ascii(), "V8 reads it as one byte for each character");
+    format!("holder.made = {}", text.as_str())
+}
+
 /// Reads the guest's modules, in the order of their names.
 ///
 /// They are read when this program runs, and `extension!` does not name them: it would fix their

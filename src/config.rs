@@ -37,6 +37,7 @@ mod reader;
 mod references;
 mod resolve;
 mod resolved;
+mod sampling_settings;
 mod scripts;
 mod settings;
 #[cfg(feature = "cli")]

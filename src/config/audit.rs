@@ -7,7 +7,7 @@ use super::expand::{Role, Scope, Text};
 use super::own::OwnFile;
 use super::parsed::AuditFields;
 use super::reader::{At, Fields};
-use super::resolved::{AuditSettings, Config, ConfigWarningCode};
+use super::resolved::{AuditParts, AuditSettings, Config, ConfigWarningCode};
 
 /// Every key of `audit`.
 pub(super) const AUDIT_KEYS: &[&str] = &["enabled", "directory", "required", "contents", "retentionDays"];
@@ -20,14 +20,6 @@ const DEFAULT_RETENTION_DAYS: u32 = 180;
 
 /// A century, for those who keep everything.
 const MAX_RETENTION_DAYS: u64 = 36_500;
-
-/// What other programs' settings say so far.
-#[derive(Clone, Debug, Default)]
-pub(super) struct AuditParts {
-    enabled: Option<bool>,
-    directory: Option<PathBuf>,
-    retention_days: Option<u32>,
-}
 
 /// Reads the section.
 pub(super) fn section(section: &mut Fields<'_, '_>) -> AuditFields {

@@ -8,7 +8,6 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-pub(super) use self::sampling::Sampling;
 use super::document::Node;
 use super::error::Finding;
 use super::foreign::{Becomes, Foreign, ForeignSetting, Program, always, is_off, is_on, limit, never};

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::clients::Client;
-use super::code_executor::Sampling;
 use super::entry::ServerEntry;
+use super::error::Finding;
 use super::expand::Text;
 use super::limits::LimitSetting;
 use super::llm_settings::LlmSettings;
+use super::sampling_settings::Sampling;
 use crate::rate::RateLimit;
 use crate::run::grants::HostPattern;
 use crate::run::isolation::Isolation;
@@ -70,6 +71,16 @@ pub(super) struct GrantFields {
     pub(super) read: Option<Vec<Text>>,
     pub(super) write: Option<Vec<Text>>,
     pub(super) net: Option<Vec<HostPattern>>,
+}
+
+impl GrantFields {
+    /// Reads a host.
+    pub(super) fn host(text: Text) -> Result<HostPattern, Finding> {
+        text.raw.parse().map_err(|_invalid| {
+            let expected = "a host such as `api.example.com`, `*.example.com:443` or `[2001:db8::1]:8080`";
+            Finding::unexpected(&text.key, text.location, expected, "another text")
+        })
+    }
 }
 
 /// What a file says about the audit trail.

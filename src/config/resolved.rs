@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::audit::AuditParts;
 use super::entry::ServerEntry;
 use super::error::{Finding, Location};
 use super::llm_settings::ProviderParts;
@@ -49,6 +48,14 @@ pub enum Discovery {
     UserRules,
     /// All of them.
     All,
+}
+
+/// What other programs' settings say about the audit trail, until all files are read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AuditParts {
+    pub(super) enabled: Option<bool>,
+    pub(super) directory: Option<PathBuf>,
+    pub(super) retention_days: Option<u32>,
 }
 
 /// What the configuration says about the audit trail.

@@ -102,7 +102,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ),
     ("hyper", One("server/http")),
     ("hyper-util", One("server/http")),
-    ("subtle", One("server/http/authentication")),
+    ("subtle", One("server/http/token")),
     (
         "reqwest",
         Several(

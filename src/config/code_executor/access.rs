@@ -4,8 +4,7 @@ use crate::config::document::Content;
 use crate::config::error::Finding;
 use crate::config::expand::Text;
 use crate::config::foreign::{Foreign, is_off};
-use crate::config::grants::host;
-use crate::config::parsed::Settings;
+use crate::config::parsed::{GrantFields, Settings};
 use crate::config::reader::At;
 use crate::run::grants::HostPattern;
 
@@ -37,11 +36,11 @@ pub(super) fn write(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding>
 /// Hosts; `true` for all names. One that cannot be read grants nothing, and is a mistake.
 pub(super) fn hosts(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     let (hosts, mistake) = match &at.node.content {
-        Content::Bool(true) => (vec![host(at.text_of("*"))?], None),
+        Content::Bool(true) => (vec![GrantFields::host(at.text_of("*"))?], None),
         _ if is_off(at.node) => (Vec::new(), None),
         _ => {
             let named = at.texts()?.into_iter().filter(|text| !LOOPBACK.contains(&text.raw.as_str()));
-            let (hosts, mistakes): (Vec<_>, Vec<_>) = named.map(host).partition(Result::is_ok);
+            let (hosts, mistakes): (Vec<_>, Vec<_>) = named.map(GrantFields::host).partition(Result::is_ok);
             let hosts: Vec<HostPattern> = hosts.into_iter().flatten().collect();
             (hosts, mistakes.into_iter().find_map(Result::err))
         }

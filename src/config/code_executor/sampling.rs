@@ -6,20 +6,8 @@ use crate::config::expand::Text;
 use crate::config::foreign::Foreign;
 use crate::config::parsed::Settings;
 use crate::config::reader::At;
+use crate::config::sampling_settings::{Provider, Sampling};
 use crate::llm::ProviderKind;
-
-/// A provider, as the program knows it.
-#[derive(Debug)]
-pub(in crate::config) struct Provider {
-    name: &'static str,
-    kind: ProviderKind,
-    /// Its address, where the kind has another one.
-    url: Option<&'static str>,
-    /// The variable with its key, where the kind has another one.
-    key_variable: Option<&'static str>,
-    /// The model that is asked where a script names none.
-    model: &'static str,
-}
 
 /// The provider where none is named.
 static ANTHROPIC: Provider = Provider {
@@ -60,18 +48,6 @@ static OTHERS: [Provider; 4] = [
         model: "sonar",
     },
 ];
-
-/// What was read, until all of it is known: which key, address and list counts depends on the provider.
-#[derive(Debug, Default)]
-pub(in crate::config) struct Sampling {
-    provider: Option<&'static Provider>,
-    url: Option<Text>,
-    /// By the provider's name.
-    api_keys: Vec<(&'static str, Text)>,
-    models: Option<Vec<String>>,
-    /// By the provider's name. They come before `models`.
-    models_of: Vec<(&'static str, Vec<String>)>,
-}
 
 pub(super) fn provider(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     let name = at.string()?;

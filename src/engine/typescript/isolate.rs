@@ -12,7 +12,7 @@ use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
 use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
-use super::ops::{self, HostInterface};
+use super::ops::{self, HostInterface, StreamsSource};
 use super::platform::{self, HeapSpace};
 use super::stack_traces::StackTraces;
 use super::transpile::{Positions, transpile};
@@ -22,6 +22,9 @@ use crate::run::time_zone::TimeZone;
 
 /// The startup snapshot that build.rs makes from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
+
+/// What build.rs makes of deno_web's code for streams.
+static STREAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/streams.js"));
 
 /// The ops that scripts' globals need at run time. Every other op of deno_core and deno_web is
 /// replaced by one that throws: some print to stdout, abort the process or evaluate text.
@@ -218,6 +221,7 @@ impl Isolate {
             let state = self.runtime.op_state();
             let mut state = state.borrow_mut();
             state.put(host);
+            state.put(StreamsSource(STREAMS));
             // `performance.now()` counts from the run's start, not from when the isolate was warmed
             // up.
             state.put(deno_web::StartTime::default());

@@ -10,7 +10,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use deno_core::{Extension, OpState, op2, v8};
 use deno_error::JsErrorBox;
@@ -255,39 +254,30 @@ fn op_cx_temporal(scope: &mut v8::PinScope<'_, '_>) -> Result<(), JsErrorBox> {
     Ok(())
 }
 
-/// Files that are not in the snapshot, where they would make each isolate slower: each is the body of a function that
-/// sets `holder.made`. deno_web's streams take what the file takes from `__bootstrap`, which is no global of a script.
-static LATE: LazyLock<[LateFile; 2]> = LazyLock::new(|| {
-    let files = web().lazy_loaded_js_files;
-    let file = files.iter().find(|file| file.specifier == "ext:deno_web/06_streams.js");
-    let streams =
-        file.and_then(|file| file.load().ok()).map(|text| format!("holder.made = {}", text.as_str()));
-    let fetch = include_str!("../../../js/network/fetch.js").to_owned();
-    [
-        LateFile {
-            name: "ext:deno_web/06_streams.js",
-            parameter: "__bootstrap",
-            body: streams.unwrap_or_default(),
-        },
-        LateFile { name: "ext:cx/network/fetch.js", parameter: "parts", body: fetch },
-    ]
-});
+/// The name of deno_web's file of streams.
+pub(crate) const STREAMS: &str = "ext:deno_web/06_streams.js";
 
-struct LateFile {
-    name: &'static str,
-    parameter: &'static str,
-    /// ASCII.
-    body: String,
-}
+const FETCH: &str = include_str!("../../../js/network/fetch.js");
 
-/// The function of a file that is not in the snapshot, by its number.
+/// deno_web's code for streams as the body of a function that sets `holder.made`, in ASCII. It takes what the file takes
+/// from `__bootstrap`, which is no global of a script. build.rs makes it: deno_web has the file's path on the machine
+/// that builds, and no text.
+pub(crate) struct StreamsSource(pub(crate) &'static str);
+
+/// The function of a file that is not in the snapshot, where it would make each isolate slower, by its number. Each is
+/// the body of a function that sets `holder.made`.
 #[op2]
 fn op_cx_late<'s>(
+    state: Rc<RefCell<OpState>>,
     scope: &mut v8::PinScope<'s, '_>,
     #[smi] file: u32,
 ) -> Result<v8::Local<'s, v8::Value>, JsErrorBox> {
-    let LateFile { name, parameter, body } =
-        LATE.get(file as usize).ok_or_else(|| JsErrorBox::type_error("there is no such file"))?;
+    let streams = state.borrow().try_borrow::<StreamsSource>().map(|source| source.0);
+    let (name, parameter, body) = match (file, streams) {
+        (0, Some(body)) => (STREAMS, "__bootstrap", body),
+        (1, _) => ("ext:cx/network/fetch.js", "parts", FETCH),
+        _ => return Err(JsErrorBox::type_error("there is no such file")),
+    };
     let none = || JsErrorBox::generic("no memory for a file of cx");
     let body = v8::String::new_from_one_byte(scope, body.as_bytes(), v8::NewStringType::Normal);
     let name = v8::String::new(scope, name).ok_or_else(none)?;

@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::document::{Document, MAX_TEXT_WORDS};
+use super::document::{Document, MAX_NAME_WORDS, MAX_TEXT_WORDS};
 use super::index::{Posting, Postings, SearchIndex};
 use super::related::Related;
 use super::terms::Terms;
 use super::words::{for_each_word, stem};
-
-/// Maximum number of words of a name; enough for any real one.
-pub(crate) const MAX_NAME_WORDS: usize = 32;
 
 /// Beyond this many postings (8 MB), which only hostile texts reach, only the names and a few words
 /// of the remaining tools are indexed. Five thousand real tools have some 300,000 postings.

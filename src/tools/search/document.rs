@@ -1,5 +1,8 @@
 //! The texts of a tool that are indexed.
 
+/// Maximum number of words of a name; enough for any real one.
+pub(crate) const MAX_NAME_WORDS: usize = 32;
+
 /// Maximum number of words of a description, and of the descriptions of a tool's parameters
 /// together. Enough for any real one; it bounds the cost of a very long one.
 pub(crate) const MAX_TEXT_WORDS: usize = 256;

@@ -161,7 +161,7 @@ fn a_signed_token_with_its_key_is_a_credential() {
     let [option, path] = with(&good);
     let _worker = server.worker_with(1, &[&option, &path]);
     let front = Front::new(&server, "well");
-    let code = "return (await tools.well.echo({ text: 'a' })) !== null";
+    let code = "return (await tools.here.echo({ text: 'a' })) !== null";
     let found = front.run(&[&option, &path, "-e", code]);
     assert_eq!(found["value"], true, "{found}");
     for more in [&[][..], &with(&strange)] {

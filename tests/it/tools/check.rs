@@ -492,7 +492,8 @@ async fn v_483_a_megabyte_of_mistakes_is_judged_in_time() {
         let source = format!("{before}{}{after} await tools.github.get_me()", call.repeat(100));
         let stopwatch = Stopwatch::start();
         let found = executor.check(script(&source, TS)).await.unwrap().findings;
-        stopwatch.promise(Duration::from_secs(10), "the check");
+        // Without the bound: hours.
+        stopwatch.promise(Duration::from_secs(60), "the check");
         assert_eq!(found.len(), 50);
         assert!(found.iter().all(|finding| finding.severity == severity), "{:?}", found[0]);
         assert!(found[0].message.contains("expected a string, found 1"), "{:?}", found[0]);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::growth::assert_linear;
-use crate::tools::search::builder::{Builder, MAX_NAME_WORDS};
-use crate::tools::search::document::{Document, MAX_TEXT_WORDS};
+use crate::tools::search::builder::Builder;
+use crate::tools::search::document::{Document, MAX_NAME_WORDS, MAX_TEXT_WORDS};
 use crate::tools::search::query::SYNONYMS;
 use crate::tools::search::words::stem;
 

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::builder::MAX_NAME_WORDS;
-use super::super::document::Document;
+use super::super::document::{Document, MAX_NAME_WORDS};
 use super::super::words::{for_each_word, stem};
 
 /// What the relation to the only tool that lists something is worth. Of several, each is worth less.
