@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Finding, Location};
 use super::expand::{Role, Scope, Text};
-use super::own::OwnFile;
-use super::parsed::AuditFields;
+use super::parsed::{AuditFields, Settings};
 use super::reader::{At, Fields};
 use super::resolved::{AuditParts, AuditSettings, Config, ConfigWarningCode};
 
@@ -37,15 +36,21 @@ pub(super) fn section(section: &mut Fields<'_, '_>) -> AuditFields {
 
 /// Applies what a trusted file says about the audit trail, unless another has said it. The user's own
 /// file is applied first: a workspace does not decide whether its runs are recorded.
-pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
-    let (own, foreign) = (file.settings.audit.as_ref(), &file.settings.foreign_audit);
+pub(super) fn apply(
+    config: &mut Config,
+    path: &Path,
+    settings: &Settings,
+    locate: &dyn Fn(&str) -> Option<Location>,
+    scope: Scope<'_>,
+) {
+    let (own, foreign) = (settings.audit.as_ref(), &settings.foreign_audit);
     let Some(own) = own else {
-        return apply_foreign(config, path, foreign, &|key| file.locate(key), scope);
+        return apply_foreign(config, path, foreign, locate, scope);
     };
     if config.origins.contains_key(OWN_KEY) || config.audit_parts.enabled.is_some() {
-        return ignore(config, path, file.locate(OWN_KEY));
+        return ignore(config, path, locate(OWN_KEY));
     }
-    config.add_origin(OWN_KEY, path, file.locate(OWN_KEY));
+    config.add_origin(OWN_KEY, path, locate(OWN_KEY));
     if own.enabled == Some(false) {
         return;
     }

@@ -108,7 +108,7 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
     }
-    audit::apply(config, path, file, scope);
+    audit::apply(config, path, &file.settings, &|key| file.locate(key), scope);
     if let Some(directory) = &settings.cache_directory {
         match directory.expand(Role::Path, scope) {
             Ok(value) => {

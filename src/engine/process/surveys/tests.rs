@@ -37,13 +37,16 @@ fn field(one: &mut ToolUse) -> &mut Field {
     &mut object.fields[0]
 }
 
+/// One of the spans of a tool's use.
+type SpanOf = fn(&mut ToolUse) -> &mut Bytes;
+
 #[test]
 fn v_471_spans_of_a_survey_are_in_the_source() {
     let survey =
         Survey { uses: vec![a_use()], mistakes: vec![a_mistake(0..1)], program: 0..32, took: Duration::ZERO };
     let known = sent(&survey);
     assert_eq!((known.uses.len(), known.mistakes.len(), known.program.clone()), (1, 1, 0..32));
-    let spans: [(&str, fn(&mut ToolUse) -> &mut Bytes); 5] = [
+    let spans: [(&str, SpanOf); 5] = [
         ("at", |one| &mut one.at),
         ("server_at", |one| &mut one.server_at),
         ("tool_at", |one| &mut one.tool_at),
