@@ -12,9 +12,8 @@ from bfcl_eval.constants.executable_backend_config import (
     STATELESS_CLASSES,
 )
 from mcp import types
-from mcp.server.lowlevel import Server
 
-from hosting import host
+from hosting import Backend, Hosted
 
 # The classes of the multi-turn categories, by the names of their servers.
 SERVERS = {
@@ -68,7 +67,7 @@ def documented(class_name):
     return tools
 
 
-class Backend:
+class BfclBackend(Backend):
     """One class of the benchmark, its tools, and the instance of the entry that runs."""
 
     def __init__(self, class_name):
@@ -107,28 +106,13 @@ class Backend:
         self.results.append(text)
         return text, structured, False
 
-    def server(self, name):
-        async def list_tools(_context, _request):
-            return types.ListToolsResult(tools=self.tools)
 
-        async def call_tool(_context, request):
-            text, value, failed = self.call(request.name, request.arguments or {})
-            content = [types.TextContent(type="text", text=text)]
-            return types.CallToolResult(content=content, structured_content=value, is_error=failed)
-
-        return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
-
-
-class Backends:
+class Backends(Hosted):
     """All of them, served until the process ends."""
 
     def __init__(self):
-        self.all = {name: Backend(class_name) for name, class_name in SERVERS.items()}
+        super().__init__({name: BfclBackend(class_name) for name, class_name in SERVERS.items()})
         self.by_tool = {tool.name: name for name, backend in self.all.items() for tool in backend.tools}
-        self.port = host({name: backend.server(name) for name, backend in self.all.items()})
-
-    def url(self, name):
-        return f"http://127.0.0.1:{self.port}/{name}/"
 
     def load(self, entry):
         long_context = "long_context" in entry["id"]

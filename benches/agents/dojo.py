@@ -14,11 +14,10 @@ import sys
 import types as python_types
 
 from mcp import types
-from mcp.server.lowlevel import Server
 from pydantic import TypeAdapter
 
 from bench import Entry, parser, report
-from hosting import host
+from hosting import Backend, Hosted
 
 # The pipelines import the clients of all providers. What is run here needs none.
 PIPELINES = python_types.ModuleType("agentdojo.agent_pipeline")
@@ -33,7 +32,7 @@ from agentdojo.task_suite.load_suites import get_suites
 VERSION = "v1.2.2"
 
 
-class Suite:
+class Suite(Backend):
     """One suite of the benchmark as a server, and the environment of the task that runs."""
 
     def __init__(self, suite):
@@ -77,27 +76,12 @@ class Suite:
         wrapped = value if isinstance(value, dict) else {"result": value}
         return json.dumps(value), wrapped, False
 
-    def server(self, name):
-        async def list_tools(_context, _request):
-            return types.ListToolsResult(tools=self.tools)
 
-        async def call_tool(_context, request):
-            text, value, failed = self.call(request.name, request.arguments or {})
-            content = [types.TextContent(type="text", text=text)]
-            return types.CallToolResult(content=content, structured_content=value, is_error=failed)
-
-        return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
-
-
-class Suites:
+class Suites(Hosted):
     """All of them, served until the process ends."""
 
     def __init__(self):
-        self.all = {name: Suite(suite) for name, suite in get_suites(VERSION).items()}
-        self.port = host({name: suite.server(name) for name, suite in self.all.items()})
-
-    def url(self, name):
-        return f"http://127.0.0.1:{self.port}/{name}/"
+        super().__init__({name: Suite(suite) for name, suite in get_suites(VERSION).items()})
 
 
 class Task:

@@ -7,9 +7,38 @@ import threading
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import uvicorn
+from mcp import types
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.routing import Mount
+
+
+class Backend:
+    """One server. Subclasses set `tools`, and have `call`, which returns a call's text, its value and whether it
+    failed."""
+
+    def server(self, name):
+        async def list_tools(_context, _request):
+            return types.ListToolsResult(tools=self.tools)
+
+        async def call_tool(_context, request):
+            text, value, failed = self.call(request.name, request.arguments or {})
+            content = [types.TextContent(type="text", text=text)]
+            return types.CallToolResult(content=content, structured_content=value, is_error=failed)
+
+        return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+class Hosted:
+    """Back ends by the names of their servers, served until the process ends."""
+
+    def __init__(self, backends):
+        self.all = backends
+        self.port = host({name: backend.server(name) for name, backend in backends.items()})
+
+    def url(self, name):
+        return f"http://127.0.0.1:{self.port}/{name}/"
 
 
 def host(servers):
