@@ -12,6 +12,11 @@ use rmcp::model::CallToolRequestParams;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::json;
 
+#[path = "support/chaos.rs"]
+mod chaos;
+
+use chaos::chaos;
+
 /// Calls in one round, and rounds of each side, one after the other so that both see the same machine.
 const CALLS: usize = 1_000;
 const ROUNDS: usize = 15;
@@ -27,17 +32,6 @@ fn main() {
         concurrency().await;
         start().await;
     });
-}
-
-fn chaos() -> String {
-    let mut path = std::env::current_exe().expect("a path");
-    path.pop();
-    if path.ends_with("deps") {
-        path.pop();
-    }
-    let path = path.join("examples/chaos");
-    assert!(path.exists(), "build it first: cargo build --release --example chaos");
-    path.to_string_lossy().into_owned()
 }
 
 fn executor(servers: impl IntoIterator<Item = McpServer>) -> Executor {

@@ -23,6 +23,11 @@ use cx::{
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
+#[path = "support/chaos.rs"]
+mod chaos;
+
+use chaos::chaos;
+
 /// Calls in one round. The exporter takes 512 spans at once, so most of its work falls within the round.
 const CALLS: u32 = 2_048;
 
@@ -201,17 +206,6 @@ impl Recorder for Switch {
             Histogram::noop()
         }
     }
-}
-
-fn chaos() -> String {
-    let mut path = std::env::current_exe().expect("a path");
-    path.pop();
-    if path.ends_with("deps") {
-        path.pop();
-    }
-    let path = path.join("examples/chaos");
-    assert!(path.exists(), "build it first, with the bench's profile: cargo build --example chaos");
-    path.to_string_lossy().into_owned()
 }
 
 /// Starts this program as the collector. Returns it and its address.
