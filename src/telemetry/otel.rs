@@ -1,8 +1,6 @@
 //! OpenTelemetry: traces and metrics over OTLP, off unless it is configured.
 
 mod client;
-mod encode;
-mod exporter;
 mod recorder;
 mod spans;
 
@@ -21,8 +19,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracerProvider};
 
-use client::{BodyClient, ExportClient, PreparedBody};
-use exporter::BatchExporter;
+use client::ExportClient;
 use recorder::OtelRecorder;
 pub(crate) use spans::SpanMaker;
 
@@ -76,17 +73,16 @@ impl OpenTelemetry {
             Some(format!("{}/{path}", base.trim_end_matches('/')))
         };
         let tracers = if options.traces {
-            let body = PreparedBody::default();
             let mut exporter = SpanExporter::builder()
                 .with_http()
                 .with_protocol(Protocol::HttpBinary)
-                .with_http_client(BodyClient::new(client.clone(), body.clone()))
+                .with_http_client(client.clone())
                 .with_timeout(options.timeout);
             if let Some(endpoint) = endpoint("v1/traces") {
                 exporter = exporter.with_endpoint(endpoint);
             }
             let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
-            let processor = BatchSpanProcessor::builder(BatchExporter::new(exporter, body)).build();
+            let processor = BatchSpanProcessor::builder(exporter).build();
             let provider = SdkTracerProvider::builder()
                 .with_resource(resource.clone())
                 .with_span_processor(processor)

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::mcp::web;
@@ -102,47 +101,5 @@ impl ExportClient {
         let body = web::read_up_to(&mut answer, MAX_ANSWER).await.map_err(failed)?;
         *response.body_mut() = body.unwrap_or_default().into();
         Ok(response)
-    }
-}
-
-/// The body of the export that is under way. There is one at a time.
-#[derive(Clone, Default)]
-pub(crate) struct PreparedBody(Arc<Mutex<Bytes>>);
-
-impl PreparedBody {
-    /// Sets what requests are sent with from now on.
-    pub(crate) fn set(&self, body: Vec<u8>) {
-        *self.0.lock() = body.into();
-    }
-}
-
-/// Sends the prepared body in place of that of the request, which has no spans.
-#[derive(Clone)]
-pub(crate) struct BodyClient {
-    client: ExportClient,
-    body: PreparedBody,
-}
-
-impl BodyClient {
-    pub(crate) fn new(client: ExportClient, body: PreparedBody) -> Self {
-        Self { client, body }
-    }
-}
-
-impl fmt::Debug for BodyClient {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("BodyClient")
-    }
-}
-
-impl HttpClient for BodyClient {
-    // As `async_trait` writes it.
-    fn send_bytes<'life0, 'async_trait>(&'life0 self, request: Request<Bytes>) -> Sent<'async_trait>
-    where
-        'life0: 'async_trait,
-        Self: 'async_trait,
-    {
-        let body = self.body.0.lock().clone();
-        self.client.send_bytes(request.map(|_without_spans| body))
     }
 }
