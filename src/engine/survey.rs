@@ -1,7 +1,7 @@
 //! Shared parts of the survey readers of both languages: their location in a script, their
 //! findings, and their bounds. The rules for findings are in [`crate::run::check`].
 
-use crate::run::check::survey::{Bytes, Literal, MAX_DEPTH, MAX_VALUES, Survey, Target, ToolUse};
+use crate::run::check::survey::{Bytes, Literal, Survey, Target, ToolUse};
 
 /// A server that a script names.
 #[derive(Clone, Debug)]
@@ -119,22 +119,5 @@ pub(super) fn forget(survey: &mut Survey, before: usize, at: &Bytes) {
     let read = survey.uses.get_mut(before..).unwrap_or_default();
     if let Some(call) = read.iter_mut().find(|one| one.at == *at && one.arguments.is_some()) {
         call.is_forgotten = true;
-    }
-}
-
-/// Counts the values of literal arguments that were read.
-#[derive(Default)]
-pub(super) struct ValueCount(usize);
-
-impl ValueCount {
-    /// Counts one more at `depth`. Returns whether it is within the bounds.
-    pub(super) fn count(&mut self, depth: usize) -> bool {
-        self.0 += 1;
-        depth <= MAX_DEPTH && !self.is_exceeded()
-    }
-
-    /// Whether there were more values than are read. Whatever they are a part of is unknown then.
-    pub(super) fn is_exceeded(&self) -> bool {
-        self.0 > MAX_VALUES
     }
 }

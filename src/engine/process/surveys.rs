@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use crate::engine::survey::ValueCount;
 use crate::json;
-use crate::run::check::survey::{Bytes, Literal, MAX_MISTAKES, MAX_USES, Mistake, Survey, ToolUse};
+use crate::run::check::survey::{
+    Bytes, Literal, MAX_MISTAKES, MAX_USES, Mistake, Survey, ToolUse, ValueCount,
+};
 use crate::text::preview;
 
 /// Maximum bytes of a survey's text. A longer one is dropped: the check before a run is only a help

@@ -281,3 +281,20 @@ impl Survey {
         }
     }
 }
+
+/// Counts the values of literal arguments that were read.
+#[derive(Default)]
+pub(crate) struct ValueCount(usize);
+
+impl ValueCount {
+    /// Counts one more at `depth`. Returns whether it is within the bounds.
+    pub(crate) fn count(&mut self, depth: usize) -> bool {
+        self.0 += 1;
+        depth <= MAX_DEPTH && !self.is_exceeded()
+    }
+
+    /// Whether there were more values than are read. Whatever they are a part of is unknown then.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.0 > MAX_VALUES
+    }
+}

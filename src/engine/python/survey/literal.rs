@@ -4,8 +4,7 @@ use ruff_python_ast::{Arguments, Expr, ExprDict, Number, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};
 use serde_json::Number as JsonNumber;
 
-use crate::engine::survey::ValueCount;
-use crate::run::check::survey::{Bytes, Field, Literal, Object};
+use crate::run::check::survey::{Bytes, Field, Literal, Object, ValueCount};
 
 /// A value that is not written out.
 pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: false };

@@ -7,8 +7,7 @@ use swc_ecma_ast::{
 };
 
 use super::syntax::{bytes, plain};
-use crate::engine::survey::ValueCount;
-use crate::run::check::survey::{Field, Literal, Object};
+use crate::run::check::survey::{Field, Literal, Object, ValueCount};
 
 /// The largest number that is an integer for sure.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
