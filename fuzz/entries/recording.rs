@@ -13,6 +13,6 @@ pub(crate) fn recording(data: &[u8]) {
 }
 
 #[test]
-fn v_415_recordings_that_a_stranger_has_sent() {
+fn v_415_recordings_from_untrusted_senders() {
     crate::fuzzing::smoke("recording", 3_000, recording);
 }

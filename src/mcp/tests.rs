@@ -468,7 +468,7 @@ async fn answers_that_cannot_be_read_fail_at_once() {
 
 /// Case 214.
 #[tokio::test(flavor = "multi_thread")]
-async fn stray_answers_reach_nobody() {
+async fn stray_answers_reach_no_caller() {
     let upstream = Upstream::new("well");
     for _ in 0..3 {
         assert_eq!(upstream.text("stray_answers", json!({})).await.unwrap(), "mine");
@@ -491,7 +491,7 @@ async fn answers_that_are_too_large_fail_and_the_connection_stays() {
 
 /// Case 216.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_on_stderr_blocks_nobody() {
+async fn a_flood_on_stderr_blocks_no_caller() {
     let upstream = Upstream::new("stderr_flood");
     assert!(upstream.call("echo", json!({})).await.is_ok());
     let error = upstream.failure("crash").await;
@@ -508,7 +508,7 @@ async fn what_a_server_asks_is_refused_and_bounded() {
     let notes = upstream.notes();
     assert!(notes.contains(r#""id": "ping-1", "result": {}"#), "{notes}");
     assert_eq!(notes.matches("-32601").count(), 2, "{notes}");
-    assert_eq!(notes.matches("nobody can be asked here").count(), 1, "{notes}");
+    assert_eq!(notes.matches("no user can be asked here").count(), 1, "{notes}");
     // This server writes its requests without reading the answers in between. As many as may wait
     // are served; beyond them and what a pipe holds it is disconnected.
     let flood = upstream.call("ping_flood", json!({ "count": 1_000 }));

@@ -224,11 +224,11 @@ impl ExecutionContext {
                 _ => format!("a person was asked and refused the call of `{server}.{tool}`"),
             },
             Refusal::NoAnswer => format!(
-                "nobody answered within {} s whether `{server}.{tool}` may be called",
+                "no answer within {} s whether `{server}.{tool}` may be called",
                 self.limits().answer_time.as_secs_f64()
             ),
             Refusal::NoApprover if *reason == AskReason::ScriptChange => format!(
-                "`{server}.{tool}` needs a person's approval ({reason}), and nobody can be asked here; a person can \
+                "`{server}.{tool}` needs a person's approval ({reason}), and no user can be asked here; a person can \
                  save the script with `cx scripts save FILE`"
             ),
             Refusal::NoApprover => {
@@ -239,7 +239,7 @@ impl ExecutionContext {
                     }
                 };
                 format!(
-                    "`{server}.{tool}` needs a person's approval ({reason}), and nobody can be asked here; use a \
+                    "`{server}.{tool}` needs a person's approval ({reason}), and no user can be asked here; use a \
                      client that can ask, or a person {change} in the configuration"
                 )
             }

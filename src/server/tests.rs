@@ -179,7 +179,7 @@ async fn clients_of_one_server_end_apart() {
 }
 
 #[tokio::test]
-async fn what_a_run_left_behind_is_its_clients_only() {
+async fn a_run_record_is_visible_to_its_client_only() {
     let executor = Executor::builder().keep_runs(HistoryLimits::default()).build().unwrap();
     let server = Server::new(executor.clone(), ServerOptions::default());
     let stop = CancellationToken::new();

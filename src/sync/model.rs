@@ -292,7 +292,7 @@ impl Execution {
                     state.tasks[next].turn.notify_one();
                 }
                 None => {
-                    state.failure = Some("nobody can go on".to_owned());
+                    state.failure = Some("no thread can go on".to_owned());
                     self.ended.notify_all();
                 }
             }
@@ -389,7 +389,7 @@ fn start(execution: Arc<Execution>, task: usize, run: impl FnOnce() + Send + 'st
             state.running = Some(next);
             state.tasks[next].turn.notify_one();
         } else {
-            state.failure = Some("nobody can go on".to_owned());
+            state.failure = Some("no thread can go on".to_owned());
             execution.ended.notify_all();
         }
     })?;

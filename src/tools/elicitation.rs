@@ -61,7 +61,7 @@ pub enum ElicitationAnswer {
 #[non_exhaustive]
 pub enum ElicitationRefusal {
     /// There is no user who can be asked.
-    #[error("nobody can be asked here")]
+    #[error("no user can be asked here")]
     Unavailable,
     /// The run has asked the maximum number of questions.
     #[error("this run has asked {max} questions already, as many as `maxQuestions` allows")]

@@ -60,7 +60,7 @@ fn a_thread_counts_its_own_faults() {
 /// A guard of a process with the resident memory that the test writes: that of the tests' own
 /// process changes with every other test.
 #[test]
-fn what_runs_have_left_behind_is_given_back_once() {
+fn memory_of_ended_runs_is_released_once() {
     let statm = tempfile::NamedTempFile::new().unwrap();
     let (mut guard, _stop) = guard_of(16 << 20);
     guard.statm = Some(statm.reopen().unwrap());

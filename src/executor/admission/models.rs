@@ -53,7 +53,7 @@ fn is_at_rest(admission: &Admission) {
 
 /// Every waiter is admitted, however many permits others take.
 #[test]
-fn v_363_everybody_is_admitted_without_timeouts() {
+fn v_363_every_run_is_admitted_without_timeouts() {
     model::check(2_000, Timeouts::Never, || {
         let (admission, used) = (admission(10), Arc::new(parking_lot::Mutex::new(Used::default())));
         for number in 0..4 {
@@ -72,7 +72,7 @@ fn v_363_everybody_is_admitted_without_timeouts() {
 
 /// A waiter that is cancelled, refused, dropped or timed out keeps no permit.
 #[test]
-fn v_364_those_who_go_leave_nothing_behind() {
+fn v_364_waiters_that_leave_keep_no_permit() {
     model::check(2_000, Timeouts::Random, || {
         let (admission, used) = (admission(any(4)), Arc::new(parking_lot::Mutex::new(Used::default())));
         for number in 0..5 {

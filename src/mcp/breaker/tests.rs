@@ -97,7 +97,7 @@ fn up_226_a_probe_that_fails_opens_it_again() {
 }
 
 #[test]
-fn up_226_a_probe_that_nobody_waits_for_makes_way_for_the_next() {
+fn up_226_a_probe_without_a_waiter_makes_way_for_the_next() {
     let (breaker, now) = opened();
     drop(breaker.enter(now + OPEN_TIME).unwrap());
     let later = Instant::now().max(now + OPEN_TIME);

@@ -517,7 +517,7 @@ async fn up_223_a_huge_event_and_a_flood_of_comments_end_the_call() {
 }
 
 #[tokio::test]
-async fn up_224_nobody_there_and_nobody_answering_end_within_the_deadline() {
+async fn up_224_no_listener_and_no_answer_end_within_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let url = Url::parse(&format!("http://{address}/mcp")).unwrap();
@@ -937,7 +937,7 @@ fn self_signed(year: u16) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn up_224_certificates_that_nobody_vouches_for_are_refused() {
+async fn up_224_certificates_of_unknown_issuers_are_refused() {
     for year in [2001, 2999] {
         let (certificate, key) = self_signed(year);
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -76,7 +76,7 @@ async fn a_question_reaches_the_user_of_the_call() {
 
 /// A question that cannot be assigned to one run is put to nobody: another client could be asked.
 #[tokio::test]
-async fn a_question_of_several_runs_is_put_to_nobody() {
+async fn a_question_of_several_runs_is_put_to_no_user() {
     let questions = Questions::new(&process());
     let ((one, asked), (other, also_asked)) = (user(), user());
     let ((first, _a), (second, _b)) = (call(Some(&one)), call(Some(&other)));
@@ -94,7 +94,7 @@ async fn a_question_of_several_runs_is_put_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_configuration_asks_nobody() {
+async fn a_server_of_the_configuration_asks_no_user() {
     let (handler, asked) = user();
     let (caller, _over) = call(Some(&handler));
     let off = Questions::new(&process().elicitation(false));

@@ -224,7 +224,7 @@ impl Judge<'_> {
                 ..self.finding(
                     FindingCode::NotAwaited,
                     Severity::Warning,
-                    "nobody waits for this call: its result and its error are lost".to_owned(),
+                    "this call is not awaited: its result and its error are lost".to_owned(),
                     &one.at,
                 )
             });

@@ -104,7 +104,7 @@ const RUNS: usize = 4;
 
 /// A resumed run may compute for long. The slots that it does not need remain available to others.
 #[test]
-fn v_359_who_goes_on_takes_one_slot_only() {
+fn v_359_a_resumed_run_takes_one_slot_only() {
     model::check(2_000, Timeouts::Never, || {
         let slots = Arc::new(ComputeSlots::new(2));
         let beginners = Arc::new(Beginners::default());

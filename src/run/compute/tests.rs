@@ -37,7 +37,7 @@ fn a_run_that_goes_on_comes_before_one_that_begins() {
 }
 
 #[test]
-fn nobody_waits_for_a_slot_for_ever() {
+fn no_run_waits_for_a_slot_for_ever() {
     let slots = slots_of(1);
     let _taken = slots.try_take();
     assert!(slots.take().is_none());

@@ -22,7 +22,7 @@ fn readings_come_back_from_their_text() {
 }
 
 #[test]
-fn readings_of_a_stranger_are_bounded() {
+fn untrusted_readings_are_bounded() {
     for wrong in ["x", "1*", "1*0", "1*-1", "99999999999999999999", "1 2 3 4"] {
         assert_eq!(Readings::from_text(wrong, &mut 0, 3), None, "{wrong}");
     }

@@ -44,7 +44,7 @@ fn locks_in_both_orders_are_found() {
         }
         join_others();
     });
-    assert!(failure.contains("nobody can go on"), "{failure}");
+    assert!(failure.contains("no thread can go on"), "{failure}");
 }
 
 /// A waiter that checks its condition without the lock: the notification may come in between.
@@ -71,8 +71,8 @@ fn misses_a_notification(timeout: bool) -> impl Fn() + Send + Sync + 'static {
 
 #[test]
 fn a_notification_that_is_missed_is_found() {
-    assert!(fails(Timeouts::Never, misses_a_notification(false)).contains("nobody can go on"));
-    assert!(fails(Timeouts::Never, misses_a_notification(true)).contains("nobody can go on"));
+    assert!(fails(Timeouts::Never, misses_a_notification(false)).contains("no thread can go on"));
+    assert!(fails(Timeouts::Never, misses_a_notification(true)).contains("no thread can go on"));
     assert_eq!(explore(500, Timeouts::Random, misses_a_notification(true)), Ok(()));
 }
 
@@ -96,7 +96,9 @@ fn futures_are_woken_by_their_timers() {
         block_on(sleep(Duration::from_secs(5)));
         assert!(time() >= before + Duration::from_secs(5));
     });
-    assert!(fails(Timeouts::Never, || block_on(sleep(Duration::from_secs(5)))).contains("nobody can go on"));
+    assert!(
+        fails(Timeouts::Never, || block_on(sleep(Duration::from_secs(5)))).contains("no thread can go on")
+    );
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn cf_178_trust_ends_with_the_next_change() {
 }
 
 #[test]
-fn cf_179_nobody_is_asked_who_is_not_there() {
+fn cf_179_without_a_terminal_no_user_is_asked() {
     let place = Place::new().file("work/.cx.json", r#"{"mcpServers": {"x": {"command": "sh"}}}"#);
     let output = place.cx(&["trust", ".cx.json"]);
     assert_eq!(output.status.code(), Some(2));
@@ -129,7 +129,7 @@ fn cf_179_nobody_is_asked_who_is_not_there() {
 }
 
 #[test]
-fn cf_180_secrets_do_not_go_to_strangers() {
+fn cf_180_secrets_do_not_go_to_untrusted_servers() {
     let text =
         r#"{"mcpServers": {"x": {"url": "http://127.0.0.1:9/${TOKEN}", "headers": {"A": "env:TOKEN"}}}}"#;
     let place = Place::new().file("work/.mcp.json", text);

@@ -501,7 +501,7 @@ fn localhost_is_an_address() {
 }
 
 #[test]
-fn all_state_is_not_cleared_without_a_word() {
+fn all_state_is_not_cleared_without_confirmation() {
     let output = output_of(&["state", "clear", "--all"]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

@@ -162,7 +162,7 @@ fn what_is_no_recording_is_refused() {
 
 /// What a stranger has written does not reach the terminal as it is.
 #[test]
-fn a_strangers_recording_writes_nothing_to_the_terminal() {
+fn an_untrusted_recording_writes_nothing_to_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     record(directory, "report.ts", "const a = await tools.well.slow({ ms: 1 }); throw new Error('no' + a)");
@@ -180,7 +180,7 @@ fn a_strangers_recording_writes_nothing_to_the_terminal() {
 
 /// A stranger's script has the time of any run, whatever the recording says.
 #[test]
-fn a_strangers_recording_gets_no_more_time() {
+fn an_untrusted_recording_gets_no_more_time() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     record(directory, "report.ts", "return 1");

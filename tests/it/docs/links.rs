@@ -107,7 +107,7 @@ fn every_page_is_in_the_book() {
 
 /// A page loads nothing from elsewhere, so that it can be read without a network. Links may lead there.
 #[test]
-fn no_page_shows_a_picture_from_elsewhere() {
+fn no_page_loads_an_external_image() {
     for page in in_the_book() {
         let text = read(&page);
         for sign in ["](http", "src=\"http"] {

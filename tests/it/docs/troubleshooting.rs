@@ -81,7 +81,7 @@ fn every_message_is_one_that_the_code_prints() {
 }
 
 #[test]
-fn a_message_that_nobody_prints_is_noticed() {
+fn a_message_that_no_code_prints_is_noticed() {
     let source = "format!(\"server `{}` has \\\n            {count} calls: {{x}}\", name)";
     assert!(messages(source).contains("server … has … calls: {x}}"), "{}", messages(source));
     assert!(!sources().iter().any(|source| source.contains("no message of cx reads like this")));

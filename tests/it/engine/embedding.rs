@@ -102,7 +102,7 @@ async fn a_dropped_run_stops_and_its_events_end() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_reads_ends() {
+async fn a_run_whose_events_are_not_read_ends() {
     let (executor, _) = executor();
     let mut run = executor.start("for (let i = 0; i < 5000; i++) console.log(i); return 1");
     assert_eq!((&mut run).await.unwrap().value_as::<u32>().ok(), Some(1));

@@ -712,7 +712,7 @@ async fn je_071_wrapper_break_out() {
 }
 
 #[tokio::test]
-async fn je_072_nothing_runs_at_strip_time() {
+async fn je_072_nothing_runs_during_transpilation() {
     for source in [
         "enum E { A = require('fs') }",
         "import x = require('fs'); x",

@@ -581,7 +581,7 @@ texts = await asyncio.gather(*[read() for _ in range(10_000)])
 }
 
 #[tokio::test]
-async fn responses_that_nobody_reads_do_not_stop_a_script_without_a_word() {
+async fn responses_that_are_not_read_do_not_stop_a_script_without_a_message() {
     python().await;
     let host = HttpHost::start(|_| Reply::Endless(vec![b'a'; 1_024], Duration::from_millis(10)));
     let limits = Limits { calls_in_flight: 4, ..Limits::default() };

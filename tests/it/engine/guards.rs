@@ -152,7 +152,7 @@ fn v_312_iterators_without_an_end() {
 }
 
 #[test]
-fn v_313_keys_that_nobody_stored() {
+fn v_313_keys_that_were_not_stored() {
     let mut scripts = Vec::new();
     for name in ["keys", "values", "entries", "freeze", "getOwnPropertyNames", "getOwnPropertyDescriptors"] {
         scripts.push(format!("Object.{name}(Object('x'.repeat(2 ** 25)))"));

@@ -136,7 +136,7 @@ async fn a_token_cancels_and_keeps_what_was_done() {
 
 /// A run whose caller has gone before it started does nothing at all.
 #[tokio::test]
-async fn a_run_that_nobody_waits_for_is_not_started() {
+async fn a_run_whose_future_is_dropped_is_not_started() {
     let (executor, mock) = executor();
     let token = CancellationToken::new();
     token.cancel();
@@ -481,7 +481,7 @@ async fn runs_are_counted_while_they_are_there() {
 }
 
 #[tokio::test]
-async fn what_a_run_left_behind_is_kept_if_somebody_asks() {
+async fn what_a_run_left_out_is_kept_on_request() {
     assert!(executor().0.history().is_none());
     let executor = Executor::builder().keep_runs(cx::HistoryLimits::default()).build().unwrap();
     let result = executor.run_ts("console.log('a'); emit('b'); return [1]").await.unwrap();

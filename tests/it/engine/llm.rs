@@ -438,7 +438,7 @@ async fn the_result_reports_calls_and_metrics() {
 }
 
 #[tokio::test]
-async fn a_dry_run_plans_and_asks_nobody() {
+async fn a_dry_run_plans_and_asks_no_model() {
     let provider = echo(ProviderKind::OpenAi);
     let source = "const schema = { type: 'object', properties: { n: { type: 'integer' } } };
         const pieces = [];
@@ -452,7 +452,7 @@ async fn a_dry_run_plans_and_asks_nobody() {
 
 /// A stream that is not read to its end, and a run that ends while a model answers, leave nothing open.
 #[tokio::test]
-async fn what_nobody_reads_is_cancelled() {
+async fn what_is_not_read_is_cancelled() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
         "silent" => Reply::Silence,
         _ => Reply::Text("word ".repeat(20_000)),

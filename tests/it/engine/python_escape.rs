@@ -665,7 +665,7 @@ async fn a_waiting_listener_is_told_of_the_end() {
 
 /// A listener that takes its time holds up its own run only, and that one no longer than its deadline and a little.
 #[tokio::test]
-async fn a_slow_listener_is_left_behind() {
+async fn a_slow_listener_does_not_delay_the_reply() {
     let (executor, _) = executor().await;
     let script = Script::python("print('x')\nreturn 1")
         .limits(within(200))

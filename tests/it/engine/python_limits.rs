@@ -550,7 +550,7 @@ return 'done'";
 
 /// A flood of calls that nobody waits for: each is answered, at once or later.
 #[test]
-fn pm_117_calls_that_nobody_waits_for() {
+fn pm_117_calls_that_are_not_awaited() {
     let source = "
 from wit_world import Operation, start_call, wait
 start_call(Operation.TOOL, 'mock', 'echo', '')

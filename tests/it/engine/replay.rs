@@ -267,7 +267,7 @@ async fn secrets_are_masked_in_the_file_and_replay_as_masks() {
 
 /// Answers of a language model are played back too: at once, in pieces, as a value, and failures.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_of_models_replay_and_nobody_is_asked() {
+async fn answers_of_models_replay_and_no_model_is_asked() {
     python().await;
     let typescript =
         "const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };

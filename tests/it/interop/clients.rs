@@ -163,7 +163,7 @@ fn expected(protocol: &str, person: Person, cancelled: &str) -> Value {
             vec!["A script asks to call well.count."; 4],
         ),
         Person::OutOfReach => {
-            let problem = "`well.count` needs a person's approval (`ask` names it: `well.count`), and nobody can be \
+            let problem = "`well.count` needs a person's approval (`ask` names it: `well.count`), and no user can be \
                            asked here; use a client that can ask, or a person takes `well.count` out of `ask` in the \
                            configuration";
             (json!(vec![json!(["TOOL_DENIED", problem]); 4]), Vec::new())

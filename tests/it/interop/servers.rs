@@ -18,7 +18,7 @@ fn time() -> Executor {
 
 /// All that server-everything offers to cx, with arguments and what the answer must contain.
 /// `simulate-research-query` answers only as a task, which cx does not ask for; it says so. The two that ask
-/// the user say that nobody can be asked.
+/// the user say that no user can be asked.
 ///
 /// Not offered are the tools that need what cx does not declare: sampling (`trigger-sampling-request` and its
 /// `-async`), tasks (`trigger-elicitation-request-async`), and roots where none are configured
@@ -41,8 +41,8 @@ const EVERYTHING: &[(&str, &str, &str)] = &[
     ("toggle-subscriber-updates", "{}", "Started simulated"),
     ("trigger-long-running-operation", r#"{"duration":0.2,"steps":2}"#, "operation completed"),
     ("simulate-research-query", r#"{"topic":"x"}"#, "requires task augmentation"),
-    ("trigger-elicitation-request", "{}", "nobody can be asked here"),
-    ("trigger-url-elicitation", r#"{"url":"https://example.com/"}"#, "nobody can be asked here"),
+    ("trigger-elicitation-request", "{}", "no user can be asked here"),
+    ("trigger-url-elicitation", r#"{"url":"https://example.com/"}"#, "no user can be asked here"),
 ];
 
 /// Those of them that fail.

@@ -70,7 +70,7 @@ fn whatever_is_not_a_clear_yes_is_a_no() {
             json!({ "result": { "action": "accept", "content": { "approve": false, "reason": "not today" } } }),
             "not today",
         ),
-        (json!({ "error": { "code": -32601, "message": "no forms" } }), "nobody can be asked here"),
+        (json!({ "error": { "code": -32601, "message": "no forms" } }), "no user can be asked here"),
     ] {
         let structured = outcome(answer.clone());
         let error = &structured["error"];
@@ -92,7 +92,7 @@ fn v_394_an_answer_that_cannot_be_read_is_none() {
     ] {
         let error = outcome(answer.clone())["error"].clone();
         assert_eq!(error["toolCode"], "TOOL_DENIED", "{answer}: {error:#}");
-        assert!(error["message"].as_str().unwrap().contains("nobody can be asked"), "{answer}: {error:#}");
+        assert!(error["message"].as_str().unwrap().contains("no user can be asked"), "{answer}: {error:#}");
     }
 }
 
@@ -100,7 +100,7 @@ fn v_394_an_answer_that_cannot_be_read_is_none() {
 fn a_client_that_cannot_ask_is_told_what_to_do() {
     let refused = |structured: &Value| {
         let message = structured["error"]["message"].as_str().unwrap_or_default();
-        assert!(message.contains("nobody can be asked here; use a client that can ask"), "{structured:#}");
+        assert!(message.contains("no user can be asked here; use a client that can ask"), "{structured:#}");
     };
     for elicitation in [Value::Null, json!({ "url": {} })] {
         let mut client = client(elicitation);
@@ -242,14 +242,14 @@ fn an_answer_is_for_the_call_that_was_asked_about() {
 }
 
 #[test]
-fn only_so_many_runs_wait_for_their_clients() {
+fn suspended_runs_are_bounded() {
     let mut client = stateless(&["--max-runs", "100"]);
     for _ in 0..64 {
         let asked = client.request("tools/call", call(&forms(), json!({})));
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked:#}");
     }
     let refused = client.request("tools/call", call(&forms(), json!({})));
-    assert!(text(&refused["result"]).contains("nobody can be asked here"), "{refused:#}");
+    assert!(text(&refused["result"]).contains("no user can be asked here"), "{refused:#}");
     // They end with the client, at once.
     client.end();
 }

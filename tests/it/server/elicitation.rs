@@ -72,13 +72,13 @@ fn a_client_is_asked_only_what_it_can_show() {
         let mut client = client(&elicitation);
         let call = client.begin_call("executeTypescript", json!({ "code": code(&params) }));
         let structured = &client.answer(&call)["result"]["structuredContent"];
-        assert_eq!(structured["value"]["error"]["message"], "nobody can be asked here", "{structured:#}");
+        assert_eq!(structured["value"]["error"]["message"], "no user can be asked here", "{structured:#}");
         client.end();
     }
 }
 
 #[test]
-fn a_question_is_withdrawn_when_nobody_waits_for_its_call() {
+fn a_question_is_withdrawn_when_its_call_has_no_waiter() {
     let mut client = client(&json!({ "form": {} }));
     let asks = code(&form()).replace("return ", "");
     let code = format!(

@@ -278,7 +278,7 @@ fn v_394_an_answer_that_cannot_be_read_is_none_over_http() {
         }
         assert_eq!(session.post(&message).status, 202, "{answer}");
         let error = reply.result()["structuredContent"]["error"].clone();
-        assert!(error["message"].as_str().unwrap().contains("nobody can be asked"), "{answer}: {error}");
+        assert!(error["message"].as_str().unwrap().contains("no user can be asked"), "{answer}: {error}");
     }
 }
 

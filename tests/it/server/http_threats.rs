@@ -73,7 +73,7 @@ fn pages_of_other_origins_may_not_ask() {
 }
 
 #[test]
-fn a_name_of_somebody_elses_does_not_lead_here() {
+fn a_foreign_host_name_does_not_lead_here() {
     let server = Server::plain();
     for (host, is_ours) in [
         ("localhost", true),
@@ -377,7 +377,7 @@ fn three_hundred_sessions() {
 }
 
 #[test]
-fn v_332_sessions_that_nobody_uses_make_room_at_once() {
+fn v_332_unused_sessions_make_room_at_once() {
     let server = Server::start(Start::new().arguments(&["--metrics"]));
     let first = server.initialize(&[], "2025-11-25", &json!({}));
     let first = first.header("mcp-session-id").unwrap().to_owned();
@@ -519,7 +519,7 @@ fn too_many_connections_are_sent_away() {
 }
 
 #[test]
-fn whoever_goes_away_in_a_run_ends_it() {
+fn a_client_that_disconnects_ends_its_run() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]));
     let hangs = "return await tools.slow.target({})";
     let params = json!({ "name": "executeTypescript", "arguments": { "code": hangs } });

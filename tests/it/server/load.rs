@@ -51,7 +51,7 @@ fn ld_238_one_too_many_is_sent_away_at_once() {
 /// THREATS 239: first come, first served; who is cancelled leaves the line. That waits end is in
 /// `library::admission_is_bounded`, where they can be short.
 #[test]
-fn ld_239_the_line_is_a_line() {
+fn ld_239_the_queue_is_first_in_first_out() {
     let mut client = Start::new().arguments(&["--max-runs", "1", "--max-queued", "10"]).spawn().shaken();
     let first = begin(&mut client, FOREVER);
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);

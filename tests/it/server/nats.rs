@@ -142,7 +142,7 @@ fn a_worker_process_that_dies_on_its_machine_is_said() {
 
 /// Somebody who is on the NATS server can neither read a run, nor have one executed, nor have one executed twice.
 #[test]
-fn strangers_on_the_server_are_believed_nothing() {
+fn other_clients_of_the_nats_server_are_not_trusted() {
     let Some(server) = NatsServer::start() else { return };
     let (worker, front) = (server.worker(3), Front::new(&server, "well"));
     let (stop, replayed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::<u8>::new())));

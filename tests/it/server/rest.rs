@@ -414,12 +414,12 @@ fn a_full_queue_is_said_with_a_status() {
 }
 
 #[test]
-fn nobody_is_asked_over_rest() {
+fn no_user_is_asked_over_rest() {
     let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
     let result = run(&server, &typescript("return await tools.notes.echo({ text: 'a' })"));
     let error = &result["error"];
     assert_eq!(error["toolCode"], "TOOL_DENIED", "{result}");
-    assert!(error["message"].as_str().unwrap().contains("nobody can be asked"), "{result}");
+    assert!(error["message"].as_str().unwrap().contains("no user can be asked"), "{result}");
     assert!(!server.notes("notes").contains("executed echo"));
 }
 

@@ -354,7 +354,7 @@ fn a_client_restricts_what_is_granted() {
 }
 
 #[test]
-fn tools_are_allowed_by_everybody_who_has_a_say() {
+fn a_tool_must_be_allowed_by_every_list() {
     let start = Start::new().server("well", &["well"]).arguments(&[
         "--allow",
         "well.e*",
@@ -801,7 +801,7 @@ fn health_changes_with_what_it_tells_of() {
 }
 
 #[test]
-fn a_full_house_says_when_to_come_again() {
+fn a_full_queue_says_when_to_retry() {
     let mut client = Start::new().arguments(&["--max-runs", "1", "--max-queued", "1"]).spawn().shaken();
     let forever = json!({ "code": "await new Promise((done) => setTimeout(done, 20000))" });
     let running = client.begin_call("executeTypescript", forever.clone());

@@ -317,7 +317,7 @@ async fn without_anybody_to_ask_a_call_is_refused_with_what_to_do() {
         let notes = Notes::default();
         let executor = notes.builder().ask(["notes.del*"]).build().unwrap();
         let result = run(&executor, script.clone()).await;
-        let words = ["nobody can be asked", "a client that can ask", "takes `notes.del*` out of `ask`"];
+        let words = ["no user can be asked", "a client that can ask", "takes `notes.del*` out of `ask`"];
         refused(&result, &notes, Refusal::NoApprover, &words);
         let executor = notes.builder().ask(["destructive"]).build().unwrap();
         let words = ["it may destroy something", "names `notes.delete` in `readOnly`"];
@@ -342,7 +342,7 @@ async fn an_answer_has_its_time() {
         let executor = notes.builder().ask(["*"]).approver(person.silent()).build().unwrap();
         let limits = Limits { answer_time: Duration::from_millis(60), ..Limits::default() };
         let result = run(&executor, script.limits(limits)).await;
-        refused(&result, &notes, Refusal::NoAnswer, &["nobody answered within 0.06 s"]);
+        refused(&result, &notes, Refusal::NoAnswer, &["no answer within 0.06 s"]);
         assert_eq!(person.asked.lock()[0].time, Duration::from_millis(60));
         wait_until(|| person.open.load(Ordering::SeqCst) == 0).await;
     }

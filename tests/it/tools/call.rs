@@ -53,7 +53,7 @@ async fn the_result_is_the_tools_own() {
 }
 
 #[tokio::test]
-async fn what_a_script_may_not_do_it_may_not_do() {
+async fn direct_calls_obey_the_rules_of_scripts() {
     let mock = Mock::default();
     let executor = builder(&mock).deny(["mock.count"]).ask(["mock.echo"]).build().unwrap();
     assert_eq!(code(result(&executor, call("count", json!({}))).await), ToolErrorCode::ToolDenied);

@@ -105,8 +105,8 @@ async fn mistakes_are_found_at_once_with_their_locations() {
             (TS, "return await tools.github.list_issues({ owner: a, repo: b, labels: ['x', 1] })", &["error 1:68-76 INVALID_ARGUMENTS `labels[1]`: expected a string, found 1"]),
             (TS, "return await tools.files.read_file('a.txt')", &["error 1:14-44 INVALID_ARGUMENTS expected the arguments as one object, as in `{\"path\": \"a.txt\"}`: a string"]),
             // Nobody waits.
-            (TS, "tools.github.get_me();\nreturn 1", &["warning 1:1-22 NOT_AWAITED nobody waits for this call: its result and its error are lost"]),
-            (PY, "tools.github.get_me()\nx = 1", &["warning 1:1-22 NOT_AWAITED nobody waits for this call: its result and its error are lost"]),
+            (TS, "tools.github.get_me();\nreturn 1", &["warning 1:1-22 NOT_AWAITED this call is not awaited: its result and its error are lost"]),
+            (PY, "tools.github.get_me()\nx = 1", &["warning 1:1-22 NOT_AWAITED this call is not awaited: its result and its error are lost"]),
             // Code inside Markdown.
             (TS, "Here:\n```ts\nawait tools.github.get_mee();\n```\n", &["error 3:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
             (PY, "Here:\n```python\nawait tools.github.get_mee()\n```\n", &["error 3:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
@@ -421,7 +421,7 @@ async fn a_failed_run_repeats_warnings() {
 async fn calls_in_variables_that_nothing_reads_are_not_awaited() {
     let (executor, _) = executor();
     let lost = |at: &str| {
-        format!("warning {at} NOT_AWAITED nobody waits for this call: its result and its error are lost")
+        format!("warning {at} NOT_AWAITED this call is not awaited: its result and its error are lost")
     };
     check(
         &executor,

@@ -61,14 +61,14 @@ impl CallHook for Redact {
 }
 
 #[tokio::test]
-async fn a_shape_is_that_of_what_the_hooks_leave() {
+async fn a_schema_is_inferred_from_what_the_hooks_return() {
     let executor = Executor::builder().dispatcher(Mock::default()).hook(Redact).build().unwrap();
     let result = executor.run_ts("await mock.echo({ hidden: 1 }); throw new Error('x')").await.unwrap();
     assert_eq!(returned(&result.to_json()), [("mcp__mock__echo", Some("{redacted: boolean}"))]);
 }
 
 #[tokio::test]
-async fn a_simulated_result_has_a_shape_too() {
+async fn a_simulated_result_has_a_schema_too() {
     let (executor, _mock) = executor();
     let script = Script::typescript("await mock.wrapped({ value: 1 }); throw new Error('x')").dry_run();
     let report = executor.run(script).await.unwrap().to_json();

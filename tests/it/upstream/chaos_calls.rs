@@ -178,7 +178,7 @@ async fn up_213_answers_of_the_wrong_shape_end_their_call() {
 }
 
 #[tokio::test]
-async fn up_214_answers_to_nobody_are_ignored() {
+async fn up_214_answers_without_a_request_are_ignored() {
     let stage = Stage::stdio(&["wrong-id"]);
     stage.beside(stage.target()).await.returned("well");
     stage.close().await;
@@ -208,7 +208,7 @@ async fn up_214_ids_in_quotes_and_second_answers() {
 }
 
 #[tokio::test]
-async fn up_214_an_answer_after_the_timeout_reaches_nobody() {
+async fn up_214_an_answer_after_the_timeout_reaches_no_caller() {
     let stage = Stage::stdio_with(&["late-response", "600"], |server| {
         server.call_timeout(Duration::from_millis(300))
     });
@@ -267,7 +267,7 @@ fn up_215_floods_of_one_line_take_little_memory() {
 }
 
 #[tokio::test]
-async fn up_216_a_gigabyte_on_stderr_blocks_nobody() {
+async fn up_216_a_gigabyte_on_stderr_blocks_no_call() {
     // A part of it, for the sake of a busy machine; the pipe holds 64 KB.
     let stage = Stage::stdio(&["stderr-flood", "100000000"]);
     stage
@@ -290,7 +290,7 @@ fn up_216_a_gigabyte_on_stderr_takes_little_memory() {
 }
 
 #[tokio::test]
-async fn up_217_floods_of_requests_and_notifications_harm_nobody() {
+async fn up_217_floods_of_requests_and_notifications_harm_no_other_server() {
     for mode in ["flood-notifications", "flood-pings", "flood-sampling-requests", "flood-list-changed"] {
         let stage = Stage::stdio_with(&[mode], |server| server.call_timeout(Duration::from_secs(20)));
         stage

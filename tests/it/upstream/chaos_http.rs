@@ -317,7 +317,7 @@ async fn up_223_the_old_transport_when_its_stream_goes_wrong() {
 }
 
 #[tokio::test]
-async fn up_224_nobody_listens() {
+async fn up_224_no_listener() {
     // Bound and closed again, so that the port is free.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/mcp");

@@ -12,7 +12,7 @@ use crate::support::stopwatch::Stopwatch;
 
 /// Five failures open the circuit; then nothing reaches the server, and it is said for how long.
 #[tokio::test]
-async fn up_226_a_server_that_fails_again_and_again_is_left_alone() {
+async fn up_226_a_server_that_keeps_failing_is_not_called() {
     let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_millis(200)));
     stage
         .beside(async {
@@ -99,7 +99,7 @@ async fn up_227_a_slow_server_has_a_queue_of_its_own() {
 }
 
 #[tokio::test]
-async fn up_227_nobody_waits_in_the_queue_for_ever() {
+async fn up_227_no_call_waits_in_the_queue_for_ever() {
     let stage = Stage::stdio_with(&["well"], |mut server| {
         server.max_concurrent = 1;
         server.queue_timeout = Duration::from_millis(200);

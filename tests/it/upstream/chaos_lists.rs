@@ -179,7 +179,7 @@ async fn di_164_definitions_that_would_be_code() {
 }
 
 #[tokio::test]
-async fn di_165_text_that_nobody_sees() {
+async fn di_165_invisible_text() {
     let stage = Stage::stdio(&["hidden-text"]);
     stage
         .beside(async {

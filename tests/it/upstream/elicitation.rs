@@ -72,7 +72,7 @@ async fn a_form_is_filled_in_by_the_user_and_completed_with_its_defaults() {
 }
 
 #[tokio::test]
-async fn an_address_is_shown_and_nothing_is_sent_back_but_the_consent() {
+async fn an_address_is_shown_and_only_the_approval_is_sent_back() {
     for way in WAYS {
         let stage = stage(way);
         let script = asking("elicitation/create", &address("https://example.com/pay?x=1")).elicitor(
@@ -117,7 +117,7 @@ async fn time_limits_stand_still_while_the_user_thinks() {
 }
 
 #[tokio::test]
-async fn nobody_answers_in_time() {
+async fn no_answer_in_time() {
     let stage = stage(WAYS[0]);
     let limits = Limits { answer_time: Duration::from_millis(100), ..Limits::default() };
     let script = asking("elicitation/create", &form()).limits(limits);
@@ -166,15 +166,15 @@ async fn questions_of_servers_and_approvals_share_one_bound() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_the_server_is_told() {
+async fn where_no_user_can_be_asked_the_server_is_told() {
     for way in WAYS {
         let stage = stage(way);
         let arguments = json!({ "method": "elicitation/create", "params": form() });
         let called = stage.call(&format!("tools.faulty.target({arguments})")).await;
         if way.contains(&"modern") {
-            called.failed("TOOL_DENIED", &["faulty", "nobody can be asked here"]);
+            called.failed("TOOL_DENIED", &["faulty", "no user can be asked here"]);
         } else {
-            assert_eq!(called.value["answer"]["error"]["message"], "nobody can be asked here", "{called:?}");
+            assert_eq!(called.value["answer"]["error"]["message"], "no user can be asked here", "{called:?}");
         }
         stage.close().await;
     }

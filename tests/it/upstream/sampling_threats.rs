@@ -19,7 +19,7 @@ fn answers(stage: &Stage) -> Vec<Value> {
 /// THREATS 172 and 176: sampling, questions with and without an address to open, and roots, on connecting and in a
 /// call, over both transports.
 #[tokio::test]
-async fn sa_172_and_176_whoever_asks_unasked_is_refused() {
+async fn sa_172_and_176_unsolicited_requests_are_refused() {
     for over_http in [false, true] {
         let stage = if over_http { Stage::http(&["http", "asks"]) } else { Stage::stdio(&["asks"]) };
         stage.beside(stage.target()).await.returned("well");
@@ -36,7 +36,7 @@ async fn sa_172_and_176_whoever_asks_unasked_is_refused() {
     }
 }
 
-/// THREATS 172: a thousand at once. Without end they are in `up_217_floods_of_requests_and_notifications_harm_nobody`.
+/// THREATS 172: a thousand at once. Without end they are in `up_217_floods_of_requests_and_notifications_harm_no_other_server`.
 #[tokio::test]
 async fn sa_172_a_thousand_requests_are_refused() {
     let stage = Stage::stdio_with(&["flood-sampling-requests"], |server| {

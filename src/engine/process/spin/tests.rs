@@ -28,6 +28,6 @@ fn waits_that_fail_become_rare_and_one_that_succeeds_makes_them_usual() {
 }
 
 #[test]
-fn on_one_processor_nobody_looks() {
+fn on_one_processor_neither_side_spins() {
     assert_eq!(Spin::new(1).find(|| Some(1)), None);
 }

@@ -156,7 +156,7 @@ async fn v_475_the_reason_of_a_worker_that_cannot_start_is_short() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn v_474_a_worker_gets_so_many_random_bytes_at_once() {
+async fn v_474_random_bytes_for_a_worker_are_bounded_per_request() {
     let result = run("random", true).await;
     assert_eq!(text(&result), wire::MAX_RANDOM.to_string());
 }

@@ -153,7 +153,7 @@ fn names_that_the_script_binds_are_not_ours() {
 }
 
 #[test]
-fn calls_that_nobody_awaits_are_forgotten() {
+fn calls_that_are_not_awaited_are_reported() {
     assert_eq!(read("tools.a.b()\nx = 1"), ["a.b~"]);
     assert_eq!(read("p = tools.a.b()\nx = 1"), ["a.b~"]);
     assert_eq!(read("p = tools.a.b()\nx = locals()"), ["a.b"]);

@@ -269,7 +269,7 @@ async fn v_345_a_token_endpoint_that_has_moved_needs_a_new_sign_in() {
 }
 
 #[tokio::test]
-async fn v_346_a_secret_without_an_issuer_is_sent_to_nobody() {
+async fn v_346_a_secret_without_an_issuer_is_sent_nowhere() {
     let honest = Issuer::start(3600).await;
     for client_credentials in [false, true] {
         let directory = TempDir::new().unwrap();
@@ -322,7 +322,7 @@ async fn v_347_a_secret_goes_to_the_configured_issuer_only() {
 
 /// An impostor's authorization server that sends the user to the true one.
 #[tokio::test]
-async fn v_348_a_registered_client_is_not_used_to_get_a_code_for_somebody_else() {
+async fn v_348_a_registered_client_is_not_used_to_get_a_code_for_another_server() {
     let (honest, evil, third) = (Issuer::start(3600).await, Site::start().await, Site::start().await);
     let directory = TempDir::new().unwrap();
     let oauth = OAuth { client_id: Some("robot".to_owned()), ..OAuth::default() };
@@ -458,7 +458,7 @@ async fn renewing(issuer: &Issuer) {
 }
 
 #[tokio::test]
-async fn v_352_of_several_who_renew_one_does() {
+async fn v_352_of_concurrent_renewals_one_is_sent() {
     let issuer = Issuer::start(3600).await;
     let (server, directory) = (issuer.server(), TempDir::new().unwrap());
     signed_in(&server, &directory).await;

@@ -275,7 +275,7 @@ async fn v_327_a_client_that_reads_nothing_is_disconnected() {
 }
 
 #[test]
-fn v_325_a_request_counts_until_nobody_has_it() {
+fn v_325_a_request_counts_until_it_is_dropped() {
     let in_flight = InFlight::default();
     let slots: Vec<_> = (0..511).map(|_| in_flight.enter(100)).collect();
     let last = Arc::new(in_flight.enter(100));

@@ -258,7 +258,7 @@ fn what_was_changed_by_others_is_damaged() {
 }
 
 #[test]
-fn what_nobody_uses_is_removed() {
+fn what_is_not_used_is_removed() {
     let stage = Stage::new();
     let process = stage.process();
     stage.call(&process, "old", set("a", &long(3_000), None)).unwrap();

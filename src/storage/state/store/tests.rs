@@ -328,7 +328,7 @@ fn no_update_of_several_is_lost() {
 }
 
 #[test]
-fn what_nobody_uses_on_90_days_of_use_is_forgotten() {
+fn what_is_not_used_on_90_days_of_use_is_forgotten() {
     let stage = Stage::new();
     let store = stage.store();
     let (read, written, left) =
@@ -722,7 +722,7 @@ fn a_file_that_is_removed_is_made_again() {
 }
 
 #[test]
-fn who_holds_the_file_for_long_is_not_waited_for() {
+fn a_lock_that_is_held_for_long_is_not_awaited() {
     let stage = Stage::new();
     let run = stage.run(&stage.store(), "a");
     run.set("k", "1");
@@ -748,7 +748,7 @@ fn who_holds_the_file_for_long_is_not_waited_for() {
 }
 
 #[test]
-fn who_gives_up_waiting_has_changed_nothing() {
+fn a_waiter_that_times_out_has_changed_nothing() {
     let stage = Stage::new();
     let store = stage.store();
     let run = stage.run(&store, "a");

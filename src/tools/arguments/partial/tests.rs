@@ -95,7 +95,7 @@ fn what_depends_on_other_values_is_no_problem() {
 }
 
 #[test]
-fn v_483_so_many_problems_of_a_call_are_described() {
+fn v_483_described_problems_of_a_call_are_bounded() {
     let schema = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
     let found = problems(&schema, json!({ "a": vec![1; 500], "b": [1, "?"] }));
     assert_eq!(found.len(), super::MAX_PROBLEMS);

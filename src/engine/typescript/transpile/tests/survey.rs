@@ -190,7 +190,7 @@ fn names_that_the_script_binds_are_not_ours() {
 }
 
 #[test]
-fn calls_that_nobody_awaits_are_forgotten() {
+fn calls_that_are_not_awaited_are_reported() {
     check("tools.a.b();\nreturn 1", "a.b~");
     check("tools.a.b().then((x) => x);\nreturn 1", "a.b");
     check("const p = tools.a.b();\nreturn 1", "a.b~");
