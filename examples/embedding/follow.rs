@@ -24,7 +24,7 @@ pub(crate) async fn example() -> Result<Vec<String>, Error> {
     );
 
     let mut heard = Vec::new();
-    let mut events = run.events().expect("nobody has taken them yet");
+    let mut events = run.events().expect("the events are taken once");
     while let Some(event) = events.next().await {
         match event {
             RunEvent::Call(call) => {

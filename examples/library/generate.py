@@ -3,7 +3,7 @@
     python3 examples/library/generate.py
 
 Always writes the same: the numbers come from the generator below, which is the same on every Python.
-Titles and authors are put together from word lists. A name that somebody bears is a coincidence.
+Titles and authors are combined from word lists. Any resemblance to a real name is a coincidence.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-// Does a task with a tool that nobody has named: finds it, reads its schema, and calls it if all that it needs is there.
+// Does a task with a tool that was not named: finds it, reads its schema, and calls it if all that it needs is there.
 const { task, values } = input as { task: string; values: Record<string, unknown> };
 const [found] = await searchTools(task, 1);
 const { name, parameters } = await getToolSchema(found.name);

@@ -302,7 +302,7 @@ async fn a_flood_ends_with_its_run() {
 
 /// It can name itself what it likes, and claim what it likes of a run: the executor gives the codes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forged_end_is_not_believed() {
+async fn a_forged_outcome_is_not_trusted() {
     let stage = Stage::new(1, 1);
     let result = stage.run("// hostile: forge\nreturn 1").await;
     assert_eq!(code(&result), Some(ErrorCode::RuntimeError), "{result:?}");

@@ -41,7 +41,7 @@ fn is_at_rest(slots: &ComputeSlots) {
 
 /// Runs that start and runs that resume, without timeouts.
 #[test]
-fn v_359_a_free_slot_is_always_somebodys() {
+fn v_359_a_free_slot_always_goes_to_a_waiting_run() {
     model::check(2_000, Timeouts::Never, || {
         let slots = Arc::new(ComputeSlots::new(1 + any(2)));
         let beginners = Arc::new(Beginners::default());

@@ -605,7 +605,7 @@ async fn di_166_a_tool_that_changes_under_the_question_is_not_called() {
 /// THREATS 154 and 166: a server that says of a sudden that its tool only reads is asked about as before, and is not
 /// called in a dry run.
 #[tokio::test]
-async fn tl_154_an_annotation_that_came_later_is_not_believed() {
+async fn tl_154_an_annotation_that_came_later_is_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let person = Person::default();
     let server = chaos::stdio("chaos", &["rug-pull", "annotations"], &directory.path().join("notes"));

@@ -41,7 +41,7 @@ async fn tl_152_a_call_that_took_effect_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn tl_156_text_that_gives_orders_is_data() {
+async fn tl_156_text_with_instructions_is_data() {
     let stage = Stage::stdio(&["well"]);
     stage
         .beside(async {

@@ -27,7 +27,7 @@ fn begin(run: &mut Run, operation: Operation, server: &str, arguments: String) -
 }
 
 #[tokio::test]
-async fn v_476_queries_in_flight_hold_so_much_together() {
+async fn v_476_queries_in_flight_are_bounded_together() {
     let mut host = host();
     let run = host.run().unwrap();
     let part = MAX_HELD_BYTES / 4;
