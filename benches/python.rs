@@ -22,7 +22,7 @@ const UNMEASURED: usize = 50;
 const CALLS: u32 = 5_000;
 /// Rounds of each side of a comparison, one after the other so that all see the same machine.
 const ROUNDS: usize = 11;
-/// Shorter than the default, so that memory at rest can be measured.
+/// Shorter than the default, so that idle memory can be measured.
 const REST: Duration = Duration::from_secs(2);
 
 const COMPUTE: [(&str, &str); 3] = [
@@ -51,7 +51,7 @@ fn executor(warm: usize) -> Executor {
         .expect("an executor")
 }
 
-/// Below the target directory: nobody else can write there.
+/// Below the target directory: no other user can write there.
 fn cache() -> PathBuf {
     let mut path = std::env::current_exe().expect("a path");
     path.pop();
@@ -139,7 +139,7 @@ fn calls(executor: &Executor) {
     println!("  gathered  {:>6.1} µs", median(&mut times));
 }
 
-/// Fresh runs a second, from two callers who never wait.
+/// Fresh runs a second, from two callers that never pause.
 fn throughput(executor: &Executor) {
     const COUNT: u64 = 2_000;
     let remaining = Arc::new(AtomicU64::new(COUNT));

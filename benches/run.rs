@@ -69,7 +69,7 @@ fn benches(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The time of `count` runs from two callers who never wait.
+/// The time of `count` runs from two callers that never pause.
 fn sustained(executor: &Executor, count: u64) -> Duration {
     let started = Instant::now();
     let remaining = Arc::new(std::sync::atomic::AtomicU64::new(count));

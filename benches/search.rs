@@ -74,7 +74,8 @@ fn run<'a>(directory: &Path, tools: &[RecordedTool], queries: impl Iterator<Item
     block_on(executor.close());
 }
 
-/// Prints the recall of each half, with what the runs in `past` left. `of` is how many of the wanted tools could be among the first ones.
+/// Prints the recall of each half, with the usage that the runs in `past` recorded. `of` is how many of the wanted
+/// tools could be among the first ones.
 fn report<'a>(
     name: &str,
     tools: &[RecordedTool],

@@ -1,9 +1,10 @@
 //! What `cx serve` costs a client: latency as its distribution, a tool call beside the same call without cx, the start
-//! of a process, many runs at once, throughput over the number of runs at once, and memory at rest. Drives the command over its pipes, with lines written by hand.
+//! of a process, many runs at once, throughput over the number of runs at once, and idle memory. Drives the command
+//! over its pipes, with lines written by hand.
 //!
 //! Needs the command and the example server (`cargo build --release --bin cx --example chaos`). Arguments name what to
-//! measure: `start`, `latency`, `calls`, `many`, `curve`, `memory`; without any it is all of these. `typescript` and `python` are
-//! for a profiler: only such runs, one after another, and the process's number.
+//! measure: `start`, `latency`, `calls`, `many`, `curve`, `memory`; without any it is all of these. `typescript` and
+//! `python` are for a profiler: only such runs, one after another, and the process's number.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(
     clippy::disallowed_methods,
@@ -29,11 +30,11 @@ const MANY: usize = 2_000;
 const IN_FLIGHT: [usize; 7] = [1, 2, 4, 8, 16, 64, 100];
 const CURVE_RUNS: usize = 600;
 const CURVE_ROUNDS: usize = 5;
-/// After so long without runs, memory is what it was before.
+/// After this time without runs, memory is what it was before.
 const SETTLED: Duration = Duration::from_secs(4);
 /// Runs of the mode for a profiler.
 const PROFILED: usize = 20_000;
-/// How long an idle process is left alone before its memory is read.
+/// How long a process idles before its memory is read.
 const QUIET: Duration = Duration::from_secs(33);
 
 const TYPESCRIPT: &str = "executeTypescript";
@@ -132,7 +133,7 @@ impl Client {
         took
     }
 
-    /// Waits until an engine has what it keeps warm, as it has when an agent has thought for a moment.
+    /// Waits until an engine has its warm instances, as after an agent's pause.
     fn wait_until_warm(&mut self, tool: &str) {
         let engine = if tool == PYTHON { "python" } else { "typescript" };
         let health = json!({ "name": "health", "arguments": {} });
@@ -176,12 +177,12 @@ fn serve(home: &Path) -> Command {
         .env("HOME", home)
         .env("XDG_CONFIG_HOME", home)
         .env("XDG_STATE_HOME", home)
-        // Compiled code is only loaded from where nobody else can write.
+        // Compiled code is loaded only from directories that no other user can write to.
         .env("XDG_CACHE_HOME", built().join("python-cache"));
     command
 }
 
-/// One thing to measure, with a directory to be at home in.
+/// One thing to measure, with its home directory.
 type Part = fn(&Path);
 
 fn main() {
@@ -354,7 +355,7 @@ fn at_once(
     (times, count as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Runs a second for each number of runs in flight, as a share of the best, and what the memory comes back to.
+/// Runs a second for each number of runs in flight, as a share of the best, and the memory afterwards.
 fn curve(home: &Path) {
     let mut client = Client::of_cx(home);
     for tool in [TYPESCRIPT, PYTHON] {

@@ -175,7 +175,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("nanoseconds"))
 }
 
-/// Passes everything on while [`COUNTS`], and nothing otherwise, as if there were no recorder.
+/// Forwards everything while [`COUNTS`], and nothing otherwise, as if there were no recorder.
 struct Switch(Box<dyn Recorder + Send + Sync>);
 
 impl Recorder for Switch {

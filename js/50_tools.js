@@ -357,8 +357,8 @@ function nameAsInMcp(tool) {
   return tool;
 }
 
-// The tools that a search found. Of each, what a script prints or returns is one line that says how to call it; the
-// other fields are there and not enumerable, so that nobody pays for schemas that nobody asked for.
+// The tools that a search found. Of each a script prints or returns one line that says how to call it. The other
+// fields are not enumerable, so that schemas cost nothing unless a script reads them.
 async function search(request) {
   const found = await query(request);
   for (let index = 0; index < found.length; index++) {

@@ -174,7 +174,7 @@ def main():
         assert json.loads(reports[f"short_{language}"])["success"] is True, reports
     # The last executor's; those of the others before it are gone.
     assert int(reports["left"]) <= 2, "groups of workers are left"
-    print(f"well: {RUNS} scripts at once, nobody was killed")
+    print(f"well: {RUNS} scripts at once, none was killed")
 
 
 main()

@@ -1,8 +1,8 @@
 """Runs a command at a terminal of its own and answers its questions.
 
-`terminal.py ANSWER COMMAND...`: what is on the screen goes to stdout, with `<typed>` where the answer was typed, half a
-second after the question was there. Before the question somebody has typed `y` already. Each line of ANSWER is the
-answer to one question, and the last one is that to all further questions.
+`terminal.py ANSWER COMMAND...`: the screen goes to stdout, with `<typed>` where the answer was typed, half a second
+after the question was shown. Before the question `y` was typed already. Each line of ANSWER is the answer to one
+question, and the last one is that to all further questions.
 """
 
 import os

@@ -1,5 +1,5 @@
-//! A sandbox of your own: scripts are executed by Node.js in a process for each run, and cx keeps every decision about
-//! them. What is Node.js here may be a container, a virtual machine or another computer.
+//! Your own sandbox: scripts are executed by Node.js in a process for each run, and cx makes every decision about them.
+//! A container, a virtual machine or another computer can take the place of Node.js.
 #![expect(clippy::disallowed_methods, reason = "it starts a program, which is looked up in `PATH`")]
 
 use std::process::Stdio;
@@ -46,7 +46,7 @@ impl Backend for Node {
 async fn execute(run: &BackendRun) -> Result<Outcome, Box<dyn std::error::Error + Send + Sync>> {
     let memory = format!("--max-old-space-size={}", run.limits().memory_bytes >> 20);
     // `--experimental-permission` grants no file, no process and no thread; from Node.js 23.5 on it is `--permission`.
-    // It does not keep a script from the network: in earnest, start a container here that has none.
+    // It does not block the network: in production, start a container without a network here.
     let mut process = Command::new("node")
         .args(["--experimental-permission", &memory, "--eval", PROGRAM])
         .env_clear()

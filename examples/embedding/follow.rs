@@ -12,7 +12,7 @@ pub(crate) async fn example() -> Result<Vec<String>, Error> {
         })
         .build()?;
 
-    // The run starts here, and goes on whether or not anybody reads its events.
+    // The run starts here, and goes on whether or not its events are read.
     let mut run = executor.start(
         r#"
         for (let number = 1; ; number++) {

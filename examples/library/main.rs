@@ -1,7 +1,7 @@
 //! A public library's catalogue as an MCP server over stdio.
 //!
-//! The data is beside this file and made up: see README.md. Some tools answer with structured
-//! content and say so in an output schema, some with text, as servers in the wild do.
+//! The data is beside this file and invented: see README.md. Some tools answer with structured
+//! content and have an output schema, some answer with text, as real servers do.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,7 +24,7 @@ const BRANCHES: [Branch; 5] = [
     Branch { id: "riverside", name: "Riverside Branch", opens: "Wed-Sun 11-17" },
 ];
 
-/// A page of search results that no one asked to be longer.
+/// The default size of a page of search results.
 const DEFAULT_PAGE: usize = 100;
 const MAX_PAGE: usize = 1000;
 

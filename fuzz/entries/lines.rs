@@ -29,7 +29,7 @@ pub(crate) fn lines(data: &[u8]) {
             let _ = id.as_number();
         }
         let Ok(serde_json::Value::Object(message)) = serde_json::from_slice(line) else { continue };
-        // Keys that JSON spells with escapes are nobody's, and of two ids the first counts here.
+        // Keys with escapes are not recognized, and of two ids the first counts here.
         let is_plain =
             !line.contains(&b'\\') && line.windows(4).filter(|window| window == b"\"id\"").count() == 1;
         if let (Some(id), Some(number), true) =

@@ -1,4 +1,4 @@
-//! Target of the lines that servers write: no panic, and nothing but answers that somebody waits for.
+//! Target of the lines that servers write: no panic, and no answers but those to a pending request.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,7 +15,7 @@ const ROOM: usize = 16;
 const MANY: usize = super::MAX_KEPT / PAGE + 32;
 
 pub(crate) fn restore(data: &[u8]) {
-    // An input that ends early has done what it says.
+    // An input may end early.
     let _ended = session(&mut Unstructured::new(data));
 }
 
@@ -90,7 +90,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes so many more pages accessible, as far as there is room.
+    /// Makes up to this many more pages accessible, within the maximum.
     fn open(&mut self, pages: usize) {
         let size = self.expected.len();
         let larger = (size + pages * PAGE).min(self.image.length + ROOM * PAGE);

@@ -1,4 +1,4 @@
-//! Targets of schemas, which are a stranger's text: declarations, inference, samples, and checks of arguments against
+//! Targets of schemas, which are untrusted text: declarations, inference, samples, and checks of arguments against
 //! `jsonschema` by itself.
 
 use serde_json::Value;
@@ -11,8 +11,8 @@ use super::trace_context::TraceContext;
 use super::usage::Notation;
 use super::{Schema, ToolDefinition, ToolErrorCode};
 
-/// Declarations that a schema makes have no more brackets than are closed, and hold nothing of it that could be code;
-/// a sample of it is bounded; the shape of any value describes that value.
+/// Declarations of a schema have balanced brackets, and contain nothing of it that could be code; a sample of it is
+/// bounded; the schema that is inferred from any value describes that value.
 pub(crate) fn schema(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
     let shape = Shape::from_value(&value);
@@ -53,8 +53,8 @@ pub(crate) fn schema(data: &[u8]) {
     );
 }
 
-/// Whether no array or object of `value` has more elements than are looked at wherever it stands. Of others what is said is
-/// true of those that were looked at.
+/// Whether inference looks at all elements of every array and object of `value`. For larger ones the inferred schema
+/// describes the elements that were looked at.
 fn is_looked_at_whole(value: &Value) -> bool {
     const ELEMENTS: usize = 6;
     match value {

@@ -23,7 +23,7 @@ fn check(source: &str) {
                 assert!(source.get(mistake.at.clone()).is_some(), "{mistake:?}");
             }
             let error = failed.error;
-            assert_ne!(error.kind, TranspileErrorKind::Stopped, "nobody stopped it");
+            assert_ne!(error.kind, TranspileErrorKind::Stopped, "it was not stopped");
             if let Some(location) = error.location {
                 assert!(
                     location.line >= 1 && location.line as usize <= lines && location.column >= 1,
@@ -324,7 +324,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// Says what the program compiles to, for `fuzz/differential`.
+/// Returns what the program compiles to, for `fuzz/differential`.
 #[cfg(fuzzing)]
 pub(crate) fn compiled(source: &str) -> std::result::Result<String, String> {
     transpile(source, MAX_BYTES, &|| false)

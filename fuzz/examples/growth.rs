@@ -28,7 +28,7 @@ const LEVELS: [usize; 5] = [1_990, 990, 400, 160, 60];
 /// As the product has it.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Writes a case of about so many bytes.
+/// Writes a case of about this many bytes.
 type Source = Box<dyn Fn(usize) -> String>;
 
 fn main() -> ExitCode {

@@ -651,7 +651,7 @@ class Body {
       const source = this.#source;
       const { ReadableStream } = streams();
       const isUsed = this.#isUsed;
-      // No part is asked for before somebody reads: what the script does not take, the host does not receive.
+      // No part is requested before the script reads: the host does not receive what the script does not take.
       this.#stream = new ReadableStream({
         __proto__: null,
         type: "bytes",

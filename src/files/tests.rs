@@ -408,8 +408,8 @@ async fn the_longest_directory_decides() {
     assert!(!Path::new("/tmp/mine").exists());
 }
 
-/// Somebody swaps a directory for a link to another one while paths in it are opened. What is read is never
-/// what the link leads to.
+/// Another process swaps a directory for a link to another one while paths in it are opened. The target of
+/// the link is never read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_is_swapped_in_while_a_path_is_opened() {
     // CX_RACES=10000 for the long form.
@@ -573,7 +573,7 @@ async fn another_process_is_not_trusted() {
         let shown = format!("{operation:?}").chars().take(100).collect::<String>();
         assert_eq!(attempt(operation).await.unwrap_err(), code, "{shown}");
     }
-    // Handles, and operations that nobody waits for.
+    // Handles, and operations that are not awaited.
     let mode = OpenMode { read: true, ..writing() };
     for number in 1..=256 {
         let opened = attempt(Op::Open { path: text("a"), mode }).await.unwrap();

@@ -617,8 +617,8 @@ async fn errors_have_the_code_that_says_who_must_act() {
     }
     let failed = upstream.call("fail", json!({})).await.unwrap();
     assert!(failed.is_error && failed.content.unwrap()[0]["text"] == "it did not work");
-    let nobody = upstream.servers.call(request("nobody", "echo", json!({}))).await.unwrap_err();
-    assert_eq!(nobody.code, ToolNotFound);
+    let absent = upstream.servers.call(request("absent", "echo", json!({}))).await.unwrap_err();
+    assert_eq!(absent.code, ToolNotFound);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,7 +96,7 @@ fn what_was_changed_or_replayed_is_refused() {
     // Nothing of that has kept the message itself from being heard, once.
     assert_eq!(worker.hear(&message, now), Heard::Alive);
     assert_eq!(worker.hear(&message, now), Heard::Refused);
-    // A side does not hear itself, and nobody hears another conversation.
+    // A side does not hear itself, nor another conversation.
     assert_eq!(executor.hear(&message, now), Heard::Refused);
     let mut other = Conversation::new(key().conversation(Side::Worker, RUN, RUN).unwrap(), now);
     assert_eq!(other.hear(&message, now), Heard::Refused);

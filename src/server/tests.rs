@@ -86,7 +86,7 @@ fn a_list_is_made_while_tools_come_and_go() {
         sender.send(())
     });
     for _ in 0..2 {
-        ended.recv_timeout(WATCHDOG).expect("nobody waits for ever");
+        ended.recv_timeout(WATCHDOG).expect("no caller waits for ever");
     }
 }
 
@@ -199,10 +199,10 @@ async fn a_run_record_is_visible_to_its_client_only() {
     assert_eq!(value(&first.request("tools/call", by_script.clone()).await), 30_000);
     // The answer is the same as for a run that does not exist.
     let others = value(&second.request("tools/call", by_script.clone()).await);
-    let missing = by_script.to_string().replace(&id, "nobody");
+    let missing = by_script.to_string().replace(&id, "absent");
     let missing = value(&second.request("tools/call", serde_json::from_str(&missing).unwrap()).await);
-    assert_eq!(others.as_str().unwrap().replace(&id, "nobody"), missing.as_str().unwrap());
-    assert!(missing.as_str().unwrap().starts_with("no run `nobody` is kept"), "{missing}");
+    assert_eq!(others.as_str().unwrap().replace(&id, "absent"), missing.as_str().unwrap());
+    assert!(missing.as_str().unwrap().starts_with("no run `absent` is kept"), "{missing}");
     let read = json!({ "uri": format!("cx://runs/{id}/value") });
     assert!(first.request("resources/read", read.clone()).await["result"].is_object());
     assert_eq!(second.request("resources/read", read).await["error"]["code"], -32002);
@@ -210,7 +210,7 @@ async fn a_run_record_is_visible_to_its_client_only() {
     assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 1, "the guide: {listed}");
     drop(first);
     first_ends.await.unwrap();
-    assert!(executor.history().unwrap().list("client 0").is_empty(), "nobody can ask for it any more");
+    assert!(executor.history().unwrap().list("client 0").is_empty(), "no client can ask for it any more");
 }
 
 #[tokio::test]

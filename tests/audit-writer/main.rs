@@ -13,7 +13,7 @@ use cx::audit::AuditOptions;
 use cx::{Executor, Limits, Script};
 use serde_json::{Value, json};
 
-/// How long it goes on if nobody kills it.
+/// How long it runs if it is not killed.
 const MAX_LIFE: Duration = Duration::from_secs(60);
 
 fn main() {

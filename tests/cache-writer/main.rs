@@ -1,9 +1,9 @@
-//! Writes lists, accepted definitions and shapes of results to directories that another such process
+//! Writes lists, accepted definitions and inferred schemas to directories that another such process
 //! writes to as well, until it is killed. `tests/it/upstream/cache.rs` starts it, kills it and reads what is left.
 //!
 //! Arguments: the cache directory, the state directory, this writer's name (`a` or `b`) and the number
-//! of the round. Prints `listed N` when the N-th list is on disk and `closed FIELD` when the shape
-//! of what its tools returned is, which has that field.
+//! of the round. Prints `listed N` when the N-th list is on disk and `closed FIELD` when the inferred
+//! schema of its tools' results is, which has that field.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use serde_json::json;
 
-/// How long it goes on if nobody kills it.
+/// How long it runs if it is not killed.
 const MAX_LIFE: Duration = Duration::from_secs(60);
 
 /// With the length of the descriptions this makes 60 KB: long enough that writing can be interrupted.
 const TOOLS: usize = 60;
 
-/// How many fields the results have in the course of time. Fewer than what makes a map of an object.
+/// How many fields the results have in the course of time. Fewer than the number that makes an object a map.
 const FIELDS: u64 = 24;
 
 /// One version of what the server `versions` offers.
@@ -46,7 +46,7 @@ impl Versions {
             definition
         };
         let mut tools: Vec<_> = (1..TOOLS).map(|position| tool(format!("tool_{position}"), None)).collect();
-        // With an output schema, so that no shape is kept of each of these.
+        // With an output schema, so that none is inferred for each of these.
         tools.push(tool(only(&version), Some(Schema::any_object())));
         let list = Arc::new(ToolList::new(tools));
         // A round is over after a few versions, so each begins with another field.
@@ -56,7 +56,7 @@ impl Versions {
     }
 }
 
-/// The tool that no other version has. Who calls it waits for the list of this version.
+/// The tool that no other version has. A call of it waits for the list of this version.
 fn only(version: &str) -> String {
     format!("only_{}", version.replace('.', "_"))
 }
@@ -105,7 +105,7 @@ fn main() {
             .dispatcher(versions)
             .build()
             .expect("an executor");
-        // A name that the list on disk does not have makes the executor ask for the present one.
+        // A name that the list on disk does not have makes the executor ask for the current list.
         let source = "await tools.versions[input]({}); await tools.versions.tool_1({}); return true";
         runtime.block_on(async {
             let result = executor.run(Script::typescript(source).input(json!(tool))).await.expect("it runs");
@@ -117,8 +117,8 @@ fn main() {
     }
 }
 
-/// Says so at once. Ends the process when nobody listens any more.
+/// Writes a line and flushes it. Ends the process when stdout is closed.
 fn say(what: &str) {
     let mut out = std::io::stdout();
-    writeln!(out, "{what}").and_then(|()| out.flush()).expect("somebody who reads");
+    writeln!(out, "{what}").and_then(|()| out.flush()).expect("stdout is open");
 }

@@ -1,5 +1,5 @@
 //! Runs a script that may harm the process, with an honest run beside it and another one after it,
-//! and reports how all three went. The tests start it as a child: if it dies, they see it.
+//! and reports the outcomes of all three. The tests start it as a child and see if it dies.
 //!
 //! Arguments: wall-clock limit in milliseconds, memory limit in megabytes; for a script in Python also the word
 //! `python` and the directory of compiled code. Then there are honest runs in both languages, and several scripts, one
@@ -128,7 +128,7 @@ fn main() {
     unsafe { libc::_exit(0) }
 }
 
-/// The least resident megabytes within the two seconds that a process has to give memory back.
+/// The minimum of resident megabytes within the two seconds that a process has to release memory.
 async fn settled(before: u64) -> u64 {
     let until = Instant::now() + Duration::from_secs(2);
     let mut least = status("VmRSS");
@@ -168,7 +168,7 @@ fn idle_trim() {
     println!("{report}");
 }
 
-/// A run of 200 ms that sums what a tool says.
+/// A run of 200 ms that sums the results of a tool.
 fn honest(language: Language) -> Script {
     match language {
         Language::TypeScript => Script::typescript(
@@ -181,7 +181,7 @@ fn honest(language: Language) -> Script {
     }
 }
 
-/// What must work after everything.
+/// A script that must succeed after everything.
 fn after(language: Language) -> Script {
     match language {
         Language::Python => Script::python("import json\nreturn json.loads('2')"),

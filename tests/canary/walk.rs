@@ -1,7 +1,7 @@
-//! The canary for many scripts: reads one a line, runs it, and says how it went and what it cost the process.
+//! The canary for many scripts: reads one a line, runs it, and reports its outcome and its cost to the process.
 //!
 //! A line is a JSON object: `source`, `python`, `ms` and `mb` (the limits), `beside` (whether an honest run goes at the
-//! same time). So is the answer. When a thread is not back, the answer says so and the process should be replaced.
+//! same time). So is the answer. When a thread has not returned, the answer says so and the process should be replaced.
 
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::{after, honest, mock, status};
 
-/// How long a thread that could not be stopped has to come back after the answer. Several times what a finite call that
-/// takes no notice of the order to stop should take.
+/// How long a thread that could not be stopped has to return after the answer. Several times the duration of a finite
+/// call that ignores the request to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How often a thread of the test looks at the clock, to know how late everything is on this machine now.
@@ -108,7 +108,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A thread that only looks at the clock: by how much it is late at worst, everything else is as well.
+/// A thread that only reads the clock: its worst lateness is that of the machine.
 struct Pulse {
     ended: Arc<AtomicBool>,
     worst: Arc<AtomicU64>,

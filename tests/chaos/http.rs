@@ -115,7 +115,7 @@ fn accept(listener: &TcpListener, http: &Arc<Http>, answer: Answer) {
     }
 }
 
-/// What no request should ever reach with a secret. It answers, so that who follows is found out.
+/// No request should ever reach it with a secret. It answers, so that a client that follows is detected.
 fn answer_elsewhere(http: &Http, request: &Request, stream: &mut TcpStream) -> std::io::Result<()> {
     http.server.options.note(&format!(
         "elsewhere {} authorization={} body={}",
@@ -238,7 +238,7 @@ fn answer_sse(http: &Http, request: &Request, stream: &mut TcpStream) -> std::io
     }
 }
 
-/// A stream on which nothing is said.
+/// A stream without messages.
 fn stand(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;
     loop {

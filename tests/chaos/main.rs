@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Without its fault it is a well-behaved server with a few small tools. A fault that belongs to a
-//! call strikes in the tool `target` only, so that the other tools show what the fault leaves alone.
+//! call strikes in the tool `target` only, so that the other tools show what the fault does not affect.
 //! Over HTTP it listens on a free port of the loopback interface and prints `listening URL`.
 //!
-//! What a test wants to know afterwards is appended to the notes, a line each: `started PID`,
+//! Events that a test checks afterwards are appended to the notes, a line each: `started PID`,
 //! `initialize`, `list`, `executed TOOL`, `cancelled ID`, `grandchild PID`, `answered JSON`,
 //! `request METHOD PATH`, `elsewhere METHOD authorization=…`.
 #![expect(

@@ -12,7 +12,7 @@ use crate::tools;
 
 /// Where messages go: the line, the response's body or the stream of the request that asked.
 ///
-/// Fails when nobody reads any more, which is how floods end.
+/// Fails when the reader has closed it, which is how floods end.
 pub(crate) trait Sink: Send + Sync {
     fn send_text(&self, message: &str) -> std::io::Result<()>;
 
@@ -67,8 +67,8 @@ impl Server {
             let target = parameters["name"].as_str().unwrap_or_default();
             self.options.note(&format!("traced {method} {target} {}", parameters["_meta"]));
         }
-        // Whoever does not read the answer any more is not told.
-        let _nobody_reads = match method {
+        // A client that has closed the connection gets no answer.
+        let _closed = match method {
             "initialize" => self.initialize(id, parameters, sink),
             "server/discover" => self.discover(id, sink),
             "ping" => sink.send(&result(id, json!({}))),
@@ -152,7 +152,7 @@ impl Server {
         let (server, id, parameters, sink) =
             (Arc::clone(self), id.clone(), parameters.clone(), Arc::clone(sink));
         std::thread::spawn(move || {
-            let _nobody_reads = server.perform(&tool, &id, &parameters, &sink);
+            let _closed = server.perform(&tool, &id, &parameters, &sink);
         });
     }
 
@@ -230,7 +230,7 @@ impl Server {
             }
             "wrong-id" => {
                 for stray in
-                    [json!(1_000_000), json!("nobody"), json!(null), json!(-1), json!(1.5), json!({})]
+                    [json!(1_000_000), json!("absent"), json!(null), json!(-1), json!(1.5), json!({})]
                 {
                     sink.send(&text_result(&stray, "not for you"))?;
                 }
@@ -348,7 +348,7 @@ fn link(url: &str) -> Value {
     json!({ "mode": "url", "message": "look", "url": url, "elicitationId": "1" })
 }
 
-/// Sends `count` messages that nobody asked for.
+/// Sends `count` unsolicited messages.
 fn flood(mode: &str, count: Option<u64>, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
     for number in 0..count.unwrap_or(1_000_000) {
         let message = match mode {

@@ -49,7 +49,7 @@ pub(crate) fn serve(server: &Arc<Server>) {
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
         "grandchild" => {
-            // It holds the pipes open and has a child in turn. Neither is told to end.
+            // It keeps the pipes open and has a child in turn. Neither is asked to end.
             let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
             options.note(&format!("grandchild {}", shell.id()));
             std::thread::spawn(move || shell.wait());
@@ -109,7 +109,7 @@ fn strikes(server: &Server, message: &Value, lines: &Lines) -> bool {
             }
         })(),
         "half-line" => {
-            let _nobody_reads = lines.write(&begin.as_bytes()[..begin.len() / 2]);
+            let _closed = lines.write(&begin.as_bytes()[..begin.len() / 2]);
             exit(5);
         }
         _ => return false,
@@ -118,7 +118,7 @@ fn strikes(server: &Server, message: &Value, lines: &Lines) -> bool {
     true
 }
 
-/// Writes so much to stderr, in the background, and notes when it got rid of it.
+/// Writes this many bytes to stderr, in the background, and notes when all are written.
 fn flood_stderr(server: &Arc<Server>, bytes: u64) {
     let server = Arc::clone(server);
     std::thread::spawn(move || {

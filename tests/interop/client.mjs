@@ -1,5 +1,5 @@
-// A client on the official TypeScript SDK, which is somebody else's: does with `cx serve` what clients do, and prints
-// what it saw as one line of JSON.
+// A client on the official TypeScript SDK: does with `cx serve` what clients do, and prints what it saw as one line of
+// JSON.
 //
 //   node client.mjs SDK NODE_MODULES NOTES COMMAND [ARGUMENT...]
 //   node client.mjs SDK NODE_MODULES NOTES ADDRESS

@@ -1,5 +1,5 @@
-"""A client on the official Python SDK or on FastMCP, which are somebody else's: does with `cx serve` what clients
-do, and prints what it saw as one line of JSON.
+"""A client on the official Python SDK or on FastMCP: does with `cx serve` what clients do, and prints what it saw as
+one line of JSON.
 
     python client.py SDK NOTES COMMAND [ARGUMENT...]
     python client.py SDK NOTES ADDRESS
@@ -30,8 +30,8 @@ answers = []
 
 
 class Old:
-    """The SDK of early 2025: a session over streams. It tells the server nothing when a call is given up, and asks
-    nobody."""
+    """The SDK of early 2025: a session over streams. It tells the server nothing when a call is cancelled, and
+    cannot ask the user."""
 
     tells_cancellation = False
     asks = False

@@ -1,6 +1,6 @@
-"""A server on FastMCP, which is somebody else's. Arguments: `stdio`, or `http` and how it checks who
-asks: `open`, `token` (one bearer token, `interop-token`) or `oauth` (its own authorization server, which
-lets everybody sign in). Over HTTP it takes a free port and prints `listening URL`."""
+"""A server on FastMCP. Arguments: `stdio`, or `http` and its authentication: `open`, `token` (one bearer token,
+`interop-token`) or `oauth` (its own authorization server, where every user can sign in). Over HTTP it takes a free port
+and prints `listening URL`."""
 
 import asyncio
 import socket

@@ -13,8 +13,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 directory=${1:-${CX_INTEROP_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/cx/interop}}
 python=${PYTHON:-python3}
 
-# Two runs at once take turns; the second finds everything done. The kernel frees the lock with the
-# process, so that a run that was killed blocks nobody.
+# Concurrent runs take turns; the second finds everything done. The kernel frees the lock with the
+# process, so that a killed run blocks no other.
 lock() {
     mkdir -p "$directory"
     exec 9>"$directory/lock"

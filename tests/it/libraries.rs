@@ -74,7 +74,7 @@ const LIBRARIES: &[(&str, Users)] = &[
         "getrandom",
         Several(
             &["engine/typescript", "text/ids", "nats"],
-            "`crypto` of scripts, ids and names that nobody can guess, nonces of messages",
+            "`crypto` of scripts, ids and names that cannot be guessed, nonces of messages",
         ),
     ),
     // The Model Context Protocol and HTTP.
@@ -252,7 +252,7 @@ fn is_below(file: &str, module: &str) -> bool {
 #[test]
 fn each_library_is_named_by_one_module() {
     let users = users();
-    let nobody = BTreeSet::new();
+    let no_files = BTreeSet::new();
     let mut wrong = Vec::new();
     let listed: BTreeSet<String> = LIBRARIES.iter().map(|(name, _)| (*name).to_owned()).collect();
     let dependencies = dependencies();
@@ -261,7 +261,7 @@ fn each_library_is_named_by_one_module() {
     );
     wrong.extend(listed.difference(&dependencies).map(|name| format!("{name} is no dependency")));
     for (name, allowed) in LIBRARIES {
-        let files = users.get(&name.replace('-', "_")).unwrap_or(&nobody);
+        let files = users.get(&name.replace('-', "_")).unwrap_or(&no_files);
         let (modules, reason) = match allowed {
             One(module) => (std::slice::from_ref(module), "one module"),
             Several(modules, reason) => (*modules, *reason),

@@ -2,7 +2,7 @@ import asyncio
 
 
 async def fail():
-    raise ValueError("nobody listens")
+    raise ValueError("not handled")
 
 
 first = asyncio.create_task(fail())

@@ -1,4 +1,4 @@
-Promise.reject(new Error("nobody listens"));
+Promise.reject(new Error("not handled"));
 mock.fail({ message: "nor here" });
 await mock.sleep({ ms: 5 });
 return "done";

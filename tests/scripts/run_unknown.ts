@@ -1,1 +1,1 @@
-await mcp.run("nobody");
+await mcp.run("absent");

@@ -1,4 +1,4 @@
 try:
-    mcp.run_sync("nobody")
+    mcp.run_sync("absent")
 except McpToolError as error:
     return [error.code, str(error)]

@@ -125,7 +125,7 @@ def call(identifier, name, arguments):
         while True:
             write("x" * (1 << 20))
     elif name == "stray_answers":
-        for stray in (identifier + 1000, "nobody", None, identifier - 1):
+        for stray in (identifier + 1000, "absent", None, identifier - 1):
             send({"id": stray, "result": text("not for you")})
         answer(identifier, text("mine"))
         answer(identifier, text("twice"))

@@ -230,7 +230,7 @@ const likely = [
   "localesHuge", "textObject", "bytesLarge", "marks", "locales", "int53", "nativeObject",
 ];
 
-// A function as the only thing a callback does is being called; a promise as nobody awaits it must not be a rejection.
+// A function is called, because that is what a callback is for. A promise is not awaited, so its rejection is handled.
 function use(result) {
   if (result !== null && typeof result === "object") {
     if (result instanceof Promise) {

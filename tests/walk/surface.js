@@ -51,7 +51,7 @@ function walk() {
   }
 }
 
-// Functions that wait, or call back when nobody wants it any more.
+// Functions that wait, or call back too late.
 const uncalled = new Set([call_tool, call_tools, setInterval, setTimeout, queueMicrotask]);
 const benign = [
   ["", () => []], ["1", () => [1]], ['"a"', () => ["a"]], ["() => 1", () => [() => 1]], ["[1]", () => [[1]]],

@@ -375,7 +375,7 @@ fn promise_97_servers_come_from_the_named_file() {
     let path = place.path("elsewhere/mcp.json").display().to_string();
     let place = place.file("home/.code-executor.json", &named(&path));
     assert_eq!(chosen(&place.load()), ["named=named"]);
-    // A file in the workspace is somebody else's, whoever names it, and by which link.
+    // A file in the workspace is untrusted, whichever file names it, and by any link.
     let place = place.file("home/.code-executor.json", &named("./servers.json"));
     let config = place.load();
     assert!(config.servers.is_empty());
@@ -549,7 +549,7 @@ fn what_scripts_may_reach_there_is_granted() {
     let (read, write, net, warnings) = granted(&place);
     assert_eq!((read, net), (write, vec!["*".to_owned()]));
     assert!(warnings.is_empty(), "{warnings:?}");
-    // No list of directories to read is the working directory there, which nobody has named.
+    // No list of directories to read is the working directory there, which no setting has named.
     for security in [r#"{"allowWrite": true}"#, r#"{"allowRead": [], "allowWrite": true}"#] {
         let (read, write, _, warnings) = granted(&with_security(security));
         assert!(read.is_empty() && write.is_empty(), "{read:?} {write:?}");

@@ -282,7 +282,7 @@ fn an_entry_may_restrict_a_server_from_elsewhere() {
     let place = Place::new()
         .file(
             "home/.config/cx/config.json",
-            r#"{"import": ["cursor"], "mcpServers": {"a": {"enabled": false}, "b": {"allow": ["x", "y*"], "deny": ["z"]}, "c": {"ask": ["write"], "readOnly": []}, "nobody": {"enabled": false}}}"#,
+            r#"{"import": ["cursor"], "mcpServers": {"a": {"enabled": false}, "b": {"allow": ["x", "y*"], "deny": ["z"]}, "c": {"ask": ["write"], "readOnly": []}, "absent": {"enabled": false}}}"#,
         )
         .file("home/.cursor/mcp.json", &servers("cursor", &["a", "b", "c"]));
     let config = place.load();
@@ -292,7 +292,7 @@ fn an_entry_may_restrict_a_server_from_elsewhere() {
     assert_eq!(config.servers[1].rules.ask, ["write"]);
     assert_eq!(config.servers[1].rules.read_only, [[""; 0]]);
     assert_eq!(config.to_json()["mcpServers"]["c"]["readOnly"], serde_json::json!([]));
-    assert!(config.warnings[0].message.contains("`nobody`"), "{:?}", config.warnings);
+    assert!(config.warnings[0].message.contains("`absent`"), "{:?}", config.warnings);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl LentWorkers {
         let mut began = Some(began);
         let mut begin = move || {
             if let Some(began) = began.take() {
-                let _nobody_waits = began.send(());
+                let _receiver_gone = began.send(());
             }
         };
         if !first.is_empty() {

@@ -3,7 +3,7 @@
 //! A host call is two switches between processes. Where both sides sleep in between, most of its time goes into
 //! waking them: tens of microseconds on a virtual machine. What comes later than that is not waited for in this
 //! way: after each failure more waits go to sleep at once, so that a script whose tools take milliseconds loses
-//! nothing that can be measured. On one processor nobody looks, because the other side needs it. The processor is not
+//! nothing that can be measured. On one processor neither side spins, because the other needs it. The processor is not
 //! yielded between two looks: where it is contended, it would come back after the others' turns only.
 
 use std::time::{Duration, Instant};

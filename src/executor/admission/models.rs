@@ -62,7 +62,7 @@ fn v_363_every_run_is_admitted_without_timeouts() {
                 let megabytes = 1 + any(MEGABYTES);
                 let cancel = CancellationToken::new();
                 let permit = block_on(admission.enter(&handle(), megabytes << 20, &cancel));
-                run(&used, megabytes, permit.expect("nobody is refused"));
+                run(&used, megabytes, permit.expect("no run is refused"));
             });
         }
         join_others();

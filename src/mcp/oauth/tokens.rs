@@ -213,7 +213,7 @@ impl TokenStore {
         // one may wait for a bus forever.
         let asked = std::thread::Builder::new().name("cx-keyring".to_owned()).spawn(move || {
             let result = keyring::Entry::new(SERVICE, &identity).and_then(|entry| ask(&entry));
-            let _nobody_waits = answer.send(result);
+            let _receiver_gone = answer.send(result);
         });
         let result = match asked {
             Ok(_detached) => timeout(KEYRING_TIME, answered).await,

@@ -74,14 +74,14 @@ async fn a_question_reaches_the_user_of_the_call() {
     assert!(asked.render().starts_with("The server `s` asks in a call of `t`."), "{}", asked.render());
 }
 
-/// A question that cannot be assigned to one run is put to nobody: another client could be asked.
+/// A question that cannot be assigned to one run is put to no user: another client could be asked.
 #[tokio::test]
 async fn a_question_of_several_runs_is_put_to_no_user() {
     let questions = Questions::new(&process());
     let ((one, asked), (other, also_asked)) = (user(), user());
     let ((first, _a), (second, _b)) = (call(Some(&one)), call(Some(&other)));
-    let (nobodys, _c) = call(None);
-    for callers in [&[&first, &second][..], &[&first, &nobodys], &[&nobodys, &nobodys], &[&nobodys], &[]] {
+    let (unasked, _c) = call(None);
+    for callers in [&[&first, &second][..], &[&first, &unasked], &[&unasked, &unasked], &[&unasked], &[]] {
         let answered = answer(&questions, "1", &form(), callers).await;
         assert_eq!(answered["error"]["code"], -32600, "{answered}");
     }

@@ -217,7 +217,7 @@ async fn addresses_in_requests_are_granted_as_they_are() {
 async fn a_name_is_resolved_once_and_its_connections_go_to_the_checked_address() {
     let (port, connections) = hello().await;
     let url = format!("http://api.example.com:{port}/");
-    // Nobody listens on `127.0.0.2`; it stands for the address that passes.
+    // `127.0.0.2` has no listener; it stands for the address that passes.
     let (resolver, asked) = resolver(&[("api.example.com", &[&["127.0.0.2"], &["127.0.0.1"]])]);
     let granted = granted(&["api.example.com", "127.0.0.2"]);
     let run = Connections::new(granted, resolver, SHORT);

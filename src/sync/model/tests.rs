@@ -82,7 +82,7 @@ fn a_wait_may_time_out_and_may_not_and_time_is_as_late_as_its_deadline() {
         let (lock, changed) = (Mutex::new(()), Condvar::default());
         let until = now() + Duration::from_secs(3_600);
         let mut guard = lock.lock();
-        assert!(changed.wait_until(&mut guard, until).timed_out(), "nobody notifies");
+        assert!(changed.wait_until(&mut guard, until).timed_out(), "no thread notifies");
         assert!(time() >= until);
         std::panic::resume_unwind(Box::new("it did"));
     });

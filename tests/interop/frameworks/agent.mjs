@@ -1,6 +1,5 @@
-// An agent framework in JavaScript, which is somebody else's: loads the tools of `cx serve` as its agents do, calls
-// them, and prints what it saw as one line of JSON. No language model is needed: what one would ask for is written
-// here.
+// A third-party agent framework in JavaScript: loads the tools of `cx serve` as its agents do, calls them, and prints
+// what it saw as one line of JSON. No language model is needed: its tool calls are written here.
 //
 //   node agent.mjs FRAMEWORK NODE_MODULES COMMAND [ARGUMENT...]
 //

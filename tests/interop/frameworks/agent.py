@@ -1,5 +1,5 @@
-"""An agent framework in Python, which is somebody else's: loads the tools of `cx serve` as its agents do, calls them,
-and prints what it saw as one line of JSON. No language model is needed: what one would ask for is written here.
+"""A third-party agent framework in Python: loads the tools of `cx serve` as its agents do, calls them, and prints what
+it saw as one line of JSON. No language model is needed: its tool calls are written here.
 
     python agent.py FRAMEWORK COMMAND [ARGUMENT...]
 
@@ -270,12 +270,12 @@ async def google_adk():
     toolset = McpToolset(connection_params=connection)
     agent = LlmAgent(name="interop", model=Model(model="none"), tools=[toolset])
     runner = InMemoryRunner(agent=agent, app_name="interop")
-    session = await runner.session_service.create_session(app_name="interop", user_id="somebody")
+    session = await runner.session_service.create_session(app_name="interop", user_id="interop")
 
     async def run():
         message = types.Content(role="user", parts=[types.Part.from_text(text="go")])
         results = []
-        async for event in runner.run_async(user_id="somebody", session_id=session.id, new_message=message):
+        async for event in runner.run_async(user_id="interop", session_id=session.id, new_message=message):
             results += event.get_function_responses()
         return results
 

@@ -103,7 +103,7 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     let list = user.prints(&["runs", "list"]);
     assert!(list.starts_with(id) && list.contains("typescript"), "{list}");
     assert_eq!(user.prints(&["audit", "show", "--run", id]), user.prints(&["runs", "show", id]));
-    assert_eq!(user.cx(&["runs", "show", "nobody"]).status.code(), Some(2));
+    assert_eq!(user.cx(&["runs", "show", "absent"]).status.code(), Some(2));
     assert_eq!(user.prints(&["audit", "show", "--since", "1h"]), shown);
     // Exports.
     let csv = user.prints(&["audit", "export", "--format", "csv"]);
@@ -216,8 +216,8 @@ fn servers_of_several_clients_write_one_trail() {
     assert_eq!(runs.lines().filter(|line| line.contains("  ok  ")).count(), 10, "{runs}");
 }
 
-/// A full disk, which here is a limit of the file's size: the lines that are there stay whole, the run goes
-/// on, and the user is told.
+/// A full disk, which here is a limit of the file's size: existing lines stay whole, the run goes on, and
+/// the user is told.
 #[test]
 fn a_full_disk_leaves_whole_lines_and_fails_no_run() {
     let user = User::new();
@@ -243,7 +243,7 @@ fn a_full_disk_leaves_whole_lines_and_fails_no_run() {
     assert!(verified.contains("nothing is wrong"), "{verified}");
 }
 
-/// What the user decides about trust is in the trail.
+/// The user's decisions about trust are in the trail.
 #[test]
 fn trust_is_in_the_trail() {
     let user = User::new();

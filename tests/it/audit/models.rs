@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::support::provider::{FakeProvider, Reply};
 
-const QUESTION: &str = "a question that nobody else may read";
-const ANSWER: &str = "write to somebody@example.com";
+const QUESTION: &str = "a question that no other user may read";
+const ANSWER: &str = "write to someone@example.com";
 
-/// Each question is in the trail before it is sent and after its answer, by hashes: which run, the how
-/// manieth, which model, how much it took, how it ended, and what the content filter has found.
+/// Each question is in the trail before it is sent and after its answer, by hashes: its run, its number,
+/// the model, the tokens, the outcome, and what the content filter has found.
 #[test]
 fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
@@ -28,7 +28,7 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     let mut lines: Vec<Map<String, Value>> = Vec::new();
     let mut reader = AuditReader::new(&options.directory);
     while let Some(line) = reader.next_line(true).unwrap() {
-        for secret in [QUESTION, ANSWER, "somebody@example.com"] {
+        for secret in [QUESTION, ANSWER, "someone@example.com"] {
             assert!(!line.text.contains(secret), "{}", line.text);
         }
         lines.push(line.fields.unwrap());

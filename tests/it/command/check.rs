@@ -57,7 +57,7 @@ fn a_script_is_checked_and_not_run() {
 #[test]
 fn a_run_of_a_script_that_cannot_succeed_does_nothing() {
     let place = place();
-    // What `cx check` has asked for is known to the run, which asks again before it refuses.
+    // The run knows the lists that `cx check` has requested, and asks again before it refuses.
     write(
         &place,
         "bad.ts",
@@ -201,7 +201,7 @@ impl<'a> Watch<'a> {
         fs::read_to_string(self.place.0.path().join(name)).unwrap()
     }
 
-    /// Waits until stderr says something so many times.
+    /// Waits until stderr has a text this many times.
     fn says(&self, text: &str, times: usize) {
         for _ in 0..600 {
             if self.read("said").matches(text).count() >= times {

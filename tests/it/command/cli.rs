@@ -265,7 +265,7 @@ fn output_streams_and_an_interrupt_ends_the_run() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// THREATS 200: nobody reads any more. The run ends as by SIGPIPE.
+/// THREATS 200: the reader has closed stdout. The run ends as by SIGPIPE.
 #[test]
 fn a_closed_stdout_ends_the_run_quietly() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))

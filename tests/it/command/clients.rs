@@ -1,4 +1,4 @@
-//! `cx setup`: what it makes of clients' files, and how it is undone.
+//! `cx setup`: how it changes clients' files, and how that is undone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-/// A home directory of somebody who uses seven clients.
+/// The home directory of a user of seven clients.
 struct Home {
     directory: tempfile::TempDir,
 }
@@ -198,7 +198,7 @@ fn servers_move_behind_cx_and_back() {
     let names: Vec<&String> = cursor["mcpServers"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["code-executor", "cx"]);
 
-    // Again: nothing to do, and nothing to undo comes of it.
+    // Again: there is nothing to do, and nothing to undo.
     let after = home.files();
     let output = home.setup(&["--yes", "--take-out", "--no-connect"]);
     assert!(text(&output.stdout).contains("nothing to do"), "{}", text(&output.stdout));
@@ -267,7 +267,7 @@ fn a_configuration_that_exists_is_merged_replaced_or_kept() {
     let output = home.setup(&["--yes", "--no-connect", "--existing", "keep", "--take-out"]);
     assert!(text(&output.stdout).contains("is not in cx's configuration, which is kept"));
     assert_eq!(home.read(OWN), own.1);
-    // What has no place in cx stays in the client.
+    // Entries that cx cannot use stay in the client.
     assert!(home.read(CLAUDE.0).contains("library"));
 }
 
@@ -310,7 +310,7 @@ fn variables_of_the_shell_are_named() {
     assert!(!shown.contains("SLACK_NOTHING") && !shown.contains("{TEAM_ID"), "{shown}");
 }
 
-/// What stands before a server that is taken out is mostly about something else.
+/// A comment before a removed server is mostly about something else.
 #[test]
 fn comments_before_a_server_stay_when_it_is_taken_out() {
     let before = "# head of the file\n\n# model = \"x\"\n[mcp_servers.library]\ncommand = \"LIBRARY\"\n\n\
@@ -389,7 +389,7 @@ fn only_one_setup_changes_files_at_a_time() {
     assert!(text(&home.setup(&[]).stderr).contains("process 4711"));
     assert!(home.setup(&["--dry-run"]).status.success());
     assert_eq!(home.files(), before);
-    // What a process that is gone has left there holds nobody up.
+    // The lock file of a process that has ended blocks no other.
     drop(lock);
     assert!(home.setup(&["--yes", "--no-connect"]).status.success());
 }
@@ -657,7 +657,7 @@ fn servers_of_one_directory_are_in_the_report() {
     assert!(report["projects"].as_array().unwrap().iter().all(|project| project["client"] == "claude-code"));
 }
 
-/// What is on the screen when somebody has answered the questions of `cx setup`, and the exit status.
+/// The screen after a user has answered the questions of `cx setup`, and the exit status.
 fn dialogue(
     home: &Home,
     directory: &str,

@@ -87,7 +87,7 @@ fn cf_177_a_command_in_a_workspace_is_not_started() {
         let said = stderr(&output);
         assert!(said.contains("warning[config_untrusted]") && said.contains("sh -c 'touch /"), "{said}");
         assert!(place.shown()["mcpServers"].as_object().unwrap().is_empty());
-        // The same after a person has said so, to see that the test can fail.
+        // The same after a person has trusted the file, to see that the test can fail.
         let trusted = place.cx(&["trust", "--yes", file]);
         assert!(trusted.status.success() && stdout(&trusted).contains("argument: touch /"), "{trusted:?}");
         let output = place.call();
@@ -123,7 +123,7 @@ fn cf_179_without_a_terminal_no_user_is_asked() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("stdin is not a terminal"), "{}", stderr(&output));
     assert!(place.shown()["mcpServers"].as_object().unwrap().is_empty());
-    // What has mistakes cannot be trusted, whoever says so.
+    // A file with mistakes cannot be trusted, even with `--yes`.
     let place = Place::new().file("work/.cx.json", r#"{"trusted": true}"#);
     assert_eq!(place.cx(&["trust", "--yes", ".cx.json"]).status.code(), Some(2));
 }
@@ -300,8 +300,8 @@ fn cf_189_what_is_shown_has_no_secrets() {
     }
 }
 
-/// Through a script, so that only `CX_DEPTH` can detect it. The server is used, and the one that it would start refuses to
-/// start.
+/// Through a script, so that only `CX_DEPTH` can detect it. The server is used, and the one that it would start refuses
+/// to start.
 #[test]
 fn a_server_that_is_cx_itself_ends_at_cx_depth() {
     let cx = env!("CARGO_BIN_EXE_cx");
@@ -336,7 +336,7 @@ fn a_run_uses_what_is_configured_unless_files_are_named() {
     assert_eq!(code(&["--mcp-config", "same.json"]), "\"TOOL_DENIED\"");
 }
 
-/// What people have from code-executor-mcp and mcpproxy ends no command with status 2.
+/// Existing files of code-executor-mcp and mcpproxy end no command with status 2.
 #[test]
 fn files_of_other_programs_are_read() {
     let seed = json!({

@@ -1,4 +1,4 @@
-//! `cx doctor`: each kind of problem is there once, with its mend, and a machine that is well has none.
+//! `cx doctor`: each kind of problem is reported once, with its remedy, and a healthy machine has none.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -102,7 +102,7 @@ fn a_machine_that_is_well_has_no_problems() {
     assert_eq!(well.section("sandbox features of the kernel").len(), 5);
     well.has("ok", "audit trail", "off", "");
     well.has("ok", "language model", "none is configured", "");
-    // Nothing is kept of what a server has answered, and nothing was pinned.
+    // No answer of a server is kept, and nothing was pinned.
     let state = fs::read_dir(home.path(".local/state/cx")).unwrap().flatten();
     let names: Vec<String> = state.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(!names.iter().any(|name| name.starts_with("pins-")), "{names:?}");
@@ -167,8 +167,8 @@ fn each_server_that_fails_says_why_and_what_to_do() {
     let offline = home.doctor(&["--offline"]);
     assert_eq!(offline.status, 0);
     assert!(offline.section("servers").iter().all(|server| server["status"] == "skipped"));
-    let nobody = Home::new().doctor(&[]);
-    nobody.has("warning", "servers", "no server is configured", "cx setup");
+    let empty = Home::new().doctor(&[]);
+    empty.has("warning", "servers", "no server is configured", "cx setup");
 }
 
 #[test]
@@ -219,14 +219,14 @@ fn configuration_that_is_wrong_ignored_or_not_trusted() {
 
     home.write(".config/cx/config.json", &json!({
         "mcpServers": { "well": entry(&["well"]), "odd": { "command": "x", "env": { "LD_PRELOAD": "x.so" } } },
-        "deny": ["nobody.delete_*"],
+        "deny": ["absent.delete_*"],
         "limits": { "timeoutMs": 1000 },
     }).to_string());
     home.write(".mcp.json", &json!({ "mcpServers": { "of_the_workspace": { "command": "x" } } }).to_string());
     let ill = home.doctor(&["--offline"]);
     assert_eq!(ill.status, 0, "{:#}", ill.report);
     ill.has("warning", "configuration", "", "cx trust");
-    ill.has("warning", "configuration", "`nobody.delete_*` of `deny` matches nothing", "correct the pattern");
+    ill.has("warning", "configuration", "`absent.delete_*` of `deny` matches nothing", "correct the pattern");
     ill.has("warning", "configuration", "LD_PRELOAD", "");
     ill.has("ok", "configuration", "used (user)", "");
 
@@ -263,7 +263,7 @@ fn directories_that_cannot_be_used() {
     let ill = doctor("XDG_CACHE_HOME", "file/below");
     ill.has("problem", "caches", "cannot be written", "set `cache.directory`");
     doctor("XDG_STATE_HOME", "file/below").has("problem", "state", "cannot be written", "set XDG_STATE_HOME");
-    // Others could have written what is there.
+    // Other users could have written these files.
     for (name, section) in [("XDG_CACHE_HOME", "caches"), ("XDG_STATE_HOME", "state")] {
         let directory = home.path("open/cx");
         fs::create_dir_all(&directory).unwrap();
@@ -342,7 +342,7 @@ fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     }
     let well = home.doctor(&["--offline"]);
     well.has("ok", "audit trail", "are as they were written", "");
-    // Looking leaves no lines.
+    // A check writes no lines.
     let lines = || {
         let trail = fs::read_dir(home.path(".local/state/cx/audit")).unwrap().flatten();
         let files =

@@ -12,7 +12,7 @@ fn provider(kind: ProviderKind) -> FakeProvider {
     FakeProvider::start(kind, |asked| Reply::Text(format!("you said: {}", asked.prompt)))
 }
 
-/// What became of a script, and what was said on stderr.
+/// The outcome of a script, and its stderr.
 fn run(home: &Home, variables: &[(&str, &str)], source: &str) -> (Value, String) {
     let mut command = home.command(&["run", "--json", "-e", source]);
     let output = command.envs(variables.iter().copied()).output().unwrap();
@@ -138,7 +138,7 @@ fn the_variables_bound_the_budget() {
     let (result, _) = with(&[], again);
     assert_eq!(result["value"], json!(["ok", "ok", "ok", "ok"]), "{result:#}");
     // A value that cannot be read is said, and the default stays.
-    for (name, value) in [("CX_LLM_ROUNDS", "many"), ("CX_LLM_TOKENS", "0"), ("CX_LLM_PROVIDER", "nobody")] {
+    for (name, value) in [("CX_LLM_ROUNDS", "many"), ("CX_LLM_TOKENS", "0"), ("CX_LLM_PROVIDER", "absent")] {
         let (result, stderr) = with(&[(name, value)], ASK);
         assert!(stderr.contains(name), "{name}: {stderr}");
         if name != "CX_LLM_PROVIDER" {

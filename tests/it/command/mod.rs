@@ -4,7 +4,7 @@
 mod check;
 /// The command, as a process.
 mod cli;
-/// What `cx setup` makes of the files of clients.
+/// How `cx setup` changes the files of clients.
 mod clients;
 /// Clocks that are far off.
 mod clocks;
@@ -12,7 +12,7 @@ mod clocks;
 mod completions;
 /// Configuration files as the command finds, trusts and shows them.
 mod config;
-/// What `cx doctor` finds, and how it is to be mended.
+/// What `cx doctor` finds, and the remedies that it names.
 mod doctor;
 /// The demo.
 mod examples;
@@ -22,7 +22,7 @@ mod home;
 mod llm;
 /// What differs between machines: language, time zone, directories, disks.
 mod machine;
-/// What is printed, and what becomes of it.
+/// Output of the command, and its readers.
 mod output;
 /// A prompt whose inputs are scripts.
 mod repl;
@@ -30,7 +30,7 @@ mod repl;
 mod replay;
 /// Saved scripts.
 mod scripts;
-/// How clients are told about the server.
+/// How clients are configured for the server.
 mod setup;
 /// Processes with little memory, few threads or descriptors, and small files.
 mod small_machines;
@@ -38,7 +38,7 @@ mod small_machines;
 mod sync;
 /// What the command does at a terminal.
 mod terminal;
-/// What is known of servers and tools, also of those that are not well.
+/// What is known of servers and tools, also of failing ones.
 mod tools;
 /// `cx top`, once and at a terminal.
 mod top;

@@ -1,4 +1,4 @@
-//! What the command prints is written, or it says that it is not; and a reader that does not read stops nothing.
+//! The command's output is written, or it reports that it is not; and a reader that does not read stops nothing.
 
 use std::fs::{self, File};
 use std::io::{PipeReader, Read as _, Write as _};
@@ -71,7 +71,7 @@ const COMMANDS: &[&[&str]] = &[
     &["top", "--once"],
 ];
 
-/// What goes on until it is ended has an end when nobody can read it any more.
+/// Commands that run until they are stopped end when stdout is closed.
 #[test]
 fn commands_that_go_on_end_with_their_stdout() {
     let home = tempfile::tempdir().unwrap();
@@ -238,7 +238,7 @@ fn a_result_says_that_it_has_not_all_output() {
     assert!(said.starts_with("warning: 951424 bytes of output are not in the result"), "{said}");
 }
 
-/// A run whose stdout is a pipe that nobody reads.
+/// A run whose stdout is a pipe that is not read.
 struct Stalled {
     child: Child,
     _reader: PipeReader,

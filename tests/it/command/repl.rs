@@ -1,4 +1,4 @@
-//! `cx repl`: inputs that somebody types at a terminal.
+//! `cx repl`: inputs that a user types at a terminal.
 
 use std::fs;
 use std::io::Write as _;
@@ -42,7 +42,7 @@ fn each_input_is_a_script_and_has_the_last_value() {
         // Two lines: the bracket is open after the first.
         "[{ name: 'first', size: 1 },\r{ name: 'second', size: 2 }]\r",
         "input.map((row) => row.size)\r",
-        "nobody()\r",
+        "absent()\r",
         "await state.set('kept', 'from before')\r",
         "await state.get('kept')\r",
         ":nothing\r",
@@ -58,7 +58,7 @@ fn each_input_is_a_script_and_has_the_last_value() {
     for row in ["name size", "first 1", "second 2"] {
         assert!(rows.iter().any(|line| line == row), "{row}: {screen}");
     }
-    assert!(after("nobody()").contains("nobody is not defined"), "{screen}");
+    assert!(after("absent()").contains("absent is not defined"), "{screen}");
     assert!(after("state.get('kept')").contains("\nfrom before\n"), "{screen}");
     assert!(screen.contains("there is no `:nothing`"), "{screen}");
     // Only the user can read what was typed, and the next session has it.
@@ -152,9 +152,9 @@ fn a_pipe_is_read_line_by_line() {
     };
     let (out, said, status) = run(&[], "6 * 7\n[input,\n  1]\n:table off\n[{ a: 1 }]\n'last'");
     assert_eq!((out.as_str(), said.as_str(), status), ("42\n[42,1]\n[{\"a\":1}]\nlast\n", "", Some(0)));
-    let (out, said, status) = run(&[], "nobody()\n1 + 1\n");
+    let (out, said, status) = run(&[], "absent()\n1 + 1\n");
     assert_eq!((out.as_str(), status), ("2\n", Some(1)), "{said}");
-    assert!(said.contains("nobody is not defined"), "{said}");
+    assert!(said.contains("absent is not defined"), "{said}");
     let (out, said, status) = run(&["--lang", "py"], "for x in range(2):\n    print(x)\n\n40 + 2\n");
     assert_eq!((out.as_str(), status), ("0\n1\n42\n", Some(0)), "{said}");
     // What is open at the end is a mistake of the script.

@@ -23,7 +23,7 @@ fn cx(directory: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Records a script that calls a real server, and removes what is left of the server.
+/// Records a script that calls a real server, and removes the server's files.
 fn record(directory: &Path, name: &str, source: &str) -> Output {
     chaos::configure_well(directory);
     fs::write(directory.join(name), source).unwrap();
@@ -101,8 +101,8 @@ fn an_edited_script_shows_its_first_difference() {
 fn a_script_that_was_refused_is_refused_again() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    let run = record(directory, "report.ts", "await tools.nobody.call({}); return 1");
-    assert!(text(&run.stderr).contains("no server `nobody`"), "{}", text(&run.stderr));
+    let run = record(directory, "report.ts", "await tools.absent.call({}); return 1");
+    assert!(text(&run.stderr).contains("no server `absent`"), "{}", text(&run.stderr));
     let replay = cx(directory, &["replay", "run.jsonl", "--json"]);
     let report: Value = serde_json::from_slice(&replay.stdout).unwrap();
     assert_eq!(report["same"], true, "{report:#}");
@@ -160,7 +160,7 @@ fn what_is_no_recording_is_refused() {
     assert!(text(&directory_itself.stderr).contains("is a directory"), "{directory_itself:?}");
 }
 
-/// What a stranger has written does not reach the terminal as it is.
+/// Untrusted text does not reach the terminal unescaped.
 #[test]
 fn an_untrusted_recording_writes_nothing_to_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn an_untrusted_recording_writes_nothing_to_the_terminal() {
     }
 }
 
-/// A stranger's script has the time of any run, whatever the recording says.
+/// An untrusted script has the time of any run, whatever the recording says.
 #[test]
 fn an_untrusted_recording_gets_no_more_time() {
     let directory = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ fn cx_under(wrapper: &[String], home: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What a limited command came to: it ran, or said what is needed. Nothing else is allowed.
+/// The outcome of a limited command: it ran, or said what is needed. Nothing else is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Ran,

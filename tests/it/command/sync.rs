@@ -181,7 +181,7 @@ fn systemd_runs_it_every_day_between_four_and_six() {
     assert_eq!((status, fs::read_dir(&units).unwrap().count()), (0, 0), "{text}");
     assert!(fs::read_to_string(home.path("told")).unwrap().contains("--user disable --now cx-sync.timer"));
     assert!(cx(&["--uninstall", "--scheduler", "systemd"]).0.contains("not installed"));
-    // Without a systemd the files are there, and it is said that nothing runs them.
+    // Without systemd the files are written, and a message says that nothing runs them.
     let path = fake_systemctl(&home, 1);
     let output = home.command(&[&["sync"], &install[..]].concat()).env("PATH", &path).output().unwrap();
     let (text, status) = shown(&output);

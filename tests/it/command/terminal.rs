@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What is on the screen of a terminal when a shell has run `line` there, in which `cx` is the command, and somebody
-/// has typed `answer` where asked; and the exit status.
+/// The screen of a terminal after a shell has run `line` there, in which `cx` is the command, and a user has typed
+/// `answer` where asked; and the exit status.
 fn screen(home: &Path, answer: &str, line: &str) -> (String, Option<i32>) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
     let binaries = Path::new(env!("CARGO_BIN_EXE_cx")).parent().unwrap().display().to_string();

@@ -1,4 +1,4 @@
-//! `cx tools` beside servers that are not well.
+//! `cx tools` with failing servers.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -24,7 +24,7 @@ fn listening() -> Client {
     start.arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken()
 }
 
-/// A server's file, held by this process, with the address of somebody who answers anything.
+/// A server's file, locked by this process, with the address of a listener that gives any answer.
 fn registered(directory: &Path, address: Value) -> File {
     let running = directory.join("cx/running");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&running).unwrap();
@@ -43,8 +43,8 @@ fn registered(directory: &Path, address: Value) -> File {
 #[test]
 fn one_frame_of_the_running_servers() {
     let directory = tempfile::tempdir().unwrap();
-    let nobody = once(directory.path());
-    assert!(nobody.contains("0 servers") && nobody.contains("no `cx serve` of yours is running"), "{nobody}");
+    let none = once(directory.path());
+    assert!(none.contains("0 servers") && none.contains("no `cx serve` of yours is running"), "{none}");
     let mut client = listening();
     client.run("for (let i = 0; i < 5; i++) await tools.well.echo({ text: 'x'.repeat(4000) }); return 1");
     client.run("throw new Error('no')");
@@ -107,7 +107,7 @@ fn what_a_server_answers_is_text_within_bounds() {
     assert!(frame.contains("0/-"), "{frame}");
     let seen = answering.join().unwrap();
     assert!(seen.contains(&"authorization: Bearer secret".to_owned()), "{seen:?}");
-    // Nobody is there any more.
+    // The listener is gone.
     let frame = once(directory.path());
     assert!(frame.contains("its metrics cannot be read"), "{frame}");
 }

@@ -227,7 +227,7 @@ fn the_page_is_for_whom_has_the_token() {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("http:") && !page.contains("https:"), "something is from elsewhere: {page}");
-    // Nobody runs, and it says so.
+    // No server runs, and the page says so.
     let notes = state(&ui, &session)["notes"].to_string();
     assert!(notes.contains("no server runs"), "{notes}");
 }
@@ -410,7 +410,7 @@ fn a_server_over_http_has_the_page_behind_its_token() {
     assert_eq!(bearer(at, "GET", "/ui/state", TOKEN, "").0, 401);
     let headers = [format!("Authorization: Bearer {session}"), "Origin: http://localhost:1".to_owned()];
     assert_eq!(send(at, "GET", "/ui/state", &headers, "").0, 403);
-    // Without a token there is nobody to let in: `cx ui` has the operator's.
+    // Without a token no user can sign in: `cx ui` has the operator's.
     let open = Server::plain();
     assert_eq!(send(open.address, "POST", "/ui/session", &[], "").0, 401);
     let ui = Ui::start(open.directory());

@@ -90,7 +90,7 @@ fn of(languages: &[&str]) -> Vec<Block> {
     all().into_iter().filter(|block| languages.contains(&block.language())).collect()
 }
 
-/// A block that no other test of this file knows would be tested by nobody.
+/// A block of a kind that no other test of this file knows would not be tested.
 #[test]
 fn every_block_has_a_language_that_is_tested() {
     let tested = ["ts", "py", "python", "json", "jsonc", "sh", "toml", "rust"];
@@ -175,7 +175,7 @@ fn every_page_with_rust_is_compiled() {
         let page = block.location.split(':').next().unwrap();
         assert!(
             library.contains(&format!("include_str!(\"../{page}\")")),
-            "{}: nobody compiles it",
+            "{}: no test compiles it",
             block.location
         );
     }

@@ -1,7 +1,7 @@
 //! The `sh` blocks of documents, run by a real shell at a terminal, with the real command.
 //!
-//! Each page has a home directory of its own, of somebody who uses cx already: a configuration with the servers that
-//! the pages are about, and the files that they name. Its blocks run in their order, as a reader would type them.
+//! Each page has its own home directory, of an existing user of cx: a configuration with the servers that the pages
+//! are about, and the files that they name. Its blocks run in their order, as a reader would type them.
 //! Questions are answered with yes. A command that goes on until it is stopped gets Ctrl-C after some seconds.
 
 use std::collections::BTreeMap;
@@ -121,12 +121,12 @@ impl Reader {
             .env("PATH", path)
             .env("TERM", "xterm-256color")
             .env("TOKEN", TOKEN)
-            // Opens nothing on the desktop of whoever runs the tests.
+            // Opens nothing on the desktop of the user who runs the tests.
             .env("BROWSER", "true")
             .stdin(Stdio::null())
     }
 
-    /// What is on the screen after a shell has run a text, and the shell's status.
+    /// The screen after a shell has run a text, and the shell's status.
     fn run(&self, text: &str) -> (String, Option<i32>) {
         let terminal = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
         let mut command = Command::new("python3");

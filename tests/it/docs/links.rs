@@ -14,7 +14,7 @@ fn in_the_book() -> BTreeSet<PathBuf> {
     links.map(|link| resolve(summary, &link)).collect()
 }
 
-/// The addresses of the links and pictures of a line, without those in backticks.
+/// The addresses of the links and images of a line, without those in backticks.
 fn targets(line: &str) -> Vec<String> {
     let text: String = line.split('`').step_by(2).collect::<Vec<_>>().join("``");
     let mut found: Vec<String> =

@@ -2,11 +2,11 @@
 
 /// Every code block runs, or is at least checked.
 mod blocks;
-/// Commands run as somebody would type them.
+/// Commands run as a user would type them.
 mod commands;
 /// Links lead to a file and a heading that exist.
 mod links;
-/// `examples/recipes` runs against servers that we did not write.
+/// `examples/recipes` runs against third-party servers.
 mod recipes;
 /// Names, keys, limits and codes in tables are those of the code.
 mod reference;

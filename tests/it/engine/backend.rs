@@ -1,4 +1,4 @@
-//! A back end of an embedder's own: it executes, and the executor decides.
+//! An embedder's back end: it executes, and the executor decides.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -330,7 +330,7 @@ async fn hooks_cannot_do_more_than_refuse() {
     assert_eq!(call("echo", "large").await, json!("RESULT_TOO_LARGE"));
     let seen = (hook.before.load(Ordering::SeqCst), hook.after.load(Ordering::SeqCst));
     assert_eq!(seen, (5, 5), "each call was seen twice, whatever became of it");
-    // What the policy denies is none of a hook's business.
+    // A hook does not see calls that the policy denies.
     assert_eq!(call("text", "").await, json!("TOOL_DENIED"));
     assert_eq!(hook.before.load(Ordering::SeqCst), 5);
     // The run's limits hold for hooks.

@@ -26,7 +26,7 @@ fn value(result: &ExecuteResult) -> Value {
     result.value().cloned().unwrap_or_else(|| panic!("{:#}", result.to_json()))
 }
 
-/// Runs the same script in both languages, and checks that both come to the same.
+/// Runs the same script in both languages, and checks that both have the same outcome.
 async fn twins(executor: &Executor, input: Value, typescript: &str, in_python: &str) -> Value {
     let first = value(&executor.run(Script::typescript(typescript).input(input.clone())).await.unwrap());
     let second = value(&executor.run(Script::python(in_python).input(input)).await.unwrap());

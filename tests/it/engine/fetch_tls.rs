@@ -87,7 +87,7 @@ fn a_host_over_tls_needs_a_certificate_that_is_trusted() {
     let url = format!("https://127.0.0.1:{}/", host.port);
     for python in [false, true] {
         assert_eq!(run(&url, Some("ca.pem"), python), json!([200, true]));
-        // Nobody trusts the authority, another name than that of the certificate, and TLS where there is none.
+        // An untrusted authority, another name than that of the certificate, and a server without TLS.
         assert_eq!(run(&url, None, python), "NET_FAILED");
         assert_eq!(run(&url.replace("127.0.0.1", "localhost"), Some("ca.pem"), python), "NET_FAILED");
         assert_eq!(run(&url.replace("https", "http"), Some("ca.pem"), python), "NET_FAILED");

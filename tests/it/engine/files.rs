@@ -259,7 +259,7 @@ return [refused, again, full, entries == made + 1, os.listdir('/tmp')]";
     );
 }
 
-/// A fifo that nobody reads or writes, and a directory that is a device: neither costs more than an error.
+/// A fifo without a reader or writer, and a directory that is a device: neither costs more than an error.
 #[tokio::test]
 async fn special_files_do_not_hold_a_run() {
     let place = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! THREATS, built-in functions, by number: functions that V8 does not interrupt, and what stands in front of them. The
-//! walker (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would hold its thread
-//! without its guard.
+//! THREATS, built-in functions, by number: functions that V8 does not interrupt, and their guards. The walker
+//! (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would block its thread without its
+//! guard.
 
 use cx::ErrorCode;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::slow::walk::Stage;
 use crate::support::{failure, value};
 
-/// Runs each script in a canary, where it must come to an end of its own or be stopped, give its thread back and take no
-/// memory; and says how each ended: a code, or the value.
+/// Runs each script in a canary, where it must end by itself or be stopped, release its thread and take no memory; and
+/// returns how each ended: a code, or the value.
 fn ends(scripts: &[&str]) -> Vec<Value> {
     let mut stage = Stage::new(false);
     let mut ended = Vec::new();
@@ -307,7 +307,7 @@ fn v_412_brackets_that_json_opens() {
     }
 }
 
-/// What a script does every day gives what V8 gives: made in another program with V8's own functions, and compared here.
+/// Ordinary scripts get V8's results: made in another program with V8's own functions, and compared here.
 #[tokio::test]
 async fn v_317_honest_scripts_do_not_notice() {
     let expected: Value = serde_json::from_str(include_str!("../../walk/honest.json")).unwrap();
@@ -317,7 +317,7 @@ async fn v_317_honest_scripts_do_not_notice() {
     }
 }
 
-/// A stand-in looks like what it stands for.
+/// A replacement looks like the function that it replaces.
 #[tokio::test]
 async fn v_317_stand_ins_look_like_what_they_stand_for() {
     let source = "const seen = [];

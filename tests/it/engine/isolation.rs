@@ -1,5 +1,5 @@
-//! Runs in worker processes (`Isolation::Process`): they come to what they come to in this process, whatever ends a
-//! worker costs its own run only, and nothing is left behind.
+//! Runs in worker processes (`Isolation::Process`): their outcomes are those in this process, the end of a worker
+//! affects its own run only, and no process or file remains.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -21,7 +21,7 @@ use crate::support::provider::{self, FakeProvider, KEY};
 use crate::support::python_executor::cache;
 use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
 
-/// Every how manyth script of the suite is run in the short form. A prime, so that all kinds are met.
+/// The short form runs every nth script of the suite. A prime, so that all kinds are met.
 const SAMPLE: usize = 17;
 
 /// Set by `make isolation`: all scripts.
@@ -104,7 +104,7 @@ async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
         ("Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)", ErrorCode::RuntimeError),
         ("Array.prototype.reverse.call({ length: 2 ** 53 - 1 })", ErrorCode::RuntimeError),
         ("new Array(2 ** 32 - 1).indexOf(1)", ErrorCode::RuntimeError),
-        // No guard stands in front of this one.
+        // This one has no guard.
         (WEDGE, ErrorCode::Timeout),
     ] {
         // The guards of the bootstrap are defence in depth; the sandbox holds without them.
@@ -261,7 +261,7 @@ async fn workers_use_the_cache_of_their_executor() {
     run().await;
     let after = fs::metadata(code()).unwrap();
     assert_eq!(after.ino(), before.ino(), "it was made again");
-    assert!(after.modified().unwrap() > long_ago + Duration::from_secs(3_600), "nobody has loaded it");
+    assert!(after.modified().unwrap() > long_ago + Duration::from_secs(3_600), "no worker has loaded it");
 }
 
 /// A worker has no network: the executor makes the requests of its script, to granted hosts only.

@@ -134,7 +134,7 @@ async fn a_token_cancels_and_keeps_what_was_done() {
     assert_eq!(result.unwrap().value(), Some(&json!(1)));
 }
 
-/// A run whose caller has gone before it started does nothing at all.
+/// A run whose caller is gone before its start does nothing.
 #[tokio::test]
 async fn a_run_whose_future_is_dropped_is_not_started() {
     let (executor, mock) = executor();
@@ -143,7 +143,7 @@ async fn a_run_whose_future_is_dropped_is_not_started() {
     for _ in 0..20 {
         let script = Script::typescript("console.log('ran'); mock.count()").cancel_with(token.clone());
         let run = executor.run(script);
-        // Polled once, it is handed to a thread; dropped, it is cancelled.
+        // Polled once, it is passed to a thread; dropped, it is cancelled.
         let _ = futures::FutureExt::now_or_never(run);
     }
     executor.run_ts("return 1").await.unwrap();
@@ -486,7 +486,7 @@ async fn what_a_run_left_out_is_kept_on_request() {
     let executor = Executor::builder().keep_runs(cx::HistoryLimits::default()).build().unwrap();
     let result = executor.run_ts("console.log('a'); emit('b'); return [1]").await.unwrap();
     let history = executor.history().unwrap();
-    assert!(history.list("me").is_empty(), "who asked for the run decides");
+    assert!(history.list("me").is_empty(), "the caller of the run decides");
     let id = history.keep("me", &result).unwrap();
     let run = history.get("me", &id).unwrap();
     assert_eq!((run.output.as_str(), run.value.as_deref(), run.calls.as_str()), ("a\nb", Some("[1]"), "[]"));

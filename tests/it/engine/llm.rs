@@ -249,7 +249,7 @@ async fn a_wrong_key_and_a_provider_that_is_not_there() {
     assert_eq!(result.sampling.unwrap().metrics.total_tokens, 0);
 }
 
-/// Only models that may use it are told of it unasked.
+/// Only models that may use it are told of it by default.
 #[tokio::test]
 async fn help_tells_of_models_where_there_are_some() {
     let provider = echo(ProviderKind::OpenAi);
@@ -425,7 +425,7 @@ async fn the_result_reports_calls_and_metrics() {
         (&call["round"], &call["provider"], &call["status"]),
         (&json!(1), &json!("mistral"), &json!("ok"))
     );
-    // Nobody said what it took.
+    // The provider did not report its tokens.
     assert_eq!(call["tokensEstimated"], true);
     let used = call["tokensUsed"].as_u64().unwrap();
     assert!((6..40).contains(&used), "{call}");

@@ -12,7 +12,7 @@ const LEFT_OVER: u64 = 50;
 
 const LIMIT: u64 = 128;
 
-/// Runs a script with [`LIMIT`]. The process's memory stays within its bounds, during the run and after it.
+/// Runs a script with [`LIMIT`]. The process's memory stays within its bounds during and after the run.
 fn bounded(source: &str) -> Value {
     let mut report = canary(source, 10_000, LIMIT);
     let megabytes = |name: &str| report[name].as_u64().unwrap();

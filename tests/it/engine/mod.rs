@@ -38,9 +38,9 @@ mod python_escape;
 mod python_first_run;
 /// Attacks of THREATS groups PC and PM, and limits in pairs: obeyed and violated.
 mod python_limits;
-/// The Python component and its papers.
+/// The Python component and its documents.
 mod python_modules;
-/// Many runs of Python: nothing is left of them.
+/// Many runs of Python, which release everything.
 mod python_runs;
 /// Attacks of THREATS group BV on Python: boundary values.
 mod python_values;

@@ -430,7 +430,7 @@ return [[server['name'], len(server['tools']), server.get('error')] for server i
     assert_eq!(servers.value(source).await, expected);
 }
 
-/// Python names that two tools share are nobody's: the alias is then the exact name.
+/// A Python name that two tools share is not used: the alias is then the exact name.
 #[tokio::test]
 async fn aliases_call_the_tool_that_they_are_of() {
     let servers = Fixed::default().server(

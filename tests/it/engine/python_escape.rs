@@ -62,7 +62,7 @@ async fn px_122_files_of_the_host() {
     )
     .await;
     all_refused(&found, FILE_ERRORS);
-    // Descriptors that nobody opened.
+    // Descriptors that were not opened.
     let source = "
 import os
 found = []
@@ -119,7 +119,7 @@ return {
     assert_eq!(found["node"], "(none)");
 }
 
-/// A listener that is there and that nobody reaches.
+/// A listener that no script reaches.
 #[tokio::test]
 async fn px_125_network() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -148,8 +148,8 @@ async fn px_125_network() {
     for one in &found {
         assert!(one.starts_with('!'), "{found:?}");
     }
-    let nobody = listener.accept().map(|(_, address)| address);
-    assert_eq!(nobody.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    let accepted = listener.accept().map(|(_, address)| address);
+    assert_eq!(accepted.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ return {
     ],
     "missing": [
         call(Operation.TOOL, "mock", "COUNT", ""), call(Operation.TOOL, "mock", " count", ""),
-        call(Operation.TOOL, "mock", "count\0", ""), call(Operation.TOOL, "nobody", "count", ""),
+        call(Operation.TOOL, "mock", "count\0", ""), call(Operation.TOOL, "absent", "count", ""),
     ],
     "seen": [tool for tool in query(kind="names", server="mock") if tool == "count"],
     "schema": query(kind="schema", name="mcp__mock__count"),
@@ -552,7 +552,7 @@ fn px_134_exception_tricks() {
     }
 }
 
-/// There is no object of the host's to be reached: the objects that can be are all of this interpreter.
+/// No object of the host can be reached: all reachable objects are this interpreter's.
 #[tokio::test]
 async fn px_134_no_object_of_the_host() {
     let source = r#"
@@ -569,7 +569,7 @@ return ["/root" in repr(names) + text, "/home" in repr(names) + text]"#;
     assert_eq!(value(source).await, json!([false, false]));
 }
 
-/// Code made at run time is as good as the script's own, and no better.
+/// Code made at run time can do what the script can do, and no more.
 #[tokio::test]
 async fn px_136_code_at_run_time() {
     let source = "
@@ -663,7 +663,7 @@ async fn a_waiting_listener_is_told_of_the_end() {
     }
 }
 
-/// A listener that takes its time holds up its own run only, and that one no longer than its deadline and a little.
+/// A slow listener delays its own run only, and that one not much longer than its deadline.
 #[tokio::test]
 async fn a_slow_listener_does_not_delay_the_reply() {
     let (executor, _) = executor().await;

@@ -229,7 +229,7 @@ while True:
     finally:
         continue";
     ends(source, within(300), ErrorCode::Timeout).await;
-    // A call that is cancelled by the end of the run is an error in the script, which may go on for as long as it likes.
+    // A call that the end of the run cancels is an error in the script, which may go on without a bound.
     let source = "
 import sys
 while True:
@@ -513,7 +513,7 @@ fn pm_116_print_flood() {
     survives(source, 800, "TIMEOUT", 128);
 }
 
-/// What one call brings to the host, and what many bring together that nobody waits for.
+/// What one call passes to the host, and what many calls that are not awaited pass together.
 #[test]
 fn pm_117_payloads() {
     let source = "
@@ -548,7 +548,7 @@ return 'done'";
     }
 }
 
-/// A flood of calls that nobody waits for: each is answered, at once or later.
+/// A flood of calls that are not awaited: each is answered, at once or later.
 #[test]
 fn pm_117_calls_that_are_not_awaited() {
     let source = "

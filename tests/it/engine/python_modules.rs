@@ -1,4 +1,4 @@
-//! The component is what its papers say: its hash, its table of modules, its parts in the repository.
+//! The component matches its documents: its hash, its table of modules, its parts in the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The compiled code's name in the cache comes from this hash, which nobody computes at run time.
+/// The compiled code's name in the cache comes from this hash, which is not computed at run time.
 #[test]
 fn the_component_has_the_hash_that_is_beside_it() {
     let component = fs::read(root().join("python-wasm/python.wasm.zst")).unwrap();

@@ -1,4 +1,4 @@
-//! Many runs of Python, of every kind and end: nothing is left of them. THREATS 121, 138 and C3's controls.
+//! Many runs of Python, of every kind and end, release everything. THREATS 121, 138 and C3's controls.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ print('calls')
 answers = await asyncio.gather(*(mock.echo(a=number) for number in range(3)))
 return sum(answer['a'] for answer in answers) + call_tool('mock', 'echo', {'a': 1})['result']['a']";
 
-/// One run of the kind of `index`; what it must come to is checked.
+/// One run of the kind of `index`, whose outcome is checked.
 async fn one(executor: &Executor, index: usize) {
     let ends = async |source: &str, limits: Limits, code: ErrorCode| {
         let result = executor.run(Script::python(source).limits(limits)).await.unwrap();
@@ -58,7 +58,7 @@ async fn one(executor: &Executor, index: usize) {
             assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json());
         }
         37 => {
-            // Nobody waits for the answer any more.
+            // The caller does not wait for the answer any more.
             let run = executor.run(Script::python("await mock.hang()").limits(small()));
             assert!(tokio::time::timeout(Duration::from_millis(15), run).await.is_err());
         }
@@ -147,7 +147,7 @@ fn pm_121_memory_is_given_back() {
     in_its_own_process("pm_121_memory_is_given_back", many_runs_with_all_their_memory());
 }
 
-/// THREATS 138: cancelled in the middle of a call, with an answer that comes later and to nobody.
+/// THREATS 138: cancelled in the middle of a call, whose answer comes later and is dropped.
 #[tokio::test]
 async fn px_138_cancelled_in_a_call_then_a_hundred_runs() {
     let (executor, mock) = executor().await;
@@ -176,7 +176,7 @@ async fn px_138_cancelled_in_a_call_then_a_hundred_runs() {
     }
 }
 
-/// Whoever drops the run's future stops it, at every point: before its thread has it, in a loop, in a call.
+/// Dropping the run's future stops it, at every point: before its thread has it, in a loop, in a call.
 #[tokio::test]
 async fn a_dropped_run_ends() {
     let (executor, mock) = executor().await;

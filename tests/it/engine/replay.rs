@@ -313,7 +313,7 @@ return {'pieces': pieces, 'one': one, 'two': two, 'value': value, 'failure': fai
         let replayed = replay(&recording, |script| script).await;
         assert_eq!(replayed.difference, None);
         assert_eq!(comparable(&replayed.result), comparable(&result));
-        assert_eq!(provider.asked().len(), asked, "a replay asks nobody");
+        assert_eq!(provider.asked().len(), asked, "a replay asks no model");
         // Another question has no answer in the recording.
         let edited = recording.source().replace("first", "another");
         let replayed = replay(&recording, |script| script.source_text(edited)).await;
@@ -415,7 +415,7 @@ async fn explain_says_what_there_is_and_escapes_it() {
     }
 }
 
-/// THREATS 461: a stranger's recording whose turns deliver, 50,000 times, a timer that the script has not
+/// THREATS 461: an untrusted recording whose turns deliver, 50,000 times, a timer that the script has not
 /// started, while it has thousands of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_461_timers_of_a_recording_are_not_searched_for() {

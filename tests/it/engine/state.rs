@@ -141,7 +141,7 @@ async fn runs_of_both_languages_share_one_counter() {
     assert_eq!(result.value(), Some(&json!(200)));
 }
 
-/// Dry runs in both languages see what they write, and nobody else does.
+/// Dry runs in both languages see what they write, and no other run does.
 #[tokio::test]
 async fn a_dry_run_keeps_nothing() {
     let (directory, store) = store();

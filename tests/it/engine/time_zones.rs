@@ -1,4 +1,4 @@
-//! The time zone of scripts: that of the run, in everything that reads the local one, and nobody else's.
+//! The time zone of scripts: that of the run, in everything that reads the local one, and in no other run.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

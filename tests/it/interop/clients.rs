@@ -1,5 +1,5 @@
-//! Clients that we did not write, from npm and PyPI, over stdio and HTTP: see `tests/interop`. Each does the same, says what it
-//! saw, and must have seen exactly this.
+//! Third-party clients, from npm and PyPI, over stdio and HTTP: see `tests/interop`. Each does the same, and its
+//! report is compared with the expected one.
 
 use std::fs;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use crate::support::serve_http::Server;
 /// What fails a test that would hang. The clients stop waiting earlier.
 const WATCHDOG: Duration = Duration::from_secs(150);
 
-/// Who is asked whether `well.count` may be called.
+/// How the user is asked whether `well.count` may be called.
 #[derive(Clone, Copy)]
 enum Person {
     /// Through the client.
@@ -27,7 +27,7 @@ enum Person {
     OutOfReach,
 }
 
-/// A directory to be at home in, with two upstream servers: one that is well, and one that hangs in its calls.
+/// A home directory with two upstream servers: a healthy one, and one that hangs in its calls.
 pub(super) fn home() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let server = |name: &str, mode: &str| {
@@ -83,7 +83,8 @@ fn output(command: &mut Command, home: &Path) -> (ExitStatus, String, String) {
     (status, printed.join().unwrap(), complaints.join().unwrap())
 }
 
-/// Runs a client of `tests/interop` and compares what it saw. `cancelled` is what it says of the call that it gave up.
+/// Runs a client of `tests/interop` and compares what it saw. `cancelled` is what it reports of the call that it
+/// cancelled.
 async fn check(mut client: Command, protocol: &str, person: Person, cancelled: &str) {
     // A client need not wait until Python is compiled.
     crate::support::python().await;
@@ -322,7 +323,7 @@ impl Inspector {
             .arg(config)
             .args(["--server", "cx", "--protocol-era", self.revision, "--format", "json"])
             .args(arguments)
-            // Not the keyring of whoever tests.
+            // Not the keyring of the user who runs the tests.
             .env("MCP_INSPECTOR_SECRET_STORE", "memory");
         let (ended, printed, complaints) = output(&mut command, home);
         assert_eq!(ended.code(), Some(status), "{arguments:?}: {printed}{complaints}");

@@ -17,7 +17,7 @@ use crate::support::interop::{conformance_suite, node_24, script};
 use crate::support::serve::Start;
 use crate::support::serve_http::Server;
 
-/// What fails a scenario that would hang. The suite stops waiting earlier.
+/// Fails a scenario that would hang. The suite stops waiting earlier.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// Scenarios for a client, with the revision in which each is run: all that the suite requires of clients of revision

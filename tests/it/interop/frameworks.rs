@@ -1,5 +1,5 @@
-//! Agent frameworks that we did not write, from npm and PyPI: see `tests/interop`. Each loads the tools of `cx serve` as
-//! its agents do, calls each of them for real, and must have seen exactly this.
+//! Third-party agent frameworks, from npm and PyPI: see `tests/interop`. Each loads the tools of `cx serve` as its
+//! agents do and calls each of them. Its report is compared with the expected one.
 
 use std::process::Command;
 
@@ -61,7 +61,7 @@ fn check(mut framework: Command) {
     framework
         .arg(env!("CARGO_BIN_EXE_cx"))
         .args(serve(home.path()))
-        // They tell their makers nothing, and fetch nothing.
+        // No telemetry, and no downloads.
         .env("DO_NOT_TRACK", "1")
         .env("HF_HUB_OFFLINE", "1")
         .env("MCP_USE_ANONYMIZED_TELEMETRY", "false")

@@ -1,5 +1,5 @@
-//! Servers that we did not write behind an address: streamable HTTP, its predecessor, and FastMCP with
-//! and without a check of who asks.
+//! Third-party servers behind an address: streamable HTTP, its predecessor, and FastMCP with and without
+//! authentication.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::TcpListener;

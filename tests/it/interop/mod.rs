@@ -1,4 +1,4 @@
-//! Servers and clients that we did not write.
+//! Servers and clients of third parties.
 
 /// Clients over stdio and HTTP.
 mod clients;
@@ -8,7 +8,7 @@ mod conformance;
 mod frameworks;
 /// Servers over HTTP, with and without a token.
 mod http;
-/// Servers in Python: one SDK of before, one of now.
+/// Servers in Python: an old SDK and the current one.
 mod python;
 /// What servers have besides tools.
 mod resources;

@@ -1,5 +1,5 @@
-//! Servers that we did not write, in Python over stdio: the SDK of now, FastMCP on top of it, and the
-//! SDK of early 2025.
+//! Third-party servers in Python over stdio: the current SDK, FastMCP on top of it, and the SDK of
+//! early 2025.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What servers have besides tools, over a server that we did not write.
+//! What servers have besides tools, over a third-party server.
 
 use cx::{Executor, Script};
 use serde_json::{Value, json};

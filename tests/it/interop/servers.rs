@@ -1,4 +1,4 @@
-//! Servers that we did not write, from npm and PyPI: see `tests/interop`. The clients there are in `clients.rs`.
+//! Third-party servers from npm and PyPI: see `tests/interop`. The clients there are in `clients.rs`.
 
 use std::path::Path;
 

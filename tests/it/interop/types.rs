@@ -1,5 +1,5 @@
 //! What `cx types` writes, compiled by `tsc --strict` and by pyright in strict mode: for the official
-//! servers, and for schemas that are made to be odd. A script that uses a tool wrongly is caught.
+//! servers, and for generated odd schemas. A script that uses a tool wrongly is detected.
 
 use std::fs;
 use std::path::Path;

@@ -23,7 +23,7 @@ fn run(client: &mut Client) -> Value {
     client.begin_call("executeTypescript", json!({ "code": DELETE }))
 }
 
-/// What becomes of the call when the client answers so.
+/// The outcome of the call when the client gives this answer.
 fn outcome(answer: Value) -> Value {
     let mut client = client(json!({}));
     let call = run(&mut client);
@@ -79,7 +79,7 @@ fn whatever_is_not_a_clear_yes_is_a_no() {
     }
 }
 
-/// THREATS 394. What waits for an answer does not wait for another one.
+/// THREATS 394. After an invalid answer the call does not wait for another one.
 #[test]
 fn v_394_an_answer_that_cannot_be_read_is_none() {
     let yes = json!({ "action": "accept", "content": { "approve": true } });
@@ -254,7 +254,7 @@ fn suspended_runs_are_bounded() {
     client.end();
 }
 
-/// A run is not kept for ever for a client that does not come back.
+/// A suspended run is not kept for ever for a client that does not return.
 #[test]
 fn a_run_ends_whose_client_does_not_come_back() {
     let limits = json!({ "answerTimeoutMs": 500 });
@@ -269,7 +269,7 @@ fn a_run_ends_whose_client_does_not_come_back() {
     // Ten seconds after the time for an answer, and not at its own end, which is 30 s after its start.
     stopwatch.promise(
         std::time::Duration::from_millis(10_500) + LATE,
-        "the end of a run that nobody comes back to",
+        "the end of a run whose client does not return",
     );
     let late = client.request("tools/call", call_of(code, &forms(), answered(&asked, yes())));
     assert!(text(&late["result"]).contains("no run waits"), "{late:#}");

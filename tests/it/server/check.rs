@@ -10,11 +10,11 @@ fn all_mistakes_of_a_script_come_back_in_one_answer() {
     for (tool, code) in [
         (
             "executeTypescript",
-            "await tools.well.echo({});\nawait tools.nowhere.x({});\nif (input) await tools.nobody.y();\nawait tools.nowhere.z()",
+            "await tools.well.echo({});\nawait tools.nowhere.x({});\nif (input) await tools.absent.y();\nawait tools.nowhere.z()",
         ),
         (
             "executePython",
-            "await tools.well.echo()\nawait tools.nowhere.x()\nif inputs:\n    await tools.nobody.y()\nawait tools.nowhere.z()",
+            "await tools.well.echo()\nawait tools.nowhere.x()\nif inputs:\n    await tools.absent.y()\nawait tools.nowhere.z()",
         ),
     ] {
         let result = client.call(tool, json!({ "code": code }));
@@ -102,13 +102,13 @@ fn imports_of_servers_that_do_not_exist_are_refused_before_the_run() {
     for (tool, code) in [
         (
             "executeTypescript",
-            "import { a } from 'mcp:nowhere';\nimport { b } from 'mcp:nobody';\nconsole.log('started');\nawait a();\nawait b();",
+            "import { a } from 'mcp:nowhere';\nimport { b } from 'mcp:absent';\nconsole.log('started');\nawait a();\nawait b();",
         ),
-        ("executePython", "print('started')\nfrom mcp_tools import nowhere\nfrom mcp_tools import nobody\n"),
+        ("executePython", "print('started')\nfrom mcp_tools import nowhere\nfrom mcp_tools import absent\n"),
     ] {
         let result = refused(&mut client, tool, code);
         let text = result["content"][0]["text"].as_str().unwrap();
-        for server in ["nowhere", "nobody"] {
+        for server in ["nowhere", "absent"] {
             assert!(text.contains(&format!("TOOL_NOT_FOUND: no server `{server}`")), "{text}");
         }
     }

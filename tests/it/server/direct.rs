@@ -160,7 +160,7 @@ fn calls_are_in_the_audit_trail() {
     assert!(verified.status.success(), "{verified:?}");
 }
 
-/// One server has one circuit breaker, whoever calls its tools.
+/// One server has one circuit breaker for all callers of its tools.
 #[test]
 fn the_breaker_of_a_server_is_that_of_scripts() {
     let start = Start::new().server("dies", &["dies-in-call"]).server("well", &["well"]);

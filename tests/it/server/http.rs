@@ -50,17 +50,17 @@ fn each_session_has_runs_of_its_own() {
     };
     assert!(list(&one) > 1);
     assert_eq!(list(&other), 1);
-    // Nothing is found without a session either.
+    // Without a session no run is found either.
     let stateless = server.stateless("resources/read", json!({ "uri": address })).message();
     assert!(stateless["error"]["message"].as_str().unwrap().contains("not kept"), "{stateless}");
-    // What a session has left goes with it, and the other one stays.
+    // A session's records are removed with it, and the other session's stay.
     assert_eq!(one.delete(), 202);
     assert_eq!(one.begin_run(1, "return 1").status, 404);
     assert_eq!(one.delete(), 404);
     assert_eq!(other.run("return 6 * 7")["value"], 42);
 }
 
-/// By default a session has a state of its own, which goes with it. What has a name is whoever's who names it.
+/// By default a session has its own state, which is removed with it. A named one belongs to every client that names it.
 #[test]
 fn each_session_has_a_state_of_its_own() {
     let server = Server::plain();
@@ -496,7 +496,7 @@ fn nothing_is_read_from_stdin_or_written_to_stdout() {
     assert_eq!(rest, "", "one line is all");
 }
 
-/// What starting with these arguments comes to. A server that starts after all is killed.
+/// The outcome of starting with these arguments. A server that starts after all is killed.
 fn fails(arguments: &[&str], token: Option<&str>) -> Output {
     let (mut command, _directory) = Start::new().arguments(arguments).command();
     if let Some(token) = token {

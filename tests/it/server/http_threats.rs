@@ -20,7 +20,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 const JSON: [(&str, &str); 2] =
     [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")];
 
-/// What is below still works.
+/// The server still works.
 fn is_well(server: &Server) {
     assert_eq!(server.session().run("return 1")["value"], 1);
 }
@@ -122,13 +122,13 @@ fn nothing_is_done_without_the_token() {
         let header = [("Authorization", right.as_str())];
         assert_eq!(server.get("/metrics", &header).status, 200);
         assert_eq!(server.initialize(&header, "2025-11-25", &json!({})).status, 200);
-        // Whether all is well anybody may know. How it is, only this machine.
+        // Every peer may see whether the server is healthy. Only this machine sees the details.
         let health = server.health();
         assert_eq!(health["healthy"], true);
         assert_eq!(health.as_object().unwrap().len() > 1, address.starts_with("127."), "{health}");
         let reply = server.get("/healthz", &header);
         assert!(reply.body().contains("connectionPool"));
-        // Who has a session of another's has nothing without the token.
+        // The id of another client's session gives no access without the token.
         let id = server.initialize(&header, "2025-11-25", &json!({}));
         let id = id.header("mcp-session-id").unwrap();
         assert_eq!(server.send("DELETE", "/mcp", &[("Mcp-Session-Id", id)], "").status, 401);
@@ -165,7 +165,7 @@ fn what_is_no_message_is_told_so() {
     }
     let with_id = post(r#"{"jsonrpc":"2.0","id":"mine","params":{}}"#).message();
     assert_eq!(with_id["id"], "mine", "{with_id}");
-    // A known method with wrong parameters, and one that nobody knows.
+    // A known method with wrong parameters, and an unknown one.
     let wrong = post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#).message();
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
     assert_eq!(post(r#"{"jsonrpc":"2.0","id":1,"method":"else"}"#).message()["error"]["code"], -32601);
@@ -193,7 +193,7 @@ fn sessions_that_are_not_there() {
     let mut guess = session.id.clone();
     let last = if guess.pop() == Some('0') { '1' } else { '0' };
     guess.push(last);
-    for id in ["nobody", &guess, "", "../../etc", "a b", "\u{e9}", &"x".repeat(10_000)] {
+    for id in ["absent", &guess, "", "../../etc", "a b", "\u{e9}", &"x".repeat(10_000)] {
         let header = ("Mcp-Session-Id", id);
         for status in [
             server.get("/mcp", &[stream, header]).status,
@@ -205,7 +205,7 @@ fn sessions_that_are_not_there() {
         }
     }
     // What looks like another header is one, and not a part of the id.
-    let split = format!("nobody\r\nMcp-Session-Id: {}", session.id);
+    let split = format!("absent\r\nMcp-Session-Id: {}", session.id);
     assert_eq!(server.post(&[("Mcp-Session-Id", &split)], &call).status, 404);
     let megabyte = "x".repeat(1 << 20);
     let mut stream = server.connect();
@@ -493,8 +493,8 @@ fn too_many_connections_are_sent_away() {
     let session = server.session();
     // Requests that have begun are not ended for others of the same peer, as long as they may be on their way.
     let held: Vec<_> = (0..600).map(|_| begin_body(&server, 100)).collect();
-    // What is beyond the bound has an answer already; nobody else has one. One whose head was not read yet may have made
-    // room.
+    // Requests beyond the bound are answered already; no others are. One whose head was not read yet may have been
+    // evicted.
     let is_sent_away = |stream: &TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let mut answer = [0; 12];
@@ -567,7 +567,7 @@ fn a_client_that_disconnects_ends_its_run() {
     assert_eq!(session.run("return 1")["value"], 1);
 }
 
-/// A client that reads nothing holds up nobody, not even itself.
+/// A client that reads nothing delays no request, not even its own.
 #[test]
 fn a_stream_that_is_not_read_holds_up_no_other() {
     let server = Server::plain();
@@ -582,7 +582,7 @@ fn a_stream_that_is_not_read_holds_up_no_other() {
     assert_eq!(result["structuredContent"]["value"], "flooded", "{result}");
 }
 
-/// One that is there and never reads is taken for dead, and its run ends.
+/// A connected client that never reads counts as gone, and its run ends.
 #[test]
 fn a_client_that_never_reads_loses_its_run() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]));

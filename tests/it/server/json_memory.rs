@@ -31,7 +31,7 @@ fn memory(process: u32, name: &str) -> u64 {
     line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
 }
 
-/// What a process has when nothing happens in it any more. From now on its peak is that of what follows.
+/// The memory of an idle process. From now on its peak is that of what follows.
 fn at_rest(process: u32) -> u64 {
     let resident = || memory(process, "VmRSS:");
     let mut before = resident();
@@ -100,7 +100,7 @@ fn v_282_a_request_costs_no_more_than_its_bytes() {
     let values = many_values(30 << 20);
     for (what, arguments, code) in [
         (
-            "an input that nobody runs",
+            "an input that is not run",
             format!(r#"{{"code":"1","input":{values},"no":1}}"#),
             "INVALID_ARGUMENTS",
         ),
@@ -135,7 +135,7 @@ fn v_282_a_request_costs_no_more_than_its_bytes() {
         check(what, grown, bar(line.len()));
     }
     for (what, line) in [
-        ("an answer to nobody", format!(r#"{{"jsonrpc":"2.0","id":1,"result":{values}}}"#)),
+        ("an answer without a request", format!(r#"{{"jsonrpc":"2.0","id":1,"result":{values}}}"#)),
         ("a notification", format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{values}}}"#)),
     ] {
         let grown = growth(Start::new(), nothing, |client| {
@@ -192,7 +192,7 @@ fn v_284_requests_over_http_cost_no_more_than_their_bytes() {
     let elsewhere = body(&format!(r#"{{"code":"1","no":{values}}}"#));
     let said = ["INVALID_ARGUMENTS", "pass data as `input`"];
     for (what, body, at_once, said) in [
-        ("an input that nobody runs", &unrun, 1, said[0]),
+        ("an input that is not run", &unrun, 1, said[0]),
         ("values elsewhere", &elsewhere, 1, said[1]),
         ("four inputs at once", &unrun, 4, said[0]),
         ("four times values elsewhere", &elsewhere, 4, said[1]),

@@ -48,7 +48,7 @@ fn ld_238_one_too_many_is_sent_away_at_once() {
     client.end();
 }
 
-/// THREATS 239: first come, first served; who is cancelled leaves the line. That waits end is in
+/// THREATS 239: first in, first out; a cancelled run leaves the queue. That waits end is in
 /// `library::admission_is_bounded`, where they can be short.
 #[test]
 fn ld_239_the_queue_is_first_in_first_out() {
@@ -60,7 +60,7 @@ fn ld_239_the_queue_is_first_in_first_out() {
         // An answer may overtake the one before it: a slot is free as soon as its script is over.
         let code = format!("await state.update('served', (served) => [...served, {number}], [])");
         waiting.push(begin(&mut client, &code));
-        // So that they are in line in this order.
+        // So that they are queued in this order.
         client.wait_for_health(|health| health["connectionPool"]["waiting"] == number + 1);
     }
     for number in [1, 4, 7] {

@@ -42,7 +42,7 @@ mod state;
 mod stdio;
 /// What a collector of OpenTelemetry receives.
 mod telemetry;
-/// Several tokens over HTTP, and what each tenant has for itself.
+/// Several tokens over HTTP, and what is separate for each tenant.
 mod tenants;
 /// Attacks of THREATS group MP, by number.
 mod threats;

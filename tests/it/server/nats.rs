@@ -52,7 +52,7 @@ fn the_script_runs_there_and_its_tools_are_here() {
     assert!(moved["value"].as_u64().is_some_and(|length| length >= 5_000_000), "{moved}");
 }
 
-/// Rules, budgets and limits are those of here, and what the other machine may be asked for is its operator's affair.
+/// Rules, budgets and limits are those of the front end; the worker's operator bounds what a run may use there.
 #[test]
 fn calls_and_limits_are_decided_on_both_machines() {
     let Some(server) = NatsServer::start() else { return };
@@ -103,7 +103,7 @@ fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     let seen = front.spawn(&["--timeout", "60s", "-e", ENDLESS]);
     wait_for(|| front.notes().contains("executed echo").then_some(()));
     let before = first.processes().len();
-    // Only computes, so that nobody has seen anything of it: another machine can do it.
+    // Only computes, so that it has had no effect: another machine can run it.
     let unseen = "const until = Date.now() + 2500; while (Date.now() < until); return 'done'";
     let unseen = front.spawn(&["--timeout", "60s", "-e", unseen]);
     wait_within(LONG, || (first.processes().len() >= before).then_some(()));
@@ -123,7 +123,7 @@ fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     drop(second);
 }
 
-/// The process that stands for the worker here has not failed, and nobody says so.
+/// The process that stands for the worker here has not failed, and no message says that it has.
 #[test]
 fn a_worker_process_that_dies_on_its_machine_is_said() {
     let Some(server) = NatsServer::start() else { return };
@@ -140,7 +140,7 @@ fn a_worker_process_that_dies_on_its_machine_is_said() {
     assert!(message.contains("has ended on its machine"), "{message}");
 }
 
-/// Somebody who is on the NATS server can neither read a run, nor have one executed, nor have one executed twice.
+/// Another client of the NATS server can neither read a run, nor have one executed, nor have one executed twice.
 #[test]
 fn other_clients_of_the_nats_server_are_not_trusted() {
     let Some(server) = NatsServer::start() else { return };
@@ -284,7 +284,7 @@ fn a_worker_that_is_asked_to_end_finishes_its_runs() {
     wait_for(|| front.notes().contains("executed echo").then_some(()));
     worker.signal("TERM");
     worker.wait_for_line("taking no more scripts");
-    // Nobody takes this one any more, until another worker comes.
+    // No worker takes this one until another worker starts.
     let waiting = front.spawn(&["-e", "return 6"]);
     assert_eq!(end(run, LONG)["value"], 5);
     assert!(worker.wait(LONG).success());

@@ -1,4 +1,4 @@
-//! NATS servers with TLS, credentials and permissions: what `docs/nats.md` says is enough, and nothing less is taken.
+//! NATS servers with TLS, credentials and permissions: what `docs/nats.md` requires is enough, and less is refused.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,7 +85,7 @@ fn the_permissions_of_the_page_are_enough() {
     drop(worker);
 }
 
-/// With an address of TLS there is TLS, by an authority that is trusted, and no credentials for anybody else.
+/// An address with `tls://` means TLS with a trusted authority, and credentials go to no other server.
 #[test]
 fn a_server_that_is_not_trusted_gets_nothing() {
     let config = |directory: &Path| {
@@ -126,7 +126,7 @@ fn a_server_that_is_not_trusted_gets_nothing() {
 /// The other forms of a credentials file.
 #[test]
 fn seeds_and_tokens_are_credentials() {
-    // A pair of nobody's: from the documentation of NATS.
+    // An example pair from the documentation of NATS.
     let (seed, public) = (
         "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY",
         "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",

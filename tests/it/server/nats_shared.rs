@@ -14,7 +14,7 @@ use crate::support::serve_http::{Reply, Server, wait_within};
 /// A file with a key of a tenant, beside the server's.
 fn key(server: &NatsServer, name: &str) -> PathBuf {
     let file = server.key().with_file_name(name);
-    std::fs::write(&file, format!("the key of a tenant that nobody else has: {name}")).unwrap();
+    std::fs::write(&file, format!("the key of a tenant that no other one has: {name}")).unwrap();
     file
 }
 
@@ -132,7 +132,7 @@ fn front_ends_of_a_tenant_share_state_and_records() {
     let found = wait_within(Duration::from_secs(60), again);
     assert_eq!(found["value"], json!({ "secret": "in-the-state" }));
     assert_eq!(record(&later, &id).body().len(), 300_013);
-    // Who is on the machine of the NATS server reads neither names nor values.
+    // The operator of the NATS server can read neither names nor values.
     let files = server.key().with_file_name("jetstream");
     assert!(has_text(&files, "KV_cx-state-a"), "this is where it is");
     for text in ["in-the-state", "in-the-record", "secret", "trip", &id] {
@@ -174,7 +174,7 @@ fn concurrent_changes_of_two_front_ends_lose_nothing() {
     assert_eq!(value(&fronts[0], "return (await state.keys()).length"), 1_000);
 }
 
-/// Somebody who is on the NATS server can remove and damage what is shared, and do no more.
+/// Another client of the NATS server can remove and damage what is shared, and do no more.
 #[test]
 fn what_others_do_to_the_buckets_is_an_error() {
     let Some(mut server) = NatsServer::start() else { return };
@@ -211,7 +211,7 @@ fn what_others_do_to_the_buckets_is_an_error() {
     // It is made again.
     assert_eq!(value(&one, "await state.set('k', 3); return await state.get('k')"), 3);
 
-    // Without the NATS server there are neither runs nor records, and nobody waits for ever.
+    // Without the NATS server there are neither runs nor records, and no request waits for ever.
     let long = run(&one, "console.log('z'.repeat(300000)); return 1");
     let id = long["runId"].as_str().unwrap_or_else(|| panic!("{long}")).to_owned();
     assert_eq!(record(&one, &id).status, 200);

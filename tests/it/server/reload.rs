@@ -461,9 +461,9 @@ fn a_file_that_grows_is_refused() {
 
 #[test]
 fn patterns_that_match_nothing_are_warned_of() {
-    let unmatched = ["a.ehco", "nobody.tool"];
+    let unmatched = ["a.ehco", "absent.tool"];
     let mut client = start(&["a"])
-        .config("deny", json!(["a.ehco", "a.resources/*", "*.nothing", "nobody.tool"]))
+        .config("deny", json!(["a.ehco", "a.resources/*", "*.nothing", "absent.tool"]))
         .spawn()
         .shaken();
     // Before the server has listed its tools, nothing is known of them.

@@ -191,7 +191,7 @@ fn what_is_wrong_with_the_server_is_said() {
     said(&format!("http://{}", server.address), "cannot be read");
 }
 
-/// What comes over the connection is believed by nobody.
+/// Neither side trusts what comes over the connection.
 #[test]
 fn hostile_connections_cost_a_worker_at_most() {
     let (server, here) = (lender(&[]), Here::new("well"));
@@ -257,7 +257,7 @@ fn many_runs_at_once() {
     }
 }
 
-/// The configuration says it for every script, also for those of `cx serve`.
+/// The configuration sets it for every script, also for those of `cx serve`.
 #[test]
 fn the_configuration_names_the_other_machine() {
     let (server, here) = (lender(&[]), Here::new("well"));

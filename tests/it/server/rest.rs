@@ -1,4 +1,4 @@
-//! `POST /v1/runs` and its neighbours, as callers that speak no MCP use them, and as hostile ones do.
+//! `POST /v1/runs` and related paths, as callers that speak no MCP use them, and as hostile ones do.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -202,7 +202,7 @@ fn what_a_result_leaves_out_can_be_read() {
     let id = result["runId"].as_str().unwrap();
     assert_eq!(server.get(&format!("/v1/runs/{id}"), &[]).message(), result);
     assert_eq!(server.get(&format!("/v1/runs/{id}/value"), &[]).body().len(), 60_002);
-    // Another script finds it too, whoever runs it without a session.
+    // Another script finds it too, of any client without a session.
     let again = run(&server, &typescript(&format!("return (await mcp.run('{id}')).value.length")));
     assert_eq!(again["value"], 60_000, "{again}");
 }
@@ -439,7 +439,7 @@ fn runs_in_the_background_are_few_and_end_with_the_server() {
     stopwatch.promise(Duration::from_secs(5) + LATE, "the end of the server");
 }
 
-/// The checker of the document's own makers, and what the server takes and answers against its schemas.
+/// The OpenAPI project's own checker, and the server's requests and answers against its schemas.
 #[test]
 fn the_openapi_document_is_valid_and_true() {
     let server = Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).server("well", &["well"]));

@@ -196,7 +196,7 @@ fn sa_181_a_workspace_has_no_say_in_language_models() {
     first.end();
 }
 
-/// Clients that we did not write: the official SDKs, in both ways.
+/// Third-party clients: the official SDKs, in both ways.
 #[test]
 fn the_official_sdks_are_asked_in_both_revisions() {
     let answers: Vec<String> = (1..=5).map(|number| format!("re: number {number}, at most 9")).collect();

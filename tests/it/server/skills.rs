@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::serve::{Client, Start};
 
-const GREET: &str = "// ---\n// name: greet\n// description: \"Greets somebody\\nby name\"\n// ---\n\
+const GREET: &str = "// ---\n// name: greet\n// description: \"Greets a person\\nby name\"\n// ---\n\
     export const input = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };\n\
     export default ({ name }) => `hi ${name}`;\n";
 const SUM: &str = "\"\"\"Adds numbers.\"\"\"\nsum(inputs['numbers'])\n";
@@ -85,7 +85,7 @@ fn skills_are_listed_with_their_digests_and_read() {
     let skill = read(&mut client, "skill://cx/greet/SKILL.md");
     let text = skill["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(
-        text.starts_with("---\nname: greet\ndescription: \"Greets somebody\\nby name\"\n---\n"),
+        text.starts_with("---\nname: greet\ndescription: \"Greets a person\\nby name\"\n---\n"),
         "{text}"
     );
     assert!(text.contains("\"required\":[\"name\"]"), "{text}");

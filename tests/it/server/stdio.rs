@@ -42,7 +42,7 @@ fn every_revision_with_a_handshake() {
         assert_eq!(client.run("return 1")["value"], 1);
         client.end();
     }
-    // Of a version that nobody knows the newest with a handshake.
+    // For an unknown version the newest with a handshake.
     let mut client = Start::new().spawn();
     assert_eq!(client.initialize("1999-01-01")["result"]["protocolVersion"], "2025-11-25");
     client.end();
@@ -134,7 +134,7 @@ fn the_list_of_tools_is_small_and_always_the_same() {
         "postgres-production",
         "slack_workspace",
         "Sentry2",
-        "a-very-long-name-of-a-server-that-somebody-gave",
+        "a-very-long-name-of-a-server-that-a-person-gave",
     ];
     let start = |names: &[&str]| {
         let start = names.iter().fold(Start::new(), |start, name| start.server(name, &["silent"]));
@@ -511,7 +511,7 @@ fn what_was_cut_can_be_read() {
         .collect();
     assert!(listed.contains(&format!("cx://runs/{run}/value")), "{listed:?}");
     for missing in [
-        "cx://runs/nobody/value",
+        "cx://runs/absent/value",
         "cx://runs/",
         "cx://else",
         &format!("cx://runs/{run}/else"),
@@ -708,7 +708,7 @@ fn long_scripts_as_tasks_for_clients_that_know_them() {
         }
         assert!(start.elapsed() < WATCHDOG, "{task}");
     }
-    let unknown = client.request("tasks/get", json!({ "taskId": "nobody", "_meta": meta }));
+    let unknown = client.request("tasks/get", json!({ "taskId": "absent", "_meta": meta }));
     assert!(unknown.get("error").is_some());
     client.end();
 }
@@ -776,7 +776,7 @@ fn health_changes_with_what_it_tells_of() {
     let grows = &after["servers"]["grows"];
     let times = [&grows["p50Ms"], &grows["p95Ms"]].map(|time| time.as_f64().unwrap());
     assert!(times[0] < 300.0 && times[1] >= 300.0, "{grows}");
-    // A server that is gone is not connected, and is left alone after five failures.
+    // A server that is gone is not connected, and is not called after five failures.
     client.run("try { await tools.dies.target({}) } catch {}");
     let gone = client.wait_for_health(|health| health["servers"]["dies"]["state"] == "failed");
     assert_eq!(
@@ -787,7 +787,7 @@ fn health_changes_with_what_it_tells_of() {
     client.run("for (let i = 0; i < 5; i++) try { await tools.dies.target({}) } catch {}");
     let open = client.wait_for_health(|health| health["servers"]["dies"]["breaker"] == "open");
     assert_eq!(open["servers"]["grows"]["breaker"], "closed");
-    // It is the upstream that is ill, not cx.
+    // The upstream server fails, not cx.
     assert_eq!(open["healthy"], true);
     assert!(open["timestamp"].as_str() > before["timestamp"].as_str());
     let older = client.wait_for_health(|health| health["uptime"].as_u64() > before["uptime"].as_u64());

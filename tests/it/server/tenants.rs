@@ -132,7 +132,7 @@ impl<'a> Tenant<'a> {
     }
 }
 
-/// The id of a session is no secret to whoever sees the traffic of one tenant. To the other it is an id of no session.
+/// An observer of one tenant's traffic knows the id of its session. For the other tenant it is the id of no session.
 #[test]
 fn v_500_the_session_of_another_tenant_does_not_exist() {
     let server = server(&[]);
@@ -259,7 +259,7 @@ fn v_503_an_idempotency_key_is_its_tenants() {
     let of_bob = bob.rest(&key, code);
     assert!(!replayed(&of_bob));
     assert_ne!(of_bob.message()["value"], first);
-    // Whether somebody has sent it with another body is not told either.
+    // Nor does the answer tell whether another tenant has sent it with another body.
     assert_eq!(bob.rest(&[("Idempotency-Key", "order-2")], "return 2").status, 200);
     assert_eq!(alice.rest(&[("Idempotency-Key", "order-2")], "return 3").message()["value"], 3);
     let again = alice.rest(&key, code);
@@ -302,7 +302,7 @@ fn v_505_a_tenant_that_holds_all_sessions_makes_room_for_another() {
     assert_eq!(bob.in_session("POST", &of_bob, &ping).status, 200);
 }
 
-/// What is of all tenants is the operator's, who runs nothing: a run has to be somebody's.
+/// Data of all tenants is the operator's, who runs nothing: every run belongs to a tenant.
 #[test]
 fn v_506_tenants_do_not_read_what_is_of_all() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -329,7 +329,7 @@ fn v_506_tenants_do_not_read_what_is_of_all() {
         assert_eq!(wrong.initialize().status, 401);
         assert_eq!(status(wrong, "GET", "/metrics"), 401);
     }
-    // Both at once are nobody's.
+    // Both at once are refused.
     let (first, second) = (authorization(ALICE), authorization(BOB));
     let both = [("Authorization", first.as_str()), ("Authorization", second.as_str())];
     assert_eq!(server.get("/v1/runs/a", &both).status, 401);

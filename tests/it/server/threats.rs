@@ -194,7 +194,7 @@ fn mp_195_ids() {
     }
     for id in ["null", "1.5", "true", "{}", "[1]", "1e3"] {
         client.send_line(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).as_bytes());
-        // `null` is read as no id at all, and so as a notification that nobody knows.
+        // `null` is read as no id at all, and so as an unknown notification.
         if id != "null" {
             assert_eq!(client.answer(&Value::Null)["error"]["code"], -32600, "{id}");
         }
@@ -278,7 +278,7 @@ fn mp_197_cancel_races() {
         let params = json!({ "requestId": id });
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
     };
-    client.send(&cancelled(json!("nobody")));
+    client.send(&cancelled(json!("absent")));
     client.send(&cancelled(json!(4711)));
     for params in
         [json!({}), json!(null), json!([]), json!({ "requestId": null }), json!({ "requestId": {} })]
@@ -507,7 +507,7 @@ fn v_325_a_flood_of_pings() {
     let before = client.resident_bytes();
     let flood = client.flood((0..PINGS).map(ping));
     let taken = flood.stalled(Duration::from_secs(2));
-    assert!(taken < PINGS / 2, "{taken} pings were taken whose answers nobody reads");
+    assert!(taken < PINGS / 2, "{taken} pings were accepted whose answers are not read");
     assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
     take_answers(&mut client, PINGS);
     flood.join(&mut client);
@@ -557,7 +557,7 @@ fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }));
     let answered = client.answer(&call);
     assert_eq!(answered["result"]["structuredContent"]["value"], 1, "{answered}");
-    // The last first: it is known to nobody yet but the transport.
+    // The last first: so far only the transport knows it.
     for id in waiting.iter().rev() {
         let params = json!({ "requestId": id });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));

@@ -1,4 +1,4 @@
-//! Attackers and honest clients share one server: everybody is answered, nothing is lost, nothing grows.
+//! Attackers and honest clients share one server: every client is answered, nothing is lost, nothing grows.
 //!
 //! `CX_SOAK_SECONDS=1200` makes it as long as it is meant to be; `make soak-attackers` does that with a release build, and
 //! only then compares how long honest runs take with and without attackers. A short form runs with the other tests.
@@ -25,8 +25,8 @@ const LONG: u64 = 300;
 /// How many times as long honest runs may take beside attackers, at the 99th percentile.
 const SLOWER: f64 = 5.0;
 
-/// How many times as much memory there may be at rest afterwards, and how much in addition: what earlier runs left behind,
-/// which the server keeps up to this bound, and what the first runs of a kind load.
+/// How many times as much idle memory there may be afterwards, and how much in addition: memory of earlier runs, which
+/// the server keeps up to this bound, and what the first runs of a kind load.
 const GROWTH: f64 = 1.2;
 const HISTORY_KB: u64 = 64 << 10;
 const FIRST_RUNS_KB: u64 = 32 << 10;
@@ -128,7 +128,7 @@ fn report(
     }
 }
 
-/// Waits until there is neither a run nor a hung worker, and until what load has left over is given back: `is_enough`, or
+/// Waits until there is neither a run nor a hung worker, and until memory of the load is released: `is_enough`, or
 /// until idle engines have trimmed their memory.
 fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample) -> bool) -> Sample {
     let until = Instant::now() + Duration::from_secs(30);

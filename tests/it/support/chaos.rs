@@ -1,7 +1,7 @@
 //! A server that breaks one rule, beside one that breaks none: the stage of the tests in `chaos_*`.
 //!
-//! Whatever the faulty server does, the other one is called all the while and has to answer soon, and
-//! no process may be left when the executor is closed.
+//! Whatever the faulty server does, the other one is called continuously and has to answer soon, and
+//! no process may remain when the executor is closed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,7 @@ use tempfile::TempDir;
 
 use super::stopwatch::Stopwatch;
 
-/// How long the neighbour may take as a rule. It needs a millisecond; what is left is for a busy
-/// machine.
+/// How long the other server may take as a rule. It needs a millisecond; the rest is for a busy machine.
 const SOON: Duration = Duration::from_secs(1);
 
 /// What fails a test that would hang.
@@ -55,7 +54,7 @@ pub(crate) struct Stage {
     _listener: Option<Listener>,
 }
 
-/// What became of a call, as the script that made it saw it.
+/// The outcome of a call, as the script that made it saw it.
 #[derive(Debug)]
 pub(crate) struct Called {
     /// The result, if there was one.
@@ -294,7 +293,7 @@ pub(crate) struct Measured {
     pub(crate) peak_megabytes: u64,
 }
 
-/// Runs `cx run` with both servers in a process of its own, whose memory is nobody else's. The script
+/// Runs `cx run` with both servers in a separate process, so that its memory is only that of the run. The script
 /// calls the other server all the while.
 pub(crate) fn measured(arguments: &[&str], expression: &str) -> Measured {
     measured_with(entry(arguments), expression)

@@ -1,4 +1,4 @@
-//! Servers and clients that we did not write, as `tests/interop/install.sh` installs them.
+//! Servers and clients of third parties, as `tests/interop/install.sh` installs them.
 
 use std::env;
 use std::path::{Path, PathBuf};

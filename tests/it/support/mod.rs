@@ -40,8 +40,8 @@ use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-/// V8's own loop over a built-in function that takes long: no guard stands in front of that, and none of it looks at an
-/// interrupt. The reply still comes, and the thread is counted as a hung worker.
+/// V8's own loop over a slow built-in function: it has no guard and checks no interrupt. The reply still comes, and the
+/// thread is counted as a hung worker.
 pub(crate) const WEDGE: &str =
     "const b = new Uint8Array(2 ** 24); new Array(2 ** 20).fill(0).forEach(b.indexOf.bind(b, 1))";
 
@@ -68,7 +68,7 @@ pub(crate) async fn python() -> (Executor, mock::Mock) {
 /// Where tests keep compiled interpreters.
 pub(crate) fn python_cache() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-    // Nobody else may write where code comes from.
+    // Code is loaded only from directories that no other user can write to.
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

@@ -1,4 +1,4 @@
-//! A real NATS server, machines that execute the runs of its queue, and somebody who is on it too.
+//! A real NATS server, machines that execute the runs of its queue, and another client of the server.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -85,7 +85,7 @@ impl NatsServer {
         self.child = spawn(self.directory.path(), &self.port.to_string());
     }
 
-    /// Somebody else who is on the server.
+    /// Another client of the server, without the key.
     pub(crate) fn stranger(&self) -> Stranger {
         wait_for(|| Stranger::connect(self.port).ok())
     }

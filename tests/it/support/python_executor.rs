@@ -19,7 +19,7 @@ pub(crate) const BESIDE: u64 = 64;
 /// than this, so that a large leak of our own does not hide there.
 const MAX_ORDINARY: u64 = 700;
 
-/// Where Python's compiled code is kept for all tests. Nobody else can write there, as in `/tmp`.
+/// Where Python's compiled code is kept for all tests. No other user can write there, unlike in `/tmp`.
 pub(crate) fn cache() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python")
 }

@@ -1,4 +1,4 @@
-//! The scripts of `tests/scripts`, and what each comes to.
+//! The scripts of `tests/scripts`, and their outcomes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn language_of(path: &Path) -> Language {
     }
 }
 
-/// What the script comes to in this process, without a recording.
+/// The outcome of the script in this process, without a recording.
 pub(crate) fn snapshot(path: &Path) -> Value {
     let name = path.file_name().unwrap().to_string_lossy();
     let text = fs::read_to_string(path.with_file_name(format!("snapshots@{name}.snap"))).unwrap();

@@ -314,7 +314,7 @@ impl Client {
         self.send_line(message.to_string().as_bytes());
     }
 
-    /// Writes a line, whatever it is. Nobody may be there any more.
+    /// Writes any line. The server may be gone.
     pub(crate) fn send_line(&mut self, line: &[u8]) {
         self.send_bytes(line);
         self.send_bytes(b"\n");
@@ -345,7 +345,7 @@ impl Client {
         self.answer(&id)
     }
 
-    /// What the call of a tool comes to. Its fields must be those of the tool's output schema.
+    /// The result of a tool call. Its fields must be those of the tool's output schema.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         assert!(answer.get("result").is_some(), "{tool}: {answer}");
@@ -529,7 +529,7 @@ pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
 
-/// What a client's stdout gave, when nobody reads it line by line.
+/// The bytes of a client's stdout, where it is not read line by line.
 pub(crate) fn drain(client: &mut Client) -> usize {
     let mut bytes = Vec::new();
     client.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();

@@ -66,7 +66,7 @@ impl Stopwatch {
         self.promise_of(self.elapsed(), most, what);
     }
 
-    /// As [`promise`](Self::promise), for a time that somebody else has measured since the start.
+    /// As [`promise`](Self::promise), for a time that the caller has measured since the start.
     #[track_caller]
     pub(crate) fn promise_of(&self, took: Duration, most: Duration, what: impl fmt::Display) {
         assert!(took < most, "{what}: {took:?}, where less than {most:?} is promised; {}", self.meanwhile());

@@ -1,4 +1,4 @@
-//! A person's word on calls, and runs that make none, in both languages. THREATS 144, 145, 154, 159, 166 and 181.
+//! Approval of calls, and dry runs, in both languages. THREATS 144, 145, 154, 159, 166 and 181.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Notes {
     }
 }
 
-/// Answers as it is told and remembers what it was asked.
+/// Gives the configured answers and records its prompts.
 #[derive(Clone, Default)]
 struct Person {
     asked: Arc<Mutex<Vec<ApprovalRequest>>>,
@@ -81,7 +81,7 @@ struct Person {
     most_open: Arc<AtomicUsize>,
 }
 
-/// A question on somebody's screen, until it is taken back.
+/// An open prompt, until it is withdrawn.
 struct Open(Arc<AtomicUsize>);
 
 impl Drop for Open {
@@ -256,7 +256,7 @@ async fn an_approval_covers_one_call() {
     }
 }
 
-/// THREATS 144 and 145: whichever way the call is made, and whoever asks for more.
+/// THREATS 144 and 145: every way to make the call, and every list that asks for more.
 #[tokio::test]
 async fn ask_is_between_deny_and_allow() {
     let (notes, person) = (Notes::default(), Person::default());
@@ -271,8 +271,8 @@ async fn ask_is_between_deny_and_allow() {
     // What a run allows by name is asked about as before.
     let result = run(&executor, Script::typescript(script).allow(["notes.delete", "notes.*", "*"])).await;
     assert_eq!(value(&result), &json!([denied, denied, denied, denied, "fine"]));
-    assert_eq!(person.count(), 3, "nobody is asked about what is denied");
-    // A run asks about more, and by someone else if it likes.
+    assert_eq!(person.count(), 3, "no user is asked about a denied call");
+    // A run can ask about more, and can have its own approver.
     let other = Person::default();
     let script =
         Script::python("return [await notes.list() is not None, call_tool('notes', 'delete')['ok']]");
@@ -442,7 +442,7 @@ async fn the_clock_stands_still_while_a_person_thinks() {
     }
 }
 
-/// An open question is no licence to compute.
+/// An open prompt does not stop the CPU clock.
 #[tokio::test]
 async fn a_script_that_computes_meanwhile_pays_for_it() {
     let scripts = both(
@@ -870,7 +870,7 @@ impl Place {
         command.arg("run").args(arguments).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// Runs the command at a terminal where somebody types `answer` when asked, and returns what is on the screen and
+    /// Runs the command at a terminal where a user types `answer` when asked, and returns what is on the screen and
     /// the exit status.
     fn at_terminal(&self, answer: &str, arguments: &[&str]) -> (String, Option<i32>) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");

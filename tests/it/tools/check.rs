@@ -104,7 +104,7 @@ async fn mistakes_are_found_at_once_with_their_locations() {
             (TS, "return await tools.github.list_issues({ owner: a, repo: b, lables: c })", &["warning 1:60-66 INVALID_ARGUMENTS unknown field `lables`; did you mean `labels`?"]),
             (TS, "return await tools.github.list_issues({ owner: a, repo: b, labels: ['x', 1] })", &["error 1:68-76 INVALID_ARGUMENTS `labels[1]`: expected a string, found 1"]),
             (TS, "return await tools.files.read_file('a.txt')", &["error 1:14-44 INVALID_ARGUMENTS expected the arguments as one object, as in `{\"path\": \"a.txt\"}`: a string"]),
-            // Nobody waits.
+            // The call is not awaited.
             (TS, "tools.github.get_me();\nreturn 1", &["warning 1:1-22 NOT_AWAITED this call is not awaited: its result and its error are lost"]),
             (PY, "tools.github.get_me()\nx = 1", &["warning 1:1-22 NOT_AWAITED this call is not awaited: its result and its error are lost"]),
             // Code inside Markdown.
@@ -245,13 +245,13 @@ async fn rules_are_obeyed() {
     let denied = |source: &str| Script::typescript(source).deny(["github.get_me"]);
     let found = executor.check(denied("return await tools.github.get_me()")).await.unwrap().findings;
     assert_eq!(found[0].code.as_str(), "TOOL_DENIED", "{found:?}");
-    // Such a run is not refused: whoever watches calls sees the attempt.
+    // Such a run is not refused: the observers of calls see the attempt.
     let result = executor.run(denied("return await tools.github.get_me()")).await.unwrap();
     assert_eq!(result.error().unwrap().code, ErrorCode::RuntimeError);
     assert_eq!(result.usage.tool_calls_refused, 1);
 }
 
-/// A hook may mend arguments before they are checked.
+/// A hook may correct arguments before they are checked.
 #[tokio::test]
 async fn hooks_make_arguments_doubtful() {
     struct Mend;

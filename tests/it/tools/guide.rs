@@ -90,7 +90,7 @@ async fn every_example_runs_and_says_the_same_in_both_languages() {
     assert_eq!((of(8), of(9)), (&state, &state));
 }
 
-/// Scripts chain tools of strangers: models are told what can go wrong, and what cx does not do about it.
+/// Scripts chain third-party tools: models are told of the risks, and of what cx does not prevent.
 #[test]
 fn it_says_when_not_to_and_what_can_go_wrong() {
     let executor = Executor::builder().build().unwrap();

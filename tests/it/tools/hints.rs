@@ -1,4 +1,4 @@
-//! What a failed run says of its tools: the shapes of what they returned, never the values.
+//! What a failed run says of its tools: the inferred schemas of their results, never the values.
 
 use cx::{BoxFuture, CallHook, Executor, HookedCall, Json, Script, ToolError};
 use serde_json::{Value, json};
@@ -37,13 +37,13 @@ async fn a_failed_run_says_the_shape_of_what_each_tool_returned() {
     assert!(!shown.contains("hunter2") && !shown.contains("987654321"), "{shown}");
     let text: Value = serde_json::from_str(&failed.to_json_text()).unwrap();
     assert_eq!(returned(&text), expected);
-    // A run that succeeds has the values, and its client asked for no shapes.
+    // A run that succeeds has the values, and its client needs no schemas.
     let succeeded = executor.run_ts(&format!("{calls} return 1")).await.unwrap();
     assert!(succeeded.returned.is_empty());
     assert!(returned(&succeeded.to_json()).iter().all(|(_, shape)| shape.is_none()));
 }
 
-/// The script gets what the hooks leave, and so does the shape.
+/// The schema is inferred from what the script gets after the hooks.
 struct Redact;
 
 impl CallHook for Redact {

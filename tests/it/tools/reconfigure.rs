@@ -100,7 +100,7 @@ async fn a_run_in_flight_obeys_what_restricts_at_its_next_call() {
     for (after, expected) in [
         (rules().deny(["native.step"]), r#""TOOL_DENIED""#),
         (rules().allow(["native.change"]), r#""TOOL_DENIED""#),
-        // Nobody can be asked.
+        // No user can be asked.
         (rules().ask(["native.step"]), r#""TOOL_DENIED""#),
         (rules().deny(["native.other"]), r#""called""#),
     ] {

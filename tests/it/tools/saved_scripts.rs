@@ -392,7 +392,7 @@ async fn a_script_is_saved_only_with_an_approval_that_shows_the_code() {
         ),
     ] {
         let saved = Saved::new(&[]);
-        // Nobody to ask.
+        // No user can be asked.
         let result = saved.executor().run(script.clone()).await.unwrap();
         let error = result.error().unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! What is kept from one process to the next, and what is left when processes are killed: THREATS UP
+//! Files that are kept from one process to the next, and their state when processes are killed: THREATS UP
 //! 229 and 230.
 
 use std::collections::BTreeSet;
@@ -310,7 +310,7 @@ fn known(executor: &Executor) -> Option<Vec<Tool>> {
 async fn tools_are_known_without_starting_the_server() {
     let used = Used::new(&["well"]);
     let first = used.executor(false);
-    assert_eq!(known(&first), None, "nobody has asked");
+    assert_eq!(known(&first), None, "the list was not requested");
     assert_eq!(value(&first, "return (await tools.faulty.echo({ n: 1 })).n").await, 1);
     let tools = known(&first).unwrap();
     first.close().await;
@@ -459,7 +459,7 @@ async fn strict_blocks_a_changed_tool_until_it_is_accepted() {
     assert_eq!(ToolChange::changed_parts(change), ["description"]);
     second.close().await;
 
-    // Who is not strict may go on, and that accepts nothing.
+    // Without strict mode the call is made, and nothing is accepted.
     let lax = used.executor(false);
     assert_eq!(outcome(&lax, "tools.faulty.pulled({})").await, "odd");
     lax.close().await;

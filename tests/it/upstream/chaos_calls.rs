@@ -67,7 +67,7 @@ async fn tl_159_a_call_has_no_more_time_than_its_run() {
             let result = stage.executor.run(script).await.unwrap();
             assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{}", result.to_json());
             stopwatch.promise(limits.wall_time + LATE, "a reply after the run's limit");
-            // The server is told that nobody waits any more.
+            // The server is told that the call is cancelled.
             crate::support::wait_until(|| stage.noted("cancelled ") == 1).await;
         })
         .await;
@@ -297,7 +297,7 @@ async fn up_217_floods_of_requests_and_notifications_harm_no_other_server() {
             .beside(async {
                 stage.call("tools.faulty.echo({})").await;
                 let called = stage.call("tools.faulty.target({ count: 20_000 })").await;
-                // Cut off or borne, but known soon: which of them depends on how fast cx and the
+                // Cut off or tolerated, but decided soon: which of them depends on how fast cx and the
                 // server are.
                 assert!(
                     called.code.is_empty()

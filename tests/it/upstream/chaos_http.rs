@@ -16,7 +16,7 @@ fn deadline() -> Duration {
 /// How long 34 MB may take to arrive.
 const READING_TIME: Duration = Duration::from_secs(20);
 
-/// A header that must reach nobody but the server.
+/// A header that must reach the server only.
 const SECRET: &str = "Bearer chaos-secret";
 
 fn with_secret(server: McpServer) -> McpServer {

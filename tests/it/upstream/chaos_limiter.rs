@@ -1,4 +1,4 @@
-//! What stands before a server: THREATS UP 226 to 228 and TL 147.
+//! The limiter of a server: THREATS UP 226 to 228 and TL 147.
 
 use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::chaos::{CLOSING_TIME, Stage, builder, entry, runs, stdio};
 use crate::support::stopwatch::Stopwatch;
 
-/// Five failures open the circuit; then nothing reaches the server, and it is said for how long.
+/// Five failures open the circuit; then nothing reaches the server, and the error says for how long.
 #[tokio::test]
 async fn up_226_a_server_that_keeps_failing_is_not_called() {
     let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_millis(200)));
@@ -144,7 +144,7 @@ async fn tl_147_a_rate_is_exact_over_runs_in_parallel() {
     stage.close().await;
 }
 
-/// A process that nobody uses ends, and is there again when somebody does.
+/// An idle process ends, and is started again by the next call.
 #[tokio::test]
 async fn an_idle_server_is_stopped_and_started_again() {
     let stage = Stage::stdio_with(&["well"], |server| server.idle_timeout(Duration::from_millis(300)));
@@ -190,8 +190,8 @@ async fn up_228_many_servers_in_every_condition() {
     stopwatch.promise(CLOSING_TIME, "closing");
 }
 
-/// Forty servers need a hundred and twenty pipes, and there are not that many: who gets none is told,
-/// who has one keeps it.
+/// Forty servers need a hundred and twenty pipes, and there are not that many: a server that gets none is
+/// an error, the others keep theirs.
 #[test]
 fn up_228_no_descriptors_are_left() {
     let directory = tempfile::tempdir().unwrap();

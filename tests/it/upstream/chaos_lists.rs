@@ -45,7 +45,7 @@ fn last_error(stage: &Stage) -> String {
     faulty.last_error.clone().unwrap_or_default()
 }
 
-/// The first page is used, the second is not asked for, and whoever looks is told why.
+/// The first page is used, the second is not requested, and `health` says why.
 #[tokio::test]
 async fn v_329_a_long_cursor_ends_the_list() {
     for (list, method) in [
@@ -196,7 +196,7 @@ async fn di_165_invisible_text() {
     stage.close().await;
 }
 
-/// As far as nobody has to accept tools: the change is seen, in whatever part of the definition.
+/// Without strict mode: the change is seen, in any part of the definition.
 #[tokio::test]
 async fn di_166_a_definition_that_changes_is_seen() {
     for (variant, path) in [
@@ -280,7 +280,7 @@ async fn di_167_a_list_from_before_does_not_stay() {
     let stage = Stage::kept_in(stage.close().await, &["rug-pull", "restart"], false);
     stage
         .beside(async {
-            assert_eq!(stage.noted("started"), 1, "nobody has asked for it yet");
+            assert_eq!(stage.noted("started"), 1, "no run has asked for it yet");
             assert_eq!(stage.value(description).await, "Adds numbers", "as it is remembered");
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
             let started = Instant::now();

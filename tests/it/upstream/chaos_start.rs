@@ -110,7 +110,7 @@ async fn up_210_a_crash_loop_is_broken() {
     stage.close().await;
 }
 
-/// Also THREATS DI 166, as far as nobody has to accept tools.
+/// Also THREATS DI 166, without strict mode.
 #[tokio::test]
 async fn up_211_a_restart_with_other_tools_is_seen() {
     let stage = Stage::stdio(&["rug-pull", "restart"]);

@@ -180,7 +180,7 @@ async fn where_no_user_can_be_asked_the_server_is_told() {
     }
 }
 
-/// In the stateless revision each request says whether somebody can be asked.
+/// In the stateless revision each request says whether a user can be asked.
 #[tokio::test]
 async fn each_call_declares_what_can_be_asked() {
     let stage = stage(&["elicits", "modern"]);
@@ -199,14 +199,14 @@ async fn the_operator_switches_questions_off() {
         let script = Script::typescript(format!(
             "try {{ return (await tools.faulty.target({arguments})).answer.error.code }} catch (error) {{ return error.code }}"
         ));
-        let asked = script.elicitor(|_request| async { panic!("nobody must be asked") });
+        let asked = script.elicitor(|_request| async { panic!("no user must be asked") });
         let expected = if way.contains(&"modern") { json!("TOOL_DENIED") } else { json!(-32601) };
         assert_eq!(stage.value(asked).await, expected, "{way:?}");
         stage.close().await;
     }
 }
 
-/// Over pipes a server does not say which call it asks for. If it could be that of another run, nobody is asked.
+/// Over pipes a server does not say which call it asks for. If it could be that of another run, no user is asked.
 #[tokio::test]
 async fn a_question_that_could_be_of_another_run_is_refused() {
     let stage = stage(WAYS[0]);

@@ -1,22 +1,22 @@
 //! Upstream MCP servers that are slow, die, or break rules, and what is cached of them.
 
-/// What is kept from one process to the next, and what is left when processes are killed.
+/// Files that are kept from one process to the next, also when processes are killed.
 mod cache;
 /// Calls that go wrong.
 mod chaos_calls;
 /// Servers behind an address that go wrong.
 mod chaos_http;
-/// What stands before a server: circuit breaker, queue, rate limit, idle stop.
+/// The limiter of a server: circuit breaker, queue, rate limit, idle stop.
 mod chaos_limiter;
 /// Lists of tools that go wrong.
 mod chaos_lists;
 /// Servers that do not start.
 mod chaos_start;
-/// Servers that ask the user, and for roots, where somebody can be asked.
+/// Servers that ask the user, and for roots, where a user can be asked.
 mod elicitation;
-/// Attacks of THREATS group SA, by number: servers that ask for what nobody gives.
+/// Attacks of THREATS group SA, by number: servers that ask for what cx does not offer.
 mod sampling_threats;
 /// One sign-in, used by several processes at once.
 mod sign_in;
-/// Servers over stdio: well, slow, dying, garbled.
+/// Servers over stdio: healthy, slow, crashing, garbled.
 mod stdio;

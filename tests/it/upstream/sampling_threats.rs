@@ -1,7 +1,7 @@
-//! Servers that ask the client for a model's words, a person's answers, or its directories.
+//! Servers that ask the client for sampling, elicitation or roots.
 //!
-//! cx has no model for them, and here nobody who could be asked and no roots: each is refused. With somebody to ask:
-//! `elicitation.rs`.
+//! cx has no model for them, and here no user can be asked and there are no roots: each is refused. With a user who can
+//! be asked: `elicitation.rs`.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn sa_172_and_176_unsolicited_requests_are_refused() {
         crate::support::wait_until(|| answers(&stage).len() >= if over_http { 5 } else { 10 }).await;
         for answer in answers(&stage) {
             assert!(answer.get("result").is_none(), "{answer}");
-            // Elicitation is known, but there is nobody to ask; sampling and roots are not.
+            // Elicitation is known, but no user can be asked; sampling and roots are not.
             let asks_user =
                 [" 1", " 2", " 3"].iter().any(|end| answer["id"].as_str().unwrap().ends_with(end));
             assert_eq!(answer["error"]["code"], if asks_user { -32600 } else { -32601 }, "{answer}");
@@ -36,7 +36,8 @@ async fn sa_172_and_176_unsolicited_requests_are_refused() {
     }
 }
 
-/// THREATS 172: a thousand at once. Without end they are in `up_217_floods_of_requests_and_notifications_harm_no_other_server`.
+/// THREATS 172: a thousand at once. Without end they are in
+/// `up_217_floods_of_requests_and_notifications_harm_no_other_server`.
 #[tokio::test]
 async fn sa_172_a_thousand_requests_are_refused() {
     let stage = Stage::stdio_with(&["flood-sampling-requests"], |server| {

@@ -179,7 +179,7 @@ impl Home {
         for variable in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
             command.env(variable, self.directory.path());
         }
-        // Tokens of tests are nothing for the keyring of whoever runs them.
+        // Tokens of tests do not belong into the keyring of the user who runs them.
         command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
         command.env_remove("CX_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -29,7 +29,7 @@ fn engine() -> Engine {
     Engine::new(Config::new().wasm_component_model(true)).unwrap()
 }
 
-/// A cache directory that nobody else can write to. It is created beside the test program, because
+/// A cache directory that no other user can write to. It is created beside the test program, because
 /// `/tmp` is not such a directory.
 fn cache() -> TempDir {
     let program = std::env::current_exe().unwrap();

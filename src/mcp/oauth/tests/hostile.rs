@@ -454,7 +454,7 @@ async fn renewing(issuer: &Issuer) {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    panic!("nobody renews");
+    panic!("no renewal was sent");
 }
 
 #[tokio::test]

@@ -186,7 +186,7 @@ fn scopes_do_not_see_each_other() {
     assert_eq!(store.clear_all().unwrap(), 2);
     assert!(store.usage().unwrap().is_empty());
     // Deleted data must not remain in the files.
-    a.set("k", r#""a secret of somebody""#);
+    a.set("k", r#""a secret of a person""#);
     store.clear_all().unwrap();
     for file in fs::read_dir(stage.path().parent().unwrap()).unwrap() {
         let bytes = fs::read(file.unwrap().path()).unwrap();

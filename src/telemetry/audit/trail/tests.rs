@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-/// A record with another hash, as somebody writes it who knows the format.
+/// A record with a recomputed hash, as a forger who knows the format writes it.
 fn rehashed(line: &str, change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> String {
     let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
     fields.remove("hash");
