@@ -50,7 +50,7 @@ impl ToolDispatcher for Recorded {
 }
 
 fn main() {
-    // Memory is measured in a process of its own, which has never held anything else.
+    // Memory is measured in a separate process, which has never held anything else.
     if let Some(directory) = std::env::args().skip(1).find(|argument| std::path::Path::new(argument).is_dir())
     {
         return measure(std::path::Path::new(&directory));

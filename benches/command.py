@@ -66,7 +66,7 @@ def clients(home):
 
 
 def real_tools():
-    """300 definitions of real servers, with names of their own."""
+    """300 definitions of real servers, with their own names."""
     fields = ["name", "description", "inputSchema", "outputSchema"]
     known = json.loads((ROOT / "tests/search/tools.json").read_text())[:TOOLS]
     tools = [{field: tool[field] for field in fields if tool.get(field) is not None} for tool in known]

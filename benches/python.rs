@@ -74,7 +74,7 @@ fn main() {
     // After a compilation the process is larger than it will ever be again.
     println!("resident: {before:.1} MB before, {:.1} MB with two warm interpreters", resident_megabytes());
     std::thread::sleep(2 * REST);
-    println!("resident: {:.1} MB at rest, when nothing has run for a while", resident_megabytes());
+    println!("resident: {:.1} MB when idle", resident_megabytes());
     let first = Instant::now();
     run(&idle, "1 + 1");
     println!("the first run after that: {:.0} µs", micros(first.elapsed()));

@@ -72,7 +72,7 @@ class Station:
         heapq.heapify(self.free)
 
     def pass_(self, at, seconds, counts):
-        """When whoever arrives at this time has been served, in the order of arrival."""
+        """When a run that arrives at this time has been served, in the order of arrival."""
         start = max(at, heapq.heappop(self.free))
         heapq.heappush(self.free, start + seconds)
         if counts:
@@ -221,7 +221,7 @@ def measure(url):
 
 
 def answer(reader, count):
-    """Reads so many messages."""
+    """Reads this many messages."""
     while count:
         line = reader.readline()
         if line.startswith((b"MSG", b"HMSG")):

@@ -409,10 +409,10 @@ fn memory(home: &Path) {
     }
     std::thread::sleep(QUIET);
     let used = resident(&client);
-    println!("{:<46} {:>8} {:>8}", "megabytes at rest (60)", "Rss", "Pss");
+    println!("{:<46} {:>8} {:>8}", "megabytes, idle (60)", "Rss", "Pss");
     for (what, (rss, pss)) in [
         ("  both engines just warm", fresh),
-        ("  at rest, idle for 33 s", idle),
+        ("  idle for 33 s", idle),
         ("  the same after 100 runs in each language", used),
     ] {
         println!("{what:<46} {rss:>8.1} {pss:>8.1}");

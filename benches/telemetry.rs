@@ -6,7 +6,7 @@
 //! second case without telemetry is the control: what differs there is noise. `clock` is the time of a call by the
 //! clock, and on one core (`taskset -c 0`) includes what the upstream server and the collector do. `CPU` is the CPU
 //! time of all threads of this process, those that export and write files included, until they are done. The collector
-//! is a process of its own. It counts spans, because spans that are dropped cost little.
+//! is a separate process. It counts spans, because spans that are dropped cost little.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "the bench starts its collector itself")]
 

@@ -413,7 +413,7 @@ function search_tools(words, detail = "usage") {
 async function getToolSchema(fullName) {
   const tool = await query({ __proto__: null, kind: "schema", name: name("the tool's name", fullName) });
   if (tool !== null && ObjectHasOwn(tool, "typescript")) {
-    // The same types again: for who asks.
+    // The same types again, for scripts that read them.
     ObjectDefineProperty(tool, "typescript", { __proto__: null, enumerable: false });
   }
   return nameAsInMcp(tool);

@@ -605,7 +605,7 @@ const methods = {
   timeStamp() {},
 };
 
-// By the standard, its prototype is an empty object of its own.
+// By the standard, its prototype is a separate empty object.
 const console = ObjectCreate({}, {
   [SymbolToStringTag]: { __proto__: null, value: "console", writable: false, enumerable: false, configurable: true },
 });

@@ -1,4 +1,4 @@
-"""Types inputs at the prompt of a command that runs at a terminal of its own.
+"""Types inputs at the prompt of a command that runs at its own terminal.
 
 `prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again; or of
 pairs of a text that must be on the screen since the last input, and what is typed then. What is on the screen goes to

@@ -1,4 +1,4 @@
-"""Runs a command at a terminal of its own and answers its questions.
+"""Runs a command at its own terminal and answers its questions.
 
 `terminal.py ANSWER COMMAND...`: the screen goes to stdout, with `<typed>` where the answer was typed, half a second
 after the question was shown. Before the question `y` was typed already. Each line of ANSWER is the answer to one

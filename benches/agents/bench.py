@@ -70,7 +70,7 @@ def call_text(tool, arguments):
 
 
 def serve(cx, backends, home):
-    """`cx serve` with the servers of `backends`, over pipes, and with a home of its own."""
+    """`cx serve` with the servers of `backends`, over pipes, and with its own home."""
     config = Path(home) / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {name: {"url": backends.url(name)} for name in backends.all}}))
     return PipeClient([cx, "serve", "--mcp-config", str(config)], {"HOME": home, "PATH": "/usr/bin:/bin"})

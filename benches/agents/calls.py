@@ -99,7 +99,7 @@ def chosen(value):
 
 
 class Servers:
-    """A server for each entry, at a path of its own, over HTTP with JSON as answers."""
+    """A server for each entry, at its own path, over HTTP with JSON as answers."""
 
     def __init__(self):
         self.tools = {}

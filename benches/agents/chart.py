@@ -11,7 +11,7 @@ DOCS = HERE.parent.parent / "docs"
 WIDTH, HEIGHT = 720, 450
 LEFT, TOP, RIGHT, BOTTOM = 78, 64, 696, 336
 
-# One panel with a background of its own: it can be read even where the page's theme is not the system's.
+# One panel with its own background: it can be read even where the page's theme is not the system's.
 STYLE = """
   .panel { fill: #ffffff; stroke: #d0d7de; }
   .axis { stroke: #59636e; } .grid { stroke: #d0d7de; }

@@ -38,7 +38,7 @@ AGAIN = 'That is not what was agreed. Answer with one JSON object: {"calls": [{"
 
 @dataclass
 class Bounds:
-    """Where a conversation is given up."""
+    """The bounds at which a conversation is aborted."""
 
     # Questions to the model in one turn: the benchmark's own number.
     steps: int = 20

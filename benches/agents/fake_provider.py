@@ -82,7 +82,7 @@ class FakeProvider:
                     self.end_headers()
                     self.wfile.write(body)
                 except ConnectionError:
-                    # Whoever asked waits no longer.
+                    # The client has disconnected.
                     pass
 
             def log_message(self, *_arguments):

@@ -1,4 +1,4 @@
-"""A language model, asked by `llm` of a cx of its own. So the providers, their wire formats, the key and the budget are
+"""A language model, asked by `llm` of a separate cx. So the providers, their wire formats, the key and the budget are
 those of docs/llm.md, and none of them is written a second time here.
 
 It knows no tools in the provider's own form, so calls are JSON in the text of an answer: BFCL's prompting mode. It is the

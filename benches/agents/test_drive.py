@@ -193,7 +193,7 @@ class Drive(unittest.TestCase):
 
         fake = FakeProvider(play)
         self.addCleanup(fake.close)
-        # As whoever has a key has it, for all programs.
+        # As a user may have set it for all programs.
         with mock.patch.dict(os.environ, fake.environment("openai")):
             model = Model(CX, Bounds())
             self.addCleanup(model.close)

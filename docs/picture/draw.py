@@ -25,7 +25,7 @@ BAR_LEFT, BAR_TOP, BAR_STEP, BAR_HEIGHT, BAR_LONGEST = 28, 96, 15, 9, 206
 BOX = (372, 134, 140, 104)
 OUT = 640
 
-# One panel with a background of its own: it can be read even where the page's theme is not the system's.
+# One panel with its own background: it can be read even where the page's theme is not the system's.
 STYLE = """
   .panel { fill: #ffffff; stroke: #d0d7de; }
   .bar { fill: #bc4c00; }

@@ -39,7 +39,7 @@ pub(crate) async fn example(library: McpServer) -> Result<Vec<Vec<String>>, Box<
     assert!(executor.remove_server("library").await);
     seen.push(run(list()).await?);
 
-    // One run has a server of its own, which ends with the run. This one is not restricted by what was removed.
+    // One run has its own server, which ends with the run. This one is not restricted by what was removed.
     let reserve = r#"
         const reserved = await tools.library.reserve_book({ id: "B0001", branch: "central" });
         return [reserved, ...Object.keys(tools)];

@@ -3,7 +3,7 @@
 use cx::{Executor, Script};
 use serde_json::{Value, json};
 
-/// Returns the servers that a script sees: at first, with a tool, with a tool of its own, and
+/// Returns the servers that a script sees: at first, with a tool, with its own tool, and
 /// without any.
 pub(crate) async fn example() -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
     let executor = Executor::builder().build()?;

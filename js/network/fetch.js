@@ -190,7 +190,7 @@ class Headers {
     return this.get(name) !== null;
   }
 
-  // Sorted, with the values of one name together; each `Set-Cookie` is a header of its own.
+  // Sorted, with the values of one name together; each `Set-Cookie` is a separate header.
   #entries() {
     const names = [];
     const seen = { __proto__: null };

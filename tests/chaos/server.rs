@@ -52,8 +52,8 @@ impl Server {
         }
     }
 
-    /// Handles one message. Slow tools go on in a thread of their own; whoever waits for the answer
-    /// waits until the last clone of `sink` is dropped.
+    /// Handles one message. Slow tools go on in a separate thread; the transport waits for the answer
+    /// until the last clone of `sink` is dropped.
     pub(crate) fn handle(self: &Arc<Self>, message: &Value, sink: &Arc<dyn Sink>) {
         let parameters = &message["params"];
         let Some(method) = message["method"].as_str() else {

@@ -88,7 +88,7 @@ def data(directory: Path, wanted: str) -> dict[str, str]:
 
 
 def run(cx: str, directory: Path, entry: str, work: Path) -> dict:
-    """Runs one entry of the sample in a process of its own. Returns what guest.py says, or {"broken": why}."""
+    """Runs one entry of the sample in its own process. Returns what guest.py says, or {"broken": why}."""
     module, _, only = entry.partition(":")
     limits = work / "cx.json"
     limits.write_text(json.dumps({"limits": LIMITS}))

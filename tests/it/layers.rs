@@ -23,7 +23,7 @@ const LAYERS: &[&[&str]] = &[
 /// What names all layers: the roots of the library, and of the part of it that fuzz targets link.
 const ROOTS: &[&str] = &["lib.rs", "fuzz_lib.rs"];
 
-/// The files of the command, which is a crate of its own.
+/// The files of the command, which is a separate crate.
 const COMMAND: &str = "src/bin/cx";
 
 fn layer(name: &str) -> Option<usize> {
@@ -93,7 +93,7 @@ fn the_command_uses_the_public_interface_only() {
     }
 }
 
-/// The fuzz targets are a workspace of their own, which the other tests do not compile: its root and its dependencies
+/// The fuzz targets are a separate workspace, which the other tests do not compile: its root and its dependencies
 /// have what the modules in it name.
 #[test]
 fn fuzz_targets_have_what_their_modules_name() {

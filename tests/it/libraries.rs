@@ -271,8 +271,8 @@ fn each_library_is_named_by_one_module() {
         if files.is_empty() {
             wrong.push(format!("nothing names {name}"));
         } else if !modules.is_empty() {
-            let strangers = files.iter().filter(|file| !modules.iter().any(|module| is_below(file, module)));
-            wrong.extend(strangers.map(|file| format!("src/{file} names {name}")));
+            let others = files.iter().filter(|file| !modules.iter().any(|module| is_below(file, module)));
+            wrong.extend(others.map(|file| format!("src/{file} names {name}")));
             let idle = modules.iter().filter(|module| !files.iter().any(|file| is_below(file, module)));
             wrong.extend(idle.map(|module| format!("{module} does not name {name} any more")));
         }

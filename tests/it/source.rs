@@ -36,7 +36,7 @@ pub(crate) fn modules(directory: &str, roots: &[&str]) -> Vec<Module> {
     let mut found = Vec::new();
     for file in files(directory, ".rs") {
         let below = file.strip_prefix(directory).unwrap();
-        // The command is a crate of its own.
+        // The command is a separate crate.
         let is_other_crate = below.starts_with("bin");
         if is_other_crate || is_test(directory, below) || roots.iter().any(|root| below == Path::new(root)) {
             continue;

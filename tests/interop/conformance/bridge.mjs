@@ -3,7 +3,7 @@
 //
 //   node bridge.mjs CX FIXTURES
 //
-// Prints `listening URL`. Each session has a `cx serve` of its own, which has the fixtures as its upstream server. The
+// Prints `listening URL`. Each session has its own `cx serve`, which has the fixtures as its upstream server. The
 // questions and the progress that cx sends go to the client of the session, and its answers to cx.
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";

@@ -218,7 +218,7 @@ async def mcp_use():
 
         async def call(name, arguments):
             answer = await tools[name].ainvoke(arguments)
-            # An error has a form of its own.
+            # An error has its own form.
             return answer["details"] if isinstance(answer, dict) else text_of(answer)
 
         yield Tools(schemas, call)

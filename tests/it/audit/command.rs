@@ -193,7 +193,7 @@ fn a_trail_is_followed_until_an_interrupt() {
     assert!(all.starts_with(&seen), "{seen:?} {all:?}");
 }
 
-/// Each client of an agent starts a server of its own, and all write to one trail.
+/// Each client of an agent starts its own server, and all write to one trail.
 #[test]
 fn servers_of_several_clients_write_one_trail() {
     let user = User::new();

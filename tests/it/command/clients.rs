@@ -509,7 +509,7 @@ fn with_projects() -> Home {
     home
 }
 
-/// `cx setup` in the directory that has files of its own.
+/// `cx setup` in the directory that has its own files.
 fn at_work(home: &Home, arguments: &[&str]) -> Output {
     home.command(arguments).current_dir(home.path("project")).output().unwrap()
 }

@@ -437,7 +437,7 @@ fn a_declaration_file_is_replaced_or_stays() {
     fs::write(&path, "old").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     std::os::unix::fs::symlink(&path, home.path().join("link.d.ts")).unwrap();
-    // A file may have no byte, which is what a full disk comes to.
+    // A file may have no byte, which has the effect of a full disk.
     let limited = format!("ulimit -f 0; trap '' XFSZ; exec {} types --out cx.d.ts", env!("CARGO_BIN_EXE_cx"));
     let output =
         Command::new("sh").args(["-c", &limited]).current_dir(home.path()).env("HOME", home.path()).output();

@@ -150,7 +150,7 @@ fn few_descriptors_are_an_error_that_says_how_many_are_needed() {
 fn a_small_stack_is_an_error_or_none() {
     let values = [64, 100, 128, 200, 256, 300, 400, 511, 512, 600, 1024, 2048, 7000, 8192];
     assert_eq!(first_that_runs("ts", "-s", &values, "raise it with `ulimit -s 8192`"), 512);
-    // It has stacks of its own.
+    // It has its own stacks.
     assert_eq!(first_that_runs("py", "-s", &values, "`ulimit -s"), 64);
 }
 

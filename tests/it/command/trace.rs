@@ -126,7 +126,7 @@ fn a_trace_for_perfetto() {
     }
     let calls: Vec<&&Value> = spans.iter().filter(|span| span["cat"] == "call").collect();
     assert_eq!(calls.len(), 5);
-    // Calls at the same time are in lanes of their own.
+    // Calls at the same time are in their own lanes.
     let slow = calls.iter().filter(|call| call["name"] == "well.slow");
     let lanes: std::collections::BTreeSet<i64> = slow.map(|call| call["tid"].as_i64().unwrap()).collect();
     assert_eq!(lanes.len(), 3);

@@ -131,7 +131,7 @@ async fn every_script_of_a_page_runs() {
     executor.close().await;
 }
 
-/// Its blocks are files of other programs, with keys of their own: `command/setup.rs` checks them key by key.
+/// Its blocks are files of other programs, with their own keys: `command/setup.rs` checks them key by key.
 const CLIENTS: &str = "docs/clients.md:";
 
 /// A configuration without its comments, which begin with ` // `.

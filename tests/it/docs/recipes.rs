@@ -490,7 +490,7 @@ fn the_page_has_the_code_of_the_files() {
         assert!(tests.contains(&format!("\"{name}\"")), "no test runs {recipe}");
     }
     for (_, line) in prose(Path::new(PAGE)) {
-        // A link to a recipe in a line of its own, above its code.
+        // A link to a recipe in its own line, above its code.
         let Some(path) = line.strip_prefix("[`").and_then(|rest| Some(rest.split_once("`]")?.0)) else {
             continue;
         };

@@ -109,7 +109,7 @@ async fn a_run_whose_events_are_not_read_ends() {
     assert!(matches!(run.await, Err(Error::Closed)), "a result is given once");
 }
 
-/// The listeners that a script has of its own hear what the events say.
+/// The listeners of a script hear what the events say.
 #[tokio::test]
 async fn listeners_and_events_hear_the_same() {
     let (executor, _) = executor();

@@ -326,7 +326,7 @@ async fn scripts_in_worker_processes_ask_a_model() {
     assert_eq!(provider.asked().len(), 4);
 }
 
-/// Each saved script that is called has a worker of its own, and all of them the budget of the one that calls.
+/// Each saved script that is called has its own worker, and all of them the budget of the one that calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_in_worker_processes_call_saved_scripts() {
     let directory = tempfile::tempdir().unwrap();

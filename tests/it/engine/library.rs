@@ -308,7 +308,7 @@ fn options_are_checked() {
     assert!(matches!(error, Error::InvalidPattern { list: RuleList::Deny, .. }));
 }
 
-/// Embedders and dispatchers name servers as they like. A URL parser would change these names.
+/// Embedders and dispatchers choose any names for servers. A URL parser would change these names.
 #[tokio::test]
 async fn servers_of_any_name_are_imported() {
     let names = ["öl", "名前", "my server ", "a?b#c", "50%25", "x/y", "a\tb"];

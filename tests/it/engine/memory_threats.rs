@@ -1,4 +1,4 @@
-//! Memory that no engine's meter sees, by number: see `docs/threats.md`. Each script runs in a process of its own.
+//! Memory that no engine's meter sees, by number: see `docs/threats.md`. Each script runs in its own process.
 
 use serde_json::Value;
 

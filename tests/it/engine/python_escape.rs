@@ -23,7 +23,7 @@ def attempt(*functions):
     return found
 ";
 
-/// What each of `functions`, which are expressions, came to.
+/// The outcome of each of `functions`, which are expressions.
 async fn attempts(before: &str, functions: &[&str]) -> Vec<String> {
     let functions = functions.iter().map(|function| format!("lambda: {function}")).collect::<Vec<_>>();
     let source = format!("{ATTEMPT}{before}\nreturn attempt({})", functions.join(", "));

@@ -119,7 +119,7 @@ async fn many_runs_with_all_their_memory() {
     assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
 }
 
-/// Runs `body` in a process of its own, because other tests of this one have memory and threads too: there the test of
+/// Runs `body` in its own process, because other tests of this one have memory and threads too: there the test of
 /// this name is started again, and then it runs the body.
 fn in_its_own_process(test: &str, body: impl Future<Output = ()>) {
     const ALONE: &str = "CX_TEST_ALONE";

@@ -1,5 +1,5 @@
 //! Every file of `tests/scripts` is run as it is, with the mock server and `{"n": 7, "list": [1, 2]}`
-//! as input, a state of its own, and its whole outcome compared with the snapshot beside it.
+//! as input, its own state, and its whole outcome compared with the snapshot beside it.
 
 use std::fs;
 

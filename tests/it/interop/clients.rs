@@ -297,7 +297,7 @@ async fn fastmcp_over_http() {
     }
 }
 
-/// The Inspector's command line: each command is a process with a server of its own.
+/// The Inspector's command line: each command is a process with its own server.
 struct Inspector {
     home: TempDir,
     revision: &'static str,

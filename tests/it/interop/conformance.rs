@@ -143,7 +143,7 @@ const DIRECT: &[&str] = &[
 const DIRECT_2025: &[&str] =
     &["tools-call-elicitation", "elicitation-sep1034-defaults", "elicitation-sep1330-enums"];
 
-/// As [`DIRECT_2025`]. Each leaves a run behind that waits for its answer, so each has a server of its own.
+/// As [`DIRECT_2025`]. Each leaves a run behind that waits for its answer, so each has its own server.
 const DIRECT_2026: &[&str] = &[
     "input-required-result-basic-elicitation",
     "input-required-result-request-state",

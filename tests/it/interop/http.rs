@@ -181,7 +181,7 @@ async fn fastmcp_with_a_bearer_token() {
     executor.close().await;
 }
 
-/// The whole way: refused, discovery, registration, the person's consent (which this server gives
+/// The whole way: refused, discovery, registration, the user's approval (which this server gives
 /// itself), tokens, a call, and signing out.
 #[tokio::test]
 async fn fastmcp_with_oauth() {

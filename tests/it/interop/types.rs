@@ -158,7 +158,7 @@ fn object(random: &mut Random, depth: usize) -> Value {
     object
 }
 
-/// A schema of its own document: with definitions that refer to each other.
+/// A schema that is a whole document: with definitions that refer to each other.
 fn document(random: &mut Random) -> Value {
     let mut document = object(random, 0);
     document["$defs"] = json!({

@@ -20,7 +20,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
 }
 
-#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was not tested")]
+#[expect(clippy::print_stderr, reason = "the user has to know what was not tested")]
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }

@@ -144,7 +144,7 @@ fn calls_are_in_the_audit_trail() {
     assert_eq!(events("echo"), ["call.will", "call.did"], "{text}");
     assert_eq!(events("fail"), ["call.will", "call.did"], "{text}");
     assert_eq!(events("slow"), ["approval.asked", "approval.answered", "call.refused"], "{text}");
-    // Each is a run of its own, of this client.
+    // Each is a separate run, of this client.
     let of = |event: &str| lines.iter().filter(|line| line["event"] == event).count();
     assert_eq!((of("run.started"), of("run.ended")), (3, 3), "{text}");
     let runs: std::collections::BTreeSet<&str> = lines

@@ -344,7 +344,7 @@ fn long_scripts_are_tasks_in_both_eras() {
         });
         assert_eq!(done["result"]["structuredContent"]["value"], 5, "{done}");
     }
-    // Who has no such task is told so.
+    // A client without this task is told so.
     let other = server.session_with(&tasks);
     let begun = in_session("tools/call", long);
     assert!(
@@ -463,7 +463,7 @@ fn too_many_hung_workers_end_the_server() {
     let session = server.session();
     let python = |code: &str| json!({ "name": "executePython", "arguments": { "code": code } });
     session.begin(1, "tools/call", python("1")).result();
-    let last = python("import asyncio\nawait asyncio.sleep(6)\n'last words'");
+    let last = python("import asyncio\nawait asyncio.sleep(6)\n'last output'");
     let last = session.begin(1, "tools/call", last);
     for _ in 0..3 {
         let arguments = json!({ "code": WEDGE, "timeoutMs": 200 });
@@ -476,7 +476,7 @@ fn too_many_hung_workers_end_the_server() {
     assert_eq!(sick.status, 503);
     assert!(sick.body().contains(r#""healthy":false"#));
     let last = last.result();
-    assert_eq!(last["structuredContent"]["value"], "last words", "{last}");
+    assert_eq!(last["structuredContent"]["value"], "last output", "{last}");
     assert_eq!(server.wait(Duration::from_secs(20)).code(), Some(3));
 }
 

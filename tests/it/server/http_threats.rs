@@ -262,7 +262,7 @@ fn a_body_of_100_megabytes() {
     is_well(&server);
 }
 
-/// Begins a request and sends so much of its body.
+/// Begins a request and sends this much of its body.
 fn begin_body(server: &Server, bytes: usize) -> TcpStream {
     let mut stream = server.connect();
     let length = 34 << 20;

@@ -19,7 +19,7 @@ fn many_values(bytes: usize) -> String {
     format!("[{}]", vec![piece; bytes / (piece.len() + 1)].join(","))
 }
 
-/// What a process may take for so many bytes.
+/// What a process may take for this many bytes.
 fn bar(bytes: usize) -> u64 {
     4 * bytes as u64 + 8 * MEGABYTE
 }

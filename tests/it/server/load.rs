@@ -78,7 +78,7 @@ fn ld_239_the_queue_is_first_in_first_out() {
     client.end();
 }
 
-/// THREATS 240: a thousand runs that end in every way there is. A panic has a test of its own (`mp_204`).
+/// THREATS 240: a thousand runs that end in every possible way. A panic has its own test (`mp_204`).
 #[test]
 fn ld_240_no_slot_is_lost() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]).arguments(&[

@@ -1,4 +1,4 @@
-//! The metrics page at an address of its own, and the files in `docs/observability` that use what is on it.
+//! The metrics page at a separate address, and the files in `docs/observability` that use what is on it.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -140,7 +140,7 @@ fn the_metrics_page_answers_nothing_else() {
         "POST /metrics HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
     assert_eq!(head(send(address, &post)), "HTTP/1.1 405 Method Not Allowed");
-    // A page of a browser reaches it under a name of its own.
+    // A page of a browser reaches it under another name.
     let rebound = "GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert_eq!(head(send(address, rebound)), "HTTP/1.1 403 Forbidden");
     let page = format!(

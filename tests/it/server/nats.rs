@@ -146,21 +146,21 @@ fn other_clients_of_the_nats_server_are_not_trusted() {
     let Some(server) = NatsServer::start() else { return };
     let (worker, front) = (server.worker(3), Front::new(&server, "well"));
     let (stop, replayed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::<u8>::new())));
-    let mut stranger = server.stranger();
-    stranger.subscribe("cx.queue");
-    stranger.subscribe("cx.run.>");
+    let mut outsider = server.outsider();
+    outsider.subscribe("cx.queue");
+    outsider.subscribe("cx.run.>");
     let replaying = {
         let (stop, replayed) = (Arc::clone(&stop), Arc::clone(&replayed));
         std::thread::spawn(move || {
             let mut count = 0;
             while !stop.load(Ordering::Relaxed) {
-                let Some((subject, payload)) = stranger.next() else { continue };
+                let Some((subject, payload)) = outsider.next() else { continue };
                 let mut changed = payload.clone();
                 if let Some(last) = changed.last_mut() {
                     *last ^= 1;
                 }
                 for again in [&payload, &changed, &payload, &Vec::new(), &vec![0xff; 70_000]] {
-                    stranger.publish(&subject, again);
+                    outsider.publish(&subject, again);
                 }
                 replayed.lock().extend(&payload);
                 count += 1;
@@ -191,7 +191,7 @@ fn another_key_is_refused() {
     let front = Front::new(&server, "well");
     let other = front.path("other");
     std::fs::write(&other, KEY.replace('a', "b")).unwrap();
-    let stranger = Worker::start(&server.url(), &other, 2, &[]);
+    let outsider = Worker::start(&server.url(), &other, 2, &[]);
     let refused = front.run(&["-e", "return 1"]);
     assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("cannot read the run"), "{refused}");
@@ -199,7 +199,7 @@ fn another_key_is_refused() {
     let worker = server.worker(1);
     let run = || Some(front.run(&["-e", "return 1"])).filter(|result| result["value"] == 1);
     wait_within(LONG, run);
-    drop((stranger, worker));
+    drop((outsider, worker));
 }
 
 #[test]

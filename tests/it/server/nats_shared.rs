@@ -109,13 +109,13 @@ fn front_ends_of_a_tenant_share_state_and_records() {
     assert_eq!(missing["error"]["toolCode"], "RUN_NOT_FOUND", "{missing}");
 
     // Tenants are apart: by their names, and by their keys if the names are the same.
-    let strangers = [("b", key(&server, "b")), ("b", of_tenant.clone()), ("a", key(&server, "c"))];
-    for (name, its_key) in &strangers {
-        let stranger = front(&server, name, its_key);
-        assert_eq!(value(&stranger, "return await state.keys()"), json!([]), "{name}");
-        assert_eq!(value(&stranger, "await state.set('k', 'theirs'); return 1"), 1);
-        assert_eq!(record(&stranger, &id).status, 404);
-        let refused = run(&stranger, &format!("return await mcp.run('{id}')"));
+    let outsiders = [("b", key(&server, "b")), ("b", of_tenant.clone()), ("a", key(&server, "c"))];
+    for (name, its_key) in &outsiders {
+        let outsider = front(&server, name, its_key);
+        assert_eq!(value(&outsider, "return await state.keys()"), json!([]), "{name}");
+        assert_eq!(value(&outsider, "await state.set('k', 'theirs'); return 1"), 1);
+        assert_eq!(record(&outsider, &id).status, 404);
+        let refused = run(&outsider, &format!("return await mcp.run('{id}')"));
         assert_eq!(refused["error"]["toolCode"], "RUN_NOT_FOUND", "{refused}");
     }
     let plain = Server::start(Start::new());
@@ -181,20 +181,20 @@ fn what_others_do_to_the_buckets_is_an_error() {
     let worker = server.worker(2);
     let of_tenant = key(&server, "a");
     let one = Arc::new(front(&server, "a", &of_tenant));
-    let mut stranger = server.stranger();
-    stranger.subscribe("$KV.cx-state-a.>");
+    let mut outsider = server.outsider();
+    outsider.subscribe("$KV.cx-state-a.>");
     assert_eq!(value(&one, "await state.set('k', 1); return 1"), 1);
-    let (head, sealed) = std::iter::repeat_with(|| stranger.next()).find_map(|message| message).unwrap();
+    let (head, sealed) = std::iter::repeat_with(|| outsider.next()).find_map(|message| message).unwrap();
     let other = create(
         &one,
         &json!({ "language": "typescript", "code": "await state.set('k', 2)", "session": "other" }),
     );
     assert_eq!(other["success"], true, "{other}");
-    let (of_other, _) = std::iter::repeat_with(|| stranger.next()).find_map(|message| message).unwrap();
+    let (of_other, _) = std::iter::repeat_with(|| outsider.next()).find_map(|message| message).unwrap();
     assert_ne!(head, of_other);
     // The state of one session in the place of that of another one, and what was never sealed.
     for forged in [&sealed[..], b"\x01\x00{\"entries\":{}}"] {
-        stranger.publish(&of_other, forged);
+        outsider.publish(&of_other, forged);
         let read = json!({
             "language": "typescript", "code": "return await state.get('k')", "session": "other",
         });
@@ -204,7 +204,7 @@ fn what_others_do_to_the_buckets_is_an_error() {
         assert!(result["error"]["message"].as_str().unwrap().contains("same key file"), "{result}");
     }
     assert_eq!(value(&one, "return await state.get('k')"), 1);
-    stranger.publish("$JS.API.STREAM.DELETE.KV_cx-state-a", b"");
+    outsider.publish("$JS.API.STREAM.DELETE.KV_cx-state-a", b"");
     let look = || Some(run(&one, "return await state.get('k')")).filter(|result| result["success"] == false);
     let removed = wait_within(Duration::from_secs(20), look);
     assert_eq!(removed["error"]["toolCode"], "STATE_UNAVAILABLE", "{removed}");

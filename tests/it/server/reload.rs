@@ -107,7 +107,7 @@ fn a_new_denial_over_http() {
         });
         assert_eq!(running.join().unwrap()["structuredContent"]["value"]["code"], "TOOL_DENIED");
     });
-    // On a thread of its own: a stream that says nothing is kept open.
+    // On its own thread: a stream that says nothing is kept open.
     let (sender, told) = channel();
     std::thread::spawn(move || sender.send(listening.next()));
     let told = told.recv_timeout(WATCHDOG).expect("the client is told").unwrap();
@@ -167,7 +167,7 @@ fn a_client_without_a_handshake_is_told_if_it_listens() {
         assert!(start.elapsed() < WATCHDOG);
     }
     assert_eq!(client.take_seen(), [] as [Value; 0]);
-    // There are so many for each client.
+    // The number is bounded for each client.
     let open: Vec<Value> = (0..65).map(|_| client.begin("subscriptions/listen", filter())).collect();
     let refused = (0..66).map(|_| client.receive()).find(|said| said.get("error").is_some()).unwrap();
     assert!(open.contains(&refused["id"]), "{refused}");

@@ -12,13 +12,13 @@ use crate::support::chaos;
 use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_for, wait_within};
 
-/// A server that lends workers and has no servers of its own.
+/// A server that lends workers and has no upstream servers.
 fn lender(more: &[&str]) -> Server {
     let arguments: Vec<&str> = ["--compute", "4"].iter().chain(more).copied().collect();
     Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&arguments))
 }
 
-/// Where the tools are: a workspace of its own, with a server of `tests/chaos`.
+/// Where the tools are: a separate workspace, with a server of `tests/chaos`.
 struct Here {
     directory: TempDir,
 }

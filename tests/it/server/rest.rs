@@ -87,7 +87,7 @@ fn a_run_is_one_request() {
         let mut over_rest = timeless(run(&server, &typescript(code)));
         let mut called = timeless(called);
         for of in [&mut over_rest, &mut called] {
-            // Stacks have the same frames; a record has an id of its own.
+            // Stacks have the same frames; a record has its own id.
             of.as_object_mut().unwrap().shift_remove("runId");
         }
         assert_eq!(over_rest, called, "{code}");

@@ -576,7 +576,7 @@ fn too_many_hung_workers_end_the_server() {
     client.call("executePython", json!({ "code": "1" }));
     let last = client.begin_call(
         "executePython",
-        json!({ "code": "import asyncio\nawait asyncio.sleep(6)\n'last words'" }),
+        json!({ "code": "import asyncio\nawait asyncio.sleep(6)\n'last output'" }),
     );
     for _ in 0..3 {
         let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
@@ -585,7 +585,7 @@ fn too_many_hung_workers_end_the_server() {
     let refused = client.call("executeTypescript", json!({ "code": "return 1" }));
     assert_eq!(refused["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE");
     assert_eq!(client.health()["healthy"], false);
-    assert_eq!(client.answer(&last)["result"]["structuredContent"]["value"], "last words");
+    assert_eq!(client.answer(&last)["result"]["structuredContent"]["value"], "last output");
     assert_eq!(client.wait(Duration::from_secs(20)).code(), Some(3));
 }
 

@@ -29,23 +29,23 @@ const SAMPLES: u64 = 200;
 /// With fewer runs a tenth shows what happens to be under way, and says nothing about growth.
 const LONG: u64 = 5_000;
 
-/// How many times as much the last tenth may have as the first, and the process at rest after everything as before.
+/// How many times as much the last tenth may have as the first, and the idle process after everything as before.
 const GROWTH: f64 = 1.2;
 
-/// How much more resident memory may be there at rest: one instance of Python more or less is 35 MB.
+/// How much more resident memory an idle process may have: one instance of Python more or less is 35 MB.
 const MEMORY_SLACK_KB: u64 = 50 << 10;
 
 /// When engines that are idle have given back the memory that they keep for the next runs: after 30 s.
 pub(crate) const IDLE_TRIM: Duration = Duration::from_secs(40);
 
-/// How many more threads, descriptors and children may be there at rest: warm instances, and a server that is being
-/// started again.
+/// How many more threads, descriptors and children an idle process may have: warm instances, and a server that is
+/// being started again.
 const SLACK: u64 = 4;
 
 const TYPESCRIPT: &str = "executeTypescript";
 const PYTHON: &str = "executePython";
 
-/// A kind of call: how often it is made, and what its answer must be. Each gets a number of its own as `input`.
+/// A kind of call: how often it is made, and what its answer must be. Each gets its own number as `input`.
 struct Kind {
     name: &'static str,
     weight: u64,
@@ -84,7 +84,7 @@ const fn cancelled(name: &'static str, weight: u64, tool: &'static str, code: &'
     Kind { name, weight, tool, code, timeout_ms: None, ends: Ends::Cancelled }
 }
 
-/// A call of the tool in which a server's fault strikes. What comes of it is a value: the result, or the error's code.
+/// A call of the tool in which a server's fault strikes. Its outcome is a value: the result, or the error's code.
 macro_rules! fault {
     ($server:literal, $call:literal, $right:expr) => {
         kind(
@@ -397,7 +397,7 @@ impl Soak {
         }
     }
 
-    /// Makes so many more calls, looking at the process all the while.
+    /// Makes this many more calls, and samples the process meanwhile.
     fn run(&mut self, calls: u64) -> Vec<Sample> {
         let mut samples = Vec::new();
         let (start, process) = (self.begun, self.client.process());
@@ -414,7 +414,7 @@ impl Soak {
         samples
     }
 
-    /// Lets everything end, and returns the process at rest.
+    /// Lets everything end, and returns the idle process.
     fn sample_at_rest(&mut self) -> Sample {
         while !self.open.is_empty() {
             self.end_one();
@@ -493,11 +493,11 @@ fn ld_241_soak() {
         println!("{name:>10} {megabytes:>13.1} {threads:>8} {descriptors:>12} {children:>9}");
     };
     let tenths: Vec<Sample> = samples.chunks(samples.len().div_ceil(10)).map(Sample::median).collect();
-    row("at rest", &before);
+    row("idle", &before);
     for (number, tenth) in tenths.iter().enumerate() {
         row(&format!("tenth {}", number + 1), tenth);
     }
-    row("at rest", &after);
+    row("idle", &after);
 
     if runs >= LONG {
         let (first, last) = (&tenths[0], &tenths[tenths.len() - 1]);
@@ -593,7 +593,7 @@ fn ld_247_a_wedged_thread_and_load_in_both_languages() {
 fn ld_243_executors_on_threads_from_before_and_after_the_platform() {
     const CHILD: &str = "CX_LD_243";
     if std::env::var_os(CHILD).is_none() {
-        // In a process of its own: in this one the platform may be there, and it may die.
+        // In its own process: in this one the platform may be there, and it may die.
         let name = own_name(module_path!(), "ld_243_executors_on_threads_from_before_and_after_the_platform");
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &name, "--nocapture"])

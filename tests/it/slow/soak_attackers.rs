@@ -1,6 +1,6 @@
 //! Attackers and honest clients share one server: every client is answered, nothing is lost, nothing grows.
 //!
-//! `CX_SOAK_SECONDS=1200` makes it as long as it is meant to be; `make soak-attackers` does that with a release build, and
+//! `CX_SOAK_SECONDS=1200` makes it as long as intended; `make soak-attackers` does that with a release build, and
 //! only then compares how long honest runs take with and without attackers. A short form runs with the other tests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ fn report(
         beside.0, beside.1, alone.0, alone.1
     );
     println!(
-        "resident at rest: {} MB before, {} MB after",
+        "resident when idle: {} MB before, {} MB after",
         before.resident_kb >> 10,
         after.resident_kb >> 10
     );
@@ -153,7 +153,7 @@ fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample)
     }
 }
 
-/// The most resident memory at rest, in kilobytes, where there was so much before.
+/// The maximum of idle resident memory, in kilobytes, for this much before.
 fn most_at_rest(before: &Sample) -> u64 {
     (before.resident_kb as f64 * GROWTH) as u64 + HISTORY_KB + FIRST_RUNS_KB
 }

@@ -2,7 +2,7 @@
 //!
 //! A script finds the functions (`tests/walk/surface.js`, `surface.py`), so that a new one is among them by itself. Calls
 //! with values of a corpus (`corpus.js`, `corpus.py`) are made from a seed, the same for the same seed, many in one run;
-//! where such a run is not as it should be each call gets a run of its own, twice, and the culprit is printed with a
+//! where such a run is not as it should be each call gets its own run, twice, and the culprit is printed with a
 //! script. The runs are in canary processes, which may die.
 //!
 //! `make walk` makes 200,000 calls. Without `CX_WALK_CALLS` a short form runs with the other tests. `CX_WALK_SEED` begins
@@ -39,7 +39,7 @@ const MEMORY_MB: u64 = 64;
 const MAX_LATE_MS: u64 = 500;
 const MAX_BEYOND_MB: u64 = 256;
 
-/// A canary that says nothing for so long will not. A run, the grace for its thread, and honest runs take five seconds.
+/// A canary that is silent for this time is hung. A run, the grace for its thread, and honest runs take five seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// Canaries at once: what is late because of each other is allowed for, but finding out takes time.
@@ -189,8 +189,8 @@ impl Surface {
         }
     }
 
-    /// The function of a call, and the call's text. Every function has its turn before one has its second; neighbours
-    /// in a module do not follow each other, so that a short form sees something of all.
+    /// The function of a call, and the call's text. Every function has its turn before one has its second; functions
+    /// of one module do not follow each other, so that a short form sees something of all.
     fn call(&self, seed: u64, number: u64) -> (&Function, String) {
         let count = self.functions.len() as u64;
         let common = |mut left: u64, mut right: u64| {
@@ -453,7 +453,7 @@ fn walk_batch(
     found
 }
 
-/// Each of the calls in a run of its own, because all together were not as they should be.
+/// Each of the calls in its own run, because all together were not as they should be.
 fn culprits(
     surface: &Surface,
     stage: &mut Stage,

@@ -120,28 +120,28 @@ impl Stage {
     /// Does `work` while the other server is called without a pause, and once before and after it.
     pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let stopwatch = Stopwatch::start();
-        let mut times = vec![self.neighbour_answers().await];
-        let neighbour = async {
+        let mut times = vec![self.other_server_answers().await];
+        let other_server = async {
             loop {
-                times.push(self.neighbour_answers().await);
+                times.push(self.other_server_answers().await);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
         let value = tokio::select! {
             value = tokio::time::timeout(WATCHDOG, work) => value.expect("the watchdog would have to bite"),
-            () = neighbour => unreachable!("it has no end"),
+            () = other_server => unreachable!("it has no end"),
         };
-        times.push(self.neighbour_answers().await);
+        times.push(self.other_server_answers().await);
         times.sort();
         stopwatch.promise_of(times[times.len() / 2], SOON, "the median of answers of the other server");
         value
     }
 
     /// How long the other server takes to answer.
-    async fn neighbour_answers(&self) -> Duration {
+    async fn other_server_answers(&self) -> Duration {
         let started = Instant::now();
         let answer = self.value("return (await tools.well.echo({ n: 1 })).n");
-        assert_eq!(tokio::time::timeout(WATCHDOG, answer).await.expect("the neighbour answers"), 1);
+        assert_eq!(tokio::time::timeout(WATCHDOG, answer).await.expect("the other server answers"), 1);
         started.elapsed()
     }
 
@@ -321,7 +321,7 @@ fn measured_with(faulty: Value, expression: &str) -> Measured {
         "await tools.well.echo({{}});
          const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
          let isOver = false;
-         const neighbour = (async () => {{
+         const other_server = (async () => {{
              while (!isOver) {{
                  await tools.well.echo({{}});
                  await pause(50);
@@ -330,7 +330,7 @@ fn measured_with(faulty: Value, expression: &str) -> Measured {
          const call = {expression}.then(() => 'well', (error) => error.code);
          const seen = await Promise.race([call, pause(3_000).then(() => 'pending')]);
          isOver = true;
-         await neighbour;
+         await other_server;
          await tools.well.echo({{}});
          return {{ seen }};"
     );

@@ -77,7 +77,7 @@ pub(crate) fn python_cache() -> PathBuf {
     directory
 }
 
-/// Runs one script on an executor of its own.
+/// Runs one script on a separate executor.
 pub(crate) async fn run(script: impl Into<Script>) -> ExecuteResult {
     executor().0.run(script).await.expect("the executor works")
 }

@@ -86,11 +86,11 @@ impl NatsServer {
     }
 
     /// Another client of the server, without the key.
-    pub(crate) fn stranger(&self) -> Stranger {
-        wait_for(|| Stranger::connect(self.port).ok())
+    pub(crate) fn outsider(&self) -> Outsider {
+        wait_for(|| Outsider::connect(self.port).ok())
     }
 
-    /// A machine that executes so many runs at a time.
+    /// A machine that executes this many runs at a time.
     pub(crate) fn worker(&self, concurrency: usize) -> Worker {
         self.worker_with(concurrency, &[])
     }
@@ -100,7 +100,7 @@ impl NatsServer {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was not tested")]
+#[expect(clippy::print_stderr, reason = "the user has to know what was not tested")]
 fn skip() {
     eprintln!("skipped: {WITHOUT} is set");
 }
@@ -287,13 +287,13 @@ pub(crate) fn end(mut child: Child, most: Duration) -> Value {
 }
 
 /// A client that is connected to a NATS server, in the words of its protocol.
-pub(crate) struct Stranger {
+pub(crate) struct Outsider {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
     subscriptions: u32,
 }
 
-impl Stranger {
+impl Outsider {
     fn connect(port: u16) -> std::io::Result<Self> {
         let mut writer = TcpStream::connect(("127.0.0.1", port))?;
         writer.set_read_timeout(Some(Duration::from_millis(100)))?;

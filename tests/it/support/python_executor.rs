@@ -97,7 +97,7 @@ pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
 /// Memory that scripts in the child process may use, in megabytes.
 pub(crate) const LIMIT: u64 = 64;
 
-/// What a process of its own says of the memory that the idle trim of two warm interpreters gives back.
+/// What a separate process reports of the memory that the idle trim of two warm interpreters gives back.
 pub(crate) fn idle_trim() -> Value {
     let output = Command::new(canary_program()).arg("idle").arg(cache()).output();
     let output = output.expect("the canary is built with the tests");
@@ -132,7 +132,7 @@ fn canary(sources: &[&str], milliseconds: u64) -> Value {
 }
 
 /// Each attack ends with its code (`none` for a value) in a process that goes on, hardly late, and the process's
-/// memory stays below what it ordinarily needs, the scripts' limit and `beside` megabytes. Returns what became of each.
+/// memory stays below what it ordinarily needs, the scripts' limit and `beside` megabytes. Returns the outcome of each.
 pub(crate) fn survives_all(attacks: &[(&str, &str)], milliseconds: u64, beside: u64) -> Vec<Value> {
     static ORDINARY: OnceLock<u64> = OnceLock::new();
     let ordinary = *ORDINARY.get_or_init(|| {

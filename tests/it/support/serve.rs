@@ -22,7 +22,7 @@ pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
 /// The most that an end may take. As a rule it takes some ten milliseconds, or as long as servers need to end.
 pub(crate) const END: Duration = Duration::from_secs(5);
 
-/// A client with a server of its own.
+/// A client with its own server.
 pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -45,7 +45,7 @@ impl Flood {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Waits until nothing has been written for so long, and returns how much was.
+    /// Waits until nothing has been written for this time, and returns how much was.
     pub(crate) fn stalled(&self, quiet: Duration) -> usize {
         let (mut last, mut since) = (self.written(), Instant::now());
         while since.elapsed() < quiet && !self.writing.is_finished() {
@@ -138,7 +138,7 @@ impl Start {
         self
     }
 
-    /// On a machine that has never run Python: with a cache of its own.
+    /// On a machine that has never run Python: with its own cache.
     pub(crate) fn with_empty_cache(mut self) -> Self {
         self.has_empty_cache = true;
         self
@@ -288,7 +288,7 @@ impl Client {
         self.lines = Some(lines);
     }
 
-    /// Writes lines from a thread of its own, as far as the server reads them. Returns how many it has written so far;
+    /// Writes lines from its own thread, as far as the server reads them. Returns how many it has written so far;
     /// nothing can be sent otherwise before [`Flood::join`].
     pub(crate) fn flood(&mut self, lines: impl Iterator<Item = String> + Send + 'static) -> Flood {
         let mut stdin = self.stdin.take().unwrap();
@@ -512,7 +512,7 @@ pub(crate) fn meta(more: Value) -> Value {
     meta
 }
 
-/// Waits for a process to end, for so long at most.
+/// Waits for a process to end, for this time at most.
 pub(crate) fn wait_for_end(child: &mut Child, most: Duration) -> ExitStatus {
     let start = Instant::now();
     loop {

@@ -77,7 +77,7 @@ impl Server {
         }
         request.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
         stream.write_all(request.as_bytes()).unwrap();
-        // Who is sent away need not be listened to.
+        // The server need not read the body of a refused request.
         let _gone = stream.write_all(body.as_bytes());
         Reply::read(stream)
     }
@@ -268,7 +268,7 @@ impl Reply {
         last
     }
 
-    /// What the call of a tool comes to.
+    /// The result of a tool call.
     pub(crate) fn result(self) -> Value {
         let message = self.message();
         assert!(message.get("result").is_some(), "{message}");

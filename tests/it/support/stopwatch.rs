@@ -15,7 +15,7 @@ pub(crate) const LATE: Duration = Duration::from_millis(1_500);
 /// How long the control thread sleeps each time.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A nap that ends so much later says that the machine was busy.
+/// A sleep that ends this much later says that the machine was busy.
 const WORTH_TELLING: Duration = Duration::from_millis(5);
 
 /// How many late naps are remembered: those of a minute on a machine where all are late.

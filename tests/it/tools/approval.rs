@@ -602,7 +602,7 @@ async fn di_166_a_tool_that_changes_under_the_question_is_not_called() {
     built.close().await;
 }
 
-/// THREATS 154 and 166: a server that says of a sudden that its tool only reads is asked about as before, and is not
+/// THREATS 154 and 166: a tool whose server adds `readOnlyHint` later still needs approval, and is not
 /// called in a dry run.
 #[tokio::test]
 async fn tl_154_an_annotation_that_came_later_is_ignored() {
@@ -765,7 +765,7 @@ return [listed['left'], added, removed]",
         let removed = json!({ "ok": true, "result": { "dry run": true } });
         assert_eq!(value(&result), &json!([3, added, removed]));
         assert_eq!(*notes.calls.lock(), [("list", r#"{"id":1}"#.to_owned())]);
-        // About a call that is made one is asked as ever, about others not.
+        // A call that is made still needs approval, others do not.
         assert_eq!(person.count(), 1);
         let calls: Vec<_> =
             planned(&result).iter().map(|call| (&*call.server, &*call.tool, &call.arguments)).collect();

@@ -241,7 +241,7 @@ async fn what_fails_is_an_error_that_can_be_caught() {
         assert!(timed_out, "{}", result.to_json());
     }
     let result = executor.run("return 1").await.unwrap();
-    assert_eq!(*value(&result), 1, "the next run is as ever");
+    assert_eq!(*value(&result), 1, "the next run is not affected");
 }
 
 #[tokio::test]
@@ -316,7 +316,7 @@ async fn the_rules_of_the_caller_apply() {
 #[tokio::test]
 async fn many_calls_at_once_are_all_answered() {
     let saved = Saved::new(&[("one.ts", "return inputs.n")]);
-    // Room for two runs: those that are called wait, and have a permit of their own.
+    // Room for two runs: those that are called wait, and have their own permit.
     let executor = saved.builder().max_concurrent_runs(2).build().unwrap();
     let code = "const all = await Promise.allSettled(Array.from({ length: 200 }, (_, n) => scripts.one({ n })));\n\
         return all.map((one) => one.value ?? one.reason.code)";
