@@ -93,7 +93,7 @@ audit-kills: v8
 walk: v8
 	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
-## Measure the line coverage of all tests, folder by folder, and compare it with the least figures in
+## Measure the line coverage of all tests, folder by folder, and compare it with the minimum figures in
 ## `tests/coverage/report.py`. Takes about twice as long as `test`. Needs LLVM's tools: see `tests/coverage/measure.sh`.
 coverage: v8 interop
 	tests/coverage/measure.sh
@@ -181,7 +181,7 @@ bench-search: v8
 	'$(AGENTS)/python/bin/python' benches/agents/search.py '$(AGENTS)/judged.json'
 	cargo bench --locked --profile dev --bench search -- '$(AGENTS)/judged.json'
 
-## Draw the picture of the README from its figures. The script says how to measure them again.
+## Draw the diagram of the README from its figures. The script says how to measure them again.
 picture:
 	docs/picture/draw.py
 
@@ -207,7 +207,7 @@ conformance: v8
 	CX_CONFORMANCE_DIR='$(TEST262)' cargo test --release --locked --lib conformance::
 	@head -n 1 '$(TEST262)/report.txt'
 
-## Run each fuzz target for so long, from its seeds and from what earlier runs found. Needs a nightly toolchain and
+## Run each fuzz target for FUZZ_SECONDS, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments trace_context image restore

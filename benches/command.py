@@ -1,8 +1,8 @@
 """How long commands take that a person waits for: `python3 benches/command.py target/release/cx`.
 
 A home directory of its own has ten clients with 30 servers, and a cache with 300 tools of real servers
-(tests/search/tools.json). Each command is started 60 times, in turn with the others, so that what else the machine
-does meets all of them. The time is from start to exit; that of a program that does nothing is beside it.
+(tests/search/tools.json). Each command is started 60 times, in turn with the others, so that other load affects all of
+them. The time is from start to exit; that of a program that does nothing is beside it.
 """
 
 import json

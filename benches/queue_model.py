@@ -39,8 +39,8 @@ MESSAGES_PER_RUN = 14       # without tool calls
 MESSAGES_PER_CALL = 2
 BEATS_PER_SECOND = 2        # of both sides, while a run goes on
 
-# A run takes so long from its first to its last instruction: what agents' scripts look like, half computing little and
-# waiting for tools, a few computing for seconds.
+# Durations of runs from the first to the last instruction: as agents' scripts are, half of them compute little and wait
+# for tools, a few compute for seconds.
 CPU_SECONDS = [0.005] * 60 + [0.05] * 30 + [0.5] * 8 + [3.0] * 2
 CALLS = [0] * 10 + [1] * 30 + [3] * 40 + [10] * 20
 CALL_SECONDS = [0.02] * 30 + [0.2] * 50 + [1.0] * 20
@@ -64,7 +64,7 @@ class Site:
 
 
 class Station:
-    """So many servers with one queue."""
+    """A number of servers with one queue."""
 
     def __init__(self, name, servers):
         self.name, self.busy, self.waited, self.served = name, 0.0, [], 0
@@ -94,7 +94,7 @@ def simulate(site, rate, times, seed=1):
     while at < SIMULATED:
         at += chance.expovariate(rate)
         arrivals.append(at)
-    # In the order in which they come to each station: those before it keep the order almost.
+    # In the order of arrival at each station, which the stations before almost keep.
     waits, at_slots = [], []
     for at in arrivals:
         counts = at > SIMULATED / 4

@@ -1,5 +1,5 @@
-"""MCP clients, over pipes and over HTTP, that do nothing else than send a request and read its answer, so that what is
-timed is the server."""
+"""MCP clients, over pipes and over HTTP, that only send a request and read its answer, so that the time is that of the
+server."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-//! Writes lists, accepted definitions and inferred schemas to directories that another such process
+//! Writes lists, pinned definitions and inferred schemas to directories that another such process
 //! writes to as well, until it is killed. `tests/it/upstream/cache.rs` starts it, kills it and reads what is left.
 //!
 //! Arguments: the cache directory, the state directory, this writer's name (`a` or `b`) and the number

@@ -48,7 +48,7 @@ pub(crate) fn walk() {
         let task: Task = serde_json::from_str(&line.expect("a line")).expect("a task");
         let answer = runtime.block_on(perform(&executor, task));
         let mut stdout = std::io::stdout().lock();
-        writeln!(stdout, "{answer}").and_then(|()| stdout.flush()).expect("the test reads");
+        writeln!(stdout, "{answer}").and_then(|()| stdout.flush()).expect("stdout is open");
     }
 }
 
@@ -132,7 +132,7 @@ impl Pulse {
     /// The worst lateness in milliseconds.
     fn stop(self) -> u64 {
         self.ended.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the pulse does not panic");
+        self.thread.join().expect("the control thread does not panic");
         self.worst.load(Ordering::Relaxed)
     }
 }

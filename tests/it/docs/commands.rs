@@ -172,7 +172,7 @@ fn is_run(block: &Block) -> bool {
     !NOT_RUN.iter().any(|(mark, _)| block.has(mark))
 }
 
-/// A reason that no block has any more would excuse the next one that gets it.
+/// A reason that no block uses any more would excuse a later block without a review.
 #[test]
 fn every_reason_not_to_run_a_block_is_used() {
     let all: Vec<Block> = of_pages().into_values().flatten().collect();

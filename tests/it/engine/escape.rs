@@ -158,7 +158,7 @@ fn jc_010_the_same_with_huge_arrays() {
 
 /// More threads than can be lost: the engine refuses further runs and says so.
 #[tokio::test]
-async fn jc_011_several_wedgers_at_once() {
+async fn jc_011_several_hung_workers_at_once() {
     let (executor, _) = executor();
     let limits = Limits { wall_time: Duration::from_millis(300), ..DEFAULT };
     let runs = (0..3).map(|_| executor.run(Script::typescript(WEDGE).limits(limits)));
@@ -287,10 +287,10 @@ async fn jc_025_idle_isolate_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn jc_026_hogs_do_not_starve_an_honest_run() {
+async fn jc_026_endless_loops_do_not_starve_an_honest_run() {
     let (executor, _) = executor();
     let limits = Limits { wall_time: Duration::from_secs(3), ..DEFAULT };
-    let hogs: Vec<_> = (0..6)
+    let loops: Vec<_> = (0..6)
         .map(|_| {
             let executor = executor.clone();
             tokio::spawn(async move { executor.run(Script::typescript("for (;;);").limits(limits)).await })
@@ -298,9 +298,12 @@ async fn jc_026_hogs_do_not_starve_an_honest_run() {
         .collect();
     let honest = executor.run_ts("return (await mock.sleep({ms: 5})).ms").await.unwrap();
     assert_eq!(honest.value(), Some(&json!(5)));
-    assert!(!hogs.iter().all(tokio::task::JoinHandle::is_finished), "the hogs ran beside it");
-    for hog in hogs {
-        let result = hog.await.unwrap().unwrap();
+    assert!(
+        !loops.iter().all(tokio::task::JoinHandle::is_finished),
+        "the endless loops ran at the same time"
+    );
+    for endless in loops {
+        let result = endless.await.unwrap().unwrap();
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout);
     }
 }

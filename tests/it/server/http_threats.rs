@@ -387,7 +387,7 @@ fn v_332_unused_sessions_make_room_at_once() {
     for _ in 0..400 {
         assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 200);
     }
-    // A client that means it comes through, with all that it does.
+    // An honest client is served, with all its requests.
     is_well(&server);
     let session = server.session();
     for _ in 0..400 {
@@ -398,7 +398,7 @@ fn v_332_unused_sessions_make_room_at_once() {
     }
     assert_eq!(metric(&server, "cx_http_sessions"), 256);
     assert_eq!(metric(&server, "cx_http_evicted_total{kind=\"session\"}"), 1 + 20 + 1 + 802 - 256);
-    // The oldest of them were the first to go, and a session that is over is known to be.
+    // The oldest of them were evicted first, and the id of an ended session is refused.
     assert_eq!(server.send("DELETE", "/mcp", &[("Mcp-Session-Id", &first)], "").status, 404);
     assert_eq!(listening.delete(), 202);
     assert!(stream.next().is_none());

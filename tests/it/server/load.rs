@@ -174,7 +174,7 @@ fn v_413_pages_of_a_large_run_are_released() {
 
 /// THREATS 242: two hundred runs before anything is warm.
 #[test]
-fn ld_242_a_thundering_start() {
+fn ld_242_many_runs_at_a_cold_start() {
     let mut client = Start::new().spawn();
     client.initialize("2025-11-25");
     let mut most = 0;

@@ -184,7 +184,7 @@ fn a_run_in_the_background_is_read_later() {
     let end = server.get(&format!("{path}?waitMs=20000"), &[]).message();
     assert_eq!((&end["value"], &end["success"]), (&json!("end"), &json!(true)), "{end}");
     assert!(end["outputOmitted"].as_u64().unwrap() > 0, "{end}");
-    assert_eq!(server.get(&path, &[]).message(), end, "it is read as often as one likes");
+    assert_eq!(server.get(&path, &[]).message(), end, "it can be read again");
     assert_eq!(server.get(&format!("{path}/output"), &[]).body().len(), "begun\n".len() + 30_000);
     assert_eq!(server.get(&format!("{path}/value"), &[]).message(), "end");
     assert_eq!(server.get(&format!("{path}/calls"), &[]).message(), json!([]));
@@ -218,7 +218,7 @@ fn a_run_is_cancelled_by_its_id() {
     let end = server.get(&format!("{path}?waitMs=20000"), &[]).message();
     assert_eq!(end["error"]["code"], "CANCELLED", "{end}");
     wait_for_no_run(&server);
-    assert_eq!(server.send("DELETE", &path, &[], "").status, 204, "as often as one likes");
+    assert_eq!(server.send("DELETE", &path, &[], "").status, 204, "it can be cancelled again");
     problem(server.send("DELETE", "/v1/runs/aaaaaaaaaaaaaaaa", &[], ""), 404, "RUN_NOT_FOUND");
 }
 

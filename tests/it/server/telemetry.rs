@@ -224,7 +224,7 @@ fn a_collector_receives_the_spans_of_the_conventions() {
     assert_eq!(attributes(of("cx.run", false))["error.type"], "RUNTIME_ERROR");
     // Neither arguments nor messages of errors.
     assert!(!json!(exports).to_string().contains("hunter2"));
-    // All that is there is in the document.
+    // The document has every attribute.
     let known = documented();
     for span in &spans {
         for name in attributes(span).keys() {
@@ -328,7 +328,7 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
     }
 }
 
-/// What a saved script does hangs from the call that runs it, which hangs from the run of its caller.
+/// Spans of a saved script are children of the call that runs it, which is a child of its caller's run.
 #[test]
 fn saved_scripts_are_children_of_the_calls_that_run_them() {
     let collector = Collector::start("200");

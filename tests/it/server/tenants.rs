@@ -290,14 +290,14 @@ fn v_505_a_tenant_that_holds_all_sessions_makes_room_for_another() {
     let server = server(&[]);
     let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
     let sessions: Vec<String> = (0..256).map(|_| alice.session()).collect();
-    // They are in use, so that she gets no more of them.
+    // They are in use, so alice gets no more of them.
     assert_eq!(alice.initialize().status, 503);
     let of_bob = bob.session();
     assert_eq!(bob.run_in(&of_bob, "return 1")["value"], 1);
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
     assert_eq!(alice.in_session("POST", &sessions[0], &ping).status, 404, "the oldest");
     assert_eq!(alice.in_session("POST", &sessions[1], &ping).status, 200);
-    // His is not the next to go.
+    // Bob's session is not the next to be evicted.
     assert_eq!(alice.initialize().status, 503);
     assert_eq!(bob.in_session("POST", &of_bob, &ping).status, 200);
 }
@@ -340,7 +340,7 @@ fn v_507_a_revoked_token_opens_nothing() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let new = "bob-fedcba9876543210fedcba9876543210";
     let session = {
-        // While a token is replaced both work, and both are his.
+        // While a token is replaced both work, and both are bob's.
         let server = server_within(&directory, &format!("{}bob {new}\n", two()), &[]);
         let (old, new) = (Tenant::new(&server, BOB), Tenant::new(&server, new));
         let session = old.session();

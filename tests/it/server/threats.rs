@@ -79,7 +79,7 @@ fn mp_191_garbage_in() {
         assert_eq!(answer["error"]["code"], code, "{}: {answer}", String::from_utf8_lossy(line));
         client.ping();
     }
-    // Good messages in odd clothes.
+    // Valid messages in unusual forms.
     for line in [
         &b"{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\"}\r"[..],
         b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\"}",
@@ -477,7 +477,7 @@ fn mp_205_nothing_that_was_not_asked_for() {
     client.end();
 }
 
-/// More than the issue's bar allows for, in all: what the process has before is measured, and not what it had.
+/// The maximum growth of the process, in bytes, compared with its memory before.
 const FLOOD_BYTES: u64 = 100_000_000;
 
 fn ping(id: usize) -> String {

@@ -561,7 +561,7 @@ fn ld_240_runs_that_are_stopped_while_they_wait_leave_nothing_open() {
 }
 
 #[test]
-fn ld_247_a_wedged_thread_and_load_in_both_languages() {
+fn ld_247_a_hung_worker_and_load_in_both_languages() {
     let mut client = Client::plain();
     let wedged = client.call(TYPESCRIPT, json!({ "code": WEDGE, "timeoutMs": 300 }));
     assert!(failed(&wedged, "TIMEOUT"), "{wedged:#}");

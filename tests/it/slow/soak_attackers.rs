@@ -81,7 +81,7 @@ fn attack(number: usize) -> (&'static str, Value) {
     (tool, json!({ "code": code, "timeoutMs": ATTACK_MS }))
 }
 
-/// An attack's answer says how it went; that it did not go well is no requirement, that it is an answer is.
+/// An attack must get an answer. Any outcome in it is accepted.
 fn is_answer(result: &Value) -> bool {
     result["structuredContent"]["success"].is_boolean()
 }

@@ -453,7 +453,7 @@ fn walk_batch(
     found
 }
 
-/// Each of the calls in its own run, because all together were not as they should be.
+/// Each of the calls in its own run, because the run of all of them was not as it should be.
 fn culprits(
     surface: &Surface,
     stage: &mut Stage,
@@ -476,7 +476,7 @@ fn culprits(
         }
     }
     if found.is_empty() {
-        // Nothing that one call does; perhaps what several do.
+        // No single call causes it; several together may.
         let script = surface.script(calls);
         let (again, _) = stage.run(&script, calls.len(), true);
         for fault in again {

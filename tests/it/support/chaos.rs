@@ -79,7 +79,7 @@ impl Stage {
         Self::build(builder(), directory, change(faulty), None)
     }
 
-    /// The faulty server as a child process of an executor that keeps lists and accepted definitions in
+    /// The faulty server as a child process of an executor that keeps lists and pinned definitions in
     /// `directory`, where another one may have left them. A strict one has no use for lists.
     pub(crate) fn kept_in(directory: TempDir, arguments: &[&str], strict: bool) -> Self {
         let (state, cache) = (directory.path().join("state"), directory.path().join("cache"));
@@ -128,7 +128,7 @@ impl Stage {
             }
         };
         let value = tokio::select! {
-            value = tokio::time::timeout(WATCHDOG, work) => value.expect("the watchdog would have to bite"),
+            value = tokio::time::timeout(WATCHDOG, work) => value.expect("the work ends before the watchdog"),
             () = other_server => unreachable!("it has no end"),
         };
         times.push(self.other_server_answers().await);

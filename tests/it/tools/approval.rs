@@ -395,7 +395,7 @@ async fn a_question_ends_with_its_run() {
         wait_until(|| person.open.load(Ordering::SeqCst) == 0).await;
         assert_eq!(notes.count(), 0);
     }
-    // A script that does not wait has no call made behind its back.
+    // A call whose script does not await it is not made later.
     let scripts = both(
         "notes.delete({ id: 1 }); return 1",
         "asyncio.ensure_future(notes.delete(id=1))\nawait asyncio.sleep(0)\nreturn 1",
@@ -461,7 +461,7 @@ while True:
         assert_eq!(code(&result), Some(ErrorCode::CpuLimit), "{}", result.to_json());
         wait_until(|| person.open.load(Ordering::SeqCst) == 0).await;
     }
-    // Nor does a yes that the script has not taken note of make the clock stand still for longer.
+    // Nor does an approval that the script has not received stop the clock for longer.
     let (notes, person) = (Notes::default(), Person::default());
     let executor =
         notes.builder().ask(["*"]).approver(person.saying(&Approval::Approve, NOW)).build().unwrap();

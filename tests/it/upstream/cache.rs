@@ -254,7 +254,7 @@ fn nothing_is_lost_when_two_processes_are_killed_200_times() {
     }
     assert!(directories.fields.len() > 20, "the kills leave time to write: {:?}", directories.fields);
     let leftovers = directories.leftovers();
-    // At most one for each document: of its list, its shapes and its accepted definitions.
+    // At most one for each document: of its list, its inferred schemas and its pinned definitions.
     assert!(leftovers.len() <= 3, "{} unfinished files after {ROUNDS} rounds", leftovers.len());
 }
 
