@@ -154,7 +154,7 @@ function formatPlaceholder(context, letter, value) {
     case 79: // O
     case 111: // o
       return inspectIn(context, value);
-    case 99: // c, a style: there are no colours
+    case 99: // c, a style: there are no colors
       return "";
     default:
       return undefined;

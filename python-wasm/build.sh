@@ -46,7 +46,7 @@ componentize() {
     LD_PRELOAD=$fixed VIRTUAL_ENV="$tools/guest" "$tools/venv/bin/componentize-py" --quiet \
         --wit-path "$1" --world "$2" componentize "$3" --python-path "$4" --output "$5"
 }
-# Not the same bytes, but the same behaviour, where there is no C compiler or no preloading.
+# Not the same bytes, but the same behavior, where there is no C compiler or no preloading.
 fixed=
 if [ "$(uname -s)" = Linux ] && "${CC:-cc}" -shared -fPIC -O1 -o "$work/fixed.so" fixed.c; then
     fixed=$work/fixed.so
@@ -102,7 +102,7 @@ else:
     print(f"component: {len(component)} bytes, compressed: {len(packed)} bytes")
 PYTHON
 if [ "$mode" = build ]; then
-    # The licences of the packages ask for their text to go along.
+    # The licenses of the packages ask for their text to go along.
     (
         cd "$tools/guest/lib/python3.14/site-packages"
         find ./*.dist-info -type f \( -iname 'licen*' -o -iname 'copying*' \) | sort | while read -r file; do

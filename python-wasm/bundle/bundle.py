@@ -24,7 +24,7 @@ SKIPPED = frozenset(
     " benchmarks"
     # What only stands in for a C module that is here.
     " _pydecimal _pydatetime _pyio"
-    # Of the packages: what needs something that is not here, and a list of licences of 300 KB.
+    # Of the packages: what needs something that is not here, and a list of licenses of 300 KB.
     " rebuild cyaml _html5lib _lxml tzwin win licenses".split()
 )
 # `pydoc`, for `help`, imports these of what is skipped.

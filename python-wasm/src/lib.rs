@@ -3,7 +3,7 @@
 //! The component has the interpreter, the importable part of the standard library, some packages in
 //! pure Python, and the guest half of cx's host interface. It cannot run without that interface, and
 //! its version must be the one that `cx` asks for. The README says what it contains, under which
-//! licences, and how it is built.
+//! licenses, and how it is built.
 //!
 //! The build script compiles the component to machine code of the target with wasmtime, whose version
 //! and settings must be those of `cx`. That takes some ten seconds of processor time in a build

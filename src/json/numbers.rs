@@ -153,7 +153,7 @@ pub(crate) fn exact_numbers(text: &str) -> Vec<Box<str>> {
     let is_big = |token: &str| may_be_big(token) && token.parse().is_ok_and(is_big);
     let numbers: Vec<&str> =
         Numbers::new(text).map(|(_, token)| token).filter(|token| is_big(token)).collect();
-    // Floats matter only as neighbours of integers that look the same in a tree.
+    // Floats matter only as neighbors of integers that look the same in a tree.
     if numbers.iter().any(|token| is_integer(token)) {
         numbers.into_iter().map(Box::from).collect()
     } else {

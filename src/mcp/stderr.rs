@@ -116,7 +116,7 @@ fn without_controls(text: &str) -> String {
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' {
-            // Colours and cursor movements: `ESC [`, parameters, and one final letter or sign.
+            // Colors and cursor movements: `ESC [`, parameters, and one final letter or sign.
             if characters.next_if_eq(&'[').is_some() {
                 while characters.next_if(|next| !is_final(next) && !next.is_control()).is_some() {}
                 characters.next_if(is_final);

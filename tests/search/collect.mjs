@@ -92,7 +92,7 @@ for (const [server, name, version, args, env] of NPM) {
   if (!existsSync(description)) continue;
   const { bin, license } = JSON.parse(readFileSync(description));
   const script = typeof bin === "string" ? bin : (bin[name.split("/").at(-1)] ?? Object.values(bin)[0]);
-  const stated = license && !license.startsWith("SEE") ? license : (licenceFile(join(modules, name)) ?? license ?? "not stated");
+  const stated = license && !license.startsWith("SEE") ? license : (licenseFile(join(modules, name)) ?? license ?? "not stated");
   await collect({ server, registry: "npm", name, version, license: stated }, "node", [join(modules, name, script), ...args], env);
 }
 for (const [server, name, version, [command, ...args], env] of PYPI) {
@@ -113,7 +113,7 @@ for (const [server, name, version, [command, ...args], env] of PYPI) {
 tools.sort((a, b) => compare(a.server, b.server) || compare(a.name, b.name));
 writeFileSync(join(here, "tools.json"), `[\n${tools.map((tool) => JSON.stringify(tool).replaceAll(home, "/home/user")).join(",\n")}\n]\n`);
 rows.sort(compare);
-console.log(["| server | package | version | licence | tools |", "|---|---|---|---|---|", ...rows].join("\n"));
+console.log(["| server | package | version | license | tools |", "|---|---|---|---|---|", ...rows].join("\n"));
 console.log(`\n${tools.length} tools of ${rows.length} servers`);
 process.exit(0);
 
@@ -184,8 +184,8 @@ function run(program, args, cwd) {
   if (status !== 0) console.error(`${program} ${args.at(-1)}: ${stderr?.slice(-500)}`);
 }
 
-/** The first line of a package's licence, for those whose description names none. */
-function licenceFile(root) {
+/** The first line of a package's license, for those whose description names none. */
+function licenseFile(root) {
   const file = ["LICENSE", "LICENSE.md"].map((name) => join(root, name)).find(existsSync);
   return file ? readFileSync(file, "utf8").trim().split("\n")[0] : undefined;
 }

@@ -33,7 +33,7 @@ mod discovery;
 mod hostile;
 mod useless;
 
-/// The state and the behaviour of the authorization server.
+/// The state and the behavior of the authorization server.
 #[derive(Default)]
 struct Issuer {
     base: Mutex<String>,

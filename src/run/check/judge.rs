@@ -167,7 +167,7 @@ impl ExecutionContext {
 fn rest(left_out: Vec<Finding>, not_located: usize) -> Option<Finding> {
     let count = left_out.len() + not_located;
     let first = left_out.into_iter().next()?;
-    let hint = format!("{count} findings are not shown; mend these first");
+    let hint = format!("{count} findings are not shown; correct these first");
     Some(Finding { hint: Some(hint), ..first })
 }
 
@@ -196,7 +196,7 @@ fn refusal(findings: Vec<Finding>) -> ScriptError {
             format!("{} calls or imports cannot succeed: {named}{more}", errors.len())
         }
     };
-    error.hint = Some("nothing of the script was run; mend it and run it again".to_owned());
+    error.hint = Some("nothing of the script was run; correct it and run it again".to_owned());
     error.problems = findings;
     error
 }

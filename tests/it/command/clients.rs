@@ -340,7 +340,7 @@ fn comments_before_a_server_stay_when_it_is_taken_out() {
 }
 
 #[test]
-fn executors_are_recognised_however_they_are_started() {
+fn executors_are_recognized_however_they_are_started() {
     let servers = json!({ "mcpServers": {
         "code-executor": { "command": "node", "args": ["/opt/ce/dist/index.js"] },
         "in-docker": { "command": "docker", "args": ["run", "-i", "someone/code-executor-mcp:latest"] },

@@ -255,7 +255,7 @@ async fn jc_020_timer_overflow() {
 }
 
 #[tokio::test]
-async fn jc_021_slow_result_serialisation() {
+async fn jc_021_slow_result_serialization() {
     ends("return { toJSON() { for (;;) {} } }", ONE_SECOND, ErrorCode::Timeout).await;
     ends("return new Proxy({}, { ownKeys() { for (;;) {} } })", ONE_SECOND, ErrorCode::Timeout).await;
 }

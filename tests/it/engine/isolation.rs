@@ -65,7 +65,7 @@ fn value(result: &ExecuteResult) -> Value {
     }
 }
 
-/// The behaviour of scripts is that of `tests/scripts`, where each has a snapshot of its outcome in this process.
+/// The behavior of scripts is that of `tests/scripts`, where each has a snapshot of its outcome in this process.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_come_to_the_same_in_worker_processes() {
     let directory = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ mod python_runs;
 mod python_values;
 /// Recordings of runs, and replays without what they used.
 mod replay;
-/// Behaviour of scripts: a file each, and a snapshot of the whole outcome.
+/// Behavior of scripts: a file each, and a snapshot of the whole outcome.
 mod scripts;
 /// What scripts keep between runs, as an embedder sees it.
 mod state;
