@@ -2,7 +2,7 @@
 //! its first value, and computing beside Pyodide and a native CPython in the same run.
 //!
 //! Needs the command (`cargo build --release --bin cx`), and for the comparison `npm ci` in `benches/pyodide`. A native
-//! CPython is taken from `CX_BENCH_PYTHON`, else `python3`. What is missing is said and left out.
+//! CPython is taken from `CX_BENCH_PYTHON`, else `python3`. What is missing is reported and left out.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "others' interpreters are started to compare with")]
 

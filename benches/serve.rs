@@ -133,7 +133,7 @@ impl Client {
         took
     }
 
-    /// Waits until an engine has its warm instances, as after an agent's pause.
+    /// Waits until an engine has its warm instances, as after the pause of an agent.
     fn wait_until_warm(&mut self, tool: &str) {
         let engine = if tool == PYTHON { "python" } else { "typescript" };
         let health = json!({ "name": "health", "arguments": {} });

@@ -137,7 +137,7 @@ fn the_variables_bound_the_budget() {
     assert_eq!(result["value"], json!(["ok", "ok", "ok", exceeded]), "{result:#}");
     let (result, _) = with(&[], again);
     assert_eq!(result["value"], json!(["ok", "ok", "ok", "ok"]), "{result:#}");
-    // A value that cannot be read is said, and the default stays.
+    // A value that cannot be read is reported, and the default stays.
     for (name, value) in [("CX_LLM_ROUNDS", "many"), ("CX_LLM_TOKENS", "0"), ("CX_LLM_PROVIDER", "absent")] {
         let (result, stderr) = with(&[(name, value)], ASK);
         assert!(stderr.contains(name), "{name}: {stderr}");

@@ -211,7 +211,7 @@ fn everything_that_is_printed_is_written() {
         let wanted = (0..40_000).map(|i| format!("row {i} {}\n", "x".repeat(90)));
         let wanted: String = wanted.chain(["\"end\"\n".to_owned()]).collect();
         assert!(printed == wanted, "{} bytes of {}", printed.len(), wanted.len());
-        // Also in the figures; the ends of lines beyond what is kept are not counted.
+        // Also in the figures; line ends beyond the limit are not counted.
         let said = text(&output.stderr);
         let came_out = said.split("; ").nth(1).and_then(|rest| rest.split_once(" bytes came out"));
         let came_out: usize = came_out.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
@@ -324,13 +324,13 @@ fn a_reader_that_stalls_does_not_outlast_a_signal() {
     }
 }
 
-/// The script waits for the reader: what it prints is not stored.
+/// The script waits for the reader: its output is not buffered.
 #[test]
 fn a_reader_that_stalls_costs_no_memory() {
     let peak = |source: &str| {
         let stalled = Stalled::start(&["run", "-e", source, "--timeout", "60s"], false);
         stalled.wait_until_full();
-        // For what would be stored meanwhile.
+        // For the memory of a buffer, if there were one.
         std::thread::sleep(Duration::from_secs(4));
         let status = fs::read_to_string(format!("/proc/{}/status", stalled.child.id())).unwrap();
         kill_process(Pid::from_child(&stalled.child), Signal::INT).unwrap();
@@ -359,7 +359,7 @@ fn a_slow_reader_gets_everything() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// A pipe that another program has made non-blocking is no failure.
+/// A pipe that another program has made non-blocking works.
 #[test]
 fn a_stdout_that_does_not_block_is_written() {
     let home = tempfile::tempdir().unwrap();
@@ -413,12 +413,12 @@ fn failures_before_a_run_are_json_too() {
     check(&["tools", "list", "--mcp-config", "missing.json", "--json"], configuration, "missing.json");
     check(&["config", "show", "--mcp-config", "missing.json", "--json"], configuration, "missing.json");
     check(&["tools", "show", "x.y", "--json"], "FAILED", "no tool `x.y` is known");
-    // What comes after `--` is no option.
+    // Arguments after `--` are no options.
     let output = output_of(&["tools", "search", "--unknown", "--", "--json"]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
 }
 
-/// A cause that is in the text of its effect already is said once.
+/// A cause that is already in the text of the error is printed once.
 #[test]
 fn errors_say_each_thing_once() {
     let home = tempfile::tempdir().unwrap();

@@ -77,7 +77,7 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     );
     let (out, errors, status) = place.prints(&["tools", "list", "--refresh"]);
     assert_eq!(status, 0, "{out}{errors}");
-    // The list says that a server has failed, and stderr why: each is said once.
+    // The list says that a server has failed, and stderr why: each is printed once.
     assert!(out.contains("dead: failed, no tools known\n") && out.contains("well: 8 tools\n"), "{out}");
     assert!(out.contains("gone: failed, no tools known\n"), "{out}");
     let both = format!("{out}{errors}");
@@ -87,7 +87,7 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     assert_eq!(both.matches("UPSTREAM_UNAVAILABLE").count(), 2, "{both}");
     let (_, _, status) = place.prints(&["tools", "list", "--refresh", "--server", "dead"]);
     assert_eq!(status, 1, "all that were asked for have failed");
-    // Known before: the list is still there, and said to be old.
+    // Known before: the list is still used, and reported as old.
     place.configure(&json!({ "well": { "command": "no-such-program" } }));
     let (out, _, status) = place.prints(&["tools", "list", "--refresh"]);
     assert_eq!(status, 1, "{out}");
@@ -160,7 +160,7 @@ fn v_384_damaged_pins_are_said_set_aside_and_repaired() {
     for damage in ["{", "", "\u{0}\u{0}"] {
         let [pins] = &place.pins(".json")[..] else { panic!("{:?}", place.pins("")) };
         std::fs::write(pins, damage).unwrap();
-        // A run says it, and goes on.
+        // A run reports it, and goes on.
         let (out, errors, status) = place.prints(&["run", "-e", "return await tools.well.echo({ n: 1 })"]);
         assert!(status == 0 && out.contains("\"n\""), "{out}{errors}");
         assert!(

@@ -102,7 +102,7 @@ fn types_are_written_again_when_the_configuration_changes() {
     wait_until(|| has("readonly first: McpServer1;"));
     place.configure(&json!({ "first": well, "second": well }));
     wait_until(|| has("readonly second: McpServer2;"));
-    // A mistake is said once, however long it stays.
+    // A mistake is reported once, however long it stays.
     fs::write(place.0.path().join("new"), "{ broken").unwrap();
     fs::rename(place.0.path().join("new"), place.0.path().join("mcp.json")).unwrap();
     let mistakes = || fs::read_to_string(&said).unwrap().matches("is not valid JSON").count();

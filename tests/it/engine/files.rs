@@ -36,7 +36,7 @@ async fn granting(read: &[&Path], write: &[&Path]) -> [Executor; 2] {
         require: true,
         ..WorkerProcesses::default()
     });
-    // What a script does with many files takes its time in a debug build.
+    // Scripts with many files are slow in a debug build.
     let limits = Limits { wall_time: Duration::from_secs(300), ..Limits::default() };
     let builder =
         || Executor::builder().grants(grants.clone()).limits(limits).cache_directory(python_cache());
@@ -222,7 +222,7 @@ return found",
     }
 }
 
-/// Handles, and names that change while they are listed or open, in the language that has them.
+/// Handles, and names that change while they are listed or open, in the language with such functions.
 #[tokio::test]
 async fn floods_of_handles_and_files_are_refused() {
     python().await;
@@ -318,7 +318,7 @@ return found",
     let limits = Limits { written_bytes: 1_500, created_files: 3, file_bytes: 1_000, ..Limits::default() };
     for ((executor, script), is_python) in each(&executors, &twin).into_iter().zip([false, true].repeat(2)) {
         let result = run(executor, script.input(json!(place.path())).limits(limits)).await;
-        // WASI's streams say of a write only that it has failed.
+        // WASI's streams report only that a write has failed.
         let expected = if is_python {
             json!(["EIO", "done", "EIO", "EDQUOT"])
         } else {
@@ -380,7 +380,7 @@ async fn a_replay_reads_no_granted_directory() {
         let script = Script::python(source).input(json!(place.path()));
         let (result, recording) = executor.record(script).await.unwrap();
         assert_eq!(value(&result), "changed");
-        // The recording says it, in its file too.
+        // The recording has a mark of it, also in its file.
         let recording = Recording::parse(&recording.unwrap().to_text()).unwrap();
         assert!(recording.has_unrecorded_files());
         assert!(recording.explain().contains("Not recorded: "), "{}", recording.explain());
@@ -396,7 +396,7 @@ async fn a_replay_reads_no_granted_directory() {
     }
 }
 
-/// What Python does with files beside reading and writing them whole, in a worker process, which can open none.
+/// Python's other operations on files, in a worker process, which can open none.
 #[tokio::test]
 async fn python_in_a_worker_process_has_all_of_its_files() {
     let (input, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -13,7 +13,7 @@ use crate::support::python_executor::{
 };
 use crate::support::stopwatch::{LATE, Stopwatch};
 
-/// Calls each function and returns what it said: `!` and the exception's class, or its value as text.
+/// Calls each function and returns its outcome: `!` and the exception's class, or its value as text.
 const ATTEMPT: &str = "
 def attempt(*functions):
     found = []
@@ -229,7 +229,7 @@ return {
     untouched(&executor, source).await;
 }
 
-/// Every time that can be named: none harms the host, none waits longer than the run may.
+/// Wait times of every size: none harms the host, none waits longer than the run may.
 #[tokio::test]
 async fn px_127_waits_of_any_length() {
     let source = "
@@ -276,7 +276,7 @@ async fn px_128_overwritten_guest_half() {
     }
 }
 
-/// A script that answers in the place of the guest half: it may say any text, but no code that the host did not give.
+/// A script that answers in place of the guest half can return any text, but no code that the host did not give.
 #[tokio::test]
 async fn px_128_codes_are_the_hosts() {
     let codes = [
@@ -315,7 +315,7 @@ async fn px_128_codes_are_the_hosts() {
             assert_eq!(error.tool_code, None, "{source}: {}", result.to_json());
         }
     }
-    // One that the host has given is said, for this call or another.
+    // A code that the host has given is reported, for this call or another.
     let source = "
 try: await mock.limited()
 except McpToolError as error: raise";
@@ -337,7 +337,7 @@ except McpToolError as error: raise";
     }
 }
 
-/// The answer to the host as it should never be: not JSON, of no known form, far too long, too deep.
+/// Invalid answers to the host: not JSON, of no known form, far too long, too deep.
 #[tokio::test]
 async fn px_135_bad_values_to_the_host() {
     let (executor, _) = executor().await;
@@ -401,7 +401,7 @@ return found"
     }
 }
 
-/// A marker all over one run's memory; the next looks through the memory that it is given.
+/// One run fills its memory with a marker; the next searches its memory for it.
 #[tokio::test]
 async fn px_130_memory_remnants() {
     let (builder, _) = builder();
@@ -414,7 +414,7 @@ keep = [marker * 4096 for _ in range(200)]
 return sum(map(len, keep)) > 10 ** 7";
         let planted = executor.run(Script::python(plant).limits(small())).await.unwrap();
         assert_eq!(planted.value(), Some(&json!(true)), "{}", planted.to_json());
-        // A `bytearray` of no content would be wiped; one that grew by `realloc` shows what was there.
+        // A new `bytearray` would be cleared; one that grew by `realloc` shows the earlier content.
         let look = "
 import gc
 half = b'remnant-of'
@@ -482,8 +482,8 @@ fn px_132_exits() {
     survives_all(&attacks, 20_000, BESIDE);
 }
 
-/// Everything that is written goes to the run's log; the process's own stdout carries nothing of it. The child's whole
-/// stdout is one JSON document here, or `canary` fails.
+/// All output goes to the run's log, and none to the process's stdout. The child's whole stdout is one JSON document
+/// here, or `canary` fails.
 #[test]
 fn px_133_descriptors() {
     let source = r#"

@@ -105,7 +105,7 @@ async fn check_over_http(mut client: Command, protocol: &str, person: Person, ca
     client.arg(&notes).arg(format!("http://{}/mcp", server.address));
     let mut expected = expected(protocol, person, cancelled);
     if protocol == "2026-07-28" {
-        // Clients without a session are not told apart, and so are not told what there is.
+        // Clients without a session cannot be told apart, so runs are not listed for them.
         expected["resources"] = json!(["cx://guide"]);
     }
     similar(&seen(&mut client, server.directory()), &expected);

@@ -157,7 +157,7 @@ fn without_a_handshake_the_question_is_a_result() {
     assert_eq!(question["method"], "elicitation/create", "{asked:#}");
     assert!(question["params"]["message"].as_str().unwrap().contains("notes.echo"), "{asked:#}");
     assert!(!client.notes("notes").contains("executed"));
-    // Sent again without an answer, it asks again, under another name.
+    // Sent again without an answer, it asks again, under another id.
     let again =
         client.request("tools/call", call(&forms(), json!({ "requestState": asked["requestState"] })));
     let again = &again["result"];
@@ -213,7 +213,7 @@ fn what_comes_back_is_no_yes_unless_it_is_one() {
     }
 }
 
-/// A model that writes arguments cannot answer for the person, and an answer is for one call.
+/// A model cannot approve by writing arguments, and an answer is for one call.
 #[test]
 fn an_answer_is_for_the_call_that_was_asked_about() {
     let mut client = stateless(&[]);
@@ -226,7 +226,7 @@ fn an_answer_is_for_the_call_that_was_asked_about() {
         let result = client.request("tools/call", call(&forms(), forged));
         assert!(text(&result["result"]).contains("no run waits"), "{result:#}");
     }
-    // An answer to no question is one: the call is new, and asked about.
+    // An answer without a question makes a new call, which needs approval.
     let unasked = json!({ "inputResponses": { "approval": yes() } });
     let result = client.request("tools/call", call(&forms(), unasked));
     assert_eq!(result["result"]["resultType"], "input_required", "{result:#}");
@@ -235,7 +235,7 @@ fn an_answer_is_for_the_call_that_was_asked_about() {
     let result = client.request("tools/call", arguments);
     assert_eq!(result["result"]["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{result:#}");
     assert!(!client.notes("notes").contains("executed"));
-    // The first one waits all the while.
+    // The first one still waits.
     let done = client.request("tools/call", call(&forms(), answered(&asked, yes())));
     assert_eq!(done["result"]["structuredContent"]["success"], true, "{done:#}");
     client.end();
@@ -338,7 +338,7 @@ fn a_question_is_taken_back_when_the_run_ends() {
             break;
         }
     }
-    // A late yes is none.
+    // A late approval does not count.
     let answer = json!({ "action": "accept", "content": { "approve": true } });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
     client.ping();

@@ -29,7 +29,10 @@ fn all_mistakes_of_a_script_come_back_in_one_answer() {
         assert!(text.starts_with("CHECK_FAILED: calls or imports of the script cannot succeed\nerror at line 2, column 13: TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
         assert_eq!(text.matches("\nerror at line ").count(), 2, "{text}");
         assert_eq!(text.matches("\nwarning at line ").count(), 1, "{text}");
-        assert!(text.contains("\nhint: nothing of the script was run; correct it and run it again"), "{text}");
+        assert!(
+            text.contains("\nhint: nothing of the script was run; correct it and run it again"),
+            "{text}"
+        );
     }
     // One mistake reads as the failure of its call does.
     let result = client.call("executeTypescript", json!({ "code": "return await tools.nowhere.x({})" }));

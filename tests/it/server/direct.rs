@@ -78,10 +78,10 @@ fn a_named_tool_is_listed_and_called() {
         "_meta": { "com.example/kept": { "a": [1, null] } },
     });
     assert_eq!(answer, expected);
-    // `input` is detached from messages for the sake of scripts.
+    // `input` is detached from messages for scripts only.
     let echoed = call(&mut client, "well__echo", &json!({ "a": 1, "input": { "b": [2] } }));
     assert_eq!(echoed["result"]["structuredContent"], json!({ "a": 1, "input": { "b": [2] } }));
-    // What is not listed is no tool, and a script has them all.
+    // A tool that is not listed cannot be called directly; scripts have them all.
     let unknown = call(&mut client, "well__count", &json!({}));
     assert!(unknown["error"]["message"].as_str().unwrap().contains("no tool `well__count`"), "{unknown}");
     assert_eq!(client.run("return (await tools.well.count({})).count")["value"], 1);
@@ -110,7 +110,7 @@ fn the_rules_of_scripts_apply() {
     assert!(!client.notes("well").contains("executed slow"));
     let large = call(&mut client, "well__big", &json!({ "bytes": 3_000 }));
     assert!(text_of(&large).starts_with("RESULT_TOO_LARGE"), "{large}");
-    // The tool's own failure stays the tool's.
+    // The tool's own failure is passed on unchanged.
     let failed = call(&mut client, "well__fail", &json!({}));
     let expected = json!({ "content": [{ "type": "text", "text": "it did not work" }], "isError": true });
     assert_eq!(failed["result"], expected);
@@ -359,7 +359,7 @@ fn a_tool_with_an_interface_is_shown_to_a_client_that_shows_it() {
         "{unknown}"
     );
     client.end();
-    // Another client would gain nothing from it.
+    // A client without user interfaces does not see it.
     let mut without = start().spawn().shaken();
     without.run("return await tools.apps.tick({})");
     assert_eq!(names(&self::tools(&mut without)), OWN);

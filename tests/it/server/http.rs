@@ -234,7 +234,7 @@ fn a_call_is_cancelled_by_another_request() {
     wait_for(|| server.notes("slow").contains("executed target").then_some(()));
     let params = json!({ "requestId": "long", "reason": "enough" });
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
-    // Another session's request of that id is another request.
+    // A request with that id in another session is another request.
     assert_eq!(server.session().post(&cancel).status, 202);
     assert_eq!(server.health()["connectionPool"]["active"], 1);
     assert_eq!(session.post(&cancel).status, 202);
@@ -430,7 +430,7 @@ fn a_signal_ends_runs_and_the_server() {
         let mut server = with_hanging_upstream();
         let reply = if stateless {
             let mut params = run_params(HANGS);
-            // What was told before the answer makes the answer a stream.
+            // Messages before the answer make the answer a stream.
             params["_meta"] = meta(json!({ "progressToken": 1 }));
             let address = server.address;
             let running = std::thread::scope(|scope| {
@@ -456,7 +456,7 @@ fn a_signal_ends_runs_and_the_server() {
     }
 }
 
-/// The process ends so that it is started again, and what is under way may end first.
+/// The process ends so that it is started again, and runs in flight may end first.
 #[test]
 fn too_many_hung_workers_end_the_server() {
     let mut server = Server::plain();
@@ -585,7 +585,7 @@ fn metrics_are_those_of_the_document() {
         let names = documented(kind);
         assert!(!names.is_empty());
         for (name, row) in &names {
-            // What has never happened is not there yet.
+            // Metrics of events that have not happened are absent.
             let is_there = text.contains(&format!("# TYPE {name} {kind}"));
             assert!(is_there || row.starts_with(&format!("{kind} *")), "{name}: {text}");
         }

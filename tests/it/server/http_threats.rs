@@ -12,7 +12,7 @@ use crate::support::stopwatch::Stopwatch;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Sooner than the run's own time is over, after which its calls are cancelled anyway.
+/// Less than the run's own time limit, at which its calls are cancelled anyway.
 const SOON: Duration = Duration::from_secs(15);
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
@@ -204,7 +204,7 @@ fn sessions_that_are_not_there() {
             assert_eq!(status, if id.is_ascii() { 404 } else { 400 }, "{id}");
         }
     }
-    // What looks like another header is one, and not a part of the id.
+    // The rest of the line is a separate header, and not a part of the id.
     let split = format!("absent\r\nMcp-Session-Id: {}", session.id);
     assert_eq!(server.post(&[("Mcp-Session-Id", &split)], &call).status, 404);
     let megabyte = "x".repeat(1 << 20);
@@ -281,7 +281,7 @@ fn begin_body(server: &Server, bytes: usize) -> TcpStream {
 fn bodies_that_do_not_end() {
     let server = Server::plain();
     let slow = begin_body(&server, 1_000);
-    // All together they are as much as one, and a little more.
+    // Together they are a little larger than one.
     let large: Vec<_> = (0..8).map(|_| begin_body(&server, 33 << 20)).collect();
     let refused = wait_for(|| {
         large.iter().position(|stream| {
@@ -300,7 +300,7 @@ fn bodies_that_do_not_end() {
     is_well(&server);
 }
 
-/// Bodies that fill what all may take together keep out other large ones, and nothing else.
+/// Bodies that fill the common bound keep out other large ones, and nothing else.
 #[test]
 fn v_336_large_bodies_keep_no_small_request_out() {
     let server = Server::plain();
@@ -356,7 +356,7 @@ fn metric(server: &Server, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("{name}: {text}")).parse().unwrap()
 }
 
-/// Sessions in use are all that there may be: one more is told to come again, and one that ends makes room.
+/// With all sessions in use one more is refused with `Retry-After`, and one that ends makes room.
 #[test]
 fn three_hundred_sessions() {
     let server = Server::plain();
@@ -365,7 +365,7 @@ fn three_hundred_sessions() {
         let reply = server.initialize(&[], "2025-11-25", &json!({}));
         assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
     }
-    // Others are served all the while.
+    // Other clients are served meanwhile.
     let list = server.stateless("tools/list", json!({})).result();
     assert_eq!(list["tools"].as_array().unwrap().len(), 3);
     assert_eq!(sessions[7].delete(), 202);
@@ -417,7 +417,7 @@ fn is_closed(stream: &TcpStream) -> bool {
 fn v_333_half_heads_make_room_for_heads() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]).arguments(&["--metrics"]));
     let session = server.session();
-    // What must not be ended: a client that listens, and one that waits for an answer.
+    // These must not be evicted: a client that listens, and one that waits for an answer.
     let mut stream = session.listen();
     let hangs = "return await tools.slow.target({})";
     let caller = server.session();
@@ -433,7 +433,7 @@ fn v_333_half_heads_make_room_for_heads() {
             })
             .collect();
         is_well(&server);
-        // Their own time would be over after ten seconds, which is another promise.
+        // They would time out after ten seconds, which is another promise.
         let closed = wait_within(Duration::from_secs(5), || {
             let closed = half_heads.iter().filter(|stream| is_closed(stream)).count();
             (closed >= 600 - 512).then_some(closed)
@@ -453,7 +453,7 @@ fn v_333_half_heads_make_room_for_heads() {
     assert!(stream.next().is_none());
 }
 
-/// Connections that were used and are kept by their clients make room too, when nothing is going on over them.
+/// Idle connections that their clients keep open are evicted too.
 #[test]
 fn v_334_kept_connections_make_room() {
     let server = Server::plain();
@@ -481,7 +481,7 @@ fn v_334_kept_connections_make_room() {
         .collect();
     is_well(&server);
     assert!(kept[..48].iter().all(is_closed) && !kept[512..].iter().any(is_closed));
-    // One that is kept and open still serves.
+    // One that is kept still works.
     let mut last = kept.last().unwrap().try_clone().unwrap();
     last.set_nonblocking(false).unwrap();
     ask(&mut last);
@@ -491,7 +491,7 @@ fn v_334_kept_connections_make_room() {
 fn too_many_connections_are_sent_away() {
     let server = Server::plain();
     let session = server.session();
-    // Requests that have begun are not ended for others of the same peer, as long as they may be on their way.
+    // Incomplete requests are not evicted for others of the same peer while they may still arrive.
     let held: Vec<_> = (0..600).map(|_| begin_body(&server, 100)).collect();
     // Requests beyond the bound are answered already; no others are. One whose head was not read yet may have been
     // evicted.
@@ -506,7 +506,7 @@ fn too_many_connections_are_sent_away() {
         (gone >= 88).then_some(gone)
     });
     assert!(gone <= 100, "{gone}");
-    // When they take too long they make room, long before their own time is over.
+    // When they take too long they are evicted, long before their own timeout.
     let stopwatch = Stopwatch::start();
     wait_for(|| {
         let mut stream = server.connect();
@@ -663,7 +663,7 @@ fn stateless_run(source: &str, more: &str, body_of: impl Fn(&str) -> String) -> 
     .replace("LENGTH", &message.len().to_string())
 }
 
-/// THREATS 390. The end of what a client has to say is not the end of the client.
+/// THREATS 390. A client that has closed its sending direction still gets its answer.
 #[test]
 fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
     let server = Server::plain();
@@ -671,7 +671,7 @@ fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
     for (source, value) in [
         ("return 6 * 7", "\"value\":42"),
         ("await new Promise((done) => setTimeout(done, 500)); return 6 * 7", "\"value\":42"),
-        // Longer than it takes until the server asks whether the client is there, which changes no answer.
+        // Longer than the time until the interim response, which changes no answer.
         ("await new Promise((done) => setTimeout(done, 6_000)); return 6 * 7", "\"value\":42"),
         ("for (let i = 0; i < 9; i++) console.log('x'.repeat(20_000)); return 6 * 7", "\"value\":42"),
     ] {

@@ -31,7 +31,7 @@ fn isolates(process: u32) -> usize {
 fn ld_238_one_too_many_is_sent_away_at_once() {
     let mut client = Start::new().arguments(&["--max-runs", "4", "--max-queued", "5"]).spawn().shaken();
     let ids: Vec<Value> = (0..10).map(|_| begin(&mut client, FOREVER)).collect();
-    // The others need longer than the test has.
+    // The others run longer than the test.
     let refused = client.receive();
     let error = &refused["result"]["structuredContent"]["error"];
     assert_eq!(error["code"], "QUEUE_FULL", "{refused}");
@@ -140,7 +140,7 @@ fn ld_240_no_slot_is_lost() {
     server.wait_for_health(|health| health["connectionPool"]["active"] == 8);
     drop(held);
     server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    // What was cancelled was cancelled at the server too.
+    // Cancelled calls were cancelled at the server too.
     let notes = server.notes("slow");
     let executed = notes.matches("executed target").count();
     wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));

@@ -55,7 +55,7 @@ fn the_metrics_of_a_server_over_stdio() {
     let page = get(address, "/metrics");
     assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
     assert!(page.contains("content-type: text/plain; version=0.0.4"), "{page}");
-    // Two lengths are how a request hides in another one.
+    // Two lengths can hide one request in another (request smuggling).
     let mut hiding = std::net::TcpStream::connect(address).unwrap();
     let lengths = "Content-Length: 4\r\nTransfer-Encoding: chunked";
     write!(hiding, "GET /metrics HTTP/1.1\r\nHost: {address}\r\n{lengths}\r\n\r\n0\r\n\r\n").unwrap();
@@ -147,7 +147,7 @@ fn the_metrics_page_answers_nothing_else() {
         "GET /metrics HTTP/1.1\r\nHost: {address}\r\nOrigin: https://evil.example\r\nConnection: close\r\n\r\n"
     );
     assert_eq!(head(send(address, &page)), "HTTP/1.1 403 Forbidden");
-    // Those that send nothing hold up the page for a while, and the client not at all.
+    // Silent connections block the page for a while, and the client not at all.
     let idle: Vec<TcpStream> = (0..32).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut client = client;
     assert_eq!(client.run("return 1")["value"], 1);

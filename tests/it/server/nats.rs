@@ -221,7 +221,7 @@ fn what_is_wrong_is_said() {
     std::fs::write(front.path("short"), "short").unwrap();
     let output = front.command_at(&server.url(), &front.path("short"), &["-e", "return 1"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("at least 32 characters"), "{output:?}");
-    // A worker says it too, and what may pass by itself it tries again.
+    // A worker reports it too, and retries after errors that may be temporary.
     let url = server.url();
     server.kill();
     let worker = Worker::start_unjoined(&url, &server.key(), 1, &[]);

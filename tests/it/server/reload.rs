@@ -83,7 +83,7 @@ fn a_script_in_flight_obeys_a_new_denial() {
     wait_for_call(&client, "a");
     edit(client.directory(), |config| config["deny"] = json!(["a.echo"]));
     assert_eq!(code(&mut client, &running), "TOOL_DENIED");
-    // Later ones too, and then what widens.
+    // Later ones too, and then a wider rule.
     let later = client.run("return call_tool('a', 'echo', {}).error.code")["value"].clone();
     assert_eq!(later, "TOOL_DENIED");
     edit(client.directory(), |config| config["deny"] = json!([]));
@@ -202,7 +202,7 @@ fn a_client_without_a_handshake_listens_over_http() {
     wait_until("a slot is free", || {
         let mut reply = server.stateless("subscriptions/listen", params());
         reply.next();
-        // On a stream that is open nothing is said.
+        // An open stream gets no message.
         let (sender, said) = channel();
         std::thread::spawn(move || sender.send(reply.next()));
         said.recv_timeout(Duration::from_millis(200)).is_err()
@@ -227,13 +227,13 @@ fn a_broken_file_leaves_the_last_good_configuration() {
     assert!(message.contains("cx/config.json"), "{message}");
     assert_eq!(health["healthy"], true);
     assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
-    // As long as it is the same failure it is printed once, however often the file is read.
+    // The same failure is printed once, however often the file is read.
     for _ in 0..2 {
         client.signal("HUP");
         std::thread::sleep(Duration::from_millis(500));
     }
     assert_eq!(client.stderr().matches("stays in force").count(), 1, "{}", client.stderr());
-    // It is not taken up in part: a server that is new in a file with a mistake is not there.
+    // The file is not applied in part: a new server in a file with a mistake is not used.
     edit_text(&file, &good.replacen("{", "{ \"unknown\": 1, ", 1));
     client.wait_for_health(|health| health["config"]["failure"]["message"] != message);
     edit_text(&file, &good);
@@ -274,7 +274,7 @@ fn servers_come_and_go() {
     client.end();
 }
 
-/// What was started for runs in flight lives as long as they do, and is not called any more.
+/// Servers of runs in flight live as long as these runs, and get no further calls.
 #[test]
 fn a_server_that_was_removed_ends_with_the_last_run() {
     let mut client = start(&["a", "b"]).spawn().shaken();

@@ -95,7 +95,7 @@ fn the_script_runs_there_and_its_tools_are_here() {
     let python = "import json\nprint('there')\nr = await tools.here.echo(text='b')\ninputs['n'] * 7";
     let result = here.run(&server, &["--lang", "py", "--input", "{\"n\": 6}", "-e", python]);
     assert_eq!((&result["value"], &result["output"]), (&json!(42), &json!("there")), "{result}");
-    // What a run keeps is kept here, and so are the names of tools.
+    // State and the names of tools are kept here.
     let kept = here.run(&server, &["-e", "await state.set('k', 7); return await state.get('k')"]);
     assert_eq!(kept["value"], 7, "{kept}");
     let again =
@@ -109,7 +109,7 @@ fn the_script_runs_there_and_its_tools_are_here() {
     );
 }
 
-/// Rules, budgets and approvals are those of here, whatever the other machine does.
+/// This executor's rules, budgets and approvals count, whatever the other machine does.
 #[test]
 fn calls_are_decided_here() {
     let (server, here) = (lender(&[]), Here::new("well"));
@@ -137,10 +137,10 @@ fn a_run_ends_at_the_limits_of_both() {
         let ended = here.run(&server, &arguments);
         assert_eq!(ended["error"]["code"], code, "{arguments:?}: {ended}");
     }
-    // The limits of there are those of its operator: the worker is ended, and the run says so.
+    // The other machine's operator limits the worker: it is ended, and the run reports that.
     let ended = here.run(&server, &["--timeout", "60s", "--cpu-time", "60s", "-e", "for (;;);"]);
     assert_eq!(ended["error"]["code"], "ENGINE_CRASHED", "{ended}");
-    // What has ended is not the process here, which did what it should.
+    // The local stand-in process has not failed.
     assert!(!ended["error"]["message"].as_str().unwrap().contains("exit status"), "{ended}");
     assert_eq!(here.run(&server, &["-e", "return 1"])["value"], 1);
 }

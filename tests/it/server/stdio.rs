@@ -116,7 +116,7 @@ fn a_client_without_a_handshake() {
     assert_eq!(seen[0]["params"], json!({ "level": "warning", "logger": "script.ts", "data": "yes" }));
     client.request("tools/call", call("console.warn('not asked for')", json!({})));
     assert!(client.take_seen().is_empty());
-    // What such a client must send, and did not.
+    // A field that such a client must send is missing.
     let mut bad = meta(json!({}));
     bad.as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
     let refused = client.request("tools/list", json!({ "_meta": bad }));
@@ -162,7 +162,7 @@ fn the_list_of_tools_is_small_and_always_the_same() {
         assert_eq!(list.contains("github"), count > 0);
         assert_eq!(list.contains(" and 1 more."), count > 5, "{list}");
     }
-    // Names that no tokenizer has seen.
+    // Names that are no common tokens.
     let odd: Vec<String> =
         (0..9_u32).map(|seed| format!("xq{}Zk-{}vW", seed * 7919, seed * 104_729)).collect();
     let odd: Vec<&str> = odd.iter().map(String::as_str).collect();
@@ -231,7 +231,7 @@ fn tools_are_listed_before_any_server_is_there() {
     client.end();
 }
 
-/// What clients check answers against, and what they keep of them.
+/// Clients check answers against the output schemas, and drop other fields.
 #[test]
 fn answers_are_what_the_output_schemas_say() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
@@ -290,7 +290,7 @@ fn parameters_that_a_strict_mode_fills_in_change_nothing() {
         let filled = client.call(tool, filled);
         assert_eq!(filled["structuredContent"]["value"], plain, "{filled}");
     }
-    // A script that wants a model where there is none learns it when it asks.
+    // A script that asks a model gets an error if there is none.
     let asks = "return await llm.ask('?').catch((error) => error.code)";
     let result = client.call("executeTypescript", json!({ "code": asks, "enableSampling": true }));
     assert_eq!(result["structuredContent"]["value"], "MODEL_UNAVAILABLE", "{result}");
@@ -396,7 +396,7 @@ fn limits_of_one_run() {
     client.end();
 }
 
-/// What the operator set is the most that a client gets, however it is set.
+/// The operator's limits are maxima for clients, however they are set.
 #[test]
 fn limits_of_the_operator_are_caps() {
     let flags = Start::new().arguments(&["--timeout", "1s", "--max-tool-calls", "2"]);
@@ -654,7 +654,7 @@ fn printed_lines_when_asked_for() {
     );
     let refused = client.request("logging/setLevel", json!({ "level": "loud" }));
     assert_eq!(refused["error"]["code"], -32602);
-    // A flood is no flood for the client, and nothing is lost from the answer.
+    // A flood of output is bounded for the client, and the answer has all of it.
     let answer = client.run("for (let i = 0; i < 100000; i++) console.log(i); return 1");
     assert_eq!(answer["value"], 1);
     let seen = client.take_seen();
@@ -752,7 +752,7 @@ fn health_is_true() {
     client.end();
 }
 
-/// Each of its figures where it is another one.
+/// Each figure of `health` in a state in which it changes.
 #[test]
 fn health_changes_with_what_it_tells_of() {
     let mut client =

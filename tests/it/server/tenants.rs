@@ -154,7 +154,7 @@ fn v_500_the_session_of_another_tenant_does_not_exist() {
     assert_eq!(alice.in_session("DELETE", &id, &Value::Null).status, 202);
 }
 
-/// The id of a run is random, but a log may have it.
+/// The id of a run is random, but may be in a log.
 #[test]
 fn v_501_the_records_of_another_tenant_do_not_exist() {
     let server = server(&["--client-rate", "0"]);
@@ -407,7 +407,7 @@ fn v_508_two_tenants_never_share_a_worker() {
     assert_ne!(workers_after(bob, &of_bob), workers, "the worker of another tenant was used");
 }
 
-/// More than one token means worker processes, unless something else is said, and both are told.
+/// More than one token means worker processes unless configured otherwise, and the mode is reported.
 #[cfg(target_os = "linux")]
 #[test]
 fn v_509_several_tokens_mean_worker_processes() {
@@ -434,7 +434,7 @@ fn v_509_several_tokens_mean_worker_processes() {
     assert_eq!(isolation(&two(), &["--isolation", "in-process"], None), "in-process");
     assert_eq!(isolation(&two(), &[], Some("in-process")), "in-process");
     assert_eq!(isolation(&one, &[], Some("process")), "process");
-    // It is said at the start.
+    // It is reported at the start.
     let directory = tempfile::tempdir().unwrap();
     let file = tokens_file(directory.path(), &two());
     for (arguments, expected) in [

@@ -88,7 +88,7 @@ fn mp_191_garbage_in() {
         client.send_line(line);
         assert_eq!(client.answer(&json!(77))["result"], json!({}));
     }
-    // Answers to nothing, and nothing.
+    // Answers without a request, and empty lines.
     for line in [
         &br#"{"jsonrpc":"2.0","id":1,"result":{}}"#[..],
         br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
@@ -141,7 +141,7 @@ fn mp_193_never_ending_line() {
         client.send_bytes(&block);
     }
     assert_eq!(client.answer(&json!(5))["error"]["code"], -32600);
-    // So much is no message any more.
+    // A line of this length is no message any more.
     assert_eq!(client.wait(Duration::from_secs(60)).code(), Some(0));
 }
 
@@ -150,7 +150,7 @@ fn mp_194_order_violations() {
     let mut client = Start::new().spawn();
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.send(&json!({ "jsonrpc": "2.0", "id": 99, "result": {} }));
-    // Before the handshake, and without one. It is what a person types, so it is answered.
+    // Before the handshake, and without one. A person may type it, so it is answered.
     let answer = client
         .request("tools/call", json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } }));
     assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
@@ -305,7 +305,7 @@ fn mp_197_cancel_races() {
 
 #[test]
 fn mp_198_end_of_stdin() {
-    // Idle, before anything was said, and after the handshake.
+    // Idle, before the first message, and after the handshake.
     Start::new().spawn().end();
     Client::plain().end();
     // With runs under way, one of them at an upstream that hangs.
@@ -339,7 +339,7 @@ fn mp_199_half_a_line_at_the_end() {
 
 #[test]
 fn mp_200_a_client_that_does_not_read() {
-    // Stdout is closed: an answer finds that out.
+    // Stdout is closed: writing an answer detects that.
     let mut client = Start::new().without_reading().spawn();
     client.close_stdout();
     client.begin("ping", json!({}));
@@ -356,7 +356,7 @@ fn mp_200_a_client_that_does_not_read() {
     client.begin_call("executeTypescript", json!({ "code": image }));
     client.begin_call("executeTypescript", json!({ "code": FOREVER, "timeoutMs": 500 }));
     let start = Instant::now();
-    // There is no other way to see that the pipe is full than time.
+    // That the pipe is full can only be seen by waiting.
     while start.elapsed() < Duration::from_secs(2) {
         std::thread::yield_now();
     }
@@ -494,7 +494,7 @@ fn take_answers(client: &mut Client, count: usize) {
     }
 }
 
-/// A client that writes on and on and reads nothing is held up, and has lost nothing when it reads.
+/// A client that writes without reading is blocked, and has lost nothing when it reads.
 #[test]
 fn v_325_a_flood_of_pings() {
     const PINGS: usize = 400_000;
@@ -516,7 +516,7 @@ fn v_325_a_flood_of_pings() {
     client.end();
 }
 
-/// The same where reading is not what holds it up: runs are slower than their requests.
+/// The same where runs are slower than their requests.
 #[test]
 fn v_325_answers_leave_while_requests_come() {
     const RUNS: usize = 3_000;
@@ -541,7 +541,7 @@ fn v_325_answers_leave_while_requests_come() {
     client.end();
 }
 
-/// Behind more requests than are handled there may be what they wait for.
+/// A message that requests in flight wait for may come after more requests than are handled.
 #[test]
 fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     let start = Start::new().server("notes", &["well"]);

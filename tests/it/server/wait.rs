@@ -104,7 +104,7 @@ fn runs_that_go_on_are_bounded_and_end_with_their_session() {
     let call = json!({ "name": "wait", "arguments": { "runId": ids[0] } });
     let refused = other.begin(1, "tools/call", call.clone()).result();
     assert_eq!(refused["structuredContent"]["error"]["code"], "RUN_NOT_FOUND", "{refused}");
-    // One without a session has none, and is told so.
+    // A client without a session has none, and gets an error that says so.
     let mut stateless = call;
     stateless["_meta"] = meta(json!({}));
     let refused = server.stateless("tools/call", stateless).result();

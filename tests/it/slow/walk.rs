@@ -26,7 +26,7 @@ use crate::support::python_cache;
 /// Calls of the short form: a few more than there are functions.
 const SHORT: u64 = 2_000;
 
-/// Calls that share a run. Most return at once; more would only make a culprit harder to find.
+/// Calls that share a run. Most return at once; with more of them the failing call is harder to find.
 const BATCH: u64 = 16;
 
 /// Limits of a run. Every call that never ends costs the whole of this time; a script in Python imports what it uses
@@ -467,7 +467,7 @@ fn culprits(
         if once.is_empty() {
             continue;
         }
-        // A second time in another process: what does not happen again was the machine.
+        // A second time in another process: what does not happen again was caused by the machine.
         let (again, _) = stage.run(&script, 1, true);
         for fault in again {
             if once.iter().any(|first| std::mem::discriminant(first) == std::mem::discriminant(&fault)) {

@@ -306,7 +306,7 @@ async fn a_syntax_error_hides_nothing() {
         (PY, "x = 1 +\ndef f(:\n    pass\nawait tools.github.get_mee()\ny = = 2\n", "1S 2S 4T 5S"),
         (PY, "x = f(1\nawait tools.github.get_mee()\n", "1S 2T"),
         (PY, "if input\n    x = 1\nawait tools.github.get_mee()\n", "1S 3T"),
-        // Nothing else is wrong, so nothing else is said.
+        // Nothing else is wrong, so nothing else is reported.
         (TS, "await tools.github.get_me();\nconst x = ;", "2S"),
         (PY, "await tools.github.get_me()\nprint('a'\n", "2S"),
     ] {
@@ -405,7 +405,7 @@ async fn a_failed_run_repeats_warnings() {
             error.problems.iter().map(|problem| (problem.severity, problem.message.as_str())).collect();
         assert_eq!(found, [(Severity::Warning, warned)], "{source}");
     }
-    // The failure itself is said once.
+    // The failure itself is reported once.
     for (is_python, source) in [
         (TS, "for (const x of input) await tools.github.get_mee();"),
         (PY, "for x in inputs:\n    await tools.github.get_mee()"),

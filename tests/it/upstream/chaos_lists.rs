@@ -334,7 +334,7 @@ async fn di_168_one_server_that_hangs_hides_no_other() {
             Duration::from_secs(2) + 2 * LATE,
             format_args!("a list without a server in mode {mode}"),
         );
-        assert!(result.to_json().to_string().contains("`faulty`"), "it is said: {}", result.to_json());
+        assert!(result.to_json().to_string().contains("`faulty`"), "it is named: {}", result.to_json());
         executor.close().await;
     }
 }

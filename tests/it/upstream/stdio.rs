@@ -222,7 +222,7 @@ async fn results_that_are_too_large_are_refused() {
     assert_eq!(upstream.starts(), 1);
 }
 
-/// THREATS 206: one server's failure is not another's, and it is said when tools are listed.
+/// THREATS 206: one server's failure does not affect another one, and is reported when tools are listed.
 #[tokio::test]
 async fn a_dead_server_hides_no_other() {
     let directory = tempfile::tempdir().unwrap();
