@@ -488,7 +488,7 @@ fn v_334_kept_connections_make_room() {
 }
 
 #[test]
-fn too_many_connections_are_sent_away() {
+fn too_many_connections_are_refused() {
     let server = Server::plain();
     let session = server.session();
     // Incomplete requests are not evicted for others of the same peer while they may still arrive.

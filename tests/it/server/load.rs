@@ -28,7 +28,7 @@ fn isolates(process: u32) -> usize {
 
 /// THREATS 238: as many as may run, as many as may wait, and one.
 #[test]
-fn ld_238_one_too_many_is_sent_away_at_once() {
+fn ld_238_one_run_too_many_is_refused_at_once() {
     let mut client = Start::new().arguments(&["--max-runs", "4", "--max-queued", "5"]).spawn().shaken();
     let ids: Vec<Value> = (0..10).map(|_| begin(&mut client, FOREVER)).collect();
     // The others run longer than the test.

@@ -281,7 +281,7 @@ fn one_key_is_one_run() {
 }
 
 #[test]
-fn bodies_that_are_no_request() {
+fn invalid_request_bodies() {
     let server = Server::plain();
     let send = |kind: &str, body: &str| server.send("POST", "/v1/runs", &[("Content-Type", kind)], body);
     problem(send("text/plain", "{}"), 415, "INVALID_ARGUMENTS");

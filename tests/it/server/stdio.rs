@@ -754,7 +754,7 @@ fn health_is_true() {
 
 /// Each figure of `health` in a state in which it changes.
 #[test]
-fn health_changes_with_what_it_tells_of() {
+fn health_reports_changes() {
     let mut client =
         Start::new().server("dies", &["dies-in-call"]).server("grows", &["well"]).spawn().shaken();
     // Lists come after the connection.

@@ -409,7 +409,7 @@ fn mp_202_ping_while_all_is_busy() {
 }
 
 #[test]
-fn mp_203_arguments_that_cannot_be() {
+fn mp_203_invalid_arguments() {
     let mut client = Client::plain();
     for (arguments, parts) in [
         (json!({}), &["`code` is missing", "a string"][..]),
@@ -466,7 +466,7 @@ fn mp_203_arguments_that_cannot_be() {
 }
 
 #[test]
-fn mp_205_nothing_that_was_not_asked_for() {
+fn mp_205_no_unrequested_notifications() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
     client.run("console.log('x'); console.error('y'); await tools.well.echo({})");
     client.run("await tools.well.progress({ steps: 3 })");

@@ -14,7 +14,7 @@ use crate::support::stopwatch::{LATE, Stopwatch};
 const MAX_MEGABYTES: u64 = 200;
 
 #[tokio::test]
-async fn tl_151_arguments_against_the_schema_never_leave() {
+async fn tl_151_invalid_arguments_are_never_sent() {
     let stage = Stage::stdio(&["well"]);
     stage
         .beside(async {
@@ -267,7 +267,7 @@ fn up_215_floods_of_one_line_take_little_memory() {
 }
 
 #[tokio::test]
-async fn up_216_a_gigabyte_on_stderr_blocks_no_call() {
+async fn up_216_a_flood_on_stderr_blocks_no_call() {
     // A part of it, for the sake of a busy machine; the pipe holds 64 KB.
     let stage = Stage::stdio(&["stderr-flood", "100000000"]);
     stage

@@ -128,7 +128,7 @@ async fn up_221_statuses_of_a_call() {
 }
 
 #[tokio::test]
-async fn up_221_too_many_requests_says_when_to_come_back() {
+async fn up_221_too_many_requests_says_when_to_retry() {
     for (variant, range) in [
         ("2", 1_000..=2_000),
         ("huge", 1..=60_000),
@@ -213,7 +213,7 @@ async fn up_221_no_credentials_for_another_origin() {
 }
 
 #[tokio::test]
-async fn up_222_bodies_that_are_no_answers() {
+async fn up_222_invalid_bodies() {
     for (mode, variant, code, part) in [
         ("wrong-content-type", "", "UPSTREAM_PROTOCOL", "`text/plain`"),
         ("html-error", "", "UPSTREAM_PROTOCOL", "`text/html`"),
@@ -250,7 +250,7 @@ fn up_222_floods_over_http_take_little_memory() {
 }
 
 #[tokio::test]
-async fn up_223_streams_that_go_wrong() {
+async fn up_223_faulty_streams() {
     for (mode, code, part) in [
         ("sse-cut", "UPSTREAM_UNAVAILABLE", "broke off"),
         ("sse-no-end", "TOOL_TIMEOUT", "1500 ms"),
@@ -332,7 +332,7 @@ async fn up_224_no_listener() {
 }
 
 #[tokio::test]
-async fn up_225_session_names_that_are_none() {
+async fn up_225_invalid_session_ids() {
     for (mode, refusal) in [
         ("session-crlf", Some("invalid HTTP header")),
         ("session-1mb", Some("head is too large")),

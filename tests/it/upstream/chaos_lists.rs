@@ -93,7 +93,7 @@ fn v_329_long_cursors_take_little_memory() {
 
 /// Results of a form that no list has, and a page with too many entries.
 #[tokio::test]
-async fn v_330_lists_that_are_none() {
+async fn v_330_invalid_lists() {
     let unreadable = json!("UPSTREAM_PROTOCOL");
     let variants =
         [("number", &unreadable), ("array", &unreadable), ("entries", &json!(0)), ("many", &json!(10_000))];
@@ -116,7 +116,7 @@ async fn v_330_lists_that_are_none() {
 }
 
 #[tokio::test]
-async fn di_162_definitions_without_a_measure() {
+async fn di_162_oversized_definitions() {
     for variant in ["description", "tools", "deep", "enum"] {
         let stage = Stage::stdio_with(&["giant-schema", variant], |server| {
             server.connect_timeout(Duration::from_secs(5)).call_timeout(Duration::from_secs(5))
@@ -146,7 +146,7 @@ fn di_162_giant_definitions_take_little_memory() {
 }
 
 #[tokio::test]
-async fn di_163_references_that_go_round_or_out() {
+async fn di_163_cyclic_and_external_references() {
     let stage = Stage::stdio(&["giant-schema", "cycle"]);
     stage
         .beside(async {
@@ -340,7 +340,7 @@ async fn di_168_one_server_that_hangs_hides_no_other() {
 }
 
 #[tokio::test]
-async fn di_169_searches_without_a_measure() {
+async fn di_169_hostile_searches() {
     let stage = Stage::stdio(&["well"]);
     stage
         .beside(async {
@@ -358,7 +358,7 @@ async fn di_169_searches_without_a_measure() {
 }
 
 #[tokio::test]
-async fn di_170_denied_tools_are_nowhere() {
+async fn di_170_denied_tools_are_not_listed() {
     let stage = Stage::stdio_with(&["well"], |mut server| {
         server.rules = cx::ToolRules::new().deny(["c*"]);
         server
@@ -383,7 +383,7 @@ async fn di_170_denied_tools_are_nowhere() {
 }
 
 #[tokio::test]
-async fn di_171_names_twice_and_names_that_are_none() {
+async fn di_171_duplicate_and_invalid_names() {
     let stage = Stage::stdio(&["duplicate-tools"]);
     stage
         .beside(async {
