@@ -2,9 +2,9 @@
 
     calls.py CX [--categories A,B] [--entries N]
 
-BFCL's single-turn entries have functions that people wrote, with their schemas, and the right calls, but nothing behind
-the functions. So each entry is a server that takes down what it is called with, and the benchmark's own checker (of
-names, types and values) judges that."""
+BFCL's single-turn entries have functions that people wrote, with their schemas, and the right calls, but no
+implementation of the functions. So each entry is a server that records its calls, and the benchmark's own checker (of
+names, types and values) judges them."""
 
 import argparse
 import json

@@ -64,7 +64,7 @@ impl Examined {
         checks.filter(|check| check["section"] == section).collect()
     }
 
-    /// Asserts that there is a check with this status, whose message and mend have these texts.
+    /// Asserts that there is a check with this status, whose message and remedy have these texts.
     fn has(&self, status: &str, section: &str, message: &str, mend: &str) -> &Value {
         let is_it = |check: &&&Value| {
             check["status"] == status
