@@ -1,7 +1,7 @@
 //! Root of the crate that the fuzz targets link: `fuzz/Cargo.toml` names it, nothing else does.
 //!
-//! It stands here so that `crate::tools` and all other paths are those of the product. It has the modules that read what
-//! strangers write, and neither engine: without V8 and wasmtime it builds in minutes, and with coverage.
+//! It stands here so that `crate::tools` and all other paths are those of the product. It has the modules that read
+//! untrusted text, and neither engine: without V8 and wasmtime it builds in minutes, and with coverage.
 
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "the engines are what uses the rest")]
 

@@ -192,7 +192,7 @@ impl Recording {
         self.header.limits
     }
 
-    /// The limits for the replay of a stranger's recording: those of the recorded run, but no more time than
+    /// The limits for the replay of an untrusted recording: those of the recorded run, but no more time than
     /// `most` has.
     pub fn limits_within(&self, most: Limits) -> Limits {
         let recorded = self.limits();

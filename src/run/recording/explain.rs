@@ -19,8 +19,8 @@ const UNRECORDED_FILES: &str = "what the script found in granted directories; a 
 
 impl Recording {
     /// What the recording has, as text for people: the script, the calls in order with their times and sizes,
-    /// the outcome, what was masked and what was left out. All text of the recording is escaped, so that a
-    /// stranger's recording cannot write to a terminal.
+    /// the outcome, what was masked and what was left out. All text of the recording is escaped, so that an
+    /// untrusted recording cannot write to a terminal.
     pub fn explain(&self) -> String {
         let header = &self.header;
         let mut text = String::new();

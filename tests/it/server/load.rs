@@ -154,20 +154,20 @@ fn v_413_pages_of_a_large_run_are_released() {
     let mut client = Start::new().spawn().shaken();
     assert_eq!(client.run("return 1")["value"], 1);
     let before = client.resident_bytes();
-    for hog in [
+    for source in [
         "const k = []; for (;;) k.push(BigInt(1) << BigInt(1e6 + k.length))",
         "const k = []; for (let i = 0; ; i++) k.push(Symbol.for('x'.repeat(1000) + i))",
         "const k = []; for (;;) k.push({ a: {} })",
     ] {
-        let answer = client.run(hog);
-        assert_eq!(answer["error"]["code"], "MEMORY_LIMIT", "{hog}: {answer}");
+        let answer = client.run(source);
+        assert_eq!(answer["error"]["code"], "MEMORY_LIMIT", "{source}: {answer}");
         let stopwatch = Stopwatch::start();
         let mut now = client.resident_bytes();
         while now > before + LEFT_OVER && stopwatch.elapsed() < Duration::from_secs(2) + LATE {
             client.ping();
             now = client.resident_bytes();
         }
-        assert!(now <= before + LEFT_OVER, "{hog}: {before} bytes before, {now} after; {stopwatch:?}");
+        assert!(now <= before + LEFT_OVER, "{source}: {before} bytes before, {now} after; {stopwatch:?}");
     }
     client.end();
 }

@@ -28,8 +28,8 @@ fn a_new_key_signs_and_survives_as_text() {
     let note = Signer::parse(&secret).unwrap().sign(&checkpoint.render());
     let verifier = Verifier::parse(&signer.verifier().render()).unwrap();
     assert_eq!(Checkpoint::parse(verifier.verify(&note).unwrap()), Some(checkpoint));
-    let (_, stranger) = Signer::generate("cx-audit-0").unwrap();
-    assert_eq!(stranger.verifier().verify(&note), None);
+    let (_, other) = Signer::generate("cx-audit-0").unwrap();
+    assert_eq!(other.verifier().verify(&note), None);
     for text in ["", "a+b", "PRIVATE+KEY+a+00000000+AQ==", "a+00000000+AQ=="] {
         assert!(Signer::parse(text).is_none() && Verifier::parse(text).is_none(), "{text}");
     }
