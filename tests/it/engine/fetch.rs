@@ -559,7 +559,7 @@ async fn thousands_of_requests_at_once_have_few_connections() {
     let limits = Limits {
         tool_calls: 0,
         wall_time: Duration::from_secs(60),
-        // All of them are under way at once.
+        // All of them are in flight at once.
         memory_bytes: 256 << 20,
         ..Limits::default()
     };

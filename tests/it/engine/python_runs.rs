@@ -70,7 +70,7 @@ async fn one(executor: &Executor, index: usize) {
     }
 }
 
-/// Waits until no run is under way, and the pool has as many instances as it keeps.
+/// Waits until no run is in flight, and the pool has as many instances as it keeps.
 async fn settle(executor: &Executor, mock: &Mock) {
     wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     executor.warm(Language::Python).await.unwrap();
@@ -241,7 +241,7 @@ async fn an_executor_that_goes_during_a_run() {
     }
 }
 
-/// What all runs may use together: one that has no room waits, one that can never have it is refused.
+/// What all runs may use together: a run that does not fit waits, one that can never fit is refused.
 #[tokio::test]
 async fn memory_of_all_runs_together() {
     let (builder, mock) = builder();

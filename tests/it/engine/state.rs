@@ -94,7 +94,7 @@ async fn a_flood_holds_up_no_other_run() {
 async fn what_cannot_wait_is_refused() {
     let (directory, store) = store();
     let executor = executor(&directory, &store);
-    // 10,000 calls may wait, and as many may be under way as the limit says.
+    // 10,000 calls may wait, and as many may be in flight as the limit says.
     let source = "
         const calls = Array.from({ length: 10_100 }, (_, i) => state.get('k'));
         const results = await Promise.allSettled(calls);

@@ -356,7 +356,7 @@ fn metric(server: &Server, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("{name}: {text}")).parse().unwrap()
 }
 
-/// With all sessions in use one more is refused with `Retry-After`, and one that ends makes room.
+/// With all sessions in use one more is refused with `Retry-After`, and the end of one frees its slot.
 #[test]
 fn three_hundred_sessions() {
     let server = Server::plain();

@@ -308,7 +308,7 @@ fn mp_198_end_of_stdin() {
     // Idle, before the first message, and after the handshake.
     Start::new().spawn().end();
     Client::plain().end();
-    // With runs under way, one of them at an upstream that hangs.
+    // With runs in flight, one of them at an upstream that hangs.
     let mut client = with_hanging_upstream();
     for code in ["for (;;) {}", FOREVER, "await tools.hangs.target({})", "call_tool('hangs', 'target', {})"] {
         client.begin_call("executeTypescript", json!({ "code": code }));
@@ -569,7 +569,7 @@ fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     client.end();
 }
 
-/// The process ends so that its client starts it again, and what is under way may end first.
+/// The process ends so that its client starts it again, and runs in flight may end first.
 #[test]
 fn too_many_hung_workers_end_the_server() {
     let mut client = Client::plain();

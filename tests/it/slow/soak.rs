@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::serve::{Client, Start};
 use crate::support::{WEDGE, chaos, own_name};
 
-/// How many calls are under way at the same time.
+/// How many calls are in flight at the same time.
 const AT_ONCE: usize = 16;
 
 /// What is not measured: until every kind has been there, all threads are, and the history is full.
@@ -26,7 +26,7 @@ const SHORT: u64 = 400;
 /// How often the process is looked at.
 const SAMPLES: u64 = 200;
 
-/// With fewer runs a tenth shows what happens to be under way, and says nothing about growth.
+/// With fewer runs a tenth shows the calls that happen to be in flight, and nothing about growth.
 const LONG: u64 = 5_000;
 
 /// How many times as much the last tenth may have as the first, and the idle process after everything as before.

@@ -1,4 +1,4 @@
-//! A server that answers as told: every shape of a result, and every way not to give one.
+//! A server that answers as told: every kind of result, and every way not to give one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

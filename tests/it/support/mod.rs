@@ -12,7 +12,7 @@ pub(crate) mod chaos;
 pub(crate) mod http_host;
 /// Servers and clients that we did not write, where they are installed.
 pub(crate) mod interop;
-/// A dispatcher with every shape of a result, and every way not to give one.
+/// A dispatcher with every kind of result, and every way not to give one.
 pub(crate) mod mock;
 /// A real NATS server, and the machines that execute the runs of its queue.
 pub(crate) mod nats;

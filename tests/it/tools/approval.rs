@@ -482,7 +482,7 @@ while True:
     );
 }
 
-/// A call that is under way keeps its own time: its server knows nothing of the question.
+/// A call in flight keeps its own time limit: its server knows nothing of the question.
 #[tokio::test]
 async fn calls_in_flight_go_on_meanwhile() {
     let scripts = both(

@@ -169,7 +169,7 @@ impl Directories {
             return;
         }
         let tool = tools.iter().find(|tool| tool.definition.name == "tool_1").unwrap();
-        let inferred = tool.inferred_output_schema.as_ref().expect("a shape that was written is there");
+        let inferred = tool.inferred_output_schema.as_ref().expect("a schema that was written is there");
         for field in &self.fields {
             assert_eq!(inferred["properties"][field]["type"], "boolean", "{field} in {inferred}");
         }
