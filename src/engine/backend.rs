@@ -14,7 +14,7 @@ use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::check::survey::Survey;
 use crate::run::limits::Limits;
 use crate::run::result::{LogLevel, Outcome, ScriptError};

@@ -10,7 +10,7 @@ use super::metrics::CountedRun;
 use super::settings::Settings;
 use crate::error::Error;
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
 use crate::run::grants::RunGrants;
 use crate::run::limits::in_force::RunLimits;
