@@ -18,8 +18,6 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::script::Script;
 use crate::run::state::{NoState, StateAccess};
 use crate::run::tool_call::{self, CallResult, ToolCall};
-use crate::tools::catalog::ResolvedTool;
-use crate::tools::direct::DirectRules;
 use crate::tools::in_force::RunTools;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
@@ -160,55 +158,6 @@ impl Executor {
         let run = context.finish(outcome, Measured::default());
         observed.finish(Ok(&run));
         Ok((result, run))
-    }
-
-    /// Which tools clients of a server see themselves.
-    pub(crate) fn direct_rules(&self) -> Arc<DirectRules> {
-        Arc::clone(&self.inner.settings.read().direct)
-    }
-
-    /// The servers whose rules permit any tool, each with its permitted tools as last listed. Asks no
-    /// server, but may read files.
-    pub(crate) fn listed_tools(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
-        let servers = self.servers();
-        let policy = &servers.tools.policy;
-        let known = servers.tools.catalog.known().into_iter();
-        let permitted = known.filter(|(server, _)| policy.may_permit_server(server));
-        permitted
-            .map(|(server, tools)| {
-                let tools = tools.map(|mut tools| {
-                    tools.retain(|tool| policy.permits(&tool.server, &tool.tool));
-                    tools
-                });
-                (server, tools)
-            })
-            .collect()
-    }
-
-    /// Asks those servers for their tools whose lists are unknown or out of date, and whose tools
-    /// clients may see themselves. Waits for each as long as a search does; requests that take
-    /// longer continue. With `with_interfaces`, servers that are running are asked too: only their
-    /// tools say whether they have an interface.
-    pub(crate) async fn list_direct_tools(&self, with_interfaces: bool) {
-        let (servers, rules) = (self.servers(), self.direct_rules());
-        let policy = &servers.tools.policy;
-        let with_interfaces = with_interfaces && rules.shows_interfaces();
-        let is_wanted = |name: &str, is_running: bool| {
-            policy.may_permit_server(name) && (rules.may_show(name) || (with_interfaces && is_running))
-        };
-        servers.tools.catalog.discover(is_wanted).await;
-    }
-
-    /// Differs when the list of a server does, or has to be asked for again.
-    pub(crate) fn lists_stamp(&self) -> u64 {
-        self.servers().tools.catalog.lists_stamp()
-    }
-
-    /// What a list of tools was made for: the version of the servers and their rules, and
-    /// [`lists_stamp`](Self::lists_stamp).
-    pub(crate) fn lists_key(&self) -> (u64, u64) {
-        let servers = self.servers();
-        (servers.tools.version, servers.tools.catalog.lists_stamp())
     }
 }
 
