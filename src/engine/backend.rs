@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 
 use crate::engine::failure;
 use crate::engine::host::{RunHost, tool_name};
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;

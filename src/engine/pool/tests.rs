@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
+use crate::run::check::survey::Survey;
 use crate::run::limits::Limits;
 
 /// Timeout of tests that would otherwise hang.

@@ -24,7 +24,7 @@ use super::wire::{self, CallError, Done, FromWorker, PROTOCOL, Reply, Start, ToW
 use super::workers::{Tenant, WorkerProcess, Workers};
 use crate::engine::failure;
 use crate::engine::host::{Answer, RunHost};
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::thread_root::ThreadRoot;
 use crate::files::{FileAnswer, FileError, HostedFiles};

@@ -30,8 +30,8 @@ use wasmtime::component::Component;
 use super::image::{self, Parts};
 use super::memory::Image;
 use super::unpack;
+use crate::engine::allocator::return_freed_memory;
 use crate::engine::compile::CompileProgress;
-use crate::engine::pool::return_freed_memory;
 use crate::machine::probe;
 use crate::storage::private::{self, PrivateDirectory};
 
