@@ -16,7 +16,8 @@ use tokio::task::JoinHandle;
 pub(crate) use crate::engine::absent::WorkerProgram;
 use crate::engine::backend::{Backend, BackendEngine};
 use crate::engine::compile::{CodeForm, CompileProgress};
-use crate::engine::pool::{Job, Pool, PoolStats};
+use crate::engine::pool::job::Job;
+use crate::engine::pool::{Pool, PoolStats};
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) use crate::engine::process::WorkerProgram;
 use crate::error::Error;

@@ -13,7 +13,7 @@ use super::run::Run;
 use super::servers::ServerSet;
 use super::settings::Settings;
 use super::start::{not_run, refused, start_engine};
-use crate::engine::pool::Job;
+use crate::engine::pool::job::Job;
 use crate::error::Error;
 use crate::run::context::{Purpose, RunEnvironment};
 use crate::run::grants::RunGrants;

@@ -1,12 +1,22 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::workers::MAX_HUNG_WORKERS;
 use super::*;
+use crate::engine::failure;
+use crate::engine::host::RunHost;
+use crate::engine::instance::{Instance, Unprepared};
+use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
 use crate::run::check::survey::Survey;
+use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
+use crate::run::script::Script;
+use crate::sync::{Condvar, Mutex};
 
 /// Timeout of tests that would otherwise hang.
 const TOO_LONG: Duration = Duration::from_secs(20);
