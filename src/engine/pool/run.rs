@@ -210,7 +210,7 @@ impl EndedRun {
             }
             Err(panic) => {
                 context.cancel.cancel();
-                Err(Error::WorkerLost { message: panic_message(&panic) })
+                Err(Error::WorkerLost { message: panic_message(&*panic) })
             }
         });
         // The receiver of the reply should run first: making the next instance takes two milliseconds,

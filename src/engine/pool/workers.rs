@@ -261,7 +261,7 @@ impl<E: Engine> Shared<E> {
             let mut instance = match made {
                 Ok(Ok(instance)) => instance,
                 Ok(Err(message)) => return self.making_failed(message),
-                Err(panic) => return self.making_failed(panic_message(&panic)),
+                Err(panic) => return self.making_failed(panic_message(&*panic)),
             };
             let (next, touched_bytes) = loop {
                 let Some((job, slot)) = self.next_job(&mut instance) else {
