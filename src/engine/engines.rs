@@ -353,7 +353,7 @@ async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Er
         Pool::new(engine, options.warm, options.trim_after)
     });
     let pool = started.map_err(failed)?.await;
-    pool.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
+    pool.map_err(io::Error::from).flatten().map_err(failed)
 }
 
 #[cfg(all(feature = "process", target_os = "linux"))]
@@ -489,7 +489,7 @@ mod python {
             }
         };
         let caches: Vec<&Path> = options.caches.iter().map(PathBuf::as_path).collect();
-        Engine::load(options.form, &caches, options.memory_bytes, &listener).map_err(io::Error::other)
+        Engine::load(options.form, &caches, options.memory_bytes, &listener).map_err(io::Error::from)
     }
 }
 

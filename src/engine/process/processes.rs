@@ -339,8 +339,7 @@ impl Talk {
         host: &Arc<dyn RunHost>,
         processors: usize,
     ) -> io::Result<Self> {
-        let gone = || io::Error::other("the worker has no connection");
-        let socket = worker.socket.take().ok_or_else(gone)?;
+        let socket = worker.socket.take().ok_or(io::ErrorKind::NotConnected)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
         let number = random_bytes()?;
         let resources = Arc::new(Resources::of(worker.killer()?, worker.group.clone()));
