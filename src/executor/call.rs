@@ -7,16 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::Executor;
 use super::metrics::CountedRun;
-use super::settings::Settings;
 use crate::error::Error;
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
-use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
+use crate::run::context::{ExecutionContext, Measured};
 use crate::run::grants::RunGrants;
 use crate::run::limits::in_force::RunLimits;
-use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
 use crate::run::script::Script;
-use crate::run::state::{NoState, StateAccess};
 use crate::run::tool_call::{self, CallResult, ToolCall};
 use crate::tools::in_force::RunTools;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
@@ -85,14 +83,13 @@ impl Executor {
         &self,
         mut script: Script,
         work: impl AsyncFnOnce(Arc<ExecutionContext>) -> (Result<T, ToolError>, Result<Json, ToolError>),
-    ) -> Result<(Result<T, ToolError>, crate::run::result::ExecuteResult), Error> {
+    ) -> Result<(Result<T, ToolError>, ExecuteResult), Error> {
         let queued = Instant::now();
         let inner = &self.inner;
         let cancel: CancellationToken = inner.closed.child_token();
         let lowered = inner.max_limits.subscribe();
-        let Settings { limits, max_limits, clock_resolution, time_zone, llm, .. } =
-            inner.settings.read().clone();
-        let limits = script.limits.unwrap_or(limits);
+        let settings = inner.settings.read().clone();
+        let limits = script.limits.unwrap_or(settings.limits);
         limits.validate()?;
         let policy = script.policy()?;
         // Kept until the call has ended: servers that nothing else uses any more end then.
@@ -109,29 +106,10 @@ impl Executor {
         let memory_bytes = memory_bytes.min(limits.memory_bytes);
         inner.admission.check(memory_bytes)?;
         let admitted = inner.admission.enter(&inner.runtime, memory_bytes, &cancel).await;
-        let environment = RunEnvironment {
-            purpose: Purpose::Run,
-            limits: RunLimits::new(limits, max_limits, lowered),
-            // There is no script that could use any.
-            grants: Arc::default(),
-            tools: RunTools::new(servers.tools.clone(), policy, inner.current.subscribe()),
-            approver: inner.approver.clone(),
-            elicitor: inner.elicitor.clone(),
-            hooks: Arc::clone(&inner.hooks),
-            observation: observed.observation().clone(),
-            tape: None,
-            state: StateAccess::None(NoState::NotConfigured),
-            llm,
-            history: None,
-            caller: None,
-            nested: Some(inner.nested_runner()),
-            cancel,
-            runtime: inner.runtime.clone(),
-            clock_resolution,
-            time_zone,
-            queued,
-            engine_start_time: std::time::Duration::ZERO,
-        };
+        let limits = RunLimits::new(limits, settings.max_limits, lowered);
+        let tools = RunTools::new(servers.tools.clone(), policy, inner.current.subscribe());
+        let observation = observed.observation().clone();
+        let environment = inner.environment(settings, limits, tools, observation, cancel, queued);
         let context = Arc::new(ExecutionContext::new(script, environment));
         let (result, outcome) = match admitted {
             Ok(_permit) if let Some(refusal) = observed.refusal() => {

@@ -1,7 +1,7 @@
 //! Runs of scripts: what a run needs is determined, its engine is started, it is admitted, and its job is submitted.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -143,13 +143,12 @@ impl Executor {
     ) -> Result<ExecuteResult, Error> {
         let queued = Instant::now();
         let lowered = self.inner.max_limits.subscribe();
-        let Settings { limits, max_limits, clock_resolution, time_zone, llm, .. } =
-            self.inner.settings.read().clone();
-        let limits = script.limits.unwrap_or(limits);
+        let settings = self.inner.settings.read().clone();
+        let limits = script.limits.unwrap_or(settings.limits);
         limits.validate()?;
         self.inner.admission.check(limits.memory_bytes)?;
         let policy = script.policy()?;
-        let time_zone = script.time_zone.as_deref().map_or(Ok(time_zone), TimeZone::find)?;
+        let time_zone = script.time_zone.as_deref().map_or(Ok(settings.time_zone), TimeZone::find)?;
         let state = self.run_state(&mut script)?;
         // Kept until the run has ended: servers that nothing else uses any more end then.
         let servers = self.servers_of(&mut script)?;
@@ -170,34 +169,20 @@ impl Executor {
                 return Ok(not_run(*refused, Usage { wall_time, queue_time, ..Usage::default() }));
             }
         };
+        let limits = RunLimits::new(limits, settings.max_limits, lowered);
+        let tools = RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe());
+        let environment = RunEnvironment {
+            purpose,
+            grants,
+            tape,
+            state,
+            history: self.inner.history.clone(),
+            time_zone,
+            engine_start_time,
+            ..self.inner.environment(settings, limits, tools, observation, cancel, queued)
+        };
         let (reply, answer) = oneshot::channel();
-        self.inner.engines.submit(Job {
-            script,
-            environment: RunEnvironment {
-                purpose,
-                limits: RunLimits::new(limits, max_limits, lowered),
-                grants,
-                tools: RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe()),
-                approver: self.inner.approver.clone(),
-                elicitor: self.inner.elicitor.clone(),
-                hooks: Arc::clone(&self.inner.hooks),
-                observation,
-                tape,
-                state,
-                llm,
-                history: self.inner.history.clone(),
-                caller: None,
-                nested: Some(self.inner.nested_runner()),
-                cancel,
-                runtime: runtime.clone(),
-                clock_resolution,
-                time_zone,
-                queued,
-                engine_start_time,
-            },
-            reply,
-            permit: Box::new(permit),
-        });
+        self.inner.engines.submit(Job { script, environment, reply, permit: Box::new(permit) });
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
@@ -247,8 +232,42 @@ impl Executor {
 }
 
 impl Inner {
+    /// What a run gets that executes no script. It reaches nothing of the machine, and has no state.
+    pub(super) fn environment(
+        self: &Arc<Self>,
+        settings: Settings,
+        limits: RunLimits,
+        tools: RunTools,
+        observation: Observation,
+        cancel: CancellationToken,
+        queued: Instant,
+    ) -> RunEnvironment {
+        RunEnvironment {
+            purpose: Purpose::Run,
+            limits,
+            grants: Arc::default(),
+            tools,
+            approver: self.approver.clone(),
+            elicitor: self.elicitor.clone(),
+            hooks: Arc::clone(&self.hooks),
+            observation,
+            tape: None,
+            state: StateAccess::None(NoState::NotConfigured),
+            llm: settings.llm,
+            history: None,
+            caller: None,
+            nested: Some(self.nested_runner()),
+            cancel,
+            runtime: self.runtime.clone(),
+            clock_resolution: settings.clock_resolution,
+            time_zone: settings.time_zone,
+            queued,
+            engine_start_time: Duration::ZERO,
+        }
+    }
+
     /// Runs the stored scripts that runs call. It does not keep the executor alive.
-    pub(super) fn nested_runner(self: &Arc<Self>) -> NestedRunner {
+    fn nested_runner(self: &Arc<Self>) -> NestedRunner {
         let inner = Arc::downgrade(self);
         nested::runner(move || {
             let inner = inner.upgrade()?;
