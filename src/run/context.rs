@@ -143,23 +143,42 @@ pub(crate) struct RunEnvironment {
     pub(crate) engine_start_time: Duration,
 }
 
+impl RunEnvironment {
+    /// What a tape keeps of the run beside its script.
+    fn facts(&self, limits: Limits) -> Facts {
+        Facts {
+            limits,
+            time_zone: self.time_zone.name(),
+            clock_resolution: self.clock_resolution,
+            servers: visible_servers(&self.tools.now()),
+            has_network: !self.grants.net.is_empty(),
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    fn file_options(&self, memory_bytes: usize, is_dry_run: bool) -> FileOptions<'_> {
+        let limits = self.limits.clone();
+        FileOptions {
+            directories: self.grants.directories.clone(),
+            memory_bytes,
+            quota: Box::new(move || limits.now().file_quota()),
+            caller: self.caller.as_deref().map(|caller| &*caller.files),
+            clock: match &self.tape {
+                Some(_) => Clock::counting(),
+                None => Clock::Real(self.clock_resolution),
+            },
+            runtime: self.runtime.clone(),
+            is_dry_run,
+        }
+    }
+}
+
 impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
         let limits = environment.limits.now();
         if let Some(tape) = &environment.tape {
-            let servers = visible_servers(&environment.tools.now());
-            tape.begin(
-                &script,
-                Facts {
-                    limits,
-                    time_zone: environment.time_zone.name(),
-                    clock_resolution: environment.clock_resolution,
-                    servers,
-                    has_network: !environment.grants.net.is_empty(),
-                    cancel: environment.cancel.clone(),
-                },
-            );
+            tape.begin(&script, environment.facts(limits));
         }
         let caller = environment.caller.as_deref();
         let above = caller.map(|caller| Arc::clone(&caller.clock));
@@ -191,21 +210,7 @@ impl ExecutionContext {
         let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
         let slots = || Arc::new(CallSlots::new(environment.limits.clone()));
         let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
-        let files = RunFiles::new(FileOptions {
-            directories: environment.grants.directories.clone(),
-            memory_bytes: limits.memory_bytes,
-            quota: {
-                let limits = environment.limits.clone();
-                Box::new(move || limits.now().file_quota())
-            },
-            caller: caller.map(|caller| &*caller.files),
-            clock: match &environment.tape {
-                Some(_) => Clock::counting(),
-                None => Clock::Real(environment.clock_resolution),
-            },
-            runtime: environment.runtime.clone(),
-            is_dry_run: script.is_dry_run,
-        });
+        let files = RunFiles::new(environment.file_options(limits.memory_bytes, script.is_dry_run));
         Self {
             files: Arc::new(files),
             cancel: environment.cancel.clone(),
