@@ -193,33 +193,25 @@ impl RemoteRun {
             talk.watch(&self.stop).map_err(|error| RunEnd::NoWorker(error.to_string()))?;
             talk.start(host, source).map_err(RunEnd::NoWorker)?;
             let talk = self.talk.insert(talk);
-            match talk.listen(host).await {
+            let end = match talk.listen(host).await {
                 Event::Surveyed(text, took) => {
                     host.compute_elsewhere(false);
                     return Ok(surveys::decode(&text, took, source));
                 }
-                Event::Ended(end) => {
-                    // A worker that has ended before the run began is none of the run's faults.
-                    let was_ready = talk.worker.was_ready;
-                    let is_stopped = self.stop.reason().is_some() || host.cancelled().is_cancelled();
-                    match end {
-                        RunEnd::Gone if !was_ready && !is_stopped => {
-                            let status = talk.status().await;
-                            self.workers.note_failed_start();
-                            problem = format!(
-                                "a worker process {} (before it was ready)",
-                                talk.worker.describe(status)
-                            );
-                            self.talk = None;
-                        }
-                        RunEnd::NoWorker(_) => {
-                            self.workers.note_failed_start();
-                            return Err(end);
-                        }
-                        end => return Err(end),
-                    }
-                }
+                Event::Ended(end) => end,
+            };
+            // A worker that has ended before the run began is none of the run's faults.
+            let is_stopped = self.stop.reason().is_some() || host.cancelled().is_cancelled();
+            let is_lost = matches!(end, RunEnd::Gone) && !talk.worker.was_ready && !is_stopped;
+            if is_lost || matches!(end, RunEnd::NoWorker(_)) {
+                self.workers.note_failed_start();
             }
+            if !is_lost {
+                return Err(end);
+            }
+            let status = talk.status().await;
+            problem = format!("a worker process {} (before it was ready)", talk.worker.describe(status));
+            self.talk = None;
         }
         Err(RunEnd::NoWorker(problem))
     }
