@@ -3,6 +3,8 @@
 mod admission;
 mod builder;
 mod call;
+mod changes;
+mod checks;
 mod core;
 mod isolation;
 #[cfg(all(feature = "process", any(feature = "http", feature = "nats"), target_os = "linux"))]
@@ -23,10 +25,12 @@ mod reconfigure;
 mod remote_worker;
 mod replay;
 mod run;
+mod runs;
 mod runtime;
 mod servers;
 mod settings;
 mod start;
+mod tools;
 mod untrusted;
 #[cfg_attr(not(feature = "mcp"), path = "executor/no_upstream.rs")]
 mod upstream;

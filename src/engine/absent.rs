@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::engine::host::RunHost;
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::run::check::survey::Survey;
 use crate::run::result::{Outcome, ScriptError};

@@ -10,11 +10,11 @@ use futures::future::BoxFuture;
 
 use crate::engine::failure;
 use crate::engine::host::{RunHost, tool_name};
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::check::survey::Survey;
 use crate::run::limits::Limits;
 use crate::run::result::{LogLevel, Outcome, ScriptError};

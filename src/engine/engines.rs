@@ -16,7 +16,8 @@ use tokio::task::JoinHandle;
 pub(crate) use crate::engine::absent::WorkerProgram;
 use crate::engine::backend::{Backend, BackendEngine};
 use crate::engine::compile::{CodeForm, CompileProgress};
-use crate::engine::pool::{Job, Pool, PoolStats};
+use crate::engine::pool::job::Job;
+use crate::engine::pool::{Pool, PoolStats};
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) use crate::engine::process::WorkerProgram;
 use crate::error::Error;
@@ -352,7 +353,7 @@ async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Er
         Pool::new(engine, options.warm, options.trim_after)
     });
     let pool = started.map_err(failed)?.await;
-    pool.map_err(io::Error::other).and_then(|pool| pool).map_err(failed)
+    pool.map_err(io::Error::from).flatten().map_err(failed)
 }
 
 #[cfg(all(feature = "process", target_os = "linux"))]
@@ -488,7 +489,7 @@ mod python {
             }
         };
         let caches: Vec<&Path> = options.caches.iter().map(PathBuf::as_path).collect();
-        Engine::load(options.form, &caches, options.memory_bytes, &listener).map_err(io::Error::other)
+        Engine::load(options.form, &caches, options.memory_bytes, &listener).map_err(io::Error::from)
     }
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::RunFiles;
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;

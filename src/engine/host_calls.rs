@@ -22,7 +22,7 @@ use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
 use crate::llm::call::LlmCall;
 use crate::net::call::FetchCall;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::limits::Limits;
 use crate::run::recording::{GuestClock, Request};

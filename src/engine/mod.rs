@@ -3,6 +3,7 @@
 
 #[cfg(not(all(feature = "typescript", feature = "python", feature = "process", target_os = "linux")))]
 mod absent;
+pub(crate) mod allocator;
 pub(crate) mod backend;
 pub(crate) mod compile;
 pub(crate) mod engines;
@@ -11,6 +12,7 @@ mod fence;
 pub(crate) mod hints;
 pub(crate) mod host;
 pub(crate) mod host_calls;
+pub(crate) mod instance;
 #[cfg(any(feature = "python", feature = "typescript"))]
 mod mend;
 pub(crate) mod pool;

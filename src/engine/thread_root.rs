@@ -40,7 +40,7 @@ impl ThreadRoot {
     ///
     /// If the operating system refuses a thread, or the root cannot be prepared.
     pub(crate) fn spawn(&'static self, name: String, task: Task) -> io::Result<()> {
-        let lost = || io::Error::other(format!("the thread {} is gone", self.name));
+        let lost = || io::Error::new(io::ErrorKind::BrokenPipe, format!("the thread {} is gone", self.name));
         let root = match self.requests.get() {
             Some(root) => root,
             None => {

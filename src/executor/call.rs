@@ -7,19 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::Executor;
 use super::metrics::CountedRun;
-use super::settings::Settings;
 use crate::error::Error;
 use crate::json::Json;
-use crate::run::calls::ToolName;
-use crate::run::context::{ExecutionContext, Measured, Purpose, RunEnvironment};
+use crate::run::calls::resolve::ToolName;
+use crate::run::context::{ExecutionContext, Measured};
 use crate::run::grants::RunGrants;
 use crate::run::limits::in_force::RunLimits;
-use crate::run::result::{ErrorCode, Outcome, ScriptError};
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
 use crate::run::script::Script;
-use crate::run::state::{NoState, StateAccess};
 use crate::run::tool_call::{self, CallResult, ToolCall};
-use crate::tools::catalog::ResolvedTool;
-use crate::tools::direct::DirectRules;
 use crate::tools::in_force::RunTools;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
@@ -87,14 +83,13 @@ impl Executor {
         &self,
         mut script: Script,
         work: impl AsyncFnOnce(Arc<ExecutionContext>) -> (Result<T, ToolError>, Result<Json, ToolError>),
-    ) -> Result<(Result<T, ToolError>, crate::run::result::ExecuteResult), Error> {
+    ) -> Result<(Result<T, ToolError>, ExecuteResult), Error> {
         let queued = Instant::now();
         let inner = &self.inner;
         let cancel: CancellationToken = inner.closed.child_token();
         let lowered = inner.max_limits.subscribe();
-        let Settings { limits, max_limits, clock_resolution, time_zone, llm, .. } =
-            inner.settings.read().clone();
-        let limits = script.limits.unwrap_or(limits);
+        let settings = inner.settings.read().clone();
+        let limits = script.limits.unwrap_or(settings.limits);
         limits.validate()?;
         let policy = script.policy()?;
         // Kept until the call has ended: servers that nothing else uses any more end then.
@@ -111,29 +106,10 @@ impl Executor {
         let memory_bytes = memory_bytes.min(limits.memory_bytes);
         inner.admission.check(memory_bytes)?;
         let admitted = inner.admission.enter(&inner.runtime, memory_bytes, &cancel).await;
-        let environment = RunEnvironment {
-            purpose: Purpose::Run,
-            limits: RunLimits::new(limits, max_limits, lowered),
-            // There is no script that could use any.
-            grants: Arc::default(),
-            tools: RunTools::new(servers.tools.clone(), policy, inner.current.subscribe()),
-            approver: inner.approver.clone(),
-            elicitor: inner.elicitor.clone(),
-            hooks: Arc::clone(&inner.hooks),
-            observation: observed.observation().clone(),
-            tape: None,
-            state: StateAccess::None(NoState::NotConfigured),
-            llm,
-            history: None,
-            caller: None,
-            nested: Some(inner.nested_runner()),
-            cancel,
-            runtime: inner.runtime.clone(),
-            clock_resolution,
-            time_zone,
-            queued,
-            engine_start_time: std::time::Duration::ZERO,
-        };
+        let limits = RunLimits::new(limits, settings.max_limits, lowered);
+        let tools = RunTools::new(servers.tools.clone(), policy, inner.current.subscribe());
+        let observation = observed.observation().clone();
+        let environment = inner.environment(settings, limits, tools, observation, cancel, queued);
         let context = Arc::new(ExecutionContext::new(script, environment));
         let (result, outcome) = match admitted {
             Ok(_permit) if let Some(refusal) = observed.refusal() => {
@@ -160,55 +136,6 @@ impl Executor {
         let run = context.finish(outcome, Measured::default());
         observed.finish(Ok(&run));
         Ok((result, run))
-    }
-
-    /// Which tools clients of a server see themselves.
-    pub(crate) fn direct_rules(&self) -> Arc<DirectRules> {
-        Arc::clone(&self.inner.settings.read().direct)
-    }
-
-    /// The servers whose rules permit any tool, each with its permitted tools as last listed. Asks no
-    /// server, but may read files.
-    pub(crate) fn listed_tools(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
-        let servers = self.servers();
-        let policy = &servers.tools.policy;
-        let known = servers.tools.catalog.known().into_iter();
-        let permitted = known.filter(|(server, _)| policy.may_permit_server(server));
-        permitted
-            .map(|(server, tools)| {
-                let tools = tools.map(|mut tools| {
-                    tools.retain(|tool| policy.permits(&tool.server, &tool.tool));
-                    tools
-                });
-                (server, tools)
-            })
-            .collect()
-    }
-
-    /// Asks those servers for their tools whose lists are unknown or out of date, and whose tools
-    /// clients may see themselves. Waits for each as long as a search does; requests that take
-    /// longer continue. With `with_interfaces`, servers that are running are asked too: only their
-    /// tools say whether they have an interface.
-    pub(crate) async fn list_direct_tools(&self, with_interfaces: bool) {
-        let (servers, rules) = (self.servers(), self.direct_rules());
-        let policy = &servers.tools.policy;
-        let with_interfaces = with_interfaces && rules.shows_interfaces();
-        let is_wanted = |name: &str, is_running: bool| {
-            policy.may_permit_server(name) && (rules.may_show(name) || (with_interfaces && is_running))
-        };
-        servers.tools.catalog.discover(is_wanted).await;
-    }
-
-    /// Differs when the list of a server does, or has to be asked for again.
-    pub(crate) fn lists_stamp(&self) -> u64 {
-        self.servers().tools.catalog.lists_stamp()
-    }
-
-    /// What a list of tools was made for: the version of the servers and their rules, and
-    /// [`lists_stamp`](Self::lists_stamp).
-    pub(crate) fn lists_key(&self) -> (u64, u64) {
-        let servers = self.servers();
-        (servers.tools.version, servers.tools.catalog.lists_stamp())
     }
 }
 

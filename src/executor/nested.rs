@@ -11,7 +11,7 @@ use super::admission::Admission;
 use super::metrics::CountedRun;
 use super::start::{not_run, refused, start_engine};
 use crate::engine::engines::Engines;
-use crate::engine::pool::Job;
+use crate::engine::pool::job::Job;
 use crate::error::Error;
 use crate::run::context::{ExecutionContext, Purpose, RunEnvironment};
 use crate::run::nested::NestedRunner;

@@ -15,6 +15,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::io::AsyncRead;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -81,10 +82,9 @@ pub(crate) async fn spawn(server: &StdioTransport, handle: &Handle) -> io::Resul
         // If the receiver was dropped, the process is dropped and thereby killed here.
         let _unwanted = reply.send(spawn_here(command));
     });
-    spawning_thread()?
-        .send(job)
-        .map_err(|_| io::Error::other("the thread that starts processes has ended"))?;
-    spawned.await.map_err(|_| io::Error::other("the thread that starts processes has failed"))?
+    let lost = |problem| io::Error::new(io::ErrorKind::BrokenPipe, problem);
+    spawning_thread()?.send(job).map_err(|_| lost("the thread that starts processes has ended"))?;
+    spawned.await.map_err(|_| lost("the thread that starts processes has failed"))?
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -125,7 +125,8 @@ fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
     guardian::start();
     let mut child = command.spawn()?;
     let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let id = id.ok_or_else(|| io::Error::other("the new process has no number"))?;
+    // Only a process that has been reaped has none.
+    let id = id.ok_or(Errno::SRCH)?;
     guardian::watch(id);
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ended = CancellationToken::new();
@@ -133,7 +134,7 @@ fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
         Process { id, child: Mutex::new(Some(child)), ended: ended.clone(), stderr: Arc::default() };
     announce_end(id, ended)?;
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-        return Err(io::Error::other("the new process has no pipes"));
+        return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the new process has no pipes"));
     };
     Ok((process, Pipes { stdin, stdout, stderr }))
 }

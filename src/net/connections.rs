@@ -105,7 +105,8 @@ pub(crate) fn system_resolver() -> Resolver {
     Arc::new(move |host| {
         let (host, free) = (host.to_owned(), Arc::clone(&free));
         async move {
-            let permit = free.acquire_owned().await.map_err(io::Error::other)?;
+            // The semaphore is never closed, so there always is one.
+            let permit = free.acquire_owned().await.ok();
             // The system's resolver blocks a thread and cannot be cancelled: the permit is that thread's.
             let resolve = move || {
                 let found =
@@ -113,7 +114,7 @@ pub(crate) fn system_resolver() -> Resolver {
                 drop(permit);
                 found
             };
-            tokio::task::spawn_blocking(resolve).await.map_err(io::Error::other)?
+            tokio::task::spawn_blocking(resolve).await?
         }
         .boxed()
     })

@@ -1,4 +1,4 @@
-//! The context of one run: its script, limits, tools, output and time.
+//! The context of one run: its script, limits, tools and time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::{Clock, FileOptions, RunFiles};
-use crate::json::Json;
 use crate::llm::setup::LlmSetup;
 use crate::run::check::finding::Checked;
 use crate::run::clock::RunClock;
@@ -18,33 +17,24 @@ use crate::run::fetches::Fetches;
 use crate::run::grants::RunGrants;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
-use crate::run::ledger::{Ledger, Logged};
+use crate::run::ledger::Ledger;
 use crate::run::limits::Limits;
 use crate::run::limits::call_slots::CallSlots;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::models::RunModels;
 use crate::run::nested::{NestedRunner, NestedSlots};
-use crate::run::observer::{ApproverKind, Discovered, Observation, RunEvent};
+use crate::run::observer::{ApproverKind, Observation};
 use crate::run::prompts::Prompts;
-use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, ToolCallStatus, Usage};
+use crate::run::result::{ExecuteResult, Outcome, ToolCallStatus, Usage};
 use crate::run::script::{Language, Script};
 use crate::run::state::StateAccess;
 use crate::run::tape::{Facts, Performed, Tape};
 use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateCall;
-use crate::text::{self, preview, visible};
+use crate::text;
 use crate::tools::approval::Approver;
-use crate::tools::catalog::{ResolvedTool, describe_failures};
 use crate::tools::in_force::{RunTools, ToolsInForce};
-use crate::tools::{
-    ElicitationHandler, Elicitor, Progress, ServerDetails, ToolError, ToolErrorCode, ToolKind,
-};
-
-/// Maximum characters of the message of a progress report.
-const MAX_PROGRESS_MESSAGE: usize = 1_000;
-
-/// Maximum characters of a query in the line which says that nothing matches it.
-const MAX_SHOWN_QUERY: usize = 80;
+use crate::tools::{ElicitationHandler, Elicitor, ToolError, ToolErrorCode};
 
 /// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
 /// Every decision about a call is made here, so no engine can omit one.
@@ -143,23 +133,42 @@ pub(crate) struct RunEnvironment {
     pub(crate) engine_start_time: Duration,
 }
 
+impl RunEnvironment {
+    /// What a tape keeps of the run beside its script.
+    fn facts(&self, limits: Limits) -> Facts {
+        Facts {
+            limits,
+            time_zone: self.time_zone.name(),
+            clock_resolution: self.clock_resolution,
+            servers: visible_servers(&self.tools.now()),
+            has_network: !self.grants.net.is_empty(),
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    fn file_options(&self, memory_bytes: usize, is_dry_run: bool) -> FileOptions<'_> {
+        let limits = self.limits.clone();
+        FileOptions {
+            directories: self.grants.directories.clone(),
+            memory_bytes,
+            quota: Box::new(move || limits.now().file_quota()),
+            caller: self.caller.as_deref().map(|caller| &*caller.files),
+            clock: match &self.tape {
+                Some(_) => Clock::counting(),
+                None => Clock::Real(self.clock_resolution),
+            },
+            runtime: self.runtime.clone(),
+            is_dry_run,
+        }
+    }
+}
+
 impl ExecutionContext {
     /// Starts the run's clock.
     pub(crate) fn new(mut script: Script, environment: RunEnvironment) -> Self {
         let limits = environment.limits.now();
         if let Some(tape) = &environment.tape {
-            let servers = visible_servers(&environment.tools.now());
-            tape.begin(
-                &script,
-                Facts {
-                    limits,
-                    time_zone: environment.time_zone.name(),
-                    clock_resolution: environment.clock_resolution,
-                    servers,
-                    has_network: !environment.grants.net.is_empty(),
-                    cancel: environment.cancel.clone(),
-                },
-            );
+            tape.begin(&script, environment.facts(limits));
         }
         let caller = environment.caller.as_deref();
         let above = caller.map(|caller| Arc::clone(&caller.clock));
@@ -191,21 +200,7 @@ impl ExecutionContext {
         let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
         let slots = || Arc::new(CallSlots::new(environment.limits.clone()));
         let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
-        let files = RunFiles::new(FileOptions {
-            directories: environment.grants.directories.clone(),
-            memory_bytes: limits.memory_bytes,
-            quota: {
-                let limits = environment.limits.clone();
-                Box::new(move || limits.now().file_quota())
-            },
-            caller: caller.map(|caller| &*caller.files),
-            clock: match &environment.tape {
-                Some(_) => Clock::counting(),
-                None => Clock::Real(environment.clock_resolution),
-            },
-            runtime: environment.runtime.clone(),
-            is_dry_run: script.is_dry_run,
-        });
+        let files = RunFiles::new(environment.file_options(limits.memory_bytes, script.is_dry_run));
         Self {
             files: Arc::new(files),
             cancel: environment.cancel.clone(),
@@ -408,199 +403,9 @@ impl ExecutionContext {
         Ok(text)
     }
 
-    /// Returns at most `limit` permitted tools that match `query`, best match first; for an empty
-    /// query all of them, in order. `server` restricts the search to one server. A server that
-    /// cannot list its tools is left out. One line of the script's output names all of those. If no
-    /// tool matches, with `or_nearest` the nearest ones are returned, and a line says so.
-    pub(crate) async fn search(
-        &self,
-        query: &str,
-        server: Option<&str>,
-        limit: usize,
-        or_nearest: bool,
-    ) -> Result<Vec<ResolvedTool>, ToolError> {
-        let asked = Instant::now();
-        let found = self.find(query, server, limit, or_nearest).await;
-        self.report_discovery("search", Some(query), server, asked, &found);
-        found
-    }
-
-    async fn find(
-        &self,
-        query: &str,
-        server: Option<&str>,
-        limit: usize,
-        or_nearest: bool,
-    ) -> Result<Vec<ResolvedTool>, ToolError> {
-        let in_force = self.in_force();
-        let catalog = &in_force.catalog;
-        let server = server.map(|name| catalog.server_name(name)).transpose()?;
-        let wanted =
-            |name: &str| server.is_none_or(|server| &**server == name) && in_force.may_permit_server(name);
-        let permitted = |server: &str, tool: &str| in_force.permits(server, tool);
-        let deadline = self.latest_deadline();
-        let (mut found, failures) =
-            catalog.search(query, limit, or_nearest, wanted, permitted, deadline).await;
-        if let Some(warning) = describe_failures(&failures) {
-            self.log_for_call(LogLevel::Warn, warning);
-        }
-        // A search for tools is no search for ways to save scripts: `help("scripts")` describes
-        // those.
-        found.tools.retain(|tool| tool.kind() != ToolKind::ScriptChange);
-        if found.are_nearest && !found.tools.is_empty() {
-            let shown = visible(&preview(query, MAX_SHOWN_QUERY));
-            self.log_for_call(LogLevel::Warn, format!("no tool matches `{shown}`: these are the nearest"));
-        }
-        Ok(found.tools)
-    }
-
-    /// The canonical name of a server that the run may see, and what is known of it without asking
-    /// it.
-    pub(crate) fn server_details(&self, server: &str) -> Result<(Arc<str>, ServerDetails), ToolError> {
-        let tools = self.in_force();
-        let (name, dispatcher) = tools.catalog.dispatcher(server)?;
-        if !tools.may_permit_server(name) {
-            return Err(denied(name, "*"));
-        }
-        Ok((Arc::clone(name), dispatcher.details(name)))
-    }
-
-    /// The name of a server in Python scripts.
-    pub(crate) fn python_alias(&self, server: &str) -> String {
-        self.in_force().catalog.python_alias(server)
-    }
-
-    /// The permitted tools of one server, in its order.
-    pub(crate) async fn tools(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
-        let asked = Instant::now();
-        let found = self.list(server).await;
-        self.report_discovery("list", None, Some(server), asked, &found);
-        found
-    }
-
-    fn report_discovery(
-        &self,
-        kind: &'static str,
-        query: Option<&str>,
-        server: Option<&str>,
-        asked: Instant,
-        found: &Result<Vec<ResolvedTool>, ToolError>,
-    ) {
-        self.observation().emit(|| {
-            let found = found.as_ref().map(Vec::len).map_err(|error| error.code);
-            RunEvent::Discovered(Discovered { kind, query, server, found, duration: asked.elapsed() })
-        });
-    }
-
-    async fn list(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
-        let in_force = self.in_force();
-        let name = in_force.catalog.server_name(server)?;
-        if !in_force.may_permit_server(name) {
-            return Err(denied(name, "*"));
-        }
-        let mut tools = in_force.catalog.tools(server, self.latest_deadline()).await?;
-        tools.retain(|tool| in_force.permits(&tool.server, &tool.tool));
-        Ok(tools)
-    }
-
     /// Whether the script may ask language models, if there is one.
     pub(crate) fn may_ask_models(&self) -> bool {
         self.models.is_enabled()
-    }
-
-    /// Whether the script has printed or emitted anything.
-    pub(crate) fn has_output(&self) -> bool {
-        self.ledger.lock().has_output()
-    }
-
-    /// Prints a line of the host about a call that it is answering.
-    fn log_for_call(&self, level: LogLevel, text: String) {
-        let text = match self.tape() {
-            Some(tape) => tape.defer_line(level, text),
-            None => Some(text),
-        };
-        if let Some(text) = text {
-            self.log(level, text);
-        }
-    }
-
-    /// Stores as much of a printed line as the output limit allows. Passes all of it to the
-    /// listener of what is printed, and the stored part to that of what is kept.
-    pub(crate) fn log(&self, level: LogLevel, text: String) {
-        if self.tape().is_some_and(|tape| tape.is_stopped()) {
-            return;
-        }
-        // The ledger is not locked while a listener runs.
-        let logged = self.ledger.lock().log(level, &text, &self.limits());
-        if logged == Logged::Over {
-            return;
-        }
-        let mut entry = Output::Log { level, text };
-        if let Some(listener) = &self.script.on_output {
-            listener(&entry, &self.cancel);
-        }
-        if let (true, Logged::Kept(bytes), Output::Log { text, .. }) =
-            (self.observation().is_on(), logged, &entry)
-        {
-            let text = &text[..bytes];
-            self.observation().emit(|| RunEvent::Printed { level: Some(level), text });
-        }
-        if let (Some(listener), Logged::Kept(bytes), Output::Log { text, .. }) =
-            (&self.script.on_kept_output, logged, &mut entry)
-        {
-            text.truncate(bytes);
-            listener(&entry);
-        }
-    }
-
-    /// Passes on what the script reports of its progress.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidArguments` for numbers that are none of a progress.
-    pub(crate) fn report(&self, mut report: Progress) -> Result<(), ToolError> {
-        let is_amount = |number: f64| number.is_finite() && number >= 0.0;
-        if !is_amount(report.progress) || !report.total.is_none_or(is_amount) {
-            let message = "progress: `done` and `total` must be numbers from 0 on";
-            return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
-        }
-        let Some(listener) = &self.script.on_report else { return Ok(()) };
-        if let Some(message) = &mut report.message {
-            message.truncate(text::start(message, MAX_PROGRESS_MESSAGE).len());
-        }
-        {
-            let mut ledger = self.ledger.lock();
-            if ledger.is_over() {
-                return Err(over());
-            }
-            report.progress = ledger.advance(report.progress);
-        }
-        listener(&report);
-        Ok(())
-    }
-
-    /// Stores a content block and passes it to the listeners.
-    ///
-    /// # Errors
-    ///
-    /// `ResultTooLarge` if all blocks together are larger than one result may be.
-    pub(crate) fn emit(&self, block: Json) -> Result<(), ToolError> {
-        {
-            let mut ledger = self.ledger.lock();
-            if ledger.is_over() {
-                return Err(over());
-            }
-            ledger.emit(block.clone(), &self.limits())?;
-        }
-        self.observation().emit(|| RunEvent::Printed { level: None, text: block.text() });
-        let entry = Output::Emit(block);
-        if let Some(listener) = &self.script.on_output {
-            listener(&entry, &self.cancel);
-        }
-        if let Some(listener) = &self.script.on_kept_output {
-            listener(&entry);
-        }
-        Ok(())
     }
 
     /// Checks that the script may receive `what`, JSON text of `bytes` bytes.

@@ -11,12 +11,18 @@ use crate::json::Json;
 use crate::net::call::{FetchCall, FetchRequest, GuestBytes, RedirectMode};
 use crate::net::connections::HttpResponse;
 use crate::net::request::HttpRequest;
-use crate::run::calls::{FETCH, HeldCall, HostRequest};
+use crate::run::calls::arguments::ExactArguments;
+use crate::run::calls::held::HeldCall;
+use crate::run::calls::send::{Decided, HostRequest, Permission};
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::fetches::{Begun, Turn};
+use crate::run::ledger::Call;
 use crate::run::result::PlannedCall;
 use crate::tools::approval::Effects;
 use crate::tools::{RemoteServer, ToolError, ToolErrorCode, sample};
+
+/// The name under which requests of `fetch` are called, recorded and matched by rules. The tool is the host.
+const FETCH: &str = "fetch";
 
 /// Maximum number of redirects of one call, as in browsers.
 const MAX_REDIRECTS: usize = 20;
@@ -163,6 +169,33 @@ impl ExecutionContext {
         response.ok_or_else(|| {
             ToolError::new(ToolErrorCode::NetDenied, "a hook of the embedder did not let the request go out")
         })
+    }
+
+    /// Sends a request of `fetch` to a host that is granted: a call of the server [`FETCH`], with
+    /// approval if rules ask for it. `shown` is what hooks and approvers see; changes that hooks
+    /// make to it have no effect.
+    async fn send_to_host(
+        &self,
+        held: &HeldCall,
+        host: &HostRequest<'_>,
+        shown: Map<String, Value>,
+        send: impl AsyncFnOnce() -> Result<Json, ToolError>,
+    ) -> Result<Json, ToolError> {
+        let in_force = self.in_force();
+        let call = Call { server: FETCH, tool: host.name, argument_bytes: held.argument_bytes() };
+        if [host.name, host.host].iter().any(|name| in_force.denies(FETCH, name)) {
+            return Err(denied(FETCH, host.name));
+        }
+        let reason = in_force
+            .asks(FETCH, host.name, host.effects)
+            .or_else(|| in_force.asks(FETCH, host.host, host.effects));
+        let send = async |shown: Map<String, Value>| {
+            let decided =
+                Decided { by: in_force, call, tool: None, permission: Permission::Granted, host: Some(host) };
+            let shown = ExactArguments { tree: shown, numbers: Vec::new() };
+            self.send(held, decided, reason, shown, async |_shown, _trace, _sent| send().await).await
+        };
+        self.with_hooks(call, shown, send).await
     }
 
     /// The next part of a body as JSON text.

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod clock;
 pub(crate) mod compute;
 pub(crate) mod context;
+mod discovery;
 mod elicitation;
 mod entered;
 #[cfg(feature = "fetch")]
@@ -29,6 +30,7 @@ mod llm;
 mod models;
 pub(crate) mod nested;
 pub(crate) mod observer;
+mod output;
 mod prompts;
 pub(crate) mod recording;
 pub(crate) mod result;

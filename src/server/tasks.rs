@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
-use rmcp::model::CreateTaskResult;
+use rmcp::model::{CallToolResult, CreateTaskResult};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
 use serde_json::Value;
 
@@ -126,27 +126,7 @@ impl Tasks {
                 // Moves the whole structs into the task. Otherwise only the fields named below would
                 // be moved; dropping the others would end the run.
                 let (mut run, end) = (run, end);
-                let mut prompts = 0;
-                let result = loop {
-                    tokio::select! {
-                        biased;
-                        () = task.cancelled() => {
-                            run.cancel.cancel();
-                            let _not_needed = run.run.await;
-                            return Err(TaskExit::Cancelled);
-                        }
-                        result = &mut run.run => break result,
-                        Some(first) = run.prompts.recv() => {
-                            let open = run.with_all_open(first).await;
-                            let asked = open.into_iter().map(|prompt| {
-                                prompts += 1;
-                                let name = if prompt.is_for_model() { MODEL_KEY } else { KEY };
-                                ask(&inner, &task, format!("{name}-{prompts}"), prompt)
-                            });
-                            futures::future::try_join_all(asked).await?;
-                        }
-                    }
-                };
+                let result = end_of(&mut run, &inner, &task).await?;
                 drop(run.guard);
                 drop(end);
                 Ok(result)
@@ -156,6 +136,39 @@ impl Tasks {
         let entry = Task { client: holder, manager, kept, ended };
         self.state.lock().tasks.insert(task.task_id.clone(), entry);
         CreateTaskResult::new(task)
+    }
+}
+
+/// Waits for a run's answer. Its prompts are shown meanwhile as input that the task requires.
+///
+/// # Errors
+///
+/// If the task is cancelled, and with it the run, or its manager has ended.
+async fn end_of(
+    run: &mut RunInFlight,
+    manager: &TaskManager,
+    task: &TaskContext,
+) -> Result<CallToolResult, TaskExit> {
+    let mut prompts = 0;
+    loop {
+        tokio::select! {
+            biased;
+            () = task.cancelled() => {
+                run.cancel.cancel();
+                let _not_needed = (&mut run.run).await;
+                return Err(TaskExit::Cancelled);
+            }
+            result = &mut run.run => return Ok(result),
+            Some(first) = run.prompts.recv() => {
+                let open = run.with_all_open(first).await;
+                let asked = open.into_iter().map(|prompt| {
+                    prompts += 1;
+                    let name = if prompt.is_for_model() { MODEL_KEY } else { KEY };
+                    ask(manager, task, format!("{name}-{prompts}"), prompt)
+                });
+                futures::future::try_join_all(asked).await?;
+            }
+        }
     }
 }
 

@@ -104,7 +104,7 @@ async fn errors_of_options_name_the_parameters_of_the_tools() {
         assert_eq!(error["message"], format!("`{parameter}`: is too much"));
     }
     // A cause that is in the text already is said once.
-    let source = std::io::Error::other("broken");
+    let source = std::io::Error::new(std::io::ErrorKind::InvalidData, "broken");
     let answer = answer_run(
         &server.shared,
         "client",
@@ -154,7 +154,10 @@ async fn an_engine_that_does_not_start_is_not_healthy() {
         client.request("tools/call", health.clone()).await["result"]["structuredContent"]["healthy"],
         true
     );
-    let failure = Error::Start { what: "Python", source: std::io::Error::other("no memory") };
+    let failure = Error::Start {
+        what: "Python",
+        source: std::io::Error::new(std::io::ErrorKind::OutOfMemory, "no memory"),
+    };
     server.shared.record_start(Language::Python, Some(&failure));
     let sick = client.request("tools/call", health.clone()).await["result"]["structuredContent"].clone();
     assert_eq!(sick["healthy"], false, "{sick}");

@@ -36,7 +36,7 @@ pub(crate) fn random_bytes<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).map_err(|error| match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::other(error),
+        None => io::Error::new(io::ErrorKind::Unsupported, error),
     })?;
     Ok(bytes)
 }

@@ -59,5 +59,5 @@ fn page(command: clap::Command) -> io::Result<String> {
     let mut page = Vec::new();
     // Of a subcommand it would be its name without a version.
     Man::new(command).source(concat!("cx ", env!("CARGO_PKG_VERSION"))).render(&mut page)?;
-    String::from_utf8(page).map_err(io::Error::other)
+    String::from_utf8(page).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

@@ -144,7 +144,7 @@ fn print_line(text: &str) -> Result<(), OutputError> {
 pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     if process::had_no_stdout() {
-        return Err(io::Error::other("stdout is closed"));
+        return Err(no_stdout());
     }
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     Ok((File::from(input).into(), File::from(output).into()))
@@ -157,9 +157,14 @@ pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
 /// If stdout is closed.
 pub(crate) fn screen() -> io::Result<File> {
     if process::had_no_stdout() {
-        return Err(io::Error::other("stdout is closed"));
+        return Err(no_stdout());
     }
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// No [`ErrorKind::BrokenPipe`], which is a reader that has read enough.
+fn no_stdout() -> io::Error {
+    io::Error::new(ErrorKind::NotConnected, "stdout is closed")
 }
 
 /// The text of a text block; for other blocks a description of what they are.

@@ -61,12 +61,22 @@ static LOOK_AT_STDOUT: extern "C" fn() = {
     look
 };
 
+/// Why a command has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoResult {
+    /// Says how much memory is needed, and the limit.
+    #[error(transparent)]
+    NoMemory(#[from] io::Error),
+    #[error("the command panicked")]
+    Panicked,
+}
+
 /// Runs `command` where it has a stack of [`STACK_BYTES`], whatever `ulimit -s` says.
 ///
 /// # Errors
 ///
-/// If there is no memory for it: says how much is needed, and the limit.
-pub(crate) fn with_memory<R: Send>(command: fn() -> R) -> io::Result<R> {
+/// If there is no memory for it, or it panics.
+pub(crate) fn with_memory<R: Send>(command: fn() -> R) -> Result<R, NoResult> {
     cx::check_machine(0, 0, MIN_MEMORY)?;
     let limit = getrlimit(Resource::Stack).current;
     if limit.is_none_or(|bytes| bytes >= STACK_BYTES as u64) {
@@ -76,6 +86,6 @@ pub(crate) fn with_memory<R: Send>(command: fn() -> R) -> io::Result<R> {
         let thread = thread::Builder::new().name("cx-main".to_owned()).stack_size(STACK_BYTES);
         let running = thread.spawn_scoped(scope, command)?;
         // A panic was printed where it happened.
-        running.join().map_err(|_panic| io::Error::other("the command panicked"))
+        running.join().map_err(|_panic| NoResult::Panicked)
     })
 }

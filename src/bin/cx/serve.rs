@@ -1,12 +1,14 @@
 //! `cx serve`.
 
 use std::io::{self, IsTerminal as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use cx::server::{Format, Server, ServerOptions, ShutdownReason};
-use cx::{CancellationToken, ConfigFiles, HistoryLimits, Isolation, ToolMode};
+use cx::server::{Format, HttpOptions, Server, ServerOptions, ShutdownReason};
+use cx::{CancellationToken, Config, ConfigFiles, ExecutorBuilder, HistoryLimits, Isolation, ToolMode};
+use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
@@ -61,25 +63,12 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let config = adjust(config);
     let client_rate = config.client_rate;
     let isolation = config.isolation.as_ref().map_or(Isolation::InProcess.as_str(), Isolation::as_str);
-    let scripts = arguments.scripts;
-    let grants = setup::grants(&scripts)?;
     let open_telemetry = config.open_telemetry.clone();
-    let audit = config.audit.clone();
-    let audit_directory = match (&audit, &scripts.audit) {
+    let audit_directory = match (&config.audit, &arguments.scripts.audit) {
         (None, None) => None,
         (settings, directory) => Some(setup::audit_options(settings.as_ref(), directory.clone())?.directory),
     };
-    let builder = setup::with_audit(setup::builder_for_runs(config), audit.as_ref(), scripts.audit)?;
-    let mut builder = builder
-        .deny(scripts.deny)
-        .ask(scripts.ask)
-        .grants(grants)
-        .keep_runs(HistoryLimits::default())
-        .max_queued_runs(arguments.max_queued)
-        .queue_timeout(arguments.queue_timeout);
-    if !scripts.allow.is_empty() {
-        builder = builder.allow(scripts.allow);
-    }
+    let mut builder = builder(&arguments, config)?;
     cx::check_machine(THREADS, DESCRIPTORS, 0).context("failed to start the server's threads")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One thread for I/O, one for results that take long to serialize.
@@ -111,17 +100,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         }
         built => built?,
     };
-    let mut options = ServerOptions::default();
-    options.format = match arguments.format {
-        AnswerFormat::Text => Format::Text,
-        AnswerFormat::Json => Format::Json,
-        AnswerFormat::Toon => Format::Toon,
-    };
-    options.max_value = arguments.max_value;
-    options.index = !arguments.no_index;
-    options.yield_after = arguments.yield_after;
-    options.clients_approve = inbox.is_none();
-    let server = Server::new(executor.clone(), options);
+    let server = Server::new(executor.clone(), server_options(&arguments, inbox.is_none()));
     // Read before any server is asked, so that it is said once. The report of `health` says it too.
     match executor.tool_changes() {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
@@ -145,18 +124,9 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
             }
             _ => None,
         };
+        let options = |address| http::options(address, arguments.over_http, tenants, client_rate);
         let over_http = match arguments.http {
-            Some(HttpAddress::Own(address)) => {
-                let options = http::options(address, arguments.over_http, tenants, client_rate)?;
-                Some((options, http::listen(address).await?))
-            }
-            Some(HttpAddress::Passed) => {
-                let listener = http::adopt(passed)?;
-                let address = listener.local_addr().context("failed to find out where the server listens")?;
-                let options = http::options(address, arguments.over_http, tenants, client_rate)?;
-                http::announce(&listener)?;
-                Some((options, listener))
-            }
+            Some(address) => Some(listen(address, passed, options).await?),
             None => None,
         };
         if let Some((options, _)) = &over_http
@@ -211,6 +181,54 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         }
         _ => ExitStatus::Success,
     })
+}
+
+/// A builder as the arguments and the configuration say, which the arguments have adjusted already.
+fn builder(arguments: &ServeArguments, config: Config) -> anyhow::Result<ExecutorBuilder> {
+    let scripts = &arguments.scripts;
+    let grants = setup::grants(scripts)?;
+    let audit = config.audit.clone();
+    let builder = setup::with_audit(setup::builder_for_runs(config), audit.as_ref(), scripts.audit.clone())?;
+    let builder = builder
+        .deny(scripts.deny.clone())
+        .ask(scripts.ask.clone())
+        .grants(grants)
+        .keep_runs(HistoryLimits::default())
+        .max_queued_runs(arguments.max_queued)
+        .queue_timeout(arguments.queue_timeout);
+    Ok(if scripts.allow.is_empty() { builder } else { builder.allow(scripts.allow.clone()) })
+}
+
+fn server_options(arguments: &ServeArguments, clients_approve: bool) -> ServerOptions {
+    let mut options = ServerOptions::default();
+    options.format = match arguments.format {
+        AnswerFormat::Text => Format::Text,
+        AnswerFormat::Json => Format::Json,
+        AnswerFormat::Toon => Format::Toon,
+    };
+    options.max_value = arguments.max_value;
+    options.index = !arguments.no_index;
+    options.yield_after = arguments.yield_after;
+    options.clients_approve = clients_approve;
+    options
+}
+
+/// Listens for clients over HTTP, at an address or at the socket that was passed. `options` are those of an address.
+async fn listen(
+    address: HttpAddress,
+    passed: Option<std::net::TcpListener>,
+    options: impl FnOnce(SocketAddr) -> anyhow::Result<HttpOptions>,
+) -> anyhow::Result<(HttpOptions, TcpListener)> {
+    match address {
+        HttpAddress::Own(address) => Ok((options(address)?, http::listen(address).await?)),
+        HttpAddress::Passed => {
+            let listener = http::adopt(passed)?;
+            let address = listener.local_addr().context("failed to find out where the server listens")?;
+            let options = options(address)?;
+            http::announce(&listener)?;
+            Ok((options, listener))
+        }
+    }
 }
 
 /// What the arguments make of each configuration: they have precedence. With several tokens scripts are executed in

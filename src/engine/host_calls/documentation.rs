@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::context::ExecutionContext;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::{Schema, ToolError, ToolErrorCode};

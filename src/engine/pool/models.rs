@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::tests::{Answer, Fake, job};
 use super::*;
+use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::sync::model::{self, Timeouts, any, block_on, join_others};
 
 /// Deadline of runs that hang. It passes after some ticks of the watchdog.

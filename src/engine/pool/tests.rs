@@ -1,11 +1,22 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::workers::MAX_HUNG_WORKERS;
 use super::*;
+use crate::engine::failure;
+use crate::engine::host::RunHost;
+use crate::engine::instance::{Instance, Unprepared};
+use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;
+use crate::run::check::survey::Survey;
+use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, Outcome, ScriptError};
+use crate::run::script::Script;
+use crate::sync::{Condvar, Mutex};
 
 /// Timeout of tests that would otherwise hang.
 const TOO_LONG: Duration = Duration::from_secs(20);
@@ -265,7 +276,8 @@ async fn v_261_a_run_can_be_cancelled_while_its_source_is_prepared() {
 async fn v_261_a_panic_while_a_source_is_prepared_is_its_runs_error() {
     let stage = Stage::new();
     let result = stage.run("panic", TOO_LONG).await;
-    assert!(matches!(result, Err(Error::WorkerLost { .. })), "{result:?}");
+    let Err(Error::WorkerLost { message }) = result else { panic!("{result:?}") };
+    assert_eq!(message, "while it is prepared");
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
 }
 

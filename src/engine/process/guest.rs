@@ -22,7 +22,7 @@ use crate::files::{
     RunFiles,
 };
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;

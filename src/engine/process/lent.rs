@@ -16,7 +16,7 @@ use super::frames::{Decoder, FrameError, RunNumber};
 use super::refusal::failed;
 use super::resources::Resources;
 use super::wire::{Hello, PROTOCOL, ToWorker};
-use super::workers::{WorkerOptions, WorkerProcess, WorkerProgram, Workers};
+use super::workers::{NoWorker, WorkerOptions, WorkerProcess, WorkerProgram, Workers};
 use crate::run::limits::Limits;
 
 /// Maximum bytes of the first message: paths of caches, which are not used.
@@ -57,7 +57,7 @@ pub(crate) enum LentError {
     #[error("the worker was ended: {0}")]
     Bound(&'static str),
     #[error("no worker process can be started: {0}")]
-    NoWorker(#[source] io::Error),
+    NoWorker(#[source] NoWorker),
     #[error("the connection broke")]
     Broken(#[from] io::Error),
 }
@@ -126,8 +126,8 @@ impl LentWorkers {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        let gone = || io::Error::other("the worker has no connection");
-        let socket = UnixStream::from_std(worker.socket.take().ok_or_else(gone)?.into())?;
+        let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        let socket = UnixStream::from_std(socket.into())?;
         let resources = Resources::of(worker.killer()?, worker.group.clone());
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);

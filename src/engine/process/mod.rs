@@ -7,6 +7,7 @@
 //! `wire.rs`.
 
 mod connection;
+mod conversation;
 mod frames;
 mod group;
 mod guest;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};

@@ -26,7 +26,7 @@ use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, ToWorker};
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::machine;
 use crate::run::limits::Limits;

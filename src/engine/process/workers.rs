@@ -44,6 +44,15 @@ const MAX_END: Duration = Duration::from_millis(150);
 /// Maximum characters of a worker's report about its sandbox in a log.
 const MAX_MISSING: usize = 500;
 
+/// Why there is no worker for a run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoWorker {
+    #[error("the executor is closed")]
+    Closed,
+    #[error(transparent)]
+    Start(#[from] io::Error),
+}
+
 /// The client whose runs a worker serves; `None` for runs of the embedder.
 pub(crate) type Tenant = Option<String>;
 
@@ -265,8 +274,8 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// If the program cannot be started.
-    pub(super) async fn acquire(&self, tenant: &Tenant) -> io::Result<WorkerProcess> {
+    /// If the program cannot be started, or this is dropped.
+    pub(super) async fn acquire(&self, tenant: &Tenant) -> Result<WorkerProcess, NoWorker> {
         let started = {
             let mut state = self.shared.state.lock();
             let position = state.used.iter().rposition(|(of, _)| of == tenant);
@@ -283,7 +292,7 @@ impl Workers {
             state.wanted.push_back(sender);
             started
         };
-        started.await.unwrap_or_else(|_| Err(io::Error::other("the executor is closed")))
+        Ok(started.await.map_err(|_closed| NoWorker::Closed)??)
     }
 
     /// Takes a worker back after a regular end of its run. It serves its tenant once more, or ends.
@@ -462,8 +471,7 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         // lowered with one call.
         .process_group(0);
     let mut child = command.spawn()?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("the new process has no number"))?;
+    let pid = Pid::from_child(&child);
     // It is not reaped before it is dropped, so the number is its own.
     let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
         let _killed = child.kill();
@@ -481,7 +489,8 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         parent: rustix::process::getpid().as_raw_nonzero().get(),
     });
     let mut out = Vec::new();
-    frames::append(&mut out, RunNumber::NONE, &hello, wire::MAX_START_BYTES).map_err(io::Error::other)?;
+    frames::append(&mut out, RunNumber::NONE, &hello, wire::MAX_START_BYTES)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     // A new connection has space for it. If not, the rest is sent with the first run.
     let sent = rustix::net::send(&own, &out, SendFlags::NOSIGNAL).unwrap_or(0);
     out.drain(..sent);

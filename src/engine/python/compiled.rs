@@ -30,8 +30,8 @@ use wasmtime::component::Component;
 use super::image::{self, Parts};
 use super::memory::Image;
 use super::unpack;
+use crate::engine::allocator::return_freed_memory;
 use crate::engine::compile::CompileProgress;
-use crate::engine::pool::return_freed_memory;
 use crate::machine::probe;
 use crate::storage::private::{self, PrivateDirectory};
 
@@ -120,10 +120,35 @@ pub(crate) enum CompileError {
     NoCompiler { reason: String },
 }
 
+impl From<CompileError> for io::Error {
+    /// For an engine that cannot be started: an error of the system keeps its kind.
+    fn from(error: CompileError) -> Self {
+        let kind = match &error {
+            CompileError::Engine(source) => {
+                source.downcast_ref::<Self>().map_or(ErrorKind::Unsupported, Self::kind)
+            }
+            CompileError::Decompress(_) => ErrorKind::InvalidData,
+            CompileError::Compile(_) | CompileError::NoCompiler { .. } => ErrorKind::Unsupported,
+        };
+        Self::new(kind, error)
+    }
+}
+
 impl CompileError {
     pub(super) fn engine(error: wasmtime::Error) -> Self {
         Self::Engine(error.into_boxed_dyn_error())
     }
+}
+
+/// Why code in a cache is not used.
+#[derive(Debug, thiserror::Error)]
+enum NotLoaded {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Engine(#[from] CompileError),
+    #[error("wasmtime does not run it: {0:#}")]
+    Refused(wasmtime::Error),
 }
 
 /// A component that is ready to be instantiated.
@@ -390,7 +415,7 @@ impl Directory {
     fn load(&self, engine: &Engine, name: &str) -> Option<Runnable> {
         match self.try_load(engine, name) {
             Ok(runnable) => Some(runnable),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(NotLoaded::File(error)) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 tracing::warn!(file = name, %error, "Python's machine code is not used and will be made again");
                 None
@@ -398,7 +423,7 @@ impl Directory {
         }
     }
 
-    fn try_load(&self, engine: &Engine, name: &str) -> io::Result<Runnable> {
+    fn try_load(&self, engine: &Engine, name: &str) -> Result<Runnable, NotLoaded> {
         let file = self.directory.open(name, OFlags::RDONLY)?;
         let lengths = check_file(&file, name)?;
         // Marks the file as used. On a read-only disk this fails, but nothing is removed there
@@ -414,7 +439,7 @@ impl Directory {
             // every directory on the way, and `check_file` the owner and mode. The file is not
             // changed while it is mapped: `Directory::write` replaces it and never writes to it.
             let component = unsafe { Component::deserialize_file(engine, &path) };
-            let component = component.map_err(|error| io::Error::other(error.into_boxed_dyn_error()))?;
+            let component = component.map_err(NotLoaded::Refused)?;
             let Lengths { code, image } = lengths;
             let image = (image > 0).then_some(Image { file, offset: code as u64, length: image });
             return Ok(Runnable { component, image });
@@ -423,8 +448,7 @@ impl Directory {
         let mut compiled = Compiled { code: vec![0; lengths.code], image: vec![0; lengths.image] };
         file.read_exact_at(&mut compiled.code, 0)?;
         file.read_exact_at(&mut compiled.image, lengths.code as u64)?;
-        let adopted = adopt(engine, &compiled).map_err(io::Error::other)?;
-        adopted.map_err(|refusal| io::Error::other(refusal.into_boxed_dyn_error()))
+        adopt(engine, &compiled)?.map_err(NotLoaded::Refused)
     }
 
     /// Writes the complete file or nothing. Only the holder of the lock may call it.

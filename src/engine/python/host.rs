@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{GuestState, Sink, StandardStream};
 use crate::engine::host::{self as interface, HostCalls, RunHost};
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::result::LogLevel;
 use crate::run::tape::Wait;
 use crate::tools::{ToolError, ToolErrorCode};

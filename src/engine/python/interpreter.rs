@@ -17,7 +17,7 @@ use super::survey;
 use super::wasi::GuestState;
 use crate::engine::compile::{CodeForm, CompileProgress};
 use crate::engine::host::{RunHost, RunTape};
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::engine::thread_root::ThreadRoot;
 use crate::json::Json;

@@ -14,7 +14,7 @@ use super::report::{Evidence, set_location, transpile_failed};
 use super::transpile::{Import, Positions, TranspileErrorKind, Transpiled, Untranspiled, transpile};
 use crate::engine::failure;
 use crate::engine::host::{HostCalls, RunHost};
-use crate::engine::pool::{Engine, Instance, Unprepared};
+use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::ops::HostInterface;
 use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer, tool_name};
 use crate::json::Json;
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};

@@ -92,7 +92,7 @@ fn spawn() -> io::Result<State> {
         // Ctrl-C in a terminal is for this process's group.
         .process_group(0);
     let mut child = command.spawn()?;
-    let stdin = child.stdin.take().ok_or_else(|| io::Error::other("it has no stdin"))?;
+    let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     // A guardian that is stopped must not stop this process.
     rustix::io::ioctl_fionbio(&stdin, true)?;
     Ok(State::Running { child, stdin })

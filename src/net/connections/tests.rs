@@ -86,7 +86,7 @@ fn resolver(names: &[(&str, &[&[&str]])]) -> (Resolver, Arc<AtomicUsize>) {
     let resolver: Resolver = Arc::new(move |host| {
         let number = counted.fetch_add(1, Ordering::Relaxed);
         let found = names.get(host).and_then(|lists| lists.get(number).or(lists.last())).cloned();
-        async move { found.ok_or_else(|| io::Error::other("no such host")) }.boxed()
+        async move { found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such host")) }.boxed()
     });
     (resolver, asked)
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
-use crate::run::calls::ToolName;
+use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::run::script::Language;

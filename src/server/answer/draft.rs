@@ -16,7 +16,7 @@
 //!   `/value` and `/calls`.
 
 use rmcp::model::ContentBlock;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Answer;
 use super::format::Format;
@@ -130,26 +130,7 @@ impl<'a> Draft<'a> {
             report.insert("output".to_owned(), kept.into());
             report.insert("outputOmitted".to_owned(), omitted.into());
         }
-        // A text that is short enough for an answer is small enough to be parsed into a tree.
-        let whole =
-            self.value.filter(|value| !is_longer(value.text(), self.max_characters)).and_then(Json::value);
-        match (whole, self.value.map(Json::text)) {
-            (Some(value), _) => {
-                report.insert("value".to_owned(), value.clone());
-            }
-            (None, Some(value)) => {
-                let mut truncated = json!({
-                    "characters": value.chars().count(),
-                    "head": start(value, VALUE_HEAD),
-                    "tail": last(value, VALUE_TAIL),
-                });
-                if let Some(run) = run {
-                    truncated["rest"] = record_call(run).into();
-                }
-                report.insert("valueTruncated".to_owned(), truncated);
-            }
-            (None, None) => {}
-        }
+        self.insert_value(&mut report, run);
         if !self.emitted.is_empty() {
             report.insert("emittedBlocks".to_owned(), self.emitted.len().into());
         }
@@ -158,40 +139,54 @@ impl<'a> Draft<'a> {
             shorten(error, "stack", MAX_ERROR_CHARACTERS);
             shorten(error, "sourceLine", MAX_SOURCE_CHARACTERS);
         }
-        if let Some(Value::Array(tools)) = report.get_mut("toolCallSummary") {
-            let more = tools.len().saturating_sub(MAX_TOOLS);
-            tools.truncate(MAX_TOOLS);
-            if more > 0 {
-                report.insert("toolCallSummaryOmitted".to_owned(), more.into());
-            }
-        }
-        if let Some(Value::Array(calls)) = report.get_mut("samplingCalls") {
-            let more = calls.len().saturating_sub(MAX_MODEL_CALLS);
-            calls.truncate(MAX_MODEL_CALLS);
-            if more > 0 {
-                report.insert("samplingCallsOmitted".to_owned(), more.into());
-            }
-        }
-        if let Some(planned) = self.result.planned() {
-            let mut room = MAX_PLANNED_BYTES;
-            let fitting = planned.iter().take_while(|call| {
-                let bytes = call.text().len();
-                let fits = bytes <= room;
-                room = room.saturating_sub(bytes);
-                fits
-            });
-            // A text that is short enough for an answer is small enough to be parsed into a tree.
-            let fitting: Vec<Value> = fitting.map(|call| call.value().cloned().unwrap_or_default()).collect();
-            let more = planned.len() - fitting.len();
-            report.insert("plannedCalls".to_owned(), fitting.into());
-            if more > 0 {
-                report.insert("plannedCallsOmitted".to_owned(), more.into());
-            }
-        }
+        truncate_list(&mut report, "toolCallSummary", MAX_TOOLS);
+        truncate_list(&mut report, "samplingCalls", MAX_MODEL_CALLS);
+        self.insert_planned(&mut report);
         if let Some(run) = run {
             report.insert("runId".to_owned(), run.into());
         }
         in_order(report)
+    }
+
+    /// Inserts the value, or its beginning and its end if it is too long.
+    fn insert_value(&self, report: &mut Map<String, Value>, run: Option<&str>) {
+        let Some(value) = self.value else { return };
+        // A text that is short enough for an answer is small enough to be parsed into a tree.
+        if !is_longer(value.text(), self.max_characters)
+            && let Some(whole) = value.value()
+        {
+            report.insert("value".to_owned(), whole.clone());
+            return;
+        }
+        let value = value.text();
+        let mut truncated = json!({
+            "characters": value.chars().count(),
+            "head": start(value, VALUE_HEAD),
+            "tail": last(value, VALUE_TAIL),
+        });
+        if let Some(run) = run {
+            truncated["rest"] = record_call(run).into();
+        }
+        report.insert("valueTruncated".to_owned(), truncated);
+    }
+
+    /// Inserts the first calls that a dry run has planned, as many as there is space for.
+    fn insert_planned(&self, report: &mut Map<String, Value>) {
+        let Some(planned) = self.result.planned() else { return };
+        let mut room = MAX_PLANNED_BYTES;
+        let fitting = planned.iter().take_while(|call| {
+            let bytes = call.text().len();
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        });
+        // A text that is short enough for an answer is small enough to be parsed into a tree.
+        let fitting: Vec<Value> = fitting.map(|call| call.value().cloned().unwrap_or_default()).collect();
+        let more = planned.len() - fitting.len();
+        report.insert("plannedCalls".to_owned(), fitting.into());
+        if more > 0 {
+            report.insert("plannedCallsOmitted".to_owned(), more.into());
+        }
     }
 
     /// The value as the text shows it. `None` if it says nothing beside the output.
@@ -240,5 +235,15 @@ impl<'a> Draft<'a> {
                 record_note(run, "output")
             )));
         }
+    }
+}
+
+/// Keeps the first `max` items of a list, and counts the others in a field beside it.
+fn truncate_list(report: &mut Map<String, Value>, name: &str, max: usize) {
+    let Some(Value::Array(items)) = report.get_mut(name) else { return };
+    let more = items.len().saturating_sub(max);
+    items.truncate(max);
+    if more > 0 {
+        report.insert(format!("{name}Omitted"), more.into());
     }
 }

@@ -55,6 +55,26 @@ pub(crate) enum StateError {
     Database(Box<dyn Error + Send + Sync>),
 }
 
+impl From<StateError> for io::Error {
+    /// For an embedder, to whom the state is a file.
+    fn from(error: StateError) -> Self {
+        let kind = match error {
+            StateError::Files(error) => return error,
+            StateError::Invalid(_) => io::ErrorKind::InvalidInput,
+            StateError::Full(_) | StateError::NoSharedMemory(_) => io::ErrorKind::StorageFull,
+            StateError::Busy | StateError::Contended => io::ErrorKind::ResourceBusy,
+            StateError::Newer | StateError::NewerShared => io::ErrorKind::Unsupported,
+            StateError::Foreign | StateError::Damaged(_) | StateError::DamagedValue(_) => {
+                io::ErrorKind::InvalidData
+            }
+            StateError::Away(_) => io::ErrorKind::NotConnected,
+            StateError::Ended => io::ErrorKind::Interrupted,
+            StateError::Database(_) => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
 impl From<SharedError> for StateError {
     fn from(error: SharedError) -> Self {
         match error {

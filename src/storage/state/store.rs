@@ -136,11 +136,7 @@ impl StateStore {
 }
 
 fn for_people(error: StateError) -> Error {
-    let source = match error {
-        StateError::Files(source) => source,
-        error => std::io::Error::other(error),
-    };
-    Error::Files { what: "the state of scripts", source }
+    Error::Files { what: "the state of scripts", source: error.into() }
 }
 
 impl fmt::Debug for StateStore {
@@ -230,8 +226,7 @@ impl RunState {
         };
         let done = probe::spawn_blocking(runtime, work)?.await;
         done.unwrap_or_else(|lost| {
-            let panicked = || std::io::Error::other("the call panicked").into();
-            Err(if lost.is_panic() { panicked() } else { StateError::Ended })
+            Err(if lost.is_panic() { std::io::Error::from(lost).into() } else { StateError::Ended })
         })
     }
 

@@ -189,7 +189,9 @@ impl Appender {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let id = random_bytes::<4>()?;
                 let made = Signer::generate(&format!("cx-audit-{}", hex::encode(id)));
-                let (secret, signer) = made.ok_or_else(|| io::Error::other("there are no random numbers"))?;
+                let (secret, signer) = made.ok_or_else(|| {
+                    io::Error::new(ErrorKind::Unsupported, "the system has no random numbers")
+                })?;
                 // The public half first: with it alone nothing is signed.
                 locked.replace(PUBLIC_KEY, &format!("{}\n", signer.verifier().render()))?;
                 locked.replace(SECRET_KEY, &format!("{secret}\n"))?;

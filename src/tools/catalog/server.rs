@@ -371,7 +371,7 @@ impl CatalogServer {
         };
         let checked = match &self.options.runtime {
             Some(runtime) => match probe::spawn_blocking(runtime, work) {
-                Ok(checking) => checking.await.map_err(std::io::Error::other).flatten(),
+                Ok(checking) => checking.await.map_err(std::io::Error::from).flatten(),
                 Err(error) => Err(error),
             },
             None => work(),

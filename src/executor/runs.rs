@@ -1,0 +1,294 @@
+//! Runs of scripts: what a run needs is determined, its engine is started, it is admitted, and its job is submitted.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::core::{Executor, Inner};
+use super::metrics::CountedRun;
+use super::nested::{self, Parts};
+use super::run::Run;
+use super::servers::ServerSet;
+use super::settings::Settings;
+use super::start::{not_run, refused, start_engine};
+use crate::engine::pool::job::Job;
+use crate::error::Error;
+use crate::run::context::{Purpose, RunEnvironment};
+use crate::run::grants::RunGrants;
+use crate::run::limits::in_force::RunLimits;
+use crate::run::nested::NestedRunner;
+use crate::run::observer::Observation;
+use crate::run::result::{ErrorCode, ExecuteResult, Usage};
+use crate::run::script::Script;
+use crate::run::state::{NoState, StateAccess};
+use crate::run::tape::Tape;
+use crate::run::time_zone::TimeZone;
+use crate::storage::state::{DefaultScope, RunState, StateScope};
+use crate::tools::in_force::RunTools;
+
+impl Executor {
+    /// Runs TypeScript or JavaScript with the executor's limits. Short for [`Executor::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub async fn run_ts(&self, source: &str) -> Result<ExecuteResult, Error> {
+        self.run(Script::typescript(source)).await
+    }
+
+    /// Runs Python with the executor's limits. Short for [`Executor::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub async fn run_py(&self, source: &str) -> Result<ExecuteResult, Error> {
+        self.run(Script::python(source)).await
+    }
+
+    /// Runs a script to its end.
+    ///
+    /// The first run of a language starts its engine. For Python that takes a part of a second on a
+    /// machine that has not run it yet ([`Executor::warm`]). The run waits for that, and this time
+    /// counts against its wall-clock limit, and in [`Usage::wall_time`](crate::Usage::wall_time).
+    ///
+    /// If too many scripts are running, waits for admission. The reply comes at the latest half a
+    /// second after a limit is exceeded, even if the script cannot be stopped.
+    ///
+    /// Dropping the future stops the script and cancels its calls.
+    ///
+    /// # Errors
+    ///
+    /// Nothing that a script does is an error here: a failing script is
+    /// [`Outcome::Failed`](crate::Outcome::Failed). The errors are [`Error::InvalidOptions`] for invalid
+    /// limits, [`Error::InvalidPattern`] for invalid rules, [`Error::Closed`], [`Error::Start`] and
+    /// [`Error::WorkerLost`].
+    pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
+        self.run_with(script.into(), None, self.inner.closed.child_token()).await
+    }
+
+    /// As [`run`](Self::run), for callers without an async runtime: blocks this thread until the
+    /// run ends. It must not be called on a thread that other tasks wait for, such as a worker of
+    /// an async runtime; use `spawn_blocking` there.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_blocking(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
+        pollster::block_on(self.run(script))
+    }
+
+    /// Starts a script and returns a handle, to cancel the run, to follow its output and its calls
+    /// while it runs, and to wait for its result. [`run`](Self::run) is the short form.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), cx::Error> {
+    /// use cx::{Executor, Output, RunEvent};
+    ///
+    /// let executor = Executor::builder().build()?;
+    /// let mut run = executor.start("console.log('half way'); return 1");
+    /// let mut events = run.events().expect("they were not taken yet");
+    /// while let Some(event) = events.next().await {
+    ///     if let RunEvent::Output(Output::Log { text, .. }) = event {
+    ///         assert_eq!(text, "half way");
+    ///     }
+    /// }
+    /// assert_eq!(run.await?.value_as::<u32>().ok(), Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start(&self, script: impl Into<Script>) -> Run {
+        Run::start(self, script.into())
+    }
+
+    pub(super) async fn run_with(
+        &self,
+        script: Script,
+        tape: Option<Arc<Tape>>,
+        cancel: CancellationToken,
+    ) -> Result<ExecuteResult, Error> {
+        // Determined once, so that the run and its observers get the same.
+        let grants = Arc::new(self.grants().of_run(&script.permissions)?);
+        let mut counted = CountedRun::new(script.language);
+        let limits = script.limits.unwrap_or_else(|| self.limits());
+        let observers = &self.inner.observers;
+        let runtime = &self.inner.runtime;
+        let observed = observers.start(&script, Some(script.language), &limits, &grants, runtime).await;
+        let result = match observed.refusal() {
+            Some(refusal) => Ok(refused(refusal)),
+            None => {
+                let observation = observed.observation().clone();
+                self.perform(script, grants, Purpose::Run, observation, tape, cancel).await
+            }
+        };
+        counted.record(&result);
+        observed.finish(result.as_ref().map_err(|error| match error {
+            Error::Closed => ErrorCode::Cancelled,
+            _ => ErrorCode::EngineUnavailable,
+        }));
+        result
+    }
+
+    /// Performs a run that ends when `cancel` is cancelled.
+    pub(super) async fn perform(
+        &self,
+        mut script: Script,
+        grants: Arc<RunGrants>,
+        purpose: Purpose,
+        observation: Observation,
+        tape: Option<Arc<Tape>>,
+        cancel: CancellationToken,
+    ) -> Result<ExecuteResult, Error> {
+        let queued = Instant::now();
+        let lowered = self.inner.max_limits.subscribe();
+        let settings = self.inner.settings.read().clone();
+        let limits = script.limits.unwrap_or(settings.limits);
+        limits.validate()?;
+        self.inner.admission.check(limits.memory_bytes)?;
+        let policy = script.policy()?;
+        let time_zone = script.time_zone.as_deref().map_or(Ok(settings.time_zone), TimeZone::find)?;
+        let state = self.run_state(&mut script)?;
+        // Kept until the run has ended: servers that nothing else uses any more end then.
+        let servers = self.servers_of(&mut script)?;
+        let _stop_on_drop = cancel.clone().drop_guard();
+        let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
+        let starting = Instant::now();
+        let (engines, runtime) = (&self.inner.engines, &self.inner.runtime);
+        let start_error = start_engine(engines, runtime, script.language, &limits, &cancel).await?;
+        let engine_start_time = starting.elapsed();
+        if let Some(error) = start_error {
+            return Ok(not_run(error, Usage { wall_time: engine_start_time, ..Usage::default() }));
+        }
+        let permit = match self.inner.admission.enter(runtime, limits.memory_bytes, &cancel).await {
+            Ok(permit) => permit,
+            Err(refused) => {
+                let wall_time = engine_start_time;
+                let queue_time = queued.elapsed().saturating_sub(wall_time);
+                return Ok(not_run(*refused, Usage { wall_time, queue_time, ..Usage::default() }));
+            }
+        };
+        let limits = RunLimits::new(limits, settings.max_limits, lowered);
+        let tools = RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe());
+        let environment = RunEnvironment {
+            purpose,
+            grants,
+            tape,
+            state,
+            history: self.inner.history.clone(),
+            time_zone,
+            engine_start_time,
+            ..self.inner.environment(settings, limits, tools, observation, cancel, queued)
+        };
+        let (reply, answer) = oneshot::channel();
+        self.inner.engines.submit(Job { script, environment, reply, permit: Box::new(permit) });
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// The servers of a run, with its own.
+    pub(super) fn servers_of(&self, script: &mut Script) -> Result<Arc<ServerSet>, Error> {
+        let (tools, own) = (std::mem::take(&mut script.tools), std::mem::take(&mut script.servers));
+        let servers = self.servers();
+        if tools.is_empty() && own.is_empty() {
+            return Ok(servers);
+        }
+        servers.with(&tools, own, &self.inner.server_options).map(Arc::new)
+    }
+
+    /// Cancels `run` when `caller` is cancelled, until the guard is dropped. It cannot be a child
+    /// token, because a run's token already has a parent.
+    pub(super) fn forward(&self, caller: &CancellationToken, run: &CancellationToken) -> ForwardGuard {
+        if caller.is_cancelled() {
+            // Cancelled here and not by the task below, because such a run must not even start.
+            run.cancel();
+        }
+        let stop = CancellationToken::new();
+        let (caller, run, stopped) = (caller.clone(), run.clone(), stop.clone());
+        self.inner.runtime.spawn(async move {
+            tokio::select! {
+                () = caller.cancelled() => run.cancel(),
+                () = stopped.cancelled() => {}
+            }
+        });
+        ForwardGuard(stop)
+    }
+
+    /// The state of a run: its session's, or by default the workspace's.
+    fn run_state(&self, script: &mut Script) -> Result<StateAccess, Error> {
+        let tenant = script.tenant.clone();
+        let session = script.session.take().map(|handle| StateScope::session_of(tenant.as_deref(), handle));
+        let session = session.transpose()?;
+        let Some((store, workspace)) = &self.inner.state else {
+            return Ok(StateAccess::None(NoState::NotConfigured));
+        };
+        let scope = match (session, std::mem::take(&mut script.default_scope)) {
+            (Some(scope), _) | (None, DefaultScope::Of(scope)) => scope,
+            (None, DefaultScope::Workspace) => workspace.clone(),
+            (None, DefaultScope::Unavailable) => return Ok(StateAccess::None(NoState::NoSession)),
+        };
+        Ok(StateAccess::Open(Arc::new(RunState::new(store.clone(), scope, script.is_dry_run))))
+    }
+}
+
+impl Inner {
+    /// What a run gets that executes no script. It reaches nothing of the machine, and has no state.
+    pub(super) fn environment(
+        self: &Arc<Self>,
+        settings: Settings,
+        limits: RunLimits,
+        tools: RunTools,
+        observation: Observation,
+        cancel: CancellationToken,
+        queued: Instant,
+    ) -> RunEnvironment {
+        RunEnvironment {
+            purpose: Purpose::Run,
+            limits,
+            grants: Arc::default(),
+            tools,
+            approver: self.approver.clone(),
+            elicitor: self.elicitor.clone(),
+            hooks: Arc::clone(&self.hooks),
+            observation,
+            tape: None,
+            state: StateAccess::None(NoState::NotConfigured),
+            llm: settings.llm,
+            history: None,
+            caller: None,
+            nested: Some(self.nested_runner()),
+            cancel,
+            runtime: self.runtime.clone(),
+            clock_resolution: settings.clock_resolution,
+            time_zone: settings.time_zone,
+            queued,
+            engine_start_time: Duration::ZERO,
+        }
+    }
+
+    /// Runs the stored scripts that runs call. It does not keep the executor alive.
+    fn nested_runner(self: &Arc<Self>) -> NestedRunner {
+        let inner = Arc::downgrade(self);
+        nested::runner(move || {
+            let inner = inner.upgrade()?;
+            Some(Parts {
+                engines: Arc::clone(&inner.engines),
+                admission: Arc::clone(&inner.admission),
+                observers: inner.observers.clone(),
+                runtime: inner.runtime.clone(),
+            })
+        })
+    }
+}
+
+/// Forwards a cancellation until it is dropped.
+pub(super) struct ForwardGuard(CancellationToken);
+
+impl Drop for ForwardGuard {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests;

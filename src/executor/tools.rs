@@ -1,0 +1,178 @@
+//! What is known of the servers' tools: lists, searches, declarations, and how they differ from the pinned definitions.
+
+use std::sync::Arc;
+
+use super::core::Executor;
+use crate::error::Error;
+use crate::run::observer::DefinitionEvent;
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::direct::DirectRules;
+use crate::tools::usage::IndexedServer;
+use crate::tools::{DamagedPins, KnownServer, SkillChange, Tool, ToolChange, ToolError};
+
+impl Executor {
+    /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
+    /// fails or is slow does not delay the others. Returns each server's name and result, in order.
+    pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let catalog = Arc::clone(&self.servers().tools.catalog);
+        self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
+    }
+
+    /// Requests the tool lists of the servers of which none is known, as [`refresh_tools`] does.
+    /// Returns the names and results of those that were asked.
+    ///
+    /// [`refresh_tools`]: Self::refresh_tools
+    pub async fn fetch_missing_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
+        let catalog = Arc::clone(&self.servers().tools.catalog);
+        self.inner.runtime.spawn(async move { catalog.fetch_missing().await }).await.unwrap_or_default()
+    }
+
+    /// The names of all servers that scripts may see, including native ones, in order.
+    pub fn server_names(&self) -> Vec<String> {
+        let servers = self.servers();
+        let names = servers.tools.catalog.server_names();
+        let permitted = names.filter(|name| servers.tools.policy.may_permit_server(name));
+        permitted.map(|name| name.to_string()).collect()
+    }
+
+    /// The servers and their tools that are known without sending requests: from this process's
+    /// runs, and from the [`cache_directory`](crate::ExecutorBuilder::cache_directory). Reads files.
+    pub fn known_tools(&self) -> Vec<KnownServer> {
+        let servers = self.servers();
+        let permits = |tool: &&ResolvedTool| servers.tools.policy.permits(&tool.server, &tool.tool);
+        let known = servers.tools.catalog.known().into_iter();
+        known
+            .map(|(name, tools)| KnownServer {
+                problem: servers.tools.catalog.list_problem(&name),
+                name: name.to_string(),
+                tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
+            })
+            .collect()
+    }
+
+    /// The names of the [`known_tools`](Self::known_tools) and of their parameters. A server has at
+    /// most `max` here, and `known_names` is cheap where `known_tools` is not.
+    pub(crate) fn known_names(&self, max: usize) -> Vec<IndexedServer> {
+        let servers = self.servers();
+        let permits = |tool: &&ResolvedTool| servers.tools.policy.permits(&tool.server, &tool.tool);
+        let names = |tools: Vec<ResolvedTool>| {
+            tools.iter().filter(permits).take(max).map(ResolvedTool::names).collect()
+        };
+        let known = servers.tools.catalog.known().into_iter();
+        known.map(|(name, tools)| IndexedServer { name: name.to_string(), tools: tools.map(names) }).collect()
+    }
+
+    /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most
+    /// `limit`.
+    pub fn search_known_tools(&self, query: &str, limit: usize) -> Vec<Tool> {
+        let servers = self.servers();
+        let permitted = |server: &str, tool: &str| servers.tools.policy.permits(server, tool);
+        let found = servers.tools.catalog.search_known(query, limit, permitted);
+        found.iter().map(Tool::new).collect()
+    }
+
+    /// TypeScript declarations of the [`known_tools`](Self::known_tools) that scripts may use.
+    pub fn declarations(&self) -> String {
+        let servers = self.servers();
+        servers.tools.catalog.declarations(|server, tool| servers.tools.policy.permits(server, tool))
+    }
+
+    /// The same as stubs for Python's type checkers: the names of files in one directory, and their
+    /// texts.
+    pub fn python_stubs(&self) -> Vec<(&'static str, String)> {
+        let servers = self.servers();
+        servers.tools.catalog.python_stubs(|server, tool| servers.tools.policy.permits(server, tool))
+    }
+
+    /// Which tools clients of a server see themselves.
+    pub(crate) fn direct_rules(&self) -> Arc<DirectRules> {
+        Arc::clone(&self.inner.settings.read().direct)
+    }
+
+    /// The servers whose rules permit any tool, each with its permitted tools as last listed. Asks no
+    /// server, but may read files.
+    pub(crate) fn listed_tools(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
+        let servers = self.servers();
+        let policy = &servers.tools.policy;
+        let known = servers.tools.catalog.known().into_iter();
+        let permitted = known.filter(|(server, _)| policy.may_permit_server(server));
+        permitted
+            .map(|(server, tools)| {
+                let tools = tools.map(|mut tools| {
+                    tools.retain(|tool| policy.permits(&tool.server, &tool.tool));
+                    tools
+                });
+                (server, tools)
+            })
+            .collect()
+    }
+
+    /// Asks those servers for their tools whose lists are unknown or out of date, and whose tools
+    /// clients may see themselves. Waits for each as long as a search does; requests that take
+    /// longer continue. With `with_interfaces`, servers that are running are asked too: only their
+    /// tools say whether they have an interface.
+    pub(crate) async fn list_direct_tools(&self, with_interfaces: bool) {
+        let (servers, rules) = (self.servers(), self.direct_rules());
+        let policy = &servers.tools.policy;
+        let with_interfaces = with_interfaces && rules.shows_interfaces();
+        let is_wanted = |name: &str, is_running: bool| {
+            policy.may_permit_server(name) && (rules.may_show(name) || (with_interfaces && is_running))
+        };
+        servers.tools.catalog.discover(is_wanted).await;
+    }
+
+    /// Differs when the list of a server does, or has to be asked for again.
+    pub(crate) fn lists_stamp(&self) -> u64 {
+        self.servers().tools.catalog.lists_stamp()
+    }
+
+    /// What a list of tools was made for: the version of the servers and their rules, and
+    /// [`lists_stamp`](Self::lists_stamp).
+    pub(crate) fn lists_key(&self) -> (u64, u64) {
+        let servers = self.servers();
+        (servers.tools.version, servers.tools.catalog.lists_stamp())
+    }
+
+    /// The differences from the pinned tool definitions, by server and tool, as of the last tool
+    /// list of each server. Reads files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if they cannot be read.
+    pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
+        let changes = self.servers().tools.catalog.changes();
+        changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+
+    /// The skills of servers that differ from the pinned ones, by server and address, as they were read last.
+    /// Reads files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if they cannot be read.
+    pub fn skill_changes(&self) -> Result<Vec<SkillChange>, Error> {
+        let changes = self.servers().tools.catalog.skill_changes();
+        changes.map_err(|source| Error::Files { what: "pinned skills", source })
+    }
+
+    /// The pinned tool definitions that could not be read, of servers whose pins were needed since the
+    /// executor was built, or since [`tool_changes`](Self::tool_changes), which needs all. They were set
+    /// aside, and each tool of those servers is a change until it is [accepted](Self::accept_tools).
+    pub fn damaged_pins(&self) -> Vec<DamagedPins> {
+        self.servers().tools.catalog.damaged_pins()
+    }
+
+    /// Pins the current definition of a server's tool, or of all its tools and skills. Returns how
+    /// many differed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] if the pins cannot be written.
+    pub fn accept_tools(&self, server: &str, tool: Option<&str>) -> Result<usize, Error> {
+        let accepted = self.servers().tools.catalog.accept(server, tool);
+        if let Ok(count) = accepted {
+            self.inner.observers.definitions(&DefinitionEvent::Accepted { server, tool, count });
+        }
+        accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+    }
+}

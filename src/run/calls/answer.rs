@@ -1,0 +1,28 @@
+//! The result of a tool as it is, for a caller that wants that and not what a script would receive of it.
+
+use crate::json::Json;
+use crate::tools::{Schema, ToolError, ToolResult};
+
+/// A tool's own result, and what a script would receive of it.
+#[derive(Clone)]
+pub(super) struct ToolAnswer {
+    pub(super) result: ToolResult,
+    pub(super) value: Result<Json, ToolError>,
+    pub(super) output_schema: Option<Schema>,
+}
+
+/// The tool's own result, or one of the value if that is not the tool's: hooks have changed it, or the call was
+/// not made. `received` is what a script would receive.
+pub(super) fn own_result(
+    answer: Option<ToolAnswer>,
+    received: Result<Json, ToolError>,
+) -> Result<ToolResult, ToolError> {
+    match (received, answer) {
+        (received, Some(answer)) if answer.value == received => Ok(answer.result),
+        (Ok(value), answer) => {
+            let schema = answer.as_ref().and_then(|answer| answer.output_schema.as_ref());
+            Ok(ToolResult::with_value(answer.as_ref().map(|answer| &answer.result), schema, &value))
+        }
+        (Err(error), _) => Err(error),
+    }
+}

@@ -1,0 +1,107 @@
+//! A tool call at the tool's dispatcher, and the value that a script may receive of the answer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::answer::ToolAnswer;
+use super::arguments::ExactArguments;
+use super::held::HeldCall;
+use crate::json::Json;
+use crate::run::context::ExecutionContext;
+use crate::run::ledger::Call;
+use crate::run::observer::SentSlot;
+use crate::run::script::CallProgress;
+use crate::text::preview_bytes;
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::{ProgressListener, ToolError, ToolKind, ToolRequest, TraceContext};
+
+/// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
+/// Enough to read.
+const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
+
+/// How much later than its run a call ends by itself.
+const AFTER_THE_RUN: Duration = Duration::from_millis(500);
+
+impl ExecutionContext {
+    /// Calls the tool. `held` gets the tool's own result, if it keeps that.
+    pub(super) async fn dispatch(
+        &self,
+        held: &HeldCall,
+        call: Call<'_>,
+        resolved: &ResolvedTool,
+        arguments: ExactArguments,
+        trace: Option<TraceContext>,
+        sent: Option<SentSlot>,
+    ) -> Result<Json, ToolError> {
+        let in_force = self.in_force();
+        let caller =
+            (resolved.kind() != ToolKind::Ordinary).then(|| held.context().as_caller(trace.as_ref()));
+        let request = ToolRequest {
+            server: Arc::clone(&resolved.server),
+            tool: Arc::clone(&resolved.tool),
+            arguments: arguments.tree,
+            exact_numbers: arguments.numbers,
+            deadline: self.call_deadline(),
+            cancel: self.cancel.clone(),
+            on_progress: self.progress_listener(resolved),
+            on_elicitation: self.on_elicitation.clone(),
+            trace,
+            sent,
+            caller,
+        };
+        let result = resolved.dispatcher().call(request).await?;
+        // A stored list may be older than the server's output schema, and the value must not depend
+        // on its age. An error leaves the list that is there.
+        let again = if result.may_be_wrapped() {
+            in_force.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
+        } else {
+            None
+        };
+        let resolved = again.as_ref().unwrap_or(resolved);
+        let output_schema = resolved.definition().output_schema.as_ref();
+        if held.keeps_answer() {
+            self.check_result_bytes("the result", result.bytes())?;
+        }
+        let kept = held.keeps_answer().then(|| result.clone());
+        let value = result.into_value(output_schema).map_err(|error| self.bounded(error));
+        if let Some(result) = kept {
+            // As the error will have become on its way.
+            let value = value.clone().map_err(|error| error.for_tool(call.server, call.tool));
+            let output_schema = output_schema.cloned();
+            held.put_answer(ToolAnswer { result, value, output_schema });
+        }
+        let value = value?;
+        self.check_result_bytes("the result", value.text().len())?;
+        self.note_result(call, &value, resolved.observe(&value));
+        Ok(value)
+    }
+
+    /// When a call must have ended, also if nothing cancels it. It is a little after the run's end,
+    /// which cancels its calls: so a run that ends because its time is over says so, and not that
+    /// its last call took too long.
+    pub(super) fn call_deadline(&self) -> Instant {
+        self.latest_deadline() + AFTER_THE_RUN
+    }
+
+    /// Truncates an error message of a tool that is larger than a result may be.
+    fn bounded(&self, mut error: ToolError) -> ToolError {
+        let max = self.limits().result_bytes;
+        if error.message.len() > max {
+            error.message = preview_bytes(&error.message, max.min(MAX_CUT_MESSAGE_BYTES)).into_owned();
+        }
+        if error.content.as_ref().is_some_and(|content| content.text().len() > max) {
+            error.content = None;
+        }
+        error
+    }
+
+    /// Returns a listener that forwards the tool's progress reports, if the run has a progress
+    /// listener.
+    fn progress_listener(&self, resolved: &ResolvedTool) -> Option<ProgressListener> {
+        let listener = Arc::clone(self.script.on_progress.as_ref()?);
+        let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
+        Some(Arc::new(move |progress| {
+            listener(&CallProgress { server: server.to_string(), tool: tool.to_string(), progress });
+        }))
+    }
+}

@@ -1,0 +1,149 @@
+//! Unfinished calls of a run: each is counted as it is made, and counts against the run's bounds until it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::answer::ToolAnswer;
+use crate::run::context::{ExecutionContext, over};
+use crate::run::ledger::Ledger;
+use crate::run::observer::{Refused, RunEvent};
+use crate::tools::{ToolError, ToolErrorCode};
+
+/// A call that counts against the run's bounds for unfinished calls until this is dropped.
+pub(crate) struct HeldCall {
+    context: Arc<ExecutionContext>,
+    /// Number of the call in its run, from 1; 0 for an operation that is no call.
+    number: u64,
+    argument_bytes: usize,
+    /// When the script made it.
+    made: Instant,
+    /// Whether the call was sent, or simulated in a dry run.
+    is_sent: AtomicBool,
+    /// Keeps the tool's own result, for a call whose caller wants that and not a script's value.
+    answer: Option<Mutex<Option<ToolAnswer>>>,
+}
+
+impl HeldCall {
+    pub(super) fn context(&self) -> &Arc<ExecutionContext> {
+        &self.context
+    }
+
+    /// Number of the call in its run, from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes of the arguments as the script wrote them.
+    pub(in crate::run) fn argument_bytes(&self) -> usize {
+        self.argument_bytes
+    }
+
+    /// How long ago the script made the call.
+    pub(super) fn waited(&self) -> Duration {
+        self.made.elapsed()
+    }
+
+    /// Records that the call is sent now, or that a dry run simulates it. Without this a failure is a refusal.
+    pub(super) fn note_sent(&self) {
+        self.is_sent.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes that back: the limits of the server have refused the call.
+    pub(super) fn note_unsent(&self) {
+        self.is_sent.store(false, Ordering::Relaxed);
+    }
+
+    /// Keeps the tool's own result from now on.
+    pub(super) fn keep_answer(&mut self) {
+        self.answer = Some(Mutex::default());
+    }
+
+    pub(super) fn keeps_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Keeps the tool's own result, if it is wanted.
+    pub(super) fn put_answer(&self, answer: ToolAnswer) {
+        if let Some(kept) = &self.answer {
+            *kept.lock() = Some(answer);
+        }
+    }
+
+    /// The tool's own result, if one was kept.
+    pub(super) fn take_answer(&self) -> Option<ToolAnswer> {
+        self.answer.as_ref().and_then(|answer| answer.lock().take())
+    }
+
+    /// Records a failure: whether the call was refused, and when to try again.
+    pub(in crate::run) fn note_failure<T>(&self, result: &Result<T, ToolError>) {
+        let Err(error) = result else { return };
+        if !self.is_sent.load(Ordering::Relaxed) {
+            self.context.count_refusal(Some(self.number), error);
+        }
+        if let Some(time) = error.retry_after {
+            self.context.ledger.lock().note_retry(error.code, time);
+        }
+    }
+}
+
+impl Drop for HeldCall {
+    fn drop(&mut self) {
+        self.context.ledger.lock().release(self.argument_bytes);
+    }
+}
+
+impl ExecutionContext {
+    /// Counts a call, and counts it as unfinished until the returned value is dropped.
+    pub(in crate::run) fn hold_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+        let counted = self.count_at_callers();
+        let held =
+            counted.and_then(|()| self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits())));
+        held.inspect_err(|error| self.count_refusal(None, error))
+    }
+
+    /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
+    pub(crate) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+        self.hold(argument_bytes, |_ledger| Ok(0))
+    }
+
+    fn hold(
+        self: &Arc<Self>,
+        argument_bytes: usize,
+        count: impl FnOnce(&mut Ledger) -> Result<u64, ToolError>,
+    ) -> Result<HeldCall, ToolError> {
+        let mut ledger = self.ledger.lock();
+        // A script that is being stopped may still run for a moment; its calls are refused.
+        if ledger.is_over() || self.cancel.is_cancelled() {
+            return Err(over());
+        }
+        let number = count(&mut ledger)?;
+        ledger.hold(argument_bytes, &self.limits())?;
+        Ok(HeldCall {
+            context: Arc::clone(self),
+            number,
+            argument_bytes,
+            made: Instant::now(),
+            is_sent: AtomicBool::new(false),
+            answer: None,
+        })
+    }
+
+    /// Counts a call that failed before it was sent, unless that is because the run is over.
+    fn count_refusal(&self, call: Option<u64>, error: &ToolError) {
+        if error.code == ToolErrorCode::Cancelled {
+            return;
+        }
+        self.ledger.lock().count_refused();
+        if self.observation().is_on() {
+            let (server, tool) = (error.server.as_deref(), error.tool.as_deref());
+            let names = server.zip(tool).filter(|_| error.code == ToolErrorCode::ToolDenied);
+            let rule = names.and_then(|(server, tool)| self.in_force().refusing_rule(server, tool));
+            let rule = rule.as_deref();
+            self.observation()
+                .emit(|| RunEvent::Refused(Refused { call, server, tool, code: error.code, rule }));
+        }
+    }
+}

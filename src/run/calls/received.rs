@@ -1,0 +1,73 @@
+//! What a script receives of a call: the value that the hooks leave. Its shape is kept for later hints.
+
+use serde_json::{Map, Value};
+
+use crate::json::Json;
+use crate::run::context::ExecutionContext;
+use crate::run::hooks::{self, HookedCall};
+use crate::run::ledger::{Call, CallFacts};
+use crate::tools::ToolError;
+use crate::tools::shape::Shape;
+
+impl ExecutionContext {
+    /// Calls the hooks before and after `send`, which gets the arguments that the hooks leave.
+    pub(in crate::run) async fn with_hooks(
+        &self,
+        call: Call<'_>,
+        arguments: Map<String, Value>,
+        send: impl AsyncFnOnce(Map<String, Value>) -> Result<Json, ToolError>,
+    ) -> Result<Json, ToolError> {
+        let hooks = &self.environment.hooks;
+        if hooks.is_empty() {
+            let value = send(arguments).await?;
+            self.note_returned(call, &value, None);
+            return Ok(value);
+        }
+        let mut hooked = HookedCall {
+            server: call.server.to_owned(),
+            tool: call.tool.to_owned(),
+            arguments,
+            script: self.script.name.clone(),
+            client: self.script.client.clone(),
+            is_dry_run: self.script.is_dry_run,
+        };
+        let (called, permitted) = hooks::before(hooks, &mut hooked).await;
+        let mut result = match permitted {
+            Ok(()) => send(hooked.arguments.clone()).await,
+            Err(error) => Err(error),
+        }
+        .map_err(|error| error.for_tool(call.server, call.tool));
+        hooks::after(hooks, called, &hooked, &mut result).await;
+        let value = result.map_err(|error| error.for_tool(call.server, call.tool))?;
+        self.check_result_bytes("the result", value.text().len())?;
+        self.note_returned(call, &value, None);
+        Ok(value)
+    }
+
+    /// Keeps the shape of a value that the script receives. `shape` is its shape, if it is known.
+    fn note_returned(&self, call: Call<'_>, value: &Json, shape: Option<Shape>) {
+        let is_wanted = self.ledger.lock().wants_shape(call.server, call.tool);
+        if is_wanted {
+            let shape = shape.unwrap_or_else(|| Shape::from_text(value));
+            self.ledger.lock().add_shape(call.server, call.tool, shape);
+        }
+    }
+
+    /// The same for the result of a tool, unless there are hooks: they may change what the script
+    /// receives, so it is noted after them.
+    pub(super) fn note_result(&self, call: Call<'_>, value: &Json, shape: Option<Shape>) {
+        if self.environment.hooks.is_empty() {
+            self.note_returned(call, value, shape);
+        }
+    }
+
+    /// What the calls have come to so far.
+    pub(crate) fn call_facts(&self) -> CallFacts {
+        self.ledger.lock().facts()
+    }
+
+    /// Whether a value that the script received has a field of this name, at any level.
+    pub(crate) fn has_returned_field(&self, name: &str) -> bool {
+        self.ledger.lock().has_returned_field(name)
+    }
+}

@@ -1,0 +1,193 @@
+//! A permitted call until it is sent: approval, a slot among the calls in flight, the rules as they are by then, and
+//! the observers, which hear of it before the server does.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::arguments::ExactArguments;
+use super::held::HeldCall;
+use crate::json::Json;
+use crate::run::approval::{Question, asks_about, effects_of};
+use crate::run::context::{ExecutionContext, denied, over};
+use crate::run::ledger::Call;
+use crate::run::observer::{Arguments, ObservedCall, RunEvent, Sending, SentSlot};
+use crate::run::result::ToolCallStatus;
+use crate::tools::approval::{AskReason, Effects};
+use crate::tools::catalog::ResolvedTool;
+use crate::tools::in_force::ToolsInForce;
+use crate::tools::{RemoteServer, ToolError, ToolErrorCode, ToolKind, TraceContext};
+
+/// The decision that a call may be sent, and the rules that it was made by.
+pub(in crate::run) struct Decided<'a> {
+    pub(in crate::run) by: Arc<ToolsInForce>,
+    pub(in crate::run) call: Call<'a>,
+    /// The tool; `None` for requests for resources and prompts.
+    pub(in crate::run) tool: Option<&'a ResolvedTool>,
+    pub(in crate::run) permission: Permission,
+    /// Where a request of `fetch` goes.
+    pub(in crate::run) host: Option<&'a HostRequest<'a>>,
+}
+
+/// A request of `fetch`, as the rest of a run knows it.
+pub(in crate::run) struct HostRequest<'a> {
+    /// The host, and the port unless it is the usual one.
+    pub(in crate::run) name: &'a str,
+    /// The host alone: a rule that names it is about each of its ports.
+    pub(in crate::run) host: &'a str,
+    pub(in crate::run) remote: RemoteServer,
+    pub(in crate::run) effects: Effects,
+    /// What records have of it: no path and no headers, which may have secrets.
+    pub(in crate::run) recorded: Map<String, Value>,
+}
+
+/// What permits a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::run) enum Permission {
+    /// The rules about the tool, or about the method as if it were one.
+    OfMethod,
+    /// A tool of the server that may be called. Rules deny the method only by naming it.
+    OfTool,
+    /// A person has granted the host. Rules deny it only by naming it.
+    Granted,
+}
+
+impl ExecutionContext {
+    /// Requests approval if there is a reason to, waits for a slot, and records the call and what
+    /// `answer` becomes, which is called with the arguments directly before the call is sent.
+    pub(in crate::run) async fn send(
+        &self,
+        held: &HeldCall,
+        decided: Decided<'_>,
+        reason: Option<AskReason>,
+        arguments: ExactArguments,
+        answer: impl AsyncFnOnce(
+            ExactArguments,
+            Option<TraceContext>,
+            Option<SentSlot>,
+        ) -> Result<Json, ToolError>,
+    ) -> Result<Json, ToolError> {
+        let call = decided.call;
+        let question = reason.map(|reason| Question {
+            number: held.number(),
+            call,
+            tool: decided.tool,
+            arguments: &arguments.tree,
+            exact: &arguments.numbers,
+            recorded: decided.host.map_or(&arguments.tree, |host| &host.recorded),
+            reason,
+        });
+        let approved = match question {
+            Some(question) => Some(self.approved(question).await?),
+            None => None,
+        };
+        // A stored script has no slot while it runs: its own calls need slots. `run::nested` bounds it.
+        let _slot = match decided.tool.map(ResolvedTool::kind) {
+            Some(ToolKind::Script) => None,
+            _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
+        };
+        if let Err(error) = self.check_still_permitted(&decided, approved.is_some()) {
+            if let Some(record) = approved {
+                self.end_record(record, ToolCallStatus::Failed(error.code), 0);
+            }
+            return Err(error);
+        }
+        let observed = ObservedCall::new(self.observation(), held.number(), call.server, call.tool);
+        let trace = match self.before_sending(held, &decided, &arguments.tree, approved.is_some()).await {
+            Ok(trace) => trace,
+            Err(error) => {
+                if let Some(record) = approved {
+                    self.end_record(record, ToolCallStatus::Failed(error.code), 0);
+                }
+                let refused = Err(error.for_tool(call.server, call.tool));
+                observed.end(&refused);
+                return refused;
+            }
+        };
+        let record = self.record_sent(approved, call);
+        held.note_sent();
+        let result = answer(arguments, trace, observed.slot()).await;
+        observed.end(&result);
+        self.record_result(held, record, &result);
+        result.map_err(|error| error.for_tool(call.server, call.tool))
+    }
+
+    /// Tells the observers that the call is about to be sent, and waits for them. Returns its trace context.
+    async fn before_sending(
+        &self,
+        held: &HeldCall,
+        decided: &Decided<'_>,
+        arguments: &Map<String, Value>,
+        is_approved: bool,
+    ) -> Result<Option<TraceContext>, ToolError> {
+        if !self.observation().is_on() {
+            return Ok(None);
+        }
+        let Call { server, tool, argument_bytes } = decided.call;
+        let in_force = self.in_force();
+        let rule = match decided.host {
+            Some(_) => "grant".to_owned(),
+            None => in_force.permitting_rule(server, tool),
+        };
+        let remote = match decided.host {
+            Some(host) => Some(host.remote.clone()),
+            None => {
+                let dispatcher = in_force.catalog.dispatcher(server);
+                dispatcher.ok().and_then(|(name, dispatcher)| dispatcher.details(name).remote)
+            }
+        };
+        let arguments = decided.host.map_or(arguments, |host| &host.recorded);
+        let sending = Sending {
+            call: held.number(),
+            server,
+            tool,
+            argument_bytes,
+            arguments: Arguments::new(arguments),
+            rule: &rule,
+            approver: is_approved.then_some(self.approver_kind),
+            waited: held.waited(),
+            remote,
+        };
+        self.observation().before_effect(RunEvent::Sending(sending)).await
+    }
+
+    /// Checks a decision again if the configuration has changed while the call waited for an
+    /// approval or a slot.
+    fn check_still_permitted(&self, decided: &Decided<'_>, is_approved: bool) -> Result<(), ToolError> {
+        let Decided { by, call, tool, permission, host } = decided;
+        let now = self.in_force();
+        if now.is_same_as(by) {
+            return Ok(());
+        }
+        let (server, tool_name) = (call.server, call.tool);
+        let is_permitted = match permission {
+            Permission::OfMethod => now.permits(server, tool_name),
+            Permission::OfTool => now.may_permit_server(server) && !now.denies(server, tool_name),
+            Permission::Granted => !now.denies(server, tool_name),
+        };
+        if !is_permitted {
+            return Err(denied(server, tool_name));
+        }
+        if host.is_none() {
+            now.catalog.server_name(server)?;
+        }
+        let effects = match (tool, host) {
+            (_, Some(host)) => host.effects,
+            (Some(tool), None) => effects_of(&now, tool),
+            (None, None) => now.effects(server, tool_name, Effects::OF_REQUESTS),
+        };
+        let is_same_server = tool.is_none_or(|tool| now.catalog.has_server_of(tool));
+        let asks = || match tool {
+            Some(tool) => asks_about(&now, tool, effects),
+            None => now.asks(server, tool_name, effects),
+        };
+        let needs_approval = !is_approved && asks().is_some();
+        if !is_same_server || needs_approval || (self.script.is_dry_run && effects.writes) {
+            let message = format!(
+                "the configuration of `{server}.{tool_name}` changed while the call waited; call it again"
+            );
+            return Err(ToolError::new(ToolErrorCode::ToolDenied, message).for_tool(server, tool_name));
+        }
+        Ok(())
+    }
+}
