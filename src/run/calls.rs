@@ -162,6 +162,10 @@ impl ExecutionContext {
         let context = Arc::clone(self);
         let call = async move {
             let held = held?;
+            // Of a batch of calls that are polled in one go, a run that is over begins no more.
+            if held.context.cancel.is_cancelled() {
+                return Err(over());
+            }
             tokio::select! {
                 biased;
                 result = held.context.call_tool(&held, name, arguments) => {
@@ -278,7 +282,10 @@ impl ExecutionContext {
         permission: Permission,
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
-        let (server, dispatcher) = in_force.catalog.dispatcher(server)?;
+        let (server, dispatcher) = in_force
+            .catalog
+            .dispatcher(server)
+            .ok_or_else(|| self.unknown_server(&in_force.catalog, server))?;
         let call = Call { server, tool: request.method(), argument_bytes: held.argument_bytes };
         match permission {
             Permission::OfMethod => self.check_policy(call.server, call.tool)?,
@@ -608,7 +615,7 @@ impl ExecutionContext {
             Some(host) => Some(host.remote.clone()),
             None => {
                 let dispatcher = in_force.catalog.dispatcher(server);
-                dispatcher.ok().and_then(|(name, dispatcher)| dispatcher.details(name).remote)
+                dispatcher.and_then(|(name, dispatcher)| dispatcher.details(name).remote)
             }
         };
         let arguments = decided.host.map_or(arguments, |host| &host.recorded);
@@ -643,8 +650,8 @@ impl ExecutionContext {
         if !is_permitted {
             return Err(denied(server, tool_name));
         }
-        if host.is_none() {
-            now.catalog.server_name(server)?;
+        if host.is_none() && now.catalog.server_name(server).is_none() {
+            return Err(self.unknown_server(&now.catalog, server));
         }
         let effects = match (tool, host) {
             (_, Some(host)) => host.effects,
@@ -695,21 +702,21 @@ impl ExecutionContext {
             ToolName::Pair { server, tool } => {
                 // Checked first, so that a server that the policy denies is not started just to
                 // find that out.
-                if let Ok(server) = catalog.server_name(&server)
+                if let Some(server) = catalog.server_name(&server)
                     && (!in_force.may_permit_server(server) || in_force.denies(server, &tool))
                 {
                     return Err(denied(server, &tool));
                 }
-                catalog.resolve(&server, &tool, deadline).await
+                catalog.resolve(&server, &tool, deadline, &self.suggestions).await
             }
             ToolName::Full(name) => {
                 let is_out_of_reach = |server: &str, tool: &str| {
                     let server = catalog.server_name(server);
-                    server.is_ok_and(|server| {
+                    server.is_some_and(|server| {
                         !in_force.may_permit_server(server) || in_force.denies(server, tool)
                     })
                 };
-                catalog.resolve_full_name(&name, is_out_of_reach, deadline).await
+                catalog.resolve_full_name(&name, is_out_of_reach, deadline, &self.suggestions).await
             }
         }
     }
@@ -730,7 +737,8 @@ impl ExecutionContext {
             Err(error) => named(error),
         };
         let in_force = self.in_force();
-        let Ok(Some(again)) = in_force.catalog.resolve_again(&resolved, self.latest_deadline()).await else {
+        let again = in_force.catalog.resolve_again(&resolved, self.latest_deadline(), &self.suggestions);
+        let Ok(Some(again)) = again.await else {
             return Err(refusal);
         };
         let arguments = parse_arguments(text).map_err(named)?;
@@ -772,7 +780,8 @@ impl ExecutionContext {
         // A stored list may be older than the server's output schema, and the value must not depend
         // on its age. An error leaves the list that is there.
         let again = if result.may_be_wrapped() {
-            in_force.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
+            let again = in_force.catalog.resolve_again(resolved, self.latest_deadline(), &self.suggestions);
+            again.await.ok().flatten()
         } else {
             None
         };

@@ -34,8 +34,9 @@ use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateCall;
 use crate::text::{self, preview, visible};
 use crate::tools::approval::Approver;
-use crate::tools::catalog::{ResolvedTool, describe_failures};
+use crate::tools::catalog::{Catalog, ResolvedTool, describe_failures};
 use crate::tools::in_force::{RunTools, ToolsInForce};
+use crate::tools::names::SuggestionBudget;
 use crate::tools::{
     ElicitationHandler, Elicitor, Progress, ServerDetails, ToolError, ToolErrorCode, ToolKind,
 };
@@ -78,6 +79,8 @@ pub(crate) struct ExecutionContext {
     pub(super) nested_slots: Arc<NestedSlots>,
     /// The scratch directory, and the directories that are granted.
     files: Arc<RunFiles>,
+    /// The work that is left for names to suggest, of this run and of those that it has called.
+    pub(super) suggestions: Arc<SuggestionBudget>,
 }
 
 /// What an engine measured during a run.
@@ -222,6 +225,10 @@ impl ExecutionContext {
             fetches: Fetches::new(&environment.grants, &limits),
             depth: caller.map_or(0, |caller| caller.depth + 1),
             nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
+            suggestions: caller.map_or_else(
+                || Arc::new(SuggestionBudget::of_run()),
+                |caller| Arc::clone(&caller.suggestions),
+            ),
             script,
             environment,
         }
@@ -434,7 +441,7 @@ impl ExecutionContext {
     ) -> Result<Vec<ResolvedTool>, ToolError> {
         let in_force = self.in_force();
         let catalog = &in_force.catalog;
-        let server = server.map(|name| catalog.server_name(name)).transpose()?;
+        let server = server.map(|name| self.known_server(catalog, name)).transpose()?;
         let wanted =
             |name: &str| server.is_none_or(|server| &**server == name) && in_force.may_permit_server(name);
         let permitted = |server: &str, tool: &str| in_force.permits(server, tool);
@@ -458,11 +465,22 @@ impl ExecutionContext {
     /// it.
     pub(crate) fn server_details(&self, server: &str) -> Result<(Arc<str>, ServerDetails), ToolError> {
         let tools = self.in_force();
-        let (name, dispatcher) = tools.catalog.dispatcher(server)?;
+        let (name, dispatcher) =
+            tools.catalog.dispatcher(server).ok_or_else(|| self.unknown_server(&tools.catalog, server))?;
         if !tools.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
         Ok((Arc::clone(name), dispatcher.details(name)))
+    }
+
+    /// The canonical name of a server.
+    fn known_server<'a>(&self, catalog: &'a Catalog, server: &str) -> Result<&'a Arc<str>, ToolError> {
+        catalog.server_name(server).ok_or_else(|| self.unknown_server(catalog, server))
+    }
+
+    /// The error about a server that does not exist.
+    pub(super) fn unknown_server(&self, catalog: &Catalog, server: &str) -> ToolError {
+        catalog.unknown_server(server, &self.suggestions)
     }
 
     /// The name of a server in Python scripts.
@@ -476,6 +494,19 @@ impl ExecutionContext {
         let found = self.list(server).await;
         self.report_discovery("list", None, Some(server), asked, &found);
         found
+    }
+
+    /// What is said of each tool, unless the run ends meanwhile: a server can have ten thousand tools with megabytes of
+    /// schemas, and nothing else interrupts a host call.
+    pub(crate) fn describe_each<'a, T>(
+        &self,
+        tools: &'a [ResolvedTool],
+        describe: impl Fn(&'a ResolvedTool) -> T,
+    ) -> Result<Vec<T>, ToolError> {
+        let described = tools
+            .iter()
+            .map(|tool| if self.cancel.is_cancelled() { Err(over()) } else { Ok(describe(tool)) });
+        described.collect()
     }
 
     fn report_discovery(
@@ -494,11 +525,11 @@ impl ExecutionContext {
 
     async fn list(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
         let in_force = self.in_force();
-        let name = in_force.catalog.server_name(server)?;
+        let name = self.known_server(&in_force.catalog, server)?;
         if !in_force.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
-        let mut tools = in_force.catalog.tools(server, self.latest_deadline()).await?;
+        let mut tools = in_force.catalog.tools(server, self.latest_deadline(), &self.suggestions).await?;
         tools.retain(|tool| in_force.permits(&tool.server, &tool.tool));
         Ok(tools)
     }

@@ -18,7 +18,7 @@ use crate::engine::pool::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
-use crate::tools::names::nearest;
+use crate::tools::names::{SuggestionBudget, nearest};
 
 /// Creates isolates.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +166,8 @@ async fn check_imports(
             if name.name == "default" || exports.contains(&name.name) {
                 continue;
             }
-            let near = nearest(&name.name, exports.iter().map(String::as_str));
+            let exports = exports.iter().map(String::as_str);
+            let near = nearest(&name.name, exports, &SuggestionBudget::of_message());
             let mut failed = ScriptError::new(
                 ErrorCode::SyntaxError,
                 format!("server `{server}` has no tool `{}`", name.name),

@@ -6,8 +6,9 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
+use super::ArgumentCheck;
 use super::explain::explain;
-use super::{ArgumentCheck, may_have_all_errors};
+use crate::tools::names::SuggestionBudget;
 use crate::tools::schema::view::SchemaView;
 
 /// Keywords whose schemas apply or not depending on other parts of the value. What they say about a value
@@ -58,9 +59,14 @@ pub(crate) struct PartProblem {
 impl ArgumentCheck {
     /// What is wrong with arguments for any value of their unknown parts, by path: the first
     /// [`MAX_PROBLEMS`] that are certain, and as many others.
-    pub(crate) fn problems_of_part(&self, arguments: &Value, unknowns: &Unknowns) -> Vec<PartProblem> {
+    pub(crate) fn problems_of_part(
+        &self,
+        arguments: &Value,
+        unknowns: &Unknowns,
+        budget: &SuggestionBudget,
+    ) -> Vec<PartProblem> {
         if !self.bounds.allow(arguments)
-            || !may_have_all_errors(arguments)
+            || !self.may_have_all_errors(arguments)
             || self.validator.is_valid(arguments)
         {
             return Vec::new();
@@ -78,7 +84,7 @@ impl ArgumentCheck {
             |((path, is_doubtful), errors): ((String, bool), Vec<ValidationError<'_>>)| PartProblem {
                 path,
                 field: errors.iter().find_map(|error| unexpected(error).first().cloned()),
-                message: explain(&errors, SchemaView::root(&schema)),
+                message: explain(errors, SchemaView::root(&schema), budget),
                 is_certain: !is_doubtful,
             };
         let (mut certain, mut doubtful) = (0, 0);

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{ArgumentCheck, Unknowns};
+use super::{ArgumentCheck, SuggestionBudget, Unknowns};
 
 /// The problems as `path: message`, with `?` before those that are not certain. The value `"?"` stands for one
 /// that is not known, `"?-"` for one that may be left out, and an object with the field `...` is open.
@@ -34,7 +34,7 @@ fn problems(schema: &Value, written: Value) -> Vec<String> {
     let mut unknowns = Unknowns::default();
     let arguments = read(written, "", &mut unknowns);
     let check = ArgumentCheck::compile(&schema.clone().into()).unwrap();
-    let found = check.problems_of_part(&arguments, &unknowns);
+    let found = check.problems_of_part(&arguments, &unknowns, &SuggestionBudget::of_message());
     let shown = found.into_iter().map(|problem| {
         let doubt = if problem.is_certain { "" } else { "?" };
         format!("{doubt}{}: {}", problem.path, problem.message)
