@@ -71,11 +71,12 @@ impl ArgumentCheck {
         {
             return Vec::new();
         }
+        let containing = unknowns.containing();
         // By path, those that are certain first.
         let mut by_path: BTreeMap<(String, bool), Vec<ValidationError<'_>>> = BTreeMap::new();
         for error in self.validator.iter_errors(arguments) {
             let path = error.instance_path().as_str().to_owned();
-            if let Some(is_certain) = unknowns.judge(&path, &error) {
+            if let Some(is_certain) = unknowns.judge(&path, &error, &containing) {
                 by_path.entry((path, !is_certain)).or_default().push(error);
             }
         }
@@ -112,7 +113,7 @@ impl Unknowns {
     }
 
     /// Whether an error is certain. `None` if it says nothing, because it is about the unknown value itself.
-    fn judge(&self, path: &str, error: &ValidationError<'_>) -> Option<bool> {
+    fn judge(&self, path: &str, error: &ValidationError<'_>, containing: &HashSet<&str>) -> Option<bool> {
         if self.is_empty() {
             return Some(true);
         }
@@ -121,7 +122,7 @@ impl Unknowns {
         }
         let mut keywords = error.schema_path().as_str().split('/');
         let is_conditional = keywords.any(|keyword| CONDITIONAL.contains(&keyword));
-        if !self.has_unknown_in(path) {
+        if !containing.contains(path) {
             let own = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
             let others = error.schema_path().as_str().split('/').filter(|keyword| *keyword != own);
             // The keyword itself looks at this value only, which is known.
@@ -157,12 +158,20 @@ impl Unknowns {
         }
     }
 
-    /// Whether the value at `path` has an unknown part.
-    fn has_unknown_in(&self, path: &str) -> bool {
-        let is_in = |other: &String| {
-            other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.values.iter().any(is_in) || self.open.iter().any(is_in)
+    /// The values that are unknown, or have an unknown part. A set, because each of thousands of errors asks for its
+    /// value.
+    fn containing(&self) -> HashSet<&str> {
+        let mut containing = HashSet::new();
+        for path in self.values.iter().chain(&self.open) {
+            let mut path = path.as_str();
+            // Those above a known one are known too.
+            while containing.insert(path)
+                && let Some((parent, _)) = path.rsplit_once('/')
+            {
+                path = parent;
+            }
+        }
+        containing
     }
 }
 

@@ -100,3 +100,16 @@ fn v_483_so_many_problems_of_a_call_are_described() {
     let found = problems(&schema, json!({ "a": vec![1; 500], "b": [1, "?"] }));
     assert_eq!(found.len(), super::MAX_PROBLEMS);
 }
+
+/// Each error asks whether its value has unknown parts.
+#[test]
+fn values_with_unknown_parts_are_known_at_once() {
+    let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    let unknowns = Unknowns { values: set(&["/a/b/0", "/ab"]), open: set(&["/a/c"]), ..Unknowns::default() };
+    let mut containing: Vec<&str> = unknowns.containing().into_iter().collect();
+    containing.sort_unstable();
+    assert_eq!(containing, ["", "/a", "/a/b", "/a/b/0", "/a/c", "/ab"]);
+    assert!(Unknowns::default().containing().is_empty());
+    let root = Unknowns { open: set(&[""]), ..Unknowns::default() };
+    assert_eq!(root.containing().into_iter().collect::<Vec<_>>(), [""]);
+}
