@@ -1,7 +1,7 @@
 //! The V8 engine: TypeScript is transpiled and then runs in an isolate.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ async fn check_imports(
 ) -> Result<(), ScriptError> {
     // Each server's export names are computed once: a script may import from it in thousands of
     // lines.
-    let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
+    let mut exported: HashMap<&str, HashSet<String>> = HashMap::new();
     for import in &transpiled.imports {
         if is_of_files(&import.specifier) {
             check_file_imports(source, import).map_err(|error| *error)?;
