@@ -168,8 +168,8 @@ pub(crate) fn with_exact_numbers(text: String, exact: &[Box<str>]) -> String {
     if exact.is_empty() {
         return text;
     }
-    // By their values, because a search for each could take quadratic time: where an object has a name twice, the numbers
-    // of the tree are no longer in their order.
+    // By their values, because a search for each could take quadratic time: where an object has a name twice, the
+    // numbers of the tree are no longer in their order.
     let mut positions: HashMap<u64, VecDeque<usize>> = HashMap::new();
     for (position, digits) in exact.iter().enumerate() {
         if let Ok(value) = digits.parse::<f64>() {

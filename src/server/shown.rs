@@ -31,8 +31,8 @@ const BYTES_PER_TOKEN: usize = 4;
 const MAX_TOOLS: usize = 500;
 const MAX_BYTES: usize = 2 << 20;
 
-/// Maximum bytes of schemas that are read to make the list. Each is compiled, which takes a second for some ten megabytes,
-/// and requests of all clients wait for the list.
+/// Maximum bytes of schemas that are read to make the list. Each is compiled, which takes a second for some ten
+/// megabytes, and requests of all clients wait for the list.
 const MAX_READ_BYTES: usize = 4 << 20;
 
 /// Maximum number of tools of which it is said why they are not shown, and characters of each.
@@ -252,8 +252,8 @@ fn own_address(server: &str, address: &str) -> String {
     format!("ui://{}/{rest}", direct::name(server, "ui"))
 }
 
-/// Makes tools of definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is shown
-/// only because of its interface.
+/// Makes tools of definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
+/// shown only because of its interface.
 fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> Made {
     let mut made = Made::default();
     let mut names = std::collections::HashSet::new();

@@ -21,8 +21,8 @@ const MAX_VALUES: usize = 1_000;
 /// them, 4 MB.
 const MAX_CONSTANT_BYTES: usize = 4_000;
 
-/// Maximum number of the constants and examples of a schema that are tried: references to one schema can do that again for
-/// each value.
+/// Maximum number of the constants and examples of a schema that are tried: references to one schema can do that
+/// again for each value.
 const MAX_CONSTANTS: usize = 8;
 
 /// Maximum elements of an array, and characters of a string, that a schema can require.

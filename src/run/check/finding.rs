@@ -184,8 +184,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The lines of a source. Made once, because a script can have a hundred findings in its last line, and to read all of it
-/// for each would take seconds.
+/// The lines of a source. Made once, because a script can have a hundred findings in its last line, and to read all
+/// of it for each would take seconds.
 pub(crate) struct Lines<'a> {
     source: &'a str,
     /// The byte at which each line starts.

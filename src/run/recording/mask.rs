@@ -164,8 +164,8 @@ fn ends_text(quote: char, before: &str, after: &str) -> bool {
 }
 
 /// The secret that begins at `start`, if it is the second of two texts in brackets, as headers are written:
-/// `["authorization","abc"]`. `next_quote` is a position before which there is no quote from some word on: words are looked
-/// at in their order, and what is before it need not be searched again.
+/// `["authorization","abc"]`. `next_quote` is a position before which there is no quote from some word on: words are
+/// looked at in their order, and what is before it need not be searched again.
 fn in_pair(
     name: &str,
     between: &str,

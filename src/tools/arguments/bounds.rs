@@ -36,8 +36,8 @@ const MAX_STACKED: usize = 1_500;
 /// nanoseconds.
 const MAX_COMPARISONS: usize = 50_000_000;
 
-/// Maximum number of errors in the list of all: some 25 MB. Each takes 250 bytes, and the validator collects them before
-/// it returns the first.
+/// Maximum number of errors in the list of all: some 25 MB. Each takes 250 bytes, and the validator collects them
+/// before it returns the first.
 const MAX_ERRORS: u64 = 100_000;
 
 /// Comparisons are not counted if a keyword has at most this many constants or names: parsing took

@@ -18,8 +18,8 @@ use crate::tools::schema::view::SchemaView;
 /// Maximum number of errors in a message. The others are counted.
 const MAX_ERRORS: usize = 3;
 
-/// Maximum number of errors that are explained to find the first ones. To explain one can take as long as its schema has
-/// fields.
+/// Maximum number of errors that are explained to find the first ones. To explain one can take as long as its schema
+/// has fields.
 const MAX_EXPLAINED: usize = 100;
 
 /// The message for `errors`, which must not be empty.

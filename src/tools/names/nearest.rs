@@ -14,8 +14,9 @@ const MAX_COMPARED: usize = 128;
 /// A less similar name is not suggested.
 const MIN_SIMILARITY: f64 = 0.6;
 
-/// Numbers of steps, each of some nanoseconds, for the suggestions of one run and of one message: about 100 ms and 10 ms.
-/// The first is enough for ten wrong names on a server of ten thousand tools, and for hundreds on an ordinary one.
+/// Numbers of steps, each of some nanoseconds, for the suggestions of one run and of one message: about 100 ms and 10
+/// ms. The first is enough for ten wrong names on a server of ten thousand tools, and for hundreds on an ordinary
+/// one.
 const STEPS_OF_RUN: usize = 16 << 20;
 const STEPS_OF_MESSAGE: usize = 1 << 20;
 

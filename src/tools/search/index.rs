@@ -34,8 +34,8 @@ const RELATED_VALUE: f32 = 0.6;
 /// what texts say.
 const TOGETHER_VALUE: f32 = 0.7;
 
-/// Maximum number of postings that are read for a query. Five thousand real tools have some 300,000, of which a query reads
-/// a few. A hostile server can have a million that each of a hundred words means.
+/// Maximum number of postings that are read for a query. Five thousand real tools have some 300,000, of which a query
+/// reads a few. A hostile server can have a million that each of a hundred words means.
 const MAX_READ: usize = 4_000_000;
 
 /// By how much the most used tool is preferred.

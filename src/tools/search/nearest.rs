@@ -34,8 +34,8 @@ pub(crate) fn nearest<'a>(
 /// Two adjacent letters.
 type Pair = (char, char);
 
-/// The words of a query by their pairs of letters: each pair of a name is looked up once, and not compared with the pairs
-/// of each word, because a query can have a thousand and a server ten thousand names.
+/// The words of a query by their pairs of letters: each pair of a name is looked up once, and not compared with the
+/// pairs of each word, because a query can have a thousand and a server ten thousand names.
 struct WantedWords {
     /// The number of pairs of each word.
     pairs: Vec<usize>,

@@ -71,8 +71,8 @@ async fn scripts_come_to_the_same_in_worker_processes() {
     let directory = tempfile::tempdir().unwrap();
     let store = StateStore::new(directory.path().join("state.sqlite3"));
     let step = if std::env::var_os(ALL).is_some() { 1 } else { SAMPLE };
-    // The start of a worker counts as time of the run, and takes seconds on a busy machine. No script of the suite comes
-    // to a limit of time.
+    // The start of a worker counts as time of the run, and takes seconds on a busy machine. No script of the suite
+    // comes to a limit of time.
     let long = Duration::from_secs(600);
     let limits = Limits { wall_time: long, cpu_time: long, ..Limits::default() };
     let (mut seen, mut differing) = (0, Vec::new());

@@ -40,8 +40,8 @@ fn lower(text: &str) -> String {
     }
 }
 
-/// Returns what the author can do about the error, if that is known. `is_python` is what [`looks_like_python`] says of the
-/// source, which can have thousands of errors.
+/// Returns what the author can do about the error, if that is known. `is_python` is what [`looks_like_python`] says
+/// of the source, which can have thousands of errors.
 pub(super) fn hint(is_python: bool, kind: &SyntaxError) -> Option<String> {
     if is_python {
         return Some("this looks like Python: run it as Python, or write TypeScript".to_owned());

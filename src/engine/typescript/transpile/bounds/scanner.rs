@@ -209,8 +209,8 @@ impl<'a> Scanner<'a> {
 
     fn word(&mut self) -> Result<(), SourceRefusal> {
         let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
-        // `\u{61}` is part of a name, and its braces are not brackets. Only digits are looked at: a search for the brace
-        // would take quadratic time where there is none.
+        // `\u{61}` is part of a name, and its braces are not brackets. Only digits are looked at: a search for the
+        // brace would take quadratic time where there is none.
         let length = if self.rest()[..length].ends_with(b"\\u") && self.peek(length) == Some(b'{') {
             let digits = self.rest()[length + 1..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
             let end = length + 1 + digits;
