@@ -70,7 +70,7 @@ fn names_resolve_exactly_and_in_camel_case() {
 /// THREATS 521.
 #[test]
 fn v_521_an_identifier_of_thousands_of_tools_names_few_of_them() {
-    let separator = |bits: usize, place: usize| if bits >> place & 1 == 1 { '-' } else { '_' };
+    let separator = |bits: usize, place: usize| if (bits >> place) & 1 == 1 { '-' } else { '_' };
     let separators = |bits: usize| (0..12).map(|place| separator(bits, place)).collect::<String>();
     let names: Vec<String> = (0..3_000).map(|bits| format!("fs.a{}b", separators(bits))).collect();
     let catalog = catalog(&names.iter().map(String::as_str).collect::<Vec<_>>());
