@@ -381,17 +381,16 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             let or_nearest = limit.is_some() || detail != "usage";
             let limit = documentation::saturated(limit);
             let tools = context.search(&query, server.as_deref(), limit, or_nearest).await?;
-            let tools = tools.iter();
             match detail.as_str() {
                 // Schemas are kept as text. Parsed trees would take about 12 times the memory.
                 "usage" | "full" => {
                     let notation = (detail == "usage").then(|| notation(context.script.language));
-                    let schemas: Vec<_> = tools.map(|tool| tool.schema(notation)).collect();
+                    let schemas = context.describe_each(&tools, |tool| tool.schema(notation))?;
                     return serde_json::to_string(&schemas)
                         .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
                 }
-                "descriptions" => Ok(tools.map(|tool| tool.summary()).collect()),
-                "names" => Ok(tools.map(|tool| tool.name_and_server()).collect()),
+                "descriptions" => Ok(context.describe_each(&tools, ResolvedTool::summary)?.into()),
+                "names" => Ok(context.describe_each(&tools, ResolvedTool::name_and_server)?.into()),
                 other => Err(ToolError::new(
                     ToolErrorCode::InvalidArguments,
                     format!("expected detail `names`, `descriptions`, `usage` or `full`: `{other}`"),

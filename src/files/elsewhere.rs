@@ -163,20 +163,19 @@ impl GrantedFile for OpenElsewhere {
         answer.map(move |answer| answer.and_then(bytes)).boxed()
     }
 
-    fn write(&self, offset: Option<u64>, mut bytes: Vec<u8>) -> Operation<()> {
+    fn write(&self, offset: Option<u64>, bytes: Vec<u8>) -> Operation<()> {
         let (host, file) = (Arc::clone(&self.host), self.number);
         // The host knows whether the file was opened for appending.
         let mut offset = offset.unwrap_or_default();
         async move {
-            loop {
-                let rest = if bytes.len() > MAX_WRITE { bytes.split_off(MAX_WRITE) } else { Vec::new() };
+            // Nothing is written once too, because it may be refused.
+            let nothing = bytes.is_empty().then(Vec::new);
+            for bytes in bytes.chunks(MAX_WRITE).map(<[u8]>::to_vec).chain(nothing) {
                 let written = bytes.len() as u64;
                 host.perform(FileOperation::Write { file, offset, bytes }).await?;
-                if rest.is_empty() {
-                    return Ok(());
-                }
-                (offset, bytes) = (offset.saturating_add(written), rest);
+                offset = offset.saturating_add(written);
             }
+            Ok(())
         }
         .boxed()
     }

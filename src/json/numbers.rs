@@ -5,6 +5,7 @@
 //! are *marks*: zeros of an unused spelling, which any parser of JSON accepts.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 
 use memchr::memchr2;
 
@@ -167,20 +168,27 @@ pub(crate) fn with_exact_numbers(text: String, exact: &[Box<str>]) -> String {
     if exact.is_empty() {
         return text;
     }
-    let mut restored = String::with_capacity(text.len() + exact.len() * 16);
-    let (mut copied, mut rest) = (0, exact);
-    for (at, token) in Numbers::new(&text) {
-        let Ok(value) = token.parse::<f64>() else { continue };
-        if !is_big(value) {
-            continue;
+    // By their values, because a search for each could take quadratic time: where an object has a name twice, the
+    // numbers of the tree are no longer in their order.
+    let mut positions: HashMap<u64, VecDeque<usize>> = HashMap::new();
+    for (position, digits) in exact.iter().enumerate() {
+        if let Ok(value) = digits.parse::<f64>() {
+            positions.entry(value.to_bits()).or_default().push_back(position);
         }
-        let same =
-            |digits: &str| digits.parse::<f64>().is_ok_and(|number| number.to_bits() == value.to_bits());
-        if let Some(found) = rest.iter().position(|digits| same(digits)) {
+    }
+    let mut restored = String::with_capacity(text.len() + exact.len() * 16);
+    let (mut copied, mut first) = (0, 0);
+    for (at, token) in Numbers::new(&text) {
+        let Some(value) = token.parse().ok().filter(|value| is_big(*value)) else { continue };
+        let Some(same) = positions.get_mut(&value.to_bits()) else { continue };
+        while same.front().is_some_and(|position| *position < first) {
+            same.pop_front();
+        }
+        if let Some(found) = same.pop_front() {
             restored.push_str(&text[copied..at]);
-            restored.push_str(&rest[found]);
+            restored.push_str(&exact[found]);
             copied = at + token.len();
-            rest = &rest[found + 1..];
+            first = found + 1;
         }
     }
     restored.push_str(&text[copied..]);

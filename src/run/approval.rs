@@ -101,7 +101,8 @@ impl ExecutionContext {
         if becomes(resolved.effects()) == becomes(Effects::UNKNOWN) {
             return Ok(resolved);
         }
-        let again = in_force.catalog.resolve_again(&resolved, self.latest_deadline()).await?;
+        let deadline = self.latest_deadline();
+        let again = in_force.catalog.resolve_again(&resolved, deadline, &self.suggestions).await?;
         Ok(again.unwrap_or(resolved))
     }
 
@@ -199,9 +200,9 @@ impl ExecutionContext {
     async fn is_unchanged(&self, resolved: &ResolvedTool) -> Result<bool, ToolError> {
         let (in_force, deadline) = (self.in_force(), self.latest_deadline());
         let catalog = &in_force.catalog;
-        let now = match catalog.resolve_again(resolved, deadline).await {
+        let now = match catalog.resolve_again(resolved, deadline, &self.suggestions).await {
             Ok(Some(now)) => Ok(now),
-            Ok(None) => catalog.resolve(&resolved.server, &resolved.tool, deadline).await,
+            Ok(None) => catalog.resolve(&resolved.server, &resolved.tool, deadline, &self.suggestions).await,
             Err(error) => Err(error),
         };
         match now {

@@ -48,6 +48,10 @@ impl ExecutionContext {
         let context = Arc::clone(self);
         let call = async move {
             let held = held?;
+            // Of a batch of calls that are polled in one go, a run that is over begins no more.
+            if held.context().cancel.is_cancelled() {
+                return Err(over());
+            }
             tokio::select! {
                 biased;
                 result = held.context().call_tool(&held, name, arguments) => {

@@ -34,6 +34,7 @@ use crate::storage::state::StateCall;
 use crate::text;
 use crate::tools::approval::Approver;
 use crate::tools::in_force::{RunTools, ToolsInForce};
+use crate::tools::names::SuggestionBudget;
 use crate::tools::{ElicitationHandler, Elicitor, ToolError, ToolErrorCode};
 
 /// The host's state of one run. Shared by the script's thread, the watchdog and the waiting caller.
@@ -68,6 +69,8 @@ pub(crate) struct ExecutionContext {
     pub(super) nested_slots: Arc<NestedSlots>,
     /// The scratch directory, and the directories that are granted.
     files: Arc<RunFiles>,
+    /// The work that is left for names to suggest, of this run and of those that it has called.
+    pub(super) suggestions: Arc<SuggestionBudget>,
 }
 
 /// What an engine measured during a run.
@@ -217,6 +220,10 @@ impl ExecutionContext {
             fetches: Fetches::new(&environment.grants, &limits),
             depth: caller.map_or(0, |caller| caller.depth + 1),
             nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
+            suggestions: caller.map_or_else(
+                || Arc::new(SuggestionBudget::of_run()),
+                |caller| Arc::clone(&caller.suggestions),
+            ),
             script,
             environment,
         }

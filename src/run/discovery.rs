@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::run::context::{ExecutionContext, denied};
+use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::observer::{Discovered, RunEvent};
 use crate::run::result::LogLevel;
 use crate::text::{preview, visible};
-use crate::tools::catalog::{ResolvedTool, describe_failures};
+use crate::tools::catalog::{Catalog, ResolvedTool, describe_failures};
 use crate::tools::{ServerDetails, ToolError, ToolKind};
 
 /// Maximum characters of a query in the line which says that nothing matches it.
@@ -40,7 +40,7 @@ impl ExecutionContext {
     ) -> Result<Vec<ResolvedTool>, ToolError> {
         let in_force = self.in_force();
         let catalog = &in_force.catalog;
-        let server = server.map(|name| catalog.server_name(name)).transpose()?;
+        let server = server.map(|name| self.known_server(catalog, name)).transpose()?;
         let wanted =
             |name: &str| server.is_none_or(|server| &**server == name) && in_force.may_permit_server(name);
         let permitted = |server: &str, tool: &str| in_force.permits(server, tool);
@@ -64,11 +64,22 @@ impl ExecutionContext {
     /// it.
     pub(crate) fn server_details(&self, server: &str) -> Result<(Arc<str>, ServerDetails), ToolError> {
         let tools = self.in_force();
-        let (name, dispatcher) = tools.catalog.dispatcher(server)?;
+        let (name, dispatcher) =
+            tools.catalog.dispatcher(server).ok_or_else(|| self.unknown_server(&tools.catalog, server))?;
         if !tools.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
         Ok((Arc::clone(name), dispatcher.details(name)))
+    }
+
+    /// The canonical name of a server.
+    fn known_server<'a>(&self, catalog: &'a Catalog, server: &str) -> Result<&'a Arc<str>, ToolError> {
+        catalog.server_name(server).ok_or_else(|| self.unknown_server(catalog, server))
+    }
+
+    /// The error about a server that does not exist.
+    pub(super) fn unknown_server(&self, catalog: &Catalog, server: &str) -> ToolError {
+        catalog.unknown_server(server, &self.suggestions)
     }
 
     /// The name of a server in Python scripts.
@@ -82,6 +93,19 @@ impl ExecutionContext {
         let found = self.list(server).await;
         self.report_discovery("list", None, Some(server), asked, &found);
         found
+    }
+
+    /// What is said of each tool, unless the run ends meanwhile: a server can have ten thousand tools with megabytes of
+    /// schemas, and nothing else interrupts a host call.
+    pub(crate) fn describe_each<'a, T>(
+        &self,
+        tools: &'a [ResolvedTool],
+        describe: impl Fn(&'a ResolvedTool) -> T,
+    ) -> Result<Vec<T>, ToolError> {
+        let described = tools
+            .iter()
+            .map(|tool| if self.cancel.is_cancelled() { Err(over()) } else { Ok(describe(tool)) });
+        described.collect()
     }
 
     fn report_discovery(
@@ -100,11 +124,11 @@ impl ExecutionContext {
 
     async fn list(&self, server: &str) -> Result<Vec<ResolvedTool>, ToolError> {
         let in_force = self.in_force();
-        let name = in_force.catalog.server_name(server)?;
+        let name = self.known_server(&in_force.catalog, server)?;
         if !in_force.may_permit_server(name) {
             return Err(denied(name, "*"));
         }
-        let mut tools = in_force.catalog.tools(server, self.latest_deadline()).await?;
+        let mut tools = in_force.catalog.tools(server, self.latest_deadline(), &self.suggestions).await?;
         tools.retain(|tool| in_force.permits(&tool.server, &tool.tool));
         Ok(tools)
     }

@@ -22,6 +22,11 @@ use crate::run::script::{Language, Script};
 use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateScope;
 
+/// Maximum number of patterns of `allowedTools`, and maximum bytes of one. Each is compared with the names of all tools
+/// when a script lists or searches them.
+const MAX_PATTERNS: usize = 500;
+const MAX_PATTERN_BYTES: usize = 512;
+
 /// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct RunArguments {
@@ -141,8 +146,17 @@ impl RunArguments {
             // that would allow all of them.
             (RunParameter::AllowedTools, Value::Array(items)) => {
                 let mut patterns = Vec::with_capacity(items.len());
+                if items.len() > MAX_PATTERNS {
+                    let problem = format!("expected at most {MAX_PATTERNS} patterns: {}", items.len());
+                    return Err(ArgumentProblem::Invalid { parameter, problem });
+                }
                 for item in items {
                     let Value::String(pattern) = item else { return wrong(&item) };
+                    if pattern.len() > MAX_PATTERN_BYTES {
+                        let problem =
+                            format!("a pattern has at most {MAX_PATTERN_BYTES} bytes: {}", pattern.len());
+                        return Err(ArgumentProblem::Invalid { parameter, problem });
+                    }
                     patterns.push(pattern);
                 }
                 self.allowed_tools = Some(patterns);

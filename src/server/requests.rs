@@ -20,6 +20,7 @@ use super::shared::MAX_SUBSCRIPTIONS;
 use super::{answer, call, guide, health, interfaces, list_changes, resources, shown, skills, tools, wait};
 use crate::run::script::Language;
 use crate::text::preview;
+use crate::tools::names::{SuggestionBudget, suggestion};
 use crate::tools::{INTERFACES, TraceContext};
 
 /// Maximum characters of a name that an error message shows.
@@ -309,7 +310,8 @@ impl McpSession {
                     list = self.shared.asked_tools(false).await;
                 }
                 let Some(tool) = list.tool(other) else {
-                    let suggestion = crate::tools::names::suggestion(other, "tools", list.names());
+                    let suggestion =
+                        suggestion(other, "tools", list.names(), &SuggestionBudget::of_message());
                     return Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None));
                 };
                 let called = Called::Tool { server: Arc::clone(&tool.server), tool: Arc::clone(&tool.tool) };

@@ -31,6 +31,10 @@ const BYTES_PER_TOKEN: usize = 4;
 const MAX_TOOLS: usize = 500;
 const MAX_BYTES: usize = 2 << 20;
 
+/// Maximum bytes of schemas that are read to make the list. Each is compiled, which takes a second for some ten
+/// megabytes, and requests of all clients wait for the list.
+const MAX_READ_BYTES: usize = 4 << 20;
+
 /// Maximum number of tools of which it is said why they are not shown, and characters of each.
 const MAX_PROBLEMS: usize = 20;
 const MAX_PROBLEM: usize = 300;
@@ -108,30 +112,28 @@ impl ShownTools {
         let lists = executor.listed_tools();
         let known: Vec<&ResolvedTool> =
             lists.iter().filter_map(|(_, tools)| tools.as_ref()).flatten().collect();
-        let all = match rules.mode() {
-            ToolMode::Script => Made::default(),
-            // Saved scripts are shown only by name: the parameter `script` runs them.
-            _ => direct_tools(
-                known.iter().filter(|tool| &*tool.server != SCRIPTS_SERVER).map(|tool| (*tool, false)),
-            ),
-        };
-        let shows_all = match rules.mode() {
-            ToolMode::Script => false,
-            ToolMode::Direct => true,
+        // Saved scripts are shown only by name: the parameter `script` runs them.
+        let configured =
+            known.iter().filter(|tool| &*tool.server != SCRIPTS_SERVER).map(|tool| (*tool, false));
+        let (all, shows_all) = match rules.mode() {
+            ToolMode::Script => (Made::default(), false),
+            ToolMode::Direct => (direct_tools(configured, MAX_BYTES), true),
             ToolMode::Auto => {
                 let was_shown = before.is_some_and(|before| matches!(before.shown, Shown::All(_)));
                 let max = if was_shown { AUTO_TOKENS_KEPT } else { AUTO_TOKENS };
-                tokens(&all.tools) <= max
+                let all = direct_tools(configured, max * BYTES_PER_TOKEN);
+                let shows_all = all.left_out == 0 && tokens(&all.tools) <= max;
+                (all, shows_all)
             }
         };
-        let Made { tools: direct, problems } = if shows_all {
+        let Made { tools: direct, problems, .. } = if shows_all {
             all
         } else {
             let chosen = known.iter().filter_map(|tool| {
                 let is_named = rules.names(&tool.server, &tool.tool);
                 (is_named || rules.shows_interface_of(tool.definition())).then_some((*tool, !is_named))
             });
-            direct_tools(chosen)
+            direct_tools(chosen, MAX_BYTES)
         };
         let named = direct.iter().filter(|tool| !tool.only_interface).count();
         let shown = match named {
@@ -250,23 +252,30 @@ fn own_address(server: &str, address: &str) -> String {
     format!("ui://{}/{rest}", direct::name(server, "ui"))
 }
 
-/// Makes tools of definitions, as many as fit. Each comes with whether it is shown only because of its
-/// interface.
-fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>) -> Made {
+/// Makes tools of definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
+/// shown only because of its interface.
+fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> Made {
     let mut made = Made::default();
     let mut names = std::collections::HashSet::new();
-    let (mut bytes, mut left_out) = (0, 0);
+    let (mut bytes, mut read) = (0, 0);
     for (tool, only_interface) in tools {
+        // Of those that do not fit nothing is read.
+        if made.tools.len() == MAX_TOOLS || bytes > max_bytes || read > MAX_READ_BYTES {
+            made.left_out += 1;
+            continue;
+        }
+        read += tool.definition().input_schema.text().len();
+        read += tool.definition().output_schema.as_ref().map_or(0, |schema| schema.text().len());
         let name = direct::name(&tool.server, &tool.tool);
         let problem = match direct::definition(tool, name.clone()) {
             Ok(_) if !names.insert(name) => "there is another one of this name".to_owned(),
             Ok(shown) => {
                 bytes += bytes_of(&shown);
-                if made.tools.len() < MAX_TOOLS && bytes <= MAX_BYTES {
+                if bytes <= max_bytes {
                     let (server, tool) = (Arc::clone(&tool.server), Arc::clone(&tool.tool));
                     made.tools.push(DirectTool { server, tool, shown, only_interface });
                 } else {
-                    left_out += 1;
+                    made.left_out += 1;
                 }
                 continue;
             }
@@ -274,8 +283,8 @@ fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>) -> Ma
         };
         made.note(format!("{}.{}: {problem}", tool.server, tool.tool));
     }
-    if left_out > 0 {
-        made.note(format!("{left_out} tools: there are too many"));
+    if made.left_out > 0 && max_bytes == MAX_BYTES {
+        made.note(format!("{} tools: there are too many", made.left_out));
     }
     made
 }
@@ -284,6 +293,8 @@ fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>) -> Ma
 #[derive(Default)]
 struct Made {
     tools: Vec<DirectTool>,
+    /// The number of tools that do not fit.
+    left_out: usize,
     problems: Vec<String>,
 }
 

@@ -30,6 +30,7 @@ use self::explain::explain;
 use self::render::preview_text;
 use self::values::{count_up_to, pointers_fit};
 use super::error::{ToolError, ToolErrorCode};
+use super::names::SuggestionBudget;
 use super::schema::Schema;
 use super::schema::view::SchemaView;
 
@@ -126,7 +127,7 @@ impl ArgumentCheck {
     /// valid then; otherwise they are unchanged.
     fn leave_out_nulls(&self, arguments: &mut Value) -> bool {
         let Value::Object(fields) = &*arguments else { return false };
-        if !fields.values().any(Value::is_null) || !may_have_all_errors(arguments) {
+        if !fields.values().any(Value::is_null) || !self.may_have_all_errors(arguments) {
             return false;
         }
         let schema = self.schema.to_value();
@@ -152,7 +153,7 @@ impl ArgumentCheck {
     }
 
     fn explain(&self, arguments: &Value) -> Option<String> {
-        let errors = if may_have_all_errors(arguments) {
+        let errors = if self.may_have_all_errors(arguments) {
             self.validator.iter_errors(arguments).collect()
         } else if self.has_alternatives {
             // The error of a union has those of all its alternatives.
@@ -162,14 +163,16 @@ impl ArgumentCheck {
         };
         // This text was compiled before, so it can be parsed.
         let schema = self.schema.to_value();
-        (!errors.is_empty()).then(|| explain(&errors, SchemaView::root(&schema)))
+        let budget = SuggestionBudget::of_message();
+        (!errors.is_empty()).then(|| explain(errors, SchemaView::root(&schema), &budget))
     }
-}
 
-/// Whether all errors about the arguments may be collected.
-fn may_have_all_errors(arguments: &Value) -> bool {
-    count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some()
-        && pointers_fit(arguments, MAX_POINTERS_FOR_ALL_ERRORS)
+    /// Whether all errors about the arguments may be collected.
+    fn may_have_all_errors(&self, arguments: &Value) -> bool {
+        count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some()
+            && pointers_fit(arguments, MAX_POINTERS_FOR_ALL_ERRORS)
+            && self.bounds.allow_all_errors(arguments)
+    }
 }
 
 /// Whether a schema has a union anywhere.

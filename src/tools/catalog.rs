@@ -23,7 +23,7 @@ use super::cache::ListCache;
 use super::declarations::{self, ToolTypes};
 use super::dispatch::ToolDispatcher;
 use super::error::{ToolError, ToolErrorCode};
-use super::names::{python_name, suggestion, typescript_name};
+use super::names::{SuggestionBudget, python_name, suggestion, typescript_name};
 use super::pins::{DamagedPins, Pins, ToolChange};
 use super::shape::Shape;
 use super::skill_pins::{SkillChange, SkillPin};
@@ -115,7 +115,7 @@ impl Catalog {
     pub(crate) fn has_server_of(&self, tool: &ResolvedTool) -> bool {
         let current = self.dispatcher(&tool.server);
         let own = Arc::as_ptr(tool.dispatcher());
-        current.is_ok_and(|(_, dispatcher)| std::ptr::addr_eq(Arc::as_ptr(dispatcher), own))
+        current.is_some_and(|(_, dispatcher)| std::ptr::addr_eq(Arc::as_ptr(dispatcher), own))
     }
 
     /// A catalog of these dispatchers' servers instead, in the same way. A server of the same name
@@ -152,14 +152,12 @@ impl Catalog {
         self.servers.iter().map(|server| &server.name)
     }
 
-    fn server(&self, name: &str) -> Result<&Arc<CatalogServer>, ToolError> {
-        if let Some(&position) = self.by_name.get(name) {
-            return Ok(&self.servers[position]);
-        }
-        Err(self.unknown_server(name))
+    fn server(&self, name: &str) -> Option<&Arc<CatalogServer>> {
+        self.by_name.get(name).map(|&position| &self.servers[position])
     }
 
-    fn unknown_server(&self, name: &str) -> ToolError {
+    /// The error about a name that is none of a server: `ToolNotFound` with the nearest valid names.
+    pub(crate) fn unknown_server(&self, name: &str, budget: &SuggestionBudget) -> ToolError {
         if let Some(server) = self.removed.get(name) {
             let message =
                 format!("server `{server}` was removed from the configuration while this script was running");
@@ -167,25 +165,25 @@ impl Catalog {
         }
         // The server of saved scripts is built in, not configured.
         let names = self.server_names().map(|name| &**name).filter(|name| *name != SCRIPTS_SERVER);
-        let suggestion = suggestion(name, "servers", names);
+        let suggestion = suggestion(name, "servers", names, budget);
         let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
         let message = format!("no server `{}`{suggestion}{}", preview_name(name), hint.unwrap_or_default());
         ToolError::new(ToolErrorCode::ToolNotFound, message)
     }
 
     /// The canonical name of the server that `name` refers to.
-    pub(crate) fn server_name(&self, name: &str) -> Result<&Arc<str>, ToolError> {
+    pub(crate) fn server_name(&self, name: &str) -> Option<&Arc<str>> {
         self.server(name).map(|server| &server.name)
     }
 
     /// Whether a server has saved scripts instead of ordinary tools.
     pub(crate) fn has_saved_scripts(&self, name: &str) -> bool {
-        let found = self.server(name).ok();
+        let found = self.server(name);
         found.is_some_and(|server| server.dispatcher.kind(&server.name, "") != ToolKind::Ordinary)
     }
 
     /// The canonical name of the server that `name` refers to, and its dispatcher.
-    pub(crate) fn dispatcher(&self, name: &str) -> Result<(&Arc<str>, &Arc<dyn ToolDispatcher>), ToolError> {
+    pub(crate) fn dispatcher(&self, name: &str) -> Option<(&Arc<str>, &Arc<dyn ToolDispatcher>)> {
         self.server(name).map(|server| (&server.name, &server.dispatcher))
     }
 
@@ -193,7 +191,7 @@ impl Catalog {
     /// refers to another server.
     pub(crate) fn python_alias(&self, server: &str) -> String {
         let identifier = python_name(server);
-        let is_own = self.server_name(&identifier).is_ok_and(|name| **name == *server);
+        let is_own = self.server_name(&identifier).is_some_and(|name| **name == *server);
         if is_own { identifier } else { server.to_owned() }
     }
 
@@ -202,8 +200,9 @@ impl Catalog {
         &self,
         server: &str,
         deadline: Instant,
+        budget: &SuggestionBudget,
     ) -> Result<Vec<ResolvedTool>, ToolError> {
-        let server = self.server(server)?;
+        let server = self.server(server).ok_or_else(|| self.unknown_server(server, budget))?;
         let tools = server.tools(deadline).await?;
         Ok(usable(server, &tools))
     }
@@ -264,7 +263,7 @@ impl Catalog {
 
     /// Fetches a server's list, unless the known one came from the server and nothing has changed since.
     pub(crate) async fn renew(&self, server: &str, deadline: Instant) {
-        let Ok(server) = self.server(server) else { return };
+        let Some(server) = self.server(server) else { return };
         // Twice, because a server that is started for its list counts as changed by its start.
         for _ in 0..2 {
             // Why it failed is said by the call that needs the list.
@@ -442,7 +441,7 @@ impl Catalog {
 
     /// What was left out of a server's known list, and why.
     pub(crate) fn list_problem(&self, server: &str) -> Option<String> {
-        self.server(server).ok()?.load()?.tools.list.problem.clone()
+        self.server(server)?.load()?.tools.list.problem.clone()
     }
 
     /// What is known of all servers without asking any: each server's name and its tools as last

@@ -1,5 +1,5 @@
 //! Names: their identifiers in both languages, full names, and the nearest valid names to a wrong
-//! one.
+//! one ([`suggestion`]).
 //!
 //! The exact name of a server or tool always works; if it is not an identifier, by index. In
 //! addition, each name is converted to an identifier by these rules:
@@ -17,6 +17,7 @@
 //! An exact name has precedence over a converted one. If two names have the same identifier, it
 //! refers to neither ([`forms`]).
 
+mod nearest;
 mod reserved;
 
 use std::collections::{HashMap, HashSet};
@@ -24,6 +25,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use self::reserved::{PYTHON_KEYWORDS, TYPESCRIPT_RESERVED};
+
+pub(crate) use self::nearest::{SuggestionBudget, nearest, suggestion};
 
 /// The prefix and separator of full names: `mcp__server__tool`.
 const FULL_NAME_PREFIX: &str = "mcp__";
@@ -165,78 +168,17 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
     format!("{FULL_NAME_PREFIX}{server}{FULL_NAME_SEPARATOR}{tool}")
 }
 
+/// Maximum bytes of a full name. Each of its separators is a split, and to look up all of a longer one would take
+/// quadratic time. Servers' names have at most 64 bytes, and those of tools 256.
+const MAX_FULL_NAME: usize = 1 << 10;
+
 /// Every split of a full name into a server and a tool. There are several if a part itself contains
-/// `__`; the catalog decides which of them exist.
+/// `__`; the catalog decides which of them exist. None if the name is longer than any.
 pub(crate) fn split_full_name(name: &str) -> impl Iterator<Item = (&str, &str)> {
-    let rest = name.strip_prefix(FULL_NAME_PREFIX).unwrap_or("");
+    let rest = name.strip_prefix(FULL_NAME_PREFIX).filter(|_| name.len() <= MAX_FULL_NAME).unwrap_or("");
     rest.match_indices(FULL_NAME_SEPARATOR)
         .map(move |(at, separator)| (&rest[..at], &rest[at + separator.len()..]))
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-}
-
-/// Maximum number of names in a "did you mean" suggestion.
-const NEAREST: usize = 3;
-
-/// Wrong names longer than this, in bytes, are not compared: the distance takes quadratic time, and
-/// the guest chose the name.
-const MAX_COMPARED: usize = 128;
-
-/// The candidates nearest to `wrong`, best first: those equal except for case and separators, those
-/// where one contains the other, and those a few edits away.
-pub(crate) fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    if wrong.len() > MAX_COMPARED {
-        return Vec::new();
-    }
-    let wanted = fold(wrong);
-    let mut scored: Vec<(f64, &str)> = candidates
-        .filter(|candidate| candidate.len() <= MAX_COMPARED)
-        .filter_map(|candidate| {
-            let score = similarity(&wanted, &fold(candidate));
-            (score >= 0.6).then_some((score, candidate))
-        })
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    scored.truncate(NEAREST);
-    scored.into_iter().map(|(_, candidate)| candidate).collect()
-}
-
-fn similarity(wanted: &str, candidate: &str) -> f64 {
-    if wanted.len() >= 3 && candidate.len() >= 3 {
-        if wanted == candidate {
-            return 1.0;
-        }
-        if candidate.contains(wanted) || wanted.contains(candidate) {
-            return 0.9;
-        }
-    }
-    strsim::normalized_damerau_levenshtein(wanted, candidate)
-}
-
-/// Lower case without separators, so that `ReadFile` and `read_file` are equal.
-fn fold(name: &str) -> String {
-    name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// `: did you mean …?` or, if no name is near, a list of the existing names.
-pub(crate) fn suggestion<'a>(
-    wrong: &str,
-    what: &str,
-    candidates: impl Iterator<Item = &'a str> + Clone,
-) -> String {
-    let near = nearest(wrong, candidates.clone());
-    if !near.is_empty() {
-        return format!("; did you mean {}?", quoted(near.into_iter()));
-    }
-    let count = candidates.clone().count();
-    match count {
-        0 => format!("; there are no {what}"),
-        1..=12 => format!("; the {what} are {}", quoted(candidates)),
-        _ => format!("; there are {count} {what}, `search_tools` finds the right one"),
-    }
-}
-
-fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The JSON type of a value, for messages that should not show the value.

@@ -21,6 +21,10 @@ const MAX_VALUES: usize = 1_000;
 /// them, 4 MB.
 const MAX_CONSTANT_BYTES: usize = 4_000;
 
+/// Maximum number of the constants and examples of a schema that are tried: references to one schema can do that
+/// again for each value.
+const MAX_CONSTANTS: usize = 8;
+
 /// Maximum elements of an array, and characters of a string, that a schema can require.
 const MAX_ELEMENTS: u64 = 10;
 const MAX_CHARACTERS: u64 = 1_000;
@@ -126,14 +130,26 @@ impl Sampler {
 fn constant(schema: SchemaView<'_>) -> Option<Value> {
     let listed = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
     let named = schema.get("const").into_iter();
-    let mut named = named.chain(listed("enum")).chain(schema.get("default")).chain(listed("examples"));
-    named.find(|value| is_short(value)).cloned()
+    let named = named.chain(listed("enum")).chain(schema.get("default")).chain(listed("examples"));
+    named.take(MAX_CONSTANTS).find(|value| is_short(value)).cloned()
 }
 
 fn is_short(value: &Value) -> bool {
+    is_within(value, &mut { MAX_CONSTANT_BYTES })
+}
+
+/// Whether a value has at most `left` bytes as JSON, about. Reads no more than that.
+fn is_within(value: &Value, left: &mut usize) -> bool {
+    let own = match value {
+        Value::String(text) => text.len(),
+        Value::Object(fields) => fields.keys().take(*left).map(String::len).sum(),
+        _ => 1,
+    };
+    let Some(rest) = left.checked_sub(own) else { return false };
+    *left = rest;
     match value {
-        Value::String(text) => text.len() <= MAX_CONSTANT_BYTES,
-        Value::Array(_) | Value::Object(_) => value.to_string().len() <= MAX_CONSTANT_BYTES,
+        Value::Array(items) => items.iter().all(|item| is_within(item, left)),
+        Value::Object(fields) => fields.values().all(|field| is_within(field, left)),
         _ => true,
     }
 }

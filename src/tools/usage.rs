@@ -240,11 +240,14 @@ pub(crate) fn shared_beginning<'a>(descriptions: impl Iterator<Item = &'a str> +
     /// How many descriptions are looked at for beginnings, and how long these may be.
     const CANDIDATES: usize = 4;
     const MAX_BYTES: usize = 1_000;
+    /// How many beginnings of one are compared with all descriptions.
+    const MAX_SENTENCES: usize = 20;
     let count = descriptions.clone().count();
     let needed = count.div_ceil(2).max(3);
     let mut longest = "";
     for candidate in descriptions.clone().take(CANDIDATES) {
-        for end in sentence_ends(candidate).take_while(|&end| end <= MAX_BYTES) {
+        let ends = sentence_ends(candidate).take_while(|&end| end <= MAX_BYTES);
+        for end in ends.take(MAX_SENTENCES) {
             let beginning = &candidate[..end];
             let sharing = || descriptions.clone().filter(|text| text.starts_with(beginning)).count();
             if end > longest.len() && sharing() >= needed {

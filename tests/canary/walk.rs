@@ -4,6 +4,7 @@
 //! same time). So is the answer. When a thread has not returned, the answer says so and the process should be replaced.
 
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 use super::{after, honest, mock, status};
 
 /// How long a thread that could not be stopped has to return after the answer. Several times the duration of a finite
-/// call that ignores the request to stop.
+/// call that ignores the request to stop. Time for which it waits for a processor does not count: it has the lowest
+/// priority, and on a busy machine gets none for seconds.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How often a thread of the test looks at the clock, to know how late everything is on this machine now.
@@ -76,9 +78,11 @@ async fn perform(executor: &Executor, task: Task) -> Value {
     let result = executor.run(script.limits(limits)).await;
     let elapsed = started.elapsed();
     let late = pulse.stop();
+    let (answered, waited) = (Instant::now(), waited_for_processors());
     let hung = loop {
         let hung = executor.pool_stats(language).hung;
-        if hung == 0 || started.elapsed() > elapsed + GRACE {
+        let waited = waited_for_processors().saturating_sub(waited);
+        if hung == 0 || answered.elapsed().saturating_sub(waited) > GRACE {
             break hung;
         }
         tokio::time::sleep(PULSE).await;
@@ -102,6 +106,21 @@ async fn perform(executor: &Executor, task: Task) -> Value {
         "honest": beside,
         "next": next,
     })
+}
+
+/// For how long the threads that execute scripts were ready to run and got no processor, together.
+fn waited_for_processors() -> Duration {
+    let waited = |task: &Path| {
+        let name = std::fs::read_to_string(task.join("comm")).ok()?;
+        if !["cx-js-", "cx-py-"].iter().any(|start| name.starts_with(start)) {
+            return None;
+        }
+        // Nanoseconds on a processor, and those of waiting for one.
+        let times = std::fs::read_to_string(task.join("schedstat")).ok()?;
+        times.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    Duration::from_nanos(tasks.filter_map(|task| waited(&task.path())).sum())
 }
 
 fn millis(duration: Duration) -> u64 {

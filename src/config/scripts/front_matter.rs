@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::config::document::{Content, Node, parse_yaml};
 use crate::config::error::ConfigError;
 use crate::storage::scripts::Extension;
+use crate::tools::names::{SuggestionBudget, suggestion};
 
 /// Maximum bytes of a block.
 const MAX_BLOCK: usize = 32 << 10;
@@ -88,7 +89,7 @@ fn fields(block: &str) -> Result<FrontMatter, String> {
             },
             "license" | "metadata" => {}
             other => {
-                let suggestion = crate::tools::names::suggestion(other, "keys", KEYS.into_iter());
+                let suggestion = suggestion(other, "keys", KEYS.into_iter(), &SuggestionBudget::of_message());
                 let shown = crate::text::one_line(&crate::text::preview(other, 60));
                 return Err(format!("its front matter has an unknown key `{shown}`{suggestion}"));
             }

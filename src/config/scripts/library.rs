@@ -18,7 +18,7 @@ use crate::config::environment::{Directories, canonical};
 use crate::config::trust::TrustStore;
 use crate::storage::files::sha256;
 use crate::storage::scripts::{self, Extension, FolderList, FolderOwner, ScriptFile, ScriptFolder};
-use crate::tools::names::suggestion;
+use crate::tools::names::{SuggestionBudget, suggestion};
 use crate::tools::{Language, SavedScript, ToolList};
 
 /// A file in a folder of scripts that cannot be used.
@@ -276,7 +276,8 @@ impl Loaded {
         }
         let names = self.scripts.iter().map(|script| script.name.as_str());
         let name = crate::text::one_line(&crate::text::preview(name, scripts::MAX_NAME));
-        ScriptsError::NotFound { suggestion: suggestion(&name, "saved scripts", names), name }
+        let suggestion = suggestion(&name, "saved scripts", names, &SuggestionBudget::of_message());
+        ScriptsError::NotFound { suggestion, name }
     }
 
     fn add(

@@ -81,7 +81,7 @@ pub(super) async fn tools(context: &Arc<ExecutionContext>, wanted: Wanted) -> Re
         (Some(server), None) if query.is_empty() => context.tools(&server).await?,
         (server, _) => context.search(&query, server.as_deref(), saturated(limit), false).await?,
     };
-    text(&tools.iter().map(|tool| document(context, tool, schemas)).collect::<Vec<_>>())
+    text(&context.describe_each(&tools, |tool| document(context, tool, schemas))?)
 }
 
 /// The limit that a script gave for a number of tools; no limit if it gave none.

@@ -1,7 +1,7 @@
 //! The V8 engine: TypeScript is transpiled and then runs in an isolate.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
 use crate::run::check::survey::Survey;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
-use crate::tools::names::nearest;
+use crate::tools::names::{SuggestionBudget, nearest};
 
 /// Creates isolates.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ async fn check_imports(
 ) -> Result<(), ScriptError> {
     // Each server's export names are computed once: a script may import from it in thousands of
     // lines.
-    let mut exported: HashMap<&str, Vec<String>> = HashMap::new();
+    let mut exported: HashMap<&str, HashSet<String>> = HashMap::new();
     for import in &transpiled.imports {
         if is_of_files(&import.specifier) {
             check_file_imports(source, import).map_err(|error| *error)?;
@@ -166,7 +166,8 @@ async fn check_imports(
             if name.name == "default" || exports.contains(&name.name) {
                 continue;
             }
-            let near = nearest(&name.name, exports.iter().map(String::as_str));
+            let exports = exports.iter().map(String::as_str);
+            let near = nearest(&name.name, exports, &SuggestionBudget::of_message());
             let mut failed = ScriptError::new(
                 ErrorCode::SyntaxError,
                 format!("server `{server}` has no tool `{}`", name.name),

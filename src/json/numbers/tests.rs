@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::super::Json;
 use super::*;
+use crate::growth::assert_linear;
 
 const BIG_INTEGER: &str = "123456789012345678901234567890";
 
@@ -60,4 +61,25 @@ fn arguments_get_their_digits_back() {
     assert_eq!(restore(&before, &after), after);
     assert!(exact_numbers(r#"{"a":1e25,"b":12}"#).is_empty());
     assert!(exact_numbers(r#"{"a":18446744073709551615}"#).len() <= 1);
+}
+
+/// THREATS 529: numbers that are no longer in the order of the text, because a name is there twice.
+#[test]
+fn v_529_digits_are_restored_in_linear_time() {
+    let big = |number: usize| format!("{}{}", 1_000_000 + number, "0".repeat(20));
+    let make = |count: usize| {
+        let field = |name: &str, number: usize| format!(r#","{name}{number}":{}"#, big(number));
+        let early: String = (0..count).map(|number| field("z", number)).collect();
+        let late: String = (count..2 * count).map(|number| field("w", number)).collect();
+        let text = format!(r#"{{"y":1{early},"y":{}{late}}}"#, big(2 * count));
+        let tree: Value = serde_json::from_str(&text).unwrap();
+        (tree.to_string(), exact_numbers(&text))
+    };
+    let (text, exact) = make(2);
+    // The fields before the second `y` have lost their digits, those behind it have not.
+    let restored = with_exact_numbers(text, &exact);
+    assert!(restored.starts_with(&format!(r#"{{"y":{},"z0":1"#, big(4))), "{restored}");
+    assert!(restored.ends_with(&format!(r#""w2":{},"w3":{}}}"#, big(2), big(3))), "{restored}");
+    assert!(!restored.contains(&big(0)), "{restored}");
+    assert_linear("numbers", 4_000, make, |(text, exact)| with_exact_numbers(text.clone(), exact));
 }

@@ -20,6 +20,9 @@ use crate::mcp::definitions::{MAX_TOOLS, schema_tree};
 const MAX_PROMOTED: usize = 32;
 const MAX_DEPTH: usize = 16;
 
+/// Maximum bytes of the names in the path of one of them: each has a copy.
+const MAX_PATH_BYTES: usize = 1 << 10;
+
 /// Maximum bytes of a promoted value. Most servers would refuse longer headers anyway.
 const MAX_VALUE: usize = 4096;
 
@@ -62,17 +65,23 @@ impl Promotions {
                 refused.push(json::range_in(page, written));
             } else if found.is_empty() {
                 promotions.remove(&*tool.name);
-            } else {
+            } else if promotions.len() < MAX_TOOLS || promotions.contains_key(&*tool.name) {
+                // Tools of earlier lists are still known, because nothing says which page is the first.
                 promotions.insert(tool.name.into_owned(), found);
             }
         }
         if refused.is_empty() {
             return None;
         }
-        let mut kept = page.to_owned();
-        for range in refused.into_iter().rev() {
-            kept.replace_range(range, "null");
+        // Copied once, because there can be ten thousand of them in a page of megabytes.
+        let mut kept = String::with_capacity(page.len());
+        let mut copied = 0;
+        for range in refused {
+            kept.push_str(&page[copied..range.start]);
+            kept.push_str("null");
+            copied = range.end;
         }
+        kept.push_str(&page[copied..]);
         Some(kept)
     }
 
@@ -152,7 +161,8 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Promoted>) ->
             let name = declared.as_str().filter(|name| !name.is_empty())?;
             let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes()).ok()?;
             let is_known = found.iter().any(|(_, known)| *known == header);
-            if !is_primitive || is_known || found.len() >= MAX_PROMOTED {
+            let is_long = path.iter().map(String::len).sum::<usize>() > MAX_PATH_BYTES;
+            if !is_primitive || is_known || is_long || found.len() >= MAX_PROMOTED {
                 return None;
             }
             found.push((path.clone(), header));

@@ -32,7 +32,8 @@ impl ExecutionContext {
             Err(error) => named(error),
         };
         let in_force = self.in_force();
-        let Ok(Some(again)) = in_force.catalog.resolve_again(&resolved, self.latest_deadline()).await else {
+        let again = in_force.catalog.resolve_again(&resolved, self.latest_deadline(), &self.suggestions);
+        let Ok(Some(again)) = again.await else {
             return Err(refusal);
         };
         let arguments = parse_arguments(text).map_err(named)?;

@@ -53,7 +53,8 @@ impl ExecutionContext {
         // A stored list may be older than the server's output schema, and the value must not depend
         // on its age. An error leaves the list that is there.
         let again = if result.may_be_wrapped() {
-            in_force.catalog.resolve_again(resolved, self.latest_deadline()).await.ok().flatten()
+            let again = in_force.catalog.resolve_again(resolved, self.latest_deadline(), &self.suggestions);
+            again.await.ok().flatten()
         } else {
             None
         };

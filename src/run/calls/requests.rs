@@ -52,7 +52,10 @@ impl ExecutionContext {
         permission: Permission,
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
-        let (server, dispatcher) = in_force.catalog.dispatcher(server)?;
+        let (server, dispatcher) = in_force
+            .catalog
+            .dispatcher(server)
+            .ok_or_else(|| self.unknown_server(&in_force.catalog, server))?;
         let call = Call { server, tool: request.method(), argument_bytes: held.argument_bytes() };
         match permission {
             Permission::OfMethod => self.check_policy(call.server, call.tool)?,

@@ -60,21 +60,21 @@ impl ExecutionContext {
             ToolName::Pair { server, tool } => {
                 // Checked first, so that a server that the policy denies is not started just to
                 // find that out.
-                if let Ok(server) = catalog.server_name(&server)
+                if let Some(server) = catalog.server_name(&server)
                     && (!in_force.may_permit_server(server) || in_force.denies(server, &tool))
                 {
                     return Err(denied(server, &tool));
                 }
-                catalog.resolve(&server, &tool, deadline).await
+                catalog.resolve(&server, &tool, deadline, &self.suggestions).await
             }
             ToolName::Full(name) => {
                 let is_out_of_reach = |server: &str, tool: &str| {
                     let server = catalog.server_name(server);
-                    server.is_ok_and(|server| {
+                    server.is_some_and(|server| {
                         !in_force.may_permit_server(server) || in_force.denies(server, tool)
                     })
                 };
-                catalog.resolve_full_name(&name, is_out_of_reach, deadline).await
+                catalog.resolve_full_name(&name, is_out_of_reach, deadline, &self.suggestions).await
             }
         }
     }

@@ -133,7 +133,7 @@ impl ExecutionContext {
             Some(host) => Some(host.remote.clone()),
             None => {
                 let dispatcher = in_force.catalog.dispatcher(server);
-                dispatcher.ok().and_then(|(name, dispatcher)| dispatcher.details(name).remote)
+                dispatcher.and_then(|(name, dispatcher)| dispatcher.details(name).remote)
             }
         };
         let arguments = decided.host.map_or(arguments, |host| &host.recorded);
@@ -168,8 +168,8 @@ impl ExecutionContext {
         if !is_permitted {
             return Err(denied(server, tool_name));
         }
-        if host.is_none() {
-            now.catalog.server_name(server)?;
+        if host.is_none() && now.catalog.server_name(server).is_none() {
+            return Err(self.unknown_server(&now.catalog, server));
         }
         let effects = match (tool, host) {
             (_, Some(host)) => host.effects,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::finding::{Checked, Finding, FindingCode, Severity};
+use super::finding::{Checked, Finding, FindingCode, Lines, Severity};
 use super::survey::{Mistake, Survey};
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
@@ -70,8 +70,9 @@ fn other_mistakes(error: &ScriptError, survey: &Survey, source: &str) -> Vec<Fin
         return Vec::new();
     }
     let code = FindingCode::Script(error.code);
+    let lines = Lines::new(source);
     let finding = |mistake: &Mistake| {
-        let mut finding = Finding::at(code, Severity::Error, mistake.message.clone(), source, &mistake.at);
+        let mut finding = Finding::at(code, Severity::Error, mistake.message.clone(), &lines, &mistake.at);
         finding.hint.clone_from(&mistake.hint);
         finding
     };

@@ -107,17 +107,16 @@ impl fmt::Display for FindingCode {
 }
 
 impl Finding {
-    /// A finding about a part of `source`.
+    /// A finding about a part of a source.
     pub(crate) fn at(
         code: FindingCode,
         severity: Severity,
         message: String,
-        source: &str,
+        source: &Lines<'_>,
         bytes: &Bytes,
     ) -> Self {
-        let (line, column) = position(source, bytes.start);
-        let (end_line, end_column) = position(source, bytes.end);
-        let text = source.split('\n').nth(line.saturating_sub(1) as usize);
+        let (line, column) = source.position(bytes.start);
+        let (end_line, end_column) = source.position(bytes.end);
         Self {
             code,
             severity,
@@ -127,7 +126,7 @@ impl Finding {
             column: Some(column),
             end_line: Some(end_line),
             end_column: Some(end_column),
-            source_line: text.map(|text| shortened(text.trim_end_matches('\r'))),
+            source_line: Some(preview(source.line(line), MAX_SOURCE_LINE)),
         }
     }
 
@@ -185,16 +184,58 @@ impl fmt::Display for Finding {
     }
 }
 
-fn shortened(line: &str) -> String {
-    preview(line, MAX_SOURCE_LINE)
+/// The lines of a source. Made once, because a script can have a hundred findings in its last line, and to read all
+/// of it for each would take seconds.
+pub(crate) struct Lines<'a> {
+    source: &'a str,
+    /// The byte at which each line starts.
+    starts: Vec<u32>,
+    /// UTF-16 units before each multiple of [`BLOCK`].
+    units: Vec<u32>,
 }
 
-/// Line and column of a byte, both from 1, the column in UTF-16 units.
-fn position(source: &str, byte: usize) -> (u32, u32) {
-    let before = &source[..source.floor_char_boundary(byte)];
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let lines = before.matches('\n').count();
-    let units = before[line_start..].encode_utf16().count();
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX - 1) + 1;
-    (count(lines), count(units))
+/// Bytes between places whose UTF-16 units are known: the most that is read to find a column.
+const BLOCK: usize = 1 << 10;
+
+impl<'a> Lines<'a> {
+    /// Reads the source.
+    pub(crate) fn new(source: &'a str) -> Self {
+        let starts = source.match_indices('\n').map(|(end, _)| number(end + 1));
+        let mut lines = Self { source, starts: std::iter::once(0).chain(starts).collect(), units: vec![0] };
+        for block in 1..=source.len() / BLOCK {
+            let units = lines.units_before(source.floor_char_boundary(block * BLOCK));
+            lines.units.push(units);
+        }
+        lines
+    }
+
+    /// Line and column of a byte, both from 1, the column in UTF-16 units.
+    fn position(&self, byte: usize) -> (u32, u32) {
+        let byte = self.source.floor_char_boundary(byte);
+        let line = self.starts.partition_point(|start| *start as usize <= byte);
+        let start = self.starts[line - 1] as usize;
+        (number(line), self.units_before(byte) - self.units_before(start) + 1)
+    }
+
+    /// The text of a line, which is counted from 1, without its end.
+    fn line(&self, line: u32) -> &'a str {
+        let start = self.starts[line as usize - 1] as usize;
+        let end = self.starts.get(line as usize).map_or(self.source.len(), |next| *next as usize - 1);
+        self.source[start..end].trim_end_matches('\r')
+    }
+
+    /// UTF-16 units before a character, counted from the last place where they are known.
+    fn units_before(&self, byte: usize) -> u32 {
+        let block = (byte / BLOCK).min(self.units.len() - 1);
+        let read = &self.source[self.source.floor_char_boundary(block * BLOCK)..byte];
+        self.units[block] + number(read.encode_utf16().count())
+    }
 }
+
+/// Sources have at most some megabytes.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX >> 1)
+}
+
+#[cfg(test)]
+mod tests;

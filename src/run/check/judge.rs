@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 
-use super::finding::{Finding, FindingCode, Severity};
+use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
@@ -15,14 +15,14 @@ use crate::run::script::Language;
 use crate::tools::arguments::partial::Unknowns;
 use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
 use crate::tools::in_force::ToolsInForce;
-use crate::tools::names::{is_python_identifier, nearest};
+use crate::tools::names::{SuggestionBudget, is_python_identifier, nearest};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of findings of one check. The last one says how many there are besides.
 const MAX_FINDINGS: usize = 50;
 
-/// Maximum number of findings of each severity that are located. To locate one takes as long as to read the script.
-const MAX_LOCATED: usize = 100;
+/// Maximum number of findings of each severity that are described.
+const MAX_DESCRIBED: usize = 100;
 
 /// Maximum number of findings that the message of a refused run names.
 const MAX_NAMED: usize = 10;
@@ -37,8 +37,8 @@ struct Judged {
     findings: Vec<Finding>,
     errors: usize,
     warnings: usize,
-    /// Findings beyond [`MAX_LOCATED`].
-    not_located: usize,
+    /// Findings beyond [`MAX_DESCRIBED`].
+    not_described: usize,
     /// Servers whose lists are not known.
     unlisted: BTreeSet<Arc<str>>,
     /// Those of them that every run calls.
@@ -51,17 +51,23 @@ struct Judged {
 
 impl Judged {
     /// Adds a finding, unless there are many of its severity.
-    fn add(&mut self, severity: Severity, locate: impl FnOnce() -> Finding) {
+    fn add(&mut self, severity: Severity, describe: impl FnOnce() -> Finding) {
         let count = match severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,
         };
-        if *count == MAX_LOCATED {
-            self.not_located += 1;
+        if *count == MAX_DESCRIBED {
+            self.not_described += 1;
             return;
         }
         *count += 1;
-        self.findings.push(locate());
+        self.findings.push(describe());
+    }
+
+    /// Whether findings of no use would be described any more.
+    fn is_full(&self, one: &ToolUse) -> bool {
+        // An error refuses the script, and a use that is not certain has warnings only.
+        self.errors == MAX_DESCRIBED || (self.warnings == MAX_DESCRIBED && !one.is_certain)
     }
 }
 
@@ -131,16 +137,26 @@ impl ExecutionContext {
 
     fn judge(&self, survey: &Survey, with_unlisted: bool) -> Judged {
         let in_force = self.in_force();
+        let looked_up = |one: &ToolUse| look_up(&in_force.catalog, &one.target, &self.suggestions);
+        let looked_up: Vec<Option<LookUp>> = survey.uses.iter().map(looked_up).collect();
+        let changed =
+            |(one, looked_up): (&ToolUse, &Option<LookUp>)| changed_by(&in_force, one, looked_up.as_ref());
         let judge = Judge {
-            looked_up: survey.uses.iter().map(|one| look_up(&in_force.catalog, &one.target)).collect(),
+            changed: survey.uses.iter().zip(&looked_up).map(changed).collect(),
+            looked_up,
+            suggestions: &self.suggestions,
             in_force,
             survey,
-            source: &self.script.source,
+            lines: Lines::new(&self.script.source),
             has_hooks: !self.has_no_hooks(),
             is_python: self.script.language == Language::Python,
         };
         let mut judged = Judged::default();
         for (position, one) in survey.uses.iter().enumerate() {
+            // The arguments of one use can take some tenths of a second, and there are hundreds.
+            if self.cancel.is_cancelled() {
+                break;
+            }
             judge.add(position, one, &mut judged);
             let Some(server) = judge.unlisted(position) else { continue };
             if one.is_certain && judge.may_permit(one, &server) {
@@ -157,15 +173,15 @@ impl ExecutionContext {
             judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.location()));
             let left_out = judged.findings.split_off(MAX_FINDINGS - 1);
             judged.findings.sort_by_key(Finding::location);
-            judged.findings.extend(rest(left_out, judged.not_located));
+            judged.findings.extend(rest(left_out, judged.not_described));
         }
         judged
     }
 }
 
 /// What is said of the findings that are left out: the first of them, and how many there are.
-fn rest(left_out: Vec<Finding>, not_located: usize) -> Option<Finding> {
-    let count = left_out.len() + not_located;
+fn rest(left_out: Vec<Finding>, not_described: usize) -> Option<Finding> {
+    let count = left_out.len() + not_described;
     let first = left_out.into_iter().next()?;
     let hint = format!("{count} findings are not shown; correct these first");
     Some(Finding { hint: Some(hint), ..first })
@@ -206,11 +222,22 @@ struct Judge<'a> {
     in_force: Arc<ToolsInForce>,
     /// What is known of the target of each use; `None` if it is not known to be one.
     looked_up: Vec<Option<LookUp>>,
+    /// The servers whose tools each use may change.
+    changed: Vec<Changed>,
     survey: &'a Survey,
-    source: &'a str,
+    lines: Lines<'a>,
+    /// The work that is left for names to suggest.
+    suggestions: &'a SuggestionBudget,
     /// Whether something may change arguments before they are checked.
     has_hooks: bool,
     is_python: bool,
+}
+
+/// The servers whose tools may change.
+enum Changed {
+    None,
+    One(Arc<str>),
+    All,
 }
 
 impl Judge<'_> {
@@ -259,8 +286,7 @@ impl Judge<'_> {
                     return;
                 }
                 let Some(arguments) = &one.arguments else { return };
-                if judged.errors == MAX_LOCATED {
-                    // The script is refused, and there is no end to what it could make the check do.
+                if judged.is_full(one) {
                     return;
                 }
                 // The same for all of them, and as much work as there are uses.
@@ -304,7 +330,7 @@ impl Judge<'_> {
         let catalog = &self.in_force.catalog;
         let mut names: Vec<String> = catalog.server_names().map(|name| catalog.python_alias(name)).collect();
         names.retain(|name| is_python_identifier(name));
-        let near = nearest(wrong, names.iter().map(String::as_str)).join(", ");
+        let near = nearest(wrong, names.iter().map(String::as_str), self.suggestions).join(", ");
         names.truncate(MAX_NAMED);
         let shown = if near.is_empty() { names.join(", ") } else { near };
         if !shown.is_empty() {
@@ -355,18 +381,13 @@ impl Judge<'_> {
 
     /// Whether another use may make the server change its tools before the one at `position`.
     fn may_change_before(&self, position: usize, server: &str) -> bool {
-        let others = self.survey.uses.iter().zip(&self.looked_up).enumerate();
+        let others = self.survey.uses.iter().zip(&self.changed).enumerate();
         let mut earlier =
             others.filter(|(other, (one, _))| *other != position && (*other < position || !one.is_certain));
-        earlier.any(|(_, (one, looked_up))| match looked_up {
-            None => matches!(one.target, Target::Unknown),
-            Some(LookUp::Found { tool, .. }) => {
-                let effects = self.in_force.effects(&tool.server, &tool.tool, tool.effects());
-                *tool.server == *server && effects.writes
-            }
-            Some(LookUp::Unlisted(other)) => other.as_ref().is_none_or(|other| **other == *server),
-            // It fails, and changes nothing.
-            Some(LookUp::NoServer(_) | LookUp::NoTool { .. }) => false,
+        earlier.any(|(_, (_, changed))| match changed {
+            Changed::None => false,
+            Changed::One(other) => **other == *server,
+            Changed::All => true,
         })
     }
 
@@ -405,10 +426,11 @@ impl Judge<'_> {
         {
             return Vec::new();
         }
-        let problems = check.problems_of_part(&value, &unknowns).into_iter().map(|problem| {
-            let at = span_of(arguments, &problem.path, problem.field.as_deref());
-            (problem.message, at.unwrap_or_else(|| one.tool_at.clone()), problem.is_certain)
-        });
+        let problems =
+            check.problems_of_part(&value, &unknowns, self.suggestions).into_iter().map(|problem| {
+                let at = span_of(arguments, &problem.path, problem.field.as_deref());
+                (problem.message, at.unwrap_or_else(|| one.tool_at.clone()), problem.is_certain)
+            });
         problems.collect()
     }
 
@@ -417,24 +439,43 @@ impl Judge<'_> {
     }
 
     fn finding(&self, code: FindingCode, severity: Severity, message: String, at: &Bytes) -> Finding {
-        Finding::at(code, severity, message, self.source, at)
+        Finding::at(code, severity, message, &self.lines, at)
+    }
+}
+
+/// The servers whose tools a use may change.
+fn changed_by(in_force: &ToolsInForce, one: &ToolUse, looked_up: Option<&LookUp>) -> Changed {
+    match looked_up {
+        None if matches!(one.target, Target::Unknown) => Changed::All,
+        None => Changed::None,
+        Some(LookUp::Found { tool, .. }) => {
+            let effects = in_force.effects(&tool.server, &tool.tool, tool.effects());
+            if effects.writes { Changed::One(Arc::clone(&tool.server)) } else { Changed::None }
+        }
+        Some(LookUp::Unlisted(Some(server))) => Changed::One(Arc::clone(server)),
+        Some(LookUp::Unlisted(None)) => Changed::All,
+        // It fails, and changes nothing.
+        Some(LookUp::NoServer(_) | LookUp::NoTool { .. }) => Changed::None,
     }
 }
 
 /// What is known of a target without asking a server; `None` if it is not known to be one.
-fn look_up(catalog: &Catalog, target: &Target) -> Option<LookUp> {
+fn look_up(catalog: &Catalog, target: &Target, budget: &SuggestionBudget) -> Option<LookUp> {
     Some(match target {
         Target::Unknown => return None,
-        Target::Server(server) => LookUp::NoServer(catalog.server_name(server).err()?),
-        Target::Tool { server, tool } => catalog.look_up(server, tool),
+        Target::Server(server) => match catalog.server_name(server) {
+            Some(_known) => return None,
+            None => LookUp::NoServer(catalog.unknown_server(server, budget)),
+        },
+        Target::Tool { server, tool } => catalog.look_up(server, tool, budget),
         Target::ToolOfGlobal { server, tool } => {
             // A variable that is no server is none of ours.
-            catalog.server_name(server).ok()?;
-            catalog.look_up(server, tool)
+            catalog.server_name(server)?;
+            catalog.look_up(server, tool, budget)
         }
         Target::Full(name) => match ToolName::of_text(name) {
-            ToolName::Pair { server, tool } => catalog.look_up(&server, &tool),
-            ToolName::Full(name) => catalog.look_up_full_name(&name),
+            ToolName::Pair { server, tool } => catalog.look_up(&server, &tool, budget),
+            ToolName::Full(name) => catalog.look_up_full_name(&name, budget),
         },
     })
 }

@@ -1,5 +1,6 @@
 //! The survey of a script: the calls in its text, as plain data. A worker process sends it as JSON.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -193,21 +194,53 @@ impl Literal {
     }
 }
 
-impl Object {
+/// Builds an object from its fields in their order. Each takes constant time, because a script has thousands.
+#[derive(Default)]
+pub(crate) struct ObjectBuilder {
+    object: Object,
+    /// The position of each field by its name.
+    positions: HashMap<String, usize>,
+    /// The fields that were set since something was spread.
+    set: Vec<usize>,
+}
+
+impl ObjectBuilder {
     /// Sets a field, in place of one of the same name.
     pub(crate) fn set(&mut self, field: Field) {
-        match self.fields.iter_mut().find(|present| present.name == field.name) {
+        let fields = &mut self.object.fields;
+        let position = *self.positions.entry(field.name.clone()).or_insert(fields.len());
+        match fields.get_mut(position) {
             Some(present) => *present = field,
-            None => self.fields.push(field),
+            None => fields.push(field),
         }
+        self.set.push(position);
     }
 
     /// Spreads something into it that is not known: the fields until now may have any value.
     pub(crate) fn spread(&mut self, may_be_absent: bool) {
-        self.is_open = true;
-        for field in &mut self.fields {
-            field.value = Literal::Unknown { may_be_absent };
+        self.object.is_open = true;
+        for position in self.set.drain(..) {
+            self.object.fields[position].value = Literal::Unknown { may_be_absent };
         }
+    }
+
+    /// Adds something of which no field was there before.
+    pub(crate) fn open(&mut self) {
+        self.object.is_open = true;
+    }
+
+    /// The object.
+    pub(crate) fn build(self) -> Object {
+        self.object
+    }
+}
+
+impl From<Object> for ObjectBuilder {
+    fn from(object: Object) -> Self {
+        let mut builder = Self::default();
+        builder.object.is_open = object.is_open;
+        object.fields.into_iter().for_each(|field| builder.set(field));
+        builder
     }
 }
 
@@ -253,13 +286,13 @@ impl Survey {
     /// Adds the syntax errors of `program`, at most one for each line: what follows one in its line mostly follows
     /// from it. Of a text with mistakes in most of its lines, which is of another language, only the first.
     pub(crate) fn add_mistakes(&mut self, mistakes: impl IntoIterator<Item = Mistake>, program: &str) {
-        let line_of = |mistake: &Mistake| {
-            let end = program.floor_char_boundary(mistake.at.start);
-            program[..end].rfind('\n')
-        };
         self.mistakes.extend(mistakes);
         self.mistakes.sort_by_key(|mistake| mistake.at.start);
-        self.mistakes.dedup_by_key(|mistake| line_of(mistake));
+        let mut before = None;
+        self.mistakes.retain(|mistake| {
+            let start = program.floor_char_boundary(mistake.at.start);
+            before.replace(start).is_none_or(|before: usize| program[before..start].contains('\n'))
+        });
         let lines = program.lines().filter(|line| !line.trim().is_empty()).count();
         let is_other = self.mistakes.len() > FEW_MISTAKES && self.mistakes.len() * 2 > lines;
         self.mistakes.truncate(if is_other { 1 } else { MAX_MISTAKES });
@@ -298,3 +331,6 @@ impl ValueCount {
         self.0 > MAX_VALUES
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,17 @@ use std::collections::HashMap;
 
 use crate::json;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
+use crate::text::start_bytes;
 
 /// The shortest value after the name of a secret that is masked. Shorter ones are mostly words such as `on`.
 const MIN_NAMED: usize = 4;
 
 /// The shortest word after `Bearer` or `Basic` that is masked.
 const MIN_SCHEME: usize = 8;
+
+/// Maximum bytes of a line that are read to find out where a text in quotes ends, and of the space behind a value in
+/// brackets. Each word of a text without line breaks, or before much space, would be compared with all of it.
+const MAX_LINE: usize = 1 << 10;
 
 /// What is masked as a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +50,8 @@ impl Masker {
         // What of the text is in `masked` already.
         let mut copied = 0;
         let mut at = 0;
-        while let Some(secret) = next_secret(text, at, kind) {
+        let mut next_quote = 0;
+        while let Some(secret) = next_secret(text, at, kind, &mut next_quote) {
             let (start, end) = secret;
             masked.push_str(&text[copied..start]);
             let next = self.numbers.len() + 1;
@@ -66,8 +72,8 @@ fn is_separator(character: char) -> bool {
     character.is_whitespace() || "\"'`,;:(){}[]<>&?|\\=".contains(character)
 }
 
-/// The byte range of the first secret from `at` on.
-fn next_secret(text: &str, at: usize, kind: TextKind) -> Option<(usize, usize)> {
+/// The byte range of the first secret from `at` on. `next_quote` is kept from one search to the next: see [`in_pair`].
+fn next_secret(text: &str, at: usize, kind: TextKind, next_quote: &mut usize) -> Option<(usize, usize)> {
     let mut at = at;
     // The word before, and where it ends.
     let mut before: Option<(&str, usize)> = None;
@@ -89,7 +95,7 @@ fn next_secret(text: &str, at: usize, kind: TextKind) -> Option<(usize, usize)> 
             }
             if let Some((name, name_end)) = before {
                 let between = &text[name_end..start];
-                let found = follows(name, between, text, start, end, kind);
+                let found = follows(name, between, text, (start, end), kind, next_quote);
                 if found.is_some() {
                     return found;
                 }
@@ -105,9 +111,9 @@ fn follows(
     name: &str,
     between: &str,
     text: &str,
-    start: usize,
-    end: usize,
+    (start, end): (usize, usize),
     kind: TextKind,
+    next_quote: &mut usize,
 ) -> Option<(usize, usize)> {
     let word = &text[start..end];
     if is_scheme(name) && between == " " && word.len() >= MIN_SCHEME {
@@ -121,7 +127,7 @@ fn follows(
     let quote = signs.chars().last().filter(|last| "\"'`".contains(*last));
     let rest = signs.trim_start_matches(['"', '\'', '`']).trim_end_matches(['"', '\'', '`']);
     if rest == "," {
-        return in_pair(name, between, text, start);
+        return in_pair(name, between, text, start, next_quote);
     }
     if !matches!(rest, ":" | "=") {
         return None;
@@ -148,18 +154,36 @@ fn follows(
 /// Whether a quote ends the text that the name of a secret is in, so that code follows it:
 /// `'client_secret=' + password`. `before` ends with the name.
 fn ends_text(quote: char, before: &str, after: &str) -> bool {
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    line.matches(quote).count() % 2 == 1 && after.starts_with(['+', '%', '.'])
+    if !after.starts_with(['+', '%', '.']) {
+        return false;
+    }
+    let end = &before[before.ceil_char_boundary(before.len().saturating_sub(MAX_LINE))..];
+    // Of a longer line it is not known, and the value is masked.
+    let line = end.rsplit_once('\n').map(|(_, line)| line).or((end.len() == before.len()).then_some(end));
+    line.is_some_and(|line| line.matches(quote).count() % 2 == 1)
 }
 
 /// The secret that begins at `start`, if it is the second of two texts in brackets, as headers are written:
-/// `["authorization","abc"]`.
-fn in_pair(name: &str, between: &str, text: &str, start: usize) -> Option<(usize, usize)> {
+/// `["authorization","abc"]`. `next_quote` is a position before which there is no quote from some word on: words are
+/// looked at in their order, and what is before it need not be searched again.
+fn in_pair(
+    name: &str,
+    between: &str,
+    text: &str,
+    start: usize,
+    next_quote: &mut usize,
+) -> Option<(usize, usize)> {
     let quotes = ['"', '\\'];
     let before = text[..start].strip_suffix(between)?.strip_suffix(name)?.trim_end_matches(quotes);
-    let value = &text[start..];
-    let value = &value[..value.find('"')?];
-    let is_pair = before.ends_with('[') && text[start + value.len() + 1..].trim_start().starts_with(']');
+    if !before.ends_with('[') {
+        return None;
+    }
+    if *next_quote < start {
+        *next_quote = text[start..].find('"').map_or(text.len(), |length| start + length);
+    }
+    let value = &text[start..*next_quote];
+    let behind = text.get(*next_quote + 1..)?;
+    let is_pair = start_bytes(behind, MAX_LINE).trim_start().starts_with(']');
     let value = value.trim_end_matches('\\');
     (is_pair && value.len() >= MIN_NAMED).then_some((start, start + value.len()))
 }
@@ -172,7 +196,8 @@ fn is_scheme(word: &str) -> bool {
 /// The length of the private key at the beginning of the text.
 fn private_key(text: &str) -> Option<usize> {
     const LAST: &str = "PRIVATE KEY-----";
-    let first_line = text.find(LAST).filter(|position| *position < 64)? + LAST.len();
+    const MAX_FIRST_LINE: usize = 64 + LAST.len();
+    let first_line = start_bytes(text, MAX_FIRST_LINE).find(LAST)? + LAST.len();
     let rest = &text[first_line..];
     Some(
         first_line

@@ -1,6 +1,7 @@
 use super::clock::{Cursor, Readings};
 use super::mask::{Masker, TextKind};
 use super::{is_same_text, looks_equal};
+use crate::growth::assert_linear;
 
 fn mask(text: &str, kind: TextKind) -> String {
     Masker::default().mask(text, kind).unwrap_or_else(|| text.to_owned())
@@ -91,4 +92,20 @@ fn masks_stand_for_secrets_in_comparisons() {
 fn masking_twice_changes_nothing() {
     let once = mask(r#"{"token":"ghp_0123456789abcdefghij","password":"hunter22"}"#, TextKind::Data);
     assert_eq!(mask(&once, TextKind::Data), once);
+}
+
+/// Words times text: a private key, a pair or a text in quotes that does not end.
+#[test]
+fn v_529_secrets_are_searched_in_linear_time() {
+    for part in ["-----BEGIN ", "[token,x ", "'a token:'+x ", "token=\"x "] {
+        let make = |count: usize| part.repeat(count);
+        for kind in [TextKind::Source, TextKind::Data] {
+            assert_linear(part, 10_000, make, |text| Masker::default().mask(text, kind));
+        }
+    }
+    assert_eq!(mask(r#"[["token","12345"], ["x","y"]]"#, TextKind::Data), r#"[["token","***1"], ["x","y"]]"#);
+    assert_eq!(
+        mask(r#"x [token,12345"] [token,x "67890","#, TextKind::Data),
+        r#"x [token,***1"] [token,x "67890","#
+    );
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::foreign::ForeignParameter;
 use super::parameters::RunParameter;
 use crate::text::preview;
-use crate::tools::names::{self, kind};
+use crate::tools::names::{self, SuggestionBudget, kind};
 
 /// Maximum characters of a name or a value that a message shows.
 const MAX_SHOWN: usize = 60;
@@ -91,5 +91,6 @@ impl fmt::Display for InvalidArguments {
 impl std::error::Error for InvalidArguments {}
 
 fn suggestion(name: &str) -> String {
-    names::suggestion(name, "parameters", RunParameter::ALL.map(RunParameter::name).into_iter())
+    let names = RunParameter::ALL.map(RunParameter::name).into_iter();
+    names::suggestion(name, "parameters", names, &SuggestionBudget::of_message())
 }

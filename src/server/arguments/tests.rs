@@ -211,3 +211,18 @@ fn many_problems_are_counted() {
     );
     assert!(problem.len() < 5_000, "{}", problem.len());
 }
+
+/// Patterns of a client times names of upstream servers.
+#[test]
+fn v_527_patterns_of_a_client_have_a_bound() {
+    let problem = |patterns: Vec<String>| {
+        read(json!({ "code": "", "allowedTools": patterns })).unwrap_err().to_string()
+    };
+    assert_eq!(
+        problem(vec!["fs.*".to_owned(); MAX_PATTERNS + 1]),
+        "`allowedTools`: expected at most 500 patterns: 501"
+    );
+    let long = "x".repeat(MAX_PATTERN_BYTES);
+    assert_eq!(problem(vec![format!("{long}.*")]), "`allowedTools`: a pattern has at most 512 bytes: 514");
+    assert!(read(json!({ "code": "", "allowedTools": vec!["fs.*"; MAX_PATTERNS] })).is_ok());
+}

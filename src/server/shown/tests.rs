@@ -78,3 +78,21 @@ fn which_clients_show_interfaces() {
     }
     assert!(!shows_interfaces(None));
 }
+
+/// Tools of a server times bytes of their schemas: each list would compile all of them.
+#[tokio::test]
+async fn v_528_schemas_of_tools_that_do_not_fit_are_not_read() {
+    let executor = executor(ToolMode::Auto);
+    for number in 0..8 {
+        // Too long to be shown.
+        let schema = json!({ "type": "object", "title": "x".repeat(1 << 20) });
+        let function = |input: Value| async move { Ok::<_, String>(input) };
+        executor.add_tool(&format!("tool{number}"), schema, function).unwrap();
+    }
+    executor.list_direct_tools(false).await;
+    let lists = executor.listed_tools();
+    let known: Vec<_> = lists.iter().filter_map(|(_, tools)| tools.as_ref()).flatten().collect();
+    let made = direct_tools(known.iter().map(|tool| (*tool, false)), MAX_BYTES);
+    assert_eq!((made.tools.len(), made.left_out, made.problems.len()), (0, 4, 5), "{:?}", made.problems);
+    assert!(made.problems[4].starts_with("4 tools: there are too many"), "{:?}", made.problems);
+}

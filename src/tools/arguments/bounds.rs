@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::values::{count_up_to, levels_of};
 use crate::tools::schema::view::SchemaView;
@@ -22,6 +22,9 @@ const MAX_LEVELS: usize = 100;
 /// Maximum number of schemas that may be tried on one value.
 const MAX_IN_PLACE: u64 = 10_000;
 
+/// Evaluations are not counted if at most this many schemas are tried on one value.
+const FEW_IN_PLACE: u64 = 16;
+
 /// Maximum number of schema evaluations in one check: some tenths of a second in the worst case.
 const MAX_STEPS: u64 = 5_000_000;
 
@@ -32,6 +35,10 @@ const MAX_STACKED: usize = 1_500;
 /// Maximum number of comparisons with constants and names in one check. Each takes some
 /// nanoseconds.
 const MAX_COMPARISONS: usize = 50_000_000;
+
+/// Maximum number of errors in the list of all: some 25 MB. Each takes 250 bytes, and the validator collects them
+/// before it returns the first.
+const MAX_ERRORS: u64 = 100_000;
 
 /// Comparisons are not counted if a keyword has at most this many constants or names: parsing took
 /// longer.
@@ -45,6 +52,8 @@ pub(crate) struct Bounds {
     /// Length of the longest list of constants or names in one schema. Each value can be compared
     /// with all of them.
     longest: usize,
+    /// Maximum number of errors of one schema about one value.
+    errors: u64,
     /// Number of levels; `None` if the schema is recursive.
     levels: Option<usize>,
 }
@@ -81,7 +90,8 @@ impl Bounds {
         if cost.schemas > MAX_IN_PLACE {
             return Err(format!("more than {MAX_IN_PLACE} of its alternatives apply to one value"));
         }
-        Ok(Self { cost, longest: walk.longest, levels: (!walk.is_recursive).then_some(levels) })
+        let levels = (!walk.is_recursive).then_some(levels);
+        Ok(Self { cost, longest: walk.longest, errors: walk.errors, levels })
     }
 
     /// Whether a check of `arguments` ends soon enough.
@@ -89,19 +99,34 @@ impl Bounds {
         if self.longest > FEW && count_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
         }
-        // Where each part is visited once, the work is in proportion to the arguments that were
+        // Where each part is visited once, and by few schemas, the work is in proportion to the arguments that were
         // sent, and only the stack needs a bound. Mostly the schema's own levels are one.
-        let visits_once = self.cost.visits == 1;
+        let visits_once = self.cost.visits == 1 && self.cost.schemas <= FEW_IN_PLACE;
         if visits_once && self.levels.is_some_and(|levels| levels * self.cost.depth < MAX_STACKED) {
             return true;
         }
-        let levels = levels_of(arguments).min(self.levels.unwrap_or(usize::MAX));
+        let levels = self.levels_of(arguments);
         if levels * self.cost.depth > MAX_STACKED {
             return false;
         }
-        let visits = u32::try_from(levels).map_or(u64::MAX, |levels| self.cost.visits.saturating_pow(levels));
-        let most = usize::try_from(MAX_STEPS / self.cost.schemas / visits).unwrap_or(usize::MAX);
-        visits_once || count_up_to(arguments, most).is_some()
+        visits_once || self.count_is_within(MAX_STEPS / self.cost.schemas, arguments)
+    }
+
+    /// Whether the list of all errors about `arguments` is short enough.
+    pub(crate) fn allow_all_errors(&self, arguments: &Value) -> bool {
+        self.count_is_within(MAX_ERRORS / self.cost.schemas / self.errors.max(1), arguments)
+    }
+
+    /// Whether all visits of all values in `arguments` are at most `most`.
+    fn count_is_within(&self, most: u64, arguments: &Value) -> bool {
+        let levels = u32::try_from(self.levels_of(arguments));
+        let visits = levels.map_or(u64::MAX, |levels| self.cost.visits.saturating_pow(levels));
+        count_up_to(arguments, usize::try_from(most / visits).unwrap_or(usize::MAX)).is_some()
+    }
+
+    /// The number of levels of `arguments` that schemas are tried on.
+    fn levels_of(&self, arguments: &Value) -> usize {
+        levels_of(arguments).min(self.levels.unwrap_or(usize::MAX))
     }
 }
 
@@ -113,6 +138,7 @@ struct Walk {
     levels: HashMap<usize, Option<usize>>,
     is_recursive: bool,
     longest: usize,
+    errors: u64,
 }
 
 impl Walk {
@@ -132,6 +158,7 @@ impl Walk {
         }
         self.cost(schema, 0)?;
         self.longest = self.longest.max(schema.longest_keyword());
+        self.errors = self.errors.max(errors_of(schema) as u64);
         let mut levels = 0;
         for child in applied(schema)?.into_iter().chain(schema.parts()) {
             levels = levels.max(self.levels(child, above + 1)?);
@@ -169,6 +196,16 @@ impl Walk {
         self.costs.insert(schema.address(), Some(cost));
         Ok(cost)
     }
+}
+
+/// The number of errors that `schema` itself can have about one value: one of each keyword, and of each name that it
+/// requires.
+fn errors_of(schema: SchemaView<'_>) -> usize {
+    let dependent =
+        ["dependentRequired", "dependencies"].into_iter().filter_map(|keyword| schema.get(keyword));
+    let dependent = dependent.filter_map(Value::as_object).flat_map(Map::values).filter_map(Value::as_array);
+    let keywords = schema.keywords().map_or(0, Map::len);
+    keywords + schema.required().count() + dependent.map(Vec::len).sum::<usize>()
 }
 
 /// The schemas that apply to the same value as `schema`, including the target of its reference.

@@ -6,8 +6,9 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
+use super::ArgumentCheck;
 use super::explain::explain;
-use super::{ArgumentCheck, may_have_all_errors};
+use crate::tools::names::SuggestionBudget;
 use crate::tools::schema::view::SchemaView;
 
 /// Keywords whose schemas apply or not depending on other parts of the value. What they say about a value
@@ -58,18 +59,24 @@ pub(crate) struct PartProblem {
 impl ArgumentCheck {
     /// What is wrong with arguments for any value of their unknown parts, by path: the first
     /// [`MAX_PROBLEMS`] that are certain, and as many others.
-    pub(crate) fn problems_of_part(&self, arguments: &Value, unknowns: &Unknowns) -> Vec<PartProblem> {
+    pub(crate) fn problems_of_part(
+        &self,
+        arguments: &Value,
+        unknowns: &Unknowns,
+        budget: &SuggestionBudget,
+    ) -> Vec<PartProblem> {
         if !self.bounds.allow(arguments)
-            || !may_have_all_errors(arguments)
+            || !self.may_have_all_errors(arguments)
             || self.validator.is_valid(arguments)
         {
             return Vec::new();
         }
+        let containing = unknowns.containing();
         // By path, those that are certain first.
         let mut by_path: BTreeMap<(String, bool), Vec<ValidationError<'_>>> = BTreeMap::new();
         for error in self.validator.iter_errors(arguments) {
             let path = error.instance_path().as_str().to_owned();
-            if let Some(is_certain) = unknowns.judge(&path, &error) {
+            if let Some(is_certain) = unknowns.judge(&path, &error, &containing) {
                 by_path.entry((path, !is_certain)).or_default().push(error);
             }
         }
@@ -78,7 +85,7 @@ impl ArgumentCheck {
             |((path, is_doubtful), errors): ((String, bool), Vec<ValidationError<'_>>)| PartProblem {
                 path,
                 field: errors.iter().find_map(|error| unexpected(error).first().cloned()),
-                message: explain(&errors, SchemaView::root(&schema)),
+                message: explain(errors, SchemaView::root(&schema), budget),
                 is_certain: !is_doubtful,
             };
         let (mut certain, mut doubtful) = (0, 0);
@@ -106,7 +113,7 @@ impl Unknowns {
     }
 
     /// Whether an error is certain. `None` if it says nothing, because it is about the unknown value itself.
-    fn judge(&self, path: &str, error: &ValidationError<'_>) -> Option<bool> {
+    fn judge(&self, path: &str, error: &ValidationError<'_>, containing: &HashSet<&str>) -> Option<bool> {
         if self.is_empty() {
             return Some(true);
         }
@@ -115,7 +122,7 @@ impl Unknowns {
         }
         let mut keywords = error.schema_path().as_str().split('/');
         let is_conditional = keywords.any(|keyword| CONDITIONAL.contains(&keyword));
-        if !self.has_unknown_in(path) {
+        if !containing.contains(path) {
             let own = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
             let others = error.schema_path().as_str().split('/').filter(|keyword| *keyword != own);
             // The keyword itself looks at this value only, which is known.
@@ -151,12 +158,20 @@ impl Unknowns {
         }
     }
 
-    /// Whether the value at `path` has an unknown part.
-    fn has_unknown_in(&self, path: &str) -> bool {
-        let is_in = |other: &String| {
-            other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.values.iter().any(is_in) || self.open.iter().any(is_in)
+    /// The values that are unknown, or have an unknown part. A set, because each of thousands of errors asks for its
+    /// value.
+    fn containing(&self) -> HashSet<&str> {
+        let mut containing = HashSet::new();
+        for path in self.values.iter().chain(&self.open) {
+            let mut path = path.as_str();
+            // Those above a known one are known too.
+            while containing.insert(path)
+                && let Some((parent, _)) = path.rsplit_once('/')
+            {
+                path = parent;
+            }
+        }
+        containing
     }
 }
 

@@ -473,3 +473,56 @@ fn v_485_errors_of_alternatives_have_a_bound() {
     let first = message(&check, json!({ "x": vec![1; MAX_VALUES_FOR_ALL_ERRORS] }));
     assert!(first.contains("expected a string, found 1"), "{first}");
 }
+
+/// An error for each value and name that the schema requires.
+#[test]
+fn v_523_lists_of_all_errors_have_a_bound() {
+    let names: Vec<String> = (0..1_000).map(|number| format!("field_{number}")).collect();
+    let check = compile(json!({ "properties": { "x": { "items": { "required": names } } } })).unwrap();
+    let arguments = |count: usize| json!({ "x": vec![json!({}); count] });
+    assert!(!check.may_have_all_errors(&arguments(5_000)));
+    let first = message(&check, arguments(5_000));
+    assert!(first.contains("missing `x[0].field_") && !first.contains("more"), "{first}");
+    // A few are all collected, and few of them are explained.
+    let all = message(&check, arguments(10));
+    assert!(all.ends_with("; and 9997 more"), "{all}");
+    // A list of alternatives has errors of each.
+    let alternatives: Vec<Value> = (0..2_000).map(|number| json!({ "const": number })).collect();
+    let check = compile(json!({ "properties": { "x": { "items": { "anyOf": alternatives } } } })).unwrap();
+    assert!(!check.may_have_all_errors(&json!({ "x": vec!["a"; 1_000] })));
+    assert_eq!(message(&check, json!({ "x": vec!["a"; 1_000] })), TOO_LARGE);
+    let few = message(&check, json!({ "x": ["a"] }));
+    assert!(few.starts_with("`x[0]`: expected 0, 1, 2") && few.len() < 2_000, "{few}");
+}
+
+/// Schemas of one value times values.
+#[test]
+fn v_523_many_alternatives_are_not_tried_on_many_values() {
+    let alternatives: Vec<Value> =
+        (0..2_000).map(|number| json!({ "minimum": number, "maximum": number })).collect();
+    let check = compile(json!({ "properties": { "x": { "items": { "anyOf": alternatives } } } })).unwrap();
+    assert!(check.bounds.allow(&json!({ "x": vec![0.5; 100] })));
+    assert!(!check.bounds.allow(&json!({ "x": vec![0.5; 10_000] })));
+    assert_eq!(message(&check, json!({ "x": vec![0.5; 10_000] })), "", "left to the server");
+}
+
+/// Names that a server declares times names that a script misspells.
+#[test]
+fn v_524_misspelt_fields_are_compared_within_a_budget() {
+    let letters: String = ('a'..='z').chain('0'..='9').cycle().take(120).collect();
+    let field = |number: usize| format!("{}{number:05}{}", &letters[..number % 60], &letters[number % 60..]);
+    let properties: Map<String, Value> = (0..1_500).map(|number| (field(number), json!({}))).collect();
+    let item = json!({ "properties": properties, "additionalProperties": false });
+    let check = compile(json!({ "properties": { "x": { "items": item } } })).unwrap();
+    let wrong = |at: usize| -> Map<String, Value> {
+        (0..10).map(|number| (format!("{}q", field(20_000 + 10 * at + number)), json!(1))).collect()
+    };
+    let budget = SuggestionBudget::of_message();
+    let arguments = json!({ "x": (0..200).map(wrong).collect::<Vec<_>>() });
+    let errors: Vec<_> = check.validator.iter_errors(&arguments).collect();
+    assert_eq!(errors.len(), 200);
+    let schema = check.schema.to_value();
+    let message = explain(errors, SchemaView::root(&schema), &budget);
+    assert_eq!(budget.left(), 0);
+    assert!(message.starts_with("unknown field `x[0]."), "{message}");
+}

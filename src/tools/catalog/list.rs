@@ -1,13 +1,17 @@
 //! One tool list with its names indexed.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::text::preview;
 use crate::tools::dispatch::ToolList;
 use crate::tools::error::{ToolError, ToolErrorCode};
-use crate::tools::names::{python_name, suggestion, typescript_name};
+use crate::tools::names::{SuggestionBudget, python_name, suggestion, typescript_name};
 use crate::tools::usage;
+
+/// Maximum number of tools that the message about an ambiguous identifier names. A server can have ten thousand of one.
+const MAX_NAMED: usize = 10;
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
 pub(crate) struct IndexedList {
@@ -24,12 +28,27 @@ pub(crate) struct IndexedList {
 }
 
 /// What an identifier refers to.
-#[derive(Clone, Copy, PartialEq)]
 enum Identified {
     /// The tool at this position.
     Tool(usize),
-    /// Neither of two tools that both have the identifier.
-    Ambiguous,
+    /// None of several tools that all have the identifier.
+    Ambiguous {
+        /// The positions of the first ones.
+        named: Vec<usize>,
+        /// How many there are besides.
+        more: usize,
+    },
+}
+
+impl Identified {
+    /// Adds another tool, after those before it.
+    fn add(&mut self, position: usize) {
+        match self {
+            Self::Tool(first) => *self = Self::Ambiguous { named: vec![*first, position], more: 0 },
+            Self::Ambiguous { named, .. } if named.len() < MAX_NAMED => named.push(position),
+            Self::Ambiguous { more, .. } => *more += 1,
+        }
+    }
 }
 
 impl IndexedList {
@@ -42,10 +61,12 @@ impl IndexedList {
         for (position, name) in names.iter().enumerate() {
             // If two tools have the same name, only the first can be called.
             exact.entry(Arc::clone(name)).or_insert(position);
-            for identifier in [typescript_name(name), python_name(name)] {
-                let entry = identifiers.entry(identifier).or_insert(Identified::Tool(position));
-                if *entry != Identified::Tool(position) {
-                    *entry = Identified::Ambiguous;
+            let typescript = typescript_name(name);
+            let python = Some(python_name(name)).filter(|python| *python != typescript);
+            for identifier in [Some(typescript), python].into_iter().flatten() {
+                match identifiers.entry(identifier) {
+                    Entry::Vacant(vacant) => drop(vacant.insert(Identified::Tool(position))),
+                    Entry::Occupied(mut others) => others.get_mut().add(position),
                 }
             }
         }
@@ -82,40 +103,41 @@ impl IndexedList {
     pub(crate) fn refers_to(&self, name: &str, position: usize) -> bool {
         match self.exact.get(name) {
             Some(&exact) => exact == position,
-            None => self.identifiers.get(name) == Some(&Identified::Tool(position)),
+            None => self.identified(name) == Some(position),
         }
     }
 
-    /// The position of the tool that `tool` names on `server`: exactly, else as an identifier.
-    ///
-    /// # Errors
-    ///
-    /// `ToolNotFound` with the nearest valid names.
-    pub(crate) fn position(&self, server: &str, tool: &str) -> Result<usize, ToolError> {
-        if let Some(&position) = self.exact.get(tool) {
-            return Ok(position);
+    /// The position of the tool that `tool` names: exactly, else as an identifier.
+    pub(crate) fn position(&self, tool: &str) -> Option<usize> {
+        self.exact_position(tool).or_else(|| self.identified(tool))
+    }
+
+    /// The position of the tool that has this identifier, and no other one.
+    fn identified(&self, identifier: &str) -> Option<usize> {
+        match self.identifiers.get(identifier)? {
+            Identified::Tool(position) => Some(*position),
+            Identified::Ambiguous { .. } => None,
         }
-        let message = match self.identifiers.get(tool) {
-            Some(&Identified::Tool(position)) => return Ok(position),
-            Some(Identified::Ambiguous) => {
-                let names = self.names.iter().map(AsRef::as_ref).filter(|name| {
-                    [typescript_name(name), python_name(name)].iter().any(|identifier| identifier == tool)
-                });
-                let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                format!("`{tool}` on server `{server}` could be {names}; use the exact name")
-            }
-            None => {
-                let names = self.names.iter().map(AsRef::as_ref);
-                let problem = self.list.problem.as_ref().map(|problem| format!("; {problem}"));
-                format!(
-                    "no tool `{}` on server `{server}`{}{}",
-                    preview_name(tool),
-                    suggestion(tool, "tools", names),
-                    problem.unwrap_or_default()
-                )
-            }
+    }
+
+    /// The error about a name that is none of a tool of `server`: `ToolNotFound` with the nearest valid names.
+    pub(crate) fn unknown_tool(&self, server: &str, tool: &str, budget: &SuggestionBudget) -> ToolError {
+        let message = if let Some(Identified::Ambiguous { named, more }) = self.identifiers.get(tool) {
+            let names = named.iter().map(|&position| format!("`{}`", self.names[position]));
+            let names = names.collect::<Vec<_>>().join(", ");
+            let more = if *more > 0 { format!(" or {more} more") } else { String::new() };
+            format!("`{tool}` on server `{server}` could be {names}{more}; use the exact name")
+        } else {
+            let names = self.names.iter().map(AsRef::as_ref);
+            let problem = self.list.problem.as_ref().map(|problem| format!("; {problem}"));
+            format!(
+                "no tool `{}` on server `{server}`{}{}",
+                preview_name(tool),
+                suggestion(tool, "tools", names, budget),
+                problem.unwrap_or_default()
+            )
         };
-        Err(ToolError::new(ToolErrorCode::ToolNotFound, message).for_tool(server, tool))
+        ToolError::new(ToolErrorCode::ToolNotFound, message).for_tool(server, tool)
     }
 }
 

@@ -7,7 +7,7 @@ use super::Catalog;
 use super::list::preview_name;
 use super::resolved::ResolvedTool;
 use crate::tools::error::{ToolError, ToolErrorCode};
-use crate::tools::names::split_full_name;
+use crate::tools::names::{SuggestionBudget, split_full_name};
 
 /// What is known of a tool's name without asking its server.
 pub(crate) enum LookUp {
@@ -33,36 +33,38 @@ pub(crate) enum LookUp {
 impl Catalog {
     /// Looks up a server's and a tool's name as [`resolve`](Self::resolve) does, without asking the
     /// server. May read a file.
-    pub(crate) fn look_up(&self, server: &str, tool: &str) -> LookUp {
-        let server = match self.server(server) {
-            Ok(server) => server,
-            Err(error) => return LookUp::NoServer(error.for_tool(server, tool)),
+    pub(crate) fn look_up(&self, server: &str, tool: &str, budget: &SuggestionBudget) -> LookUp {
+        let Some(server) = self.server(server) else {
+            return LookUp::NoServer(self.unknown_server(server, budget).for_tool(server, tool));
         };
         let name = || Arc::clone(&server.name);
         let Some((tools, is_current)) = server.at_hand() else { return LookUp::Unlisted(Some(name())) };
-        match tools.position(&server.name, tool) {
-            Ok(position) if server.is_usable(&tools, position) => {
+        match tools.position(tool) {
+            Some(position) if server.is_usable(&tools, position) => {
                 LookUp::Found { tool: ResolvedTool::new(server, &tools, position), is_current }
             }
-            Ok(_refused) => LookUp::Unlisted(None),
-            Err(error) => LookUp::NoTool { server: name(), error, is_current },
+            Some(_refused) => LookUp::Unlisted(None),
+            None => {
+                let error = tools.unknown_tool(&server.name, tool, budget);
+                LookUp::NoTool { server: name(), error, is_current }
+            }
         }
     }
 
     /// As [`look_up`](Self::look_up) for `mcp__server__tool`. A name that several servers could have is
     /// unlisted.
-    pub(crate) fn look_up_full_name(&self, name: &str) -> LookUp {
+    pub(crate) fn look_up_full_name(&self, name: &str, budget: &SuggestionBudget) -> LookUp {
         let mut known = split_full_name(name).filter(|(server, _)| self.by_name.contains_key(*server));
         match (known.next(), known.next()) {
-            (Some((server, tool)), None) => self.look_up(server, tool),
-            (None, _) => LookUp::NoServer(self.unknown_full_name(name)),
+            (Some((server, tool)), None) => self.look_up(server, tool, budget),
+            (None, _) => LookUp::NoServer(self.unknown_full_name(name, budget)),
             (Some(_), Some(_)) => LookUp::Unlisted(None),
         }
     }
 
     /// Whether calls may change the tools of a server while a script runs.
     pub(crate) fn may_change_tools(&self, server: &str) -> bool {
-        self.server(server).map_or(true, |server| server.dispatcher.may_change_tools(&server.name))
+        self.server(server).is_none_or(|server| server.dispatcher.may_change_tools(&server.name))
     }
 
     /// Resolves a server's and a tool's name: as exact names, else as identifiers in either
@@ -78,23 +80,27 @@ impl Catalog {
         server: &str,
         tool: &str,
         deadline: Instant,
+        budget: &SuggestionBudget,
     ) -> Result<ResolvedTool, ToolError> {
-        let server = self.server(server).map_err(|error| error.for_tool(server, tool))?;
+        let server =
+            self.server(server).ok_or_else(|| self.unknown_server(server, budget).for_tool(server, tool))?;
         let named = |error: ToolError| error.for_tool(&server.name, tool);
         let mut tools = server.tools(deadline).await.map_err(named)?;
-        let is_listed = tools.position(&server.name, tool);
-        let is_usable = is_listed.as_ref().is_ok_and(|&position| server.is_usable(&tools, position));
+        let listed = tools.position(tool);
+        let is_usable = listed.is_some_and(|position| server.is_usable(&tools, position));
         if !is_usable {
             match server.verified() {
                 // A refresh in the background has ended since the list was looked up.
                 Some(verified) if !Arc::ptr_eq(&verified, &tools) => tools = verified,
                 // This is the server's own list, and it does not have the tool.
-                Some(_verified) if is_listed.is_err() => {}
+                Some(_verified) if listed.is_none() => {}
                 _ if server.may_refresh() => tools = server.refreshed(deadline).await.map_err(named)?,
                 _ => {}
             }
         }
-        let position = tools.position(&server.name, tool)?;
+        let Some(position) = tools.position(tool) else {
+            return Err(tools.unknown_tool(&server.name, tool, budget));
+        };
         let resolved = ResolvedTool::new(server, &tools, position);
         if !server.is_usable(&tools, position) {
             let is_damaged = self.damaged_pins().iter().any(|pins| pins.server == *server.name);
@@ -120,8 +126,9 @@ impl Catalog {
         &self,
         tool: &ResolvedTool,
         deadline: Instant,
+        budget: &SuggestionBudget,
     ) -> Result<Option<ResolvedTool>, ToolError> {
-        let server = self.server(&tool.server)?;
+        let server = self.server(&tool.server).ok_or_else(|| self.unknown_server(&tool.server, budget))?;
         match server.verified() {
             Some(verified) if tool.is_from(&verified) => return Ok(None),
             // A refresh in the background has ended since the tool was resolved.
@@ -129,7 +136,7 @@ impl Catalog {
             None if !server.may_refresh() => return Ok(None),
             None => drop(server.refreshed(deadline).await?),
         }
-        self.resolve(&tool.server, &tool.tool, deadline).await.map(Some)
+        self.resolve(&tool.server, &tool.tool, deadline, budget).await.map(Some)
     }
 
     /// Resolves `mcp__server__tool` among the tools for which `is_out_of_reach` is false.
@@ -143,6 +150,7 @@ impl Catalog {
         name: &str,
         is_out_of_reach: impl Fn(&str, &str) -> bool,
         deadline: Instant,
+        budget: &SuggestionBudget,
     ) -> Result<ResolvedTool, ToolError> {
         let known = |server: &str| self.by_name.contains_key(server);
         let (denied, candidates): (Vec<_>, Vec<_>) = split_full_name(name)
@@ -151,7 +159,7 @@ impl Catalog {
         let mut found: Vec<ResolvedTool> = Vec::new();
         let mut failure = None;
         for (server, tool) in &candidates {
-            match self.resolve(server, tool, deadline).await {
+            match self.resolve(server, tool, deadline, budget).await {
                 Ok(resolved) => found.push(resolved),
                 // It is unknown whether this server has the tool, so the name may be ambiguous.
                 Err(error) if error.code != ToolErrorCode::ToolNotFound => return Err(error),
@@ -171,14 +179,14 @@ impl Catalog {
                     format!("this run may not call `{server}.{tool}`"),
                 )
                 .for_tool(server, tool),
-                None => self.unknown_full_name(name),
+                None => self.unknown_full_name(name, budget),
             }),
         }
     }
 
-    fn unknown_full_name(&self, name: &str) -> ToolError {
+    fn unknown_full_name(&self, name: &str, budget: &SuggestionBudget) -> ToolError {
         match split_full_name(name).next() {
-            Some((server, _)) => self.unknown_server(server),
+            Some((server, _)) => self.unknown_server(server, budget),
             None => {
                 let message =
                     format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name));

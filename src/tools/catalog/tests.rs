@@ -12,6 +12,7 @@ use super::server::{DISCOVERY_TIME, MAX_REFRESHES};
 use super::*;
 use crate::storage::files::Store;
 use crate::tools::dispatch::{ToolDefinition, ToolList, ToolRequest};
+use crate::tools::names::SuggestionBudget;
 use crate::tools::native::{NativeTools, definition, erase};
 use crate::tools::result::ToolResult;
 use crate::tools::schema::Schema;
@@ -35,11 +36,15 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(5)
 }
 
+fn budget() -> SuggestionBudget {
+    SuggestionBudget::of_message()
+}
+
 #[test]
 fn names_resolve_exactly_and_in_camel_case() {
     let catalog = catalog(&["my-server.read_file", "fs.readFile", "fs.read_file", "fs.a-b", "fs.a_b"]);
     let check = |server: &str, tool: &str, expected: Result<(&str, &str), &str>| {
-        let resolved = block_on(catalog.resolve(server, tool, soon()));
+        let resolved = block_on(catalog.resolve(server, tool, soon(), &budget()));
         match (resolved, expected) {
             (Ok(resolved), Ok(expected)) => {
                 assert_eq!((&*resolved.server, &*resolved.tool), expected);
@@ -62,11 +67,24 @@ fn names_resolve_exactly_and_in_camel_case() {
     check("fs", &"x".repeat(10_000_000), Err("…` on server `fs`"));
 }
 
+/// THREATS 521.
+#[test]
+fn v_521_an_identifier_of_thousands_of_tools_names_few_of_them() {
+    let separator = |bits: usize, place: usize| if (bits >> place) & 1 == 1 { '-' } else { '_' };
+    let separators = |bits: usize| (0..12).map(|place| separator(bits, place)).collect::<String>();
+    let names: Vec<String> = (0..3_000).map(|bits| format!("fs.a{}b", separators(bits))).collect();
+    let catalog = catalog(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let error = block_on(catalog.resolve("fs", "aB", soon(), &budget())).err().unwrap();
+    assert_eq!(error.message.matches("`a_").count() + error.message.matches("`a-").count(), 10, "{error}");
+    assert!(error.message.contains(" or 2990 more; use the exact name"), "{error}");
+    assert!(block_on(catalog.resolve("fs", "a____________b", soon(), &budget())).is_ok());
+}
+
 /// THREATS 142.
 #[test]
 fn full_names_that_mean_two_tools_are_refused() {
     let ambiguous = catalog(&["a.b__c", "a__b.c", "a__b.d"]);
-    let resolve = |name: &str| block_on(ambiguous.resolve_full_name(name, |_, _| false, soon()));
+    let resolve = |name: &str| block_on(ambiguous.resolve_full_name(name, |_, _| false, soon(), &budget()));
     assert!(resolve("mcp__a__b__c").err().unwrap().message.contains("more than one tool"));
     assert_eq!(&*resolve("mcp__a__b__d").ok().unwrap().server, "a__b");
     assert!(resolve("mcp__z__d").err().unwrap().message.contains("no server `z`"));
@@ -76,7 +94,7 @@ fn full_names_that_mean_two_tools_are_refused() {
 #[test]
 fn schemas_have_the_promised_shape() {
     let catalog = catalog(&["fs.read"]);
-    let tool = block_on(catalog.resolve("fs", "read", soon())).ok().unwrap();
+    let tool = block_on(catalog.resolve("fs", "read", soon(), &budget())).ok().unwrap();
     assert_eq!(
         tool.schema(None),
         json!({
@@ -199,7 +217,7 @@ impl Disk {
 }
 
 async fn names(catalog: &Catalog) -> Vec<String> {
-    let tools = catalog.tools("s", soon()).await.unwrap();
+    let tools = catalog.tools("s", soon(), &budget()).await.unwrap();
     tools.iter().map(|tool| tool.tool.to_string()).collect()
 }
 
@@ -252,7 +270,7 @@ async fn a_server_that_fails_leaves_the_list_from_before_and_a_warning() {
     // Without a cached list the failure is returned.
     let unknown = Fake::offering(&[]);
     unknown.fail();
-    let error = Disk::new().process(&unknown).resolve("s", "one", soon()).await.err().unwrap();
+    let error = Disk::new().process(&unknown).resolve("s", "one", soon(), &budget()).await.err().unwrap();
     assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
 }
 
@@ -278,16 +296,16 @@ async fn a_name_that_is_not_in_the_list_from_before_is_looked_for_in_a_new_one()
     names(&disk.process(&fake)).await;
     fake.offer(&["one", "two"], "", None);
     let second = disk.process(&fake);
-    let one = second.resolve("s", "one", soon()).await.ok().unwrap();
+    let one = second.resolve("s", "one", soon(), &budget()).await.ok().unwrap();
     assert_eq!(fake.asked(), 1);
-    assert!(second.resolve("s", "two", soon()).await.is_ok());
+    assert!(second.resolve("s", "two", soon(), &budget()).await.is_ok());
     assert_eq!(fake.asked(), 2);
     // The list now comes from the server, so an unknown name is an error.
-    assert!(second.resolve("s", "three", soon()).await.is_err());
+    assert!(second.resolve("s", "three", soon(), &budget()).await.is_err());
     assert_eq!(fake.asked(), 2);
     // What was resolved in the list from before is resolved in the new one, without another request.
-    let again = second.resolve_again(&one, soon()).await.unwrap().unwrap();
-    assert!(second.resolve_again(&again, soon()).await.unwrap().is_none());
+    let again = second.resolve_again(&one, soon(), &budget()).await.unwrap().unwrap();
+    assert!(second.resolve_again(&again, soon(), &budget()).await.unwrap().is_none());
     assert_eq!(fake.asked(), 2);
 }
 
@@ -301,7 +319,7 @@ async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_
     for catalog in [disk.strict_process(&fake), disk.strict_process(&fake)] {
         assert!(names(&catalog).await.is_empty());
         for tool in ["send", "read", "extra"] {
-            let error = catalog.resolve("s", tool, soon()).await.err().unwrap();
+            let error = catalog.resolve("s", tool, soon(), &budget()).await.err().unwrap();
             assert_eq!(error.code, ToolErrorCode::ToolDenied);
             assert!(error.message.contains("cx tools accept"), "{error}");
         }
@@ -312,9 +330,9 @@ async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_
     assert_eq!(disk.pins().changes().unwrap().len(), 3);
     // A running process also sees it.
     let running = disk.strict_process(&fake);
-    assert!(running.resolve("s", "send", soon()).await.is_err());
+    assert!(running.resolve("s", "send", soon(), &budget()).await.is_err());
     disk.pins().accept("s", Some("send")).unwrap();
-    assert!(running.resolve("s", "send", soon()).await.is_ok());
+    assert!(running.resolve("s", "send", soon(), &budget()).await.is_ok());
     assert_eq!(names(&disk.strict_process(&fake)).await, ["send"]);
     disk.pins().accept("s", None).unwrap();
     assert_eq!(names(&disk.strict_process(&fake)).await.len(), 3);
@@ -327,11 +345,11 @@ async fn di_166_a_server_that_hides_its_list_gains_nothing() {
     names(&disk.strict_process(&fake)).await;
     fake.offer(&["send"], "does it, and more", None);
     // From here on the changed list is on disk.
-    assert!(disk.strict_process(&fake).resolve("s", "send", soon()).await.is_err());
+    assert!(disk.strict_process(&fake).resolve("s", "send", soon(), &budget()).await.is_err());
     fake.fail();
     let later = disk.strict_process(&fake);
     for _ in 0..2 * MAX_REFRESHES {
-        assert!(later.resolve("s", "send", soon()).await.is_err());
+        assert!(later.resolve("s", "send", soon(), &budget()).await.is_err());
     }
     assert!(later.search_known("send", 10, |_, _| true).is_empty());
     assert_eq!(later.known()[0].1.as_ref().map(Vec::len), Some(0));
@@ -350,7 +368,7 @@ async fn di_166_what_was_accepted_and_cannot_be_read_accepts_nothing() {
         }
     }
     let strict = disk.strict_process(&fake);
-    let error = strict.resolve("s", "send", soon()).await.err().unwrap();
+    let error = strict.resolve("s", "send", soon(), &budget()).await.err().unwrap();
     assert_eq!(error.code, ToolErrorCode::ToolDenied);
     assert!(error.message.contains("damaged") && error.message.contains("cx tools accept"), "{error}");
     // Without strict mode it is only a warning, and the tool is a difference until it is accepted.
@@ -363,7 +381,7 @@ async fn di_166_what_was_accepted_and_cannot_be_read_accepts_nothing() {
     }
     assert_eq!(strict.accept("s", Some("send")).unwrap(), 1);
     assert!(strict.damaged_pins().is_empty());
-    assert!(disk.strict_process(&fake).resolve("s", "send", soon()).await.is_ok());
+    assert!(disk.strict_process(&fake).resolve("s", "send", soon(), &budget()).await.is_ok());
 }
 
 /// THREATS 168.

@@ -29,25 +29,12 @@ fn full_names_split_in_every_way() {
     assert_eq!(full_name("fs", "read_file"), "mcp__fs__read_file");
 }
 
+/// THREATS 522.
 #[test]
-fn nearest_names() {
-    let names = ["read_file", "write_file", "list_directory", "search"];
-    let check = |wrong: &str, expected: &[&str]| {
-        assert_eq!(nearest(wrong, names.iter().copied()), expected, "{wrong}");
-    };
-    check("readFile", &["read_file"]);
-    check("reed_file", &["read_file"]);
-    check("searchFiles", &["search"]);
-    check("zzz", &[]);
-    check(&"x".repeat(10_000_000), &[]);
-}
-
-#[test]
-fn suggestions_say_what_there_is() {
-    assert_eq!(suggestion("zzz", "servers", [].into_iter()), "; there are no servers");
-    assert_eq!(suggestion("zzz", "servers", ["fs", "git"].into_iter()), "; the servers are `fs`, `git`");
-    let many: Vec<String> = (0..20).map(|index| format!("tool{index}")).collect();
-    assert!(suggestion("zzz", "tools", many.iter().map(String::as_str)).contains("there are 20 tools"));
+fn v_522_a_name_of_separators_is_not_split_everywhere() {
+    let longest = format!("mcp__{}a", "__".repeat((MAX_FULL_NAME - 6) / 2));
+    assert!(split_full_name(&longest).count() < MAX_FULL_NAME);
+    assert_eq!(split_full_name(&format!("mcp__{}a", "__".repeat(5_000_000))).count(), 0);
 }
 
 #[test]

@@ -113,3 +113,20 @@ fn hostile_schemas_have_small_samples() {
         assert!(text.len() < 64 << 10, "{} bytes of {schema:.100}", text.len());
     }
 }
+
+/// Constants of one schema times references to it.
+#[test]
+fn v_529_few_constants_of_a_schema_are_tried() {
+    let long = |number: usize| json!([number, "x".repeat(MAX_CONSTANT_BYTES)]);
+    let schema = |count: usize| {
+        let constants: Vec<Value> = (0..count).map(long).chain([json!(1)]).collect();
+        json!({ "enum": constants, "type": "string" })
+    };
+    assert_eq!(from_schema(Some(&schema(MAX_CONSTANTS - 1))), json!(1));
+    assert_eq!(from_schema(Some(&schema(MAX_CONSTANTS))), json!(MARK));
+    // A long one is not read to its end.
+    let mut left = 10;
+    assert!(!is_within(&json!(["12345", "12345", "12345"]), &mut left));
+    assert!(left <= 5, "{left}");
+    assert!(is_short(&json!({ "a": [1, null, "b"] })) && !is_short(&long(1)));
+}

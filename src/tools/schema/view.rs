@@ -30,8 +30,9 @@ const PART_ONE: [&str; 8] = [
 const PART_LIST: [&str; 2] = ["prefixItems", "items"];
 const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
 
-/// Maximum number of values of a document that are searched for an anchor.
-const MAX_SEARCHED: usize = 5_000;
+/// Maximum number of values of a document that are searched for an anchor. Each may be a reference, for which all are
+/// searched again.
+const MAX_SEARCHED: usize = 1_500;
 
 /// One schema of a document.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,10 @@ const RELATED_VALUE: f32 = 0.6;
 /// what texts say.
 const TOGETHER_VALUE: f32 = 0.7;
 
+/// Maximum number of postings that are read for a query. Five thousand real tools have some 300,000, of which a query
+/// reads a few. A hostile server can have a million that each of a hundred words means.
+const MAX_READ: usize = 4_000_000;
+
 /// By how much the most used tool is preferred.
 const POPULARITY_VALUE: f32 = 0.3;
 
@@ -182,6 +186,7 @@ impl Postings {
         let mut scores = vec![0.0_f32; documents];
         let mut best = vec![0.0_f32; documents];
         let mut touched: Vec<u32> = Vec::new();
+        let mut left = MAX_READ;
         for meanings in wanted {
             // The first meaning is the word itself, if it is known. A word that only resembles it
             // must not count as rarer.
@@ -189,7 +194,12 @@ impl Postings {
             let most_rarity = most_rarity.map_or(f32::MAX, |meaning| self.rarity(meaning.term, documents));
             for meaning in meanings {
                 let factor = meaning.value * self.rarity(meaning.term, documents).min(most_rarity);
-                for posting in self.of(meaning.term) {
+                let postings = self.of(meaning.term);
+                left = left.saturating_sub(postings.len());
+                if left == 0 {
+                    break;
+                }
+                for posting in postings {
                     let score = factor * posting.weight / (posting.weight + SATURATION);
                     let best = &mut best[posting.document as usize];
                     if *best == 0.0 {

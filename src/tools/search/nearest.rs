@@ -1,6 +1,6 @@
 //! The names that resemble a query that no tool matches.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::words::{for_each_word, is_stop_word};
 
@@ -18,15 +18,12 @@ pub(crate) fn nearest<'a>(
     limit: usize,
     accept: impl Fn(usize) -> bool,
 ) -> Vec<usize> {
-    let wanted = words(query);
+    let wanted = WantedWords::new(query);
     let mut found: Vec<(f32, usize)> = names
         .enumerate()
         .filter(|(position, _)| accept(*position))
         .filter_map(|(position, name)| {
-            let words = words(name);
-            let resemblances =
-                wanted.iter().flat_map(|wanted| words.iter().map(move |word| resemblance(wanted, word)));
-            let most = resemblances.fold(0.0, f32::max);
+            let most = words(name).iter().map(|word| wanted.resemblance(word)).fold(0.0, f32::max);
             (most >= MIN_RESEMBLANCE).then_some((most, position))
         })
         .collect();
@@ -34,21 +31,57 @@ pub(crate) fn nearest<'a>(
     found.into_iter().take(limit).map(|(_, position)| position).collect()
 }
 
-/// The pairs of adjacent letters of each word.
-fn words(text: &str) -> Vec<HashSet<(char, char)>> {
+/// Two adjacent letters.
+type Pair = (char, char);
+
+/// The words of a query by their pairs of letters: each pair of a name is looked up once, and not compared with the
+/// pairs of each word, because a query can have a thousand and a server ten thousand names.
+struct WantedWords {
+    /// The number of pairs of each word.
+    pairs: Vec<usize>,
+    /// The words that have a pair.
+    words: HashMap<Pair, Vec<usize>>,
+}
+
+impl WantedWords {
+    fn new(query: &str) -> Self {
+        let mut wanted = Self { pairs: Vec::new(), words: HashMap::new() };
+        for (position, pairs) in words(query).into_iter().enumerate() {
+            wanted.pairs.push(pairs.len());
+            for pair in pairs {
+                wanted.words.entry(pair).or_default().push(position);
+            }
+        }
+        wanted
+    }
+
+    /// The part of their pairs that a word and the one that resembles it most have in common, from 0 to 1 (Dice's
+    /// coefficient).
+    fn resemblance(&self, word: &[Pair]) -> f32 {
+        let mut common = [0_usize; MAX_WORDS];
+        for position in word.iter().filter_map(|pair| self.words.get(pair)).flatten() {
+            common[*position] += 1;
+        }
+        let part = |(pairs, common): (&usize, &usize)| match pairs + word.len() {
+            0 => 0.0,
+            all => 2.0 * *common as f32 / all as f32,
+        };
+        self.pairs.iter().zip(&common).map(part).fold(0.0, f32::max)
+    }
+}
+
+/// The pairs of adjacent letters of each word, each once.
+fn words(text: &str) -> Vec<Vec<Pair>> {
     let mut words = Vec::new();
     for_each_word(text, MAX_WORDS, |word| {
         if !is_stop_word(word.text) {
-            words.push(word.text.chars().zip(word.text.chars().skip(1)).collect());
+            let mut pairs: Vec<Pair> = word.text.chars().zip(word.text.chars().skip(1)).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            words.push(pairs);
         }
     });
     words
-}
-
-/// The part of their pairs that two words have in common, from 0 to 1 (Dice's coefficient).
-fn resemblance(a: &HashSet<(char, char)>, b: &HashSet<(char, char)>) -> f32 {
-    let all = a.len() + b.len();
-    if all == 0 { 0.0 } else { 2.0 * a.intersection(b).count() as f32 / all as f32 }
 }
 
 #[cfg(test)]

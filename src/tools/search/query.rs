@@ -30,6 +30,10 @@ const MAX_QUERY_BYTES: usize = 16 * 1024;
 /// Maximum number of unknown words of a query that are compared with all words of the index.
 const MAX_GUESSED_WORDS: usize = 8;
 
+/// Maximum number of such comparisons. Five thousand real tools have some 20,000 words, so that it decides for hostile
+/// lists only.
+const MAX_COMPARISONS: usize = 1_500_000;
+
 /// Minimum length of a word that is treated as a misspelling. Shorter ones resemble too many words.
 const MIN_MISSPELT: usize = 5;
 
@@ -208,7 +212,7 @@ fn meanings(terms: &Terms, words: &[String]) -> Vec<Vec<Meaning>> {
     let mut stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
     let mut seen = HashSet::new();
     stems.retain(|stem| seen.insert(stem.clone()));
-    let mut guesses = MAX_GUESSED_WORDS;
+    let mut guesses = MAX_GUESSED_WORDS.min(MAX_COMPARISONS / terms.count().max(1));
     for word in &stems {
         let mut meanings = meanings_of(terms, word);
         if meanings.is_empty() && guesses > 0 && word.len() >= MIN_MISSPELT {

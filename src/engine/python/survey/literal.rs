@@ -4,7 +4,7 @@ use ruff_python_ast::{Arguments, Expr, ExprDict, Number, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};
 use serde_json::Number as JsonNumber;
 
-use crate::run::check::survey::{Bytes, Field, Literal, Object, ValueCount};
+use crate::run::check::survey::{Bytes, Field, Literal, ObjectBuilder, ValueCount};
 
 /// A value that is not written out.
 pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: false };
@@ -18,7 +18,7 @@ pub(super) fn bytes(range: TextRange) -> Bytes {
 pub(super) fn arguments(given: &Arguments) -> Literal {
     match &*given.args {
         [] if given.keywords.is_empty() => Literal::Null,
-        [] => Reader::default().keywords(given, Object::default(), &[]),
+        [] => Reader::default().keywords(given, ObjectBuilder::default(), &[]),
         [only] => Reader::default().with_keywords(Some(only), given, &[]),
         _ => UNKNOWN,
     }
@@ -80,14 +80,14 @@ impl Reader {
         let has_more = given.keywords.iter().any(|one| one.arg.as_ref().is_none_or(|name| !is_own(name)));
         match written.map_or(Literal::Null, |written| self.read(written, 0)) {
             written if !has_more => written,
-            Literal::Null if !own.is_empty() => self.keywords(given, Object::default(), own),
-            Literal::Object(object) => self.keywords(given, object, own),
+            Literal::Null if !own.is_empty() => self.keywords(given, ObjectBuilder::default(), own),
+            Literal::Object(object) => self.keywords(given, object.into(), own),
             _ => UNKNOWN,
         }
     }
 
     /// Adds the keywords of a call other than `own`.
-    fn keywords(&mut self, given: &Arguments, mut object: Object, own: &[&str]) -> Literal {
+    fn keywords(&mut self, given: &Arguments, mut object: ObjectBuilder, own: &[&str]) -> Literal {
         for keyword in &given.keywords {
             match &keyword.arg {
                 Some(name) if own.contains(&name.as_str()) => {}
@@ -97,13 +97,13 @@ impl Reader {
                     value: self.read(&keyword.value, 0),
                     value_at: bytes(keyword.value.range()),
                 }),
-                None => object.is_open = true,
+                None => object.open(),
             }
             if self.values.is_exceeded() {
                 return UNKNOWN;
             }
         }
-        Literal::Object(object)
+        Literal::Object(object.build())
     }
 
     fn list(&mut self, items: &[Expr], depth: usize) -> Literal {
@@ -122,7 +122,7 @@ impl Reader {
     }
 
     fn dict(&mut self, dict: &ExprDict, depth: usize) -> Literal {
-        let mut object = Object::default();
+        let mut object = ObjectBuilder::default();
         for item in &dict.items {
             let value = self.read(&item.value, depth + 1);
             if self.values.is_exceeded() {
@@ -138,7 +138,7 @@ impl Reader {
                 _ => object.spread(false),
             }
         }
-        Literal::Object(object)
+        Literal::Object(object.build())
     }
 }
 

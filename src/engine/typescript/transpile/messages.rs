@@ -40,9 +40,10 @@ fn lower(text: &str) -> String {
     }
 }
 
-/// Returns what the author can do about the error, if that is known.
-pub(super) fn hint(source: &str, kind: &SyntaxError) -> Option<String> {
-    if looks_like_python(source) {
+/// Returns what the author can do about the error, if that is known. `is_python` is what [`looks_like_python`] says
+/// of the source, which can have thousands of errors.
+pub(super) fn hint(is_python: bool, kind: &SyntaxError) -> Option<String> {
+    if is_python {
         return Some("this looks like Python: run it as Python, or write TypeScript".to_owned());
     }
     match kind {
@@ -51,13 +52,13 @@ pub(super) fn hint(source: &str, kind: &SyntaxError) -> Option<String> {
         SyntaxError::ReturnNotAllowed => {
             Some("`return` is for functions and for the top level of a script".to_owned())
         }
-        SyntaxError::WithLabel { inner, .. } => hint(source, inner.kind()),
+        SyntaxError::WithLabel { inner, .. } => hint(is_python, inner.kind()),
         _ => None,
     }
 }
 
 /// Returns whether some line can only be Python. Called only for text that is not TypeScript.
-fn looks_like_python(source: &str) -> bool {
+pub(super) fn looks_like_python(source: &str) -> bool {
     source.lines().any(|line| {
         let line = line.trim();
         let block = line.ends_with(':');

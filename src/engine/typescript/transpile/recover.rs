@@ -37,6 +37,8 @@ pub(super) fn survey(part: Part<'_>, error: &TranspileError, cancellation: Cance
 
 fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
     let mut text = part.text.to_owned();
+    let is_python = messages::looks_like_python(part.text);
+    let mistake = |error: &Error| mistake(part.text, is_python, error);
     let mut mistakes: Vec<Mistake> = Vec::new();
     // How many of them are in the text as it was written.
     let mut written = None;
@@ -47,13 +49,13 @@ fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
             break;
         }
         let (result, errors) = parse::read(&text);
-        mistakes.extend(errors.iter().map(|error| mistake(part.text, error)));
+        mistakes.extend(errors.iter().map(mistake));
         let fatal = match result {
             Ok(parsed) => {
                 survey = calls(part, parsed);
                 break;
             }
-            Err(fatal) => mistake(part.text, &fatal),
+            Err(fatal) => mistake(&fatal),
         };
         let at = fatal.at.start;
         // What closes a block that was taken out is no mistake, and neither is what lacks such an end.
@@ -90,12 +92,12 @@ fn calls(part: Part<'_>, parsed: Parsed) -> Option<Survey> {
     })
 }
 
-fn mistake(text: &str, error: &Error) -> Mistake {
+fn mistake(text: &str, is_python: bool, error: &Error) -> Mistake {
     let at = survey::bytes(error.span());
     let [start, end] = [at.start, at.end].map(|at| text.floor_char_boundary(at));
     Mistake {
         message: messages::plain(error.kind()),
-        hint: messages::hint(text, error.kind()),
+        hint: messages::hint(is_python, error.kind()),
         at: start..end.max(start),
     }
 }

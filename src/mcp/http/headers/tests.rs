@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::growth::assert_linear;
 
 #[test]
 fn values_that_would_not_survive_are_encoded() {
@@ -43,4 +44,35 @@ fn tools_with_declarations_against_the_rules_are_left_out() {
         let learned = Promotions::default().learn(&list(&properties));
         assert_eq!(learned.as_deref(), Some(r#"{"tools":[null],"ttlMs":1}"#), "{properties}");
     }
+}
+
+/// A page of `count` tools with one argument each.
+fn page(first: usize, count: usize, property: &Value) -> String {
+    let tool = |number: usize| {
+        let schema = json!({ "type": "object", "properties": { "a": property } });
+        json!({ "name": format!("t{}", first + number), "description": "x".repeat(200), "inputSchema": schema })
+    };
+    json!({ "tools": (0..count).map(tool).collect::<Vec<_>>() }).to_string()
+}
+
+/// Tools that are left out times bytes of their page.
+#[test]
+fn v_528_tools_of_a_page_are_left_out_in_linear_time() {
+    let refused = json!({ "type": "object", "x-mcp-header": "A" });
+    let learned = Promotions::default().learn(&page(0, 3, &refused));
+    assert_eq!(learned.as_deref(), Some(r#"{"tools":[null,null,null]}"#));
+    assert_linear("tools", 1_000, |count| page(0, count, &refused), |page| Promotions::default().learn(page));
+}
+
+/// Lists of a server times tools of a list.
+#[test]
+fn v_528_headers_of_so_many_tools_are_kept() {
+    let promotions = Promotions::default();
+    let promoted = json!({ "type": "string", "x-mcp-header": "A" });
+    for list in 0..3 {
+        promotions.learn(&page(list * MAX_TOOLS / 2, MAX_TOOLS / 2 + 1, &promoted));
+    }
+    assert_eq!(promotions.0.lock().len(), MAX_TOOLS);
+    let long = json!({ "x".repeat(MAX_PATH_BYTES + 1): promoted });
+    assert!(Promotions::default().learn(&list(&long)).is_some_and(|page| page.contains("[null]")));
 }

@@ -65,10 +65,16 @@ pub(crate) fn expected(error: &ValidationError<'_>, alternatives: &[Alternative]
     format!("{}expected {wanted}, found {}", at(&path), preview_value(error.instance()))
 }
 
+/// Maximum number of constants of alternatives that are told apart, and that a message names.
+const MAX_TAGS: usize = 100;
+
 /// The constants that alternatives require, each once.
 fn tags(alternatives: &[Alternative]) -> Vec<Tag> {
     let mut tags: Vec<Tag> = Vec::new();
     for error in alternatives.iter().flatten() {
+        if tags.len() == MAX_TAGS {
+            break;
+        }
         let options = match error.kind() {
             ValidationErrorKind::Constant { expected_value } => preview_value(expected_value),
             ValidationErrorKind::Enum { options } => options_of(options),

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{ArgumentCheck, Unknowns};
+use super::{ArgumentCheck, SuggestionBudget, Unknowns};
 
 /// The problems as `path: message`, with `?` before those that are not certain. The value `"?"` stands for one
 /// that is not known, `"?-"` for one that may be left out, and an object with the field `...` is open.
@@ -34,7 +34,7 @@ fn problems(schema: &Value, written: Value) -> Vec<String> {
     let mut unknowns = Unknowns::default();
     let arguments = read(written, "", &mut unknowns);
     let check = ArgumentCheck::compile(&schema.clone().into()).unwrap();
-    let found = check.problems_of_part(&arguments, &unknowns);
+    let found = check.problems_of_part(&arguments, &unknowns, &SuggestionBudget::of_message());
     let shown = found.into_iter().map(|problem| {
         let doubt = if problem.is_certain { "" } else { "?" };
         format!("{doubt}{}: {}", problem.path, problem.message)
@@ -99,4 +99,17 @@ fn v_483_described_problems_of_a_call_are_bounded() {
     let schema = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
     let found = problems(&schema, json!({ "a": vec![1; 500], "b": [1, "?"] }));
     assert_eq!(found.len(), super::MAX_PROBLEMS);
+}
+
+/// Each error asks whether its value has unknown parts.
+#[test]
+fn values_with_unknown_parts_are_known_at_once() {
+    let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    let unknowns = Unknowns { values: set(&["/a/b/0", "/ab"]), open: set(&["/a/c"]), ..Unknowns::default() };
+    let mut containing: Vec<&str> = unknowns.containing().into_iter().collect();
+    containing.sort_unstable();
+    assert_eq!(containing, ["", "/a", "/a/b", "/a/b/0", "/a/c", "/ab"]);
+    assert!(Unknowns::default().containing().is_empty());
+    let root = Unknowns { open: set(&[""]), ..Unknowns::default() };
+    assert_eq!(root.containing().into_iter().collect::<Vec<_>>(), [""]);
 }

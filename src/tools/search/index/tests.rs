@@ -257,3 +257,21 @@ fn a_tool_that_is_used_more_comes_first_among_equals() {
     let learned = Learned { popularity: vec![(4, 1.0), (0, 0.2)], ..Learned::default() };
     assert_eq!(index.search("pay", 1, &learned, |_| true), [4]);
 }
+
+/// Words of a query times postings of their meanings.
+#[test]
+fn v_526_a_query_reads_so_many_postings() {
+    let word = |length: usize| "a".repeat(length);
+    let description: Vec<String> = (3..60).map(word).collect();
+    let description = description.join(" ");
+    let tools: Vec<(&str, &str, &str)> = vec![("s", "t", &*description); 5_000];
+    let index = index(&tools);
+    let wanted = wanted(&index.words.terms, &description).unwrap();
+    let meant: usize =
+        wanted.meanings.iter().flatten().map(|meaning| index.words.of(meaning.term).len()).sum();
+    assert!(meant > MAX_READ, "{meant}");
+    // Words beyond the bound add nothing to a score.
+    let scores = |meanings: &[Vec<Meaning>]| index.words.scores(meanings, tools.len());
+    assert_eq!(scores(&[&*wanted.meanings, &*wanted.meanings].concat()), scores(&wanted.meanings));
+    assert!(scores(&wanted.meanings)[0] > scores(&wanted.meanings[..1])[0]);
+}

@@ -209,9 +209,12 @@ impl<'a> Scanner<'a> {
 
     fn word(&mut self) -> Result<(), SourceRefusal> {
         let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
-        // `\u{61}` is part of a name, and its braces are not brackets.
+        // `\u{61}` is part of a name, and its braces are not brackets. Only digits are looked at: a search for the
+        // brace would take quadratic time where there is none.
         let length = if self.rest()[..length].ends_with(b"\\u") && self.peek(length) == Some(b'{') {
-            self.rest()[length..].iter().position(|byte| *byte == b'}').map_or(length, |end| length + end + 1)
+            let digits = self.rest()[length + 1..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+            let end = length + 1 + digits;
+            if self.peek(end) == Some(b'}') { end + 1 } else { length }
         } else {
             length
         };

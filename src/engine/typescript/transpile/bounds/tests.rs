@@ -77,3 +77,12 @@ fn flat_source_is_never_too_deep() {
         assert_eq!(check(&source), Ok(()), "{}", &source[..30]);
     }
 }
+
+#[test]
+fn braces_of_escapes_are_no_brackets() {
+    assert_eq!(check(&"a\\u{61}b; ".repeat(10_000)), Ok(()));
+    assert_eq!(check(&format!("a\\u{{{}61}}", "0".repeat(10_000))), Ok(()));
+    // What is no escape is a block, which the parser refuses.
+    assert_eq!(check(&"a\\u{61 } ".repeat(10_000)), Ok(()));
+    assert!(refused(&"a\\u{61 ".repeat(2_000)));
+}

@@ -7,7 +7,7 @@ use swc_ecma_ast::{
 };
 
 use super::syntax::{bytes, plain};
-use crate::run::check::survey::{Field, Literal, Object, ValueCount};
+use crate::run::check::survey::{Field, Literal, ObjectBuilder, ValueCount};
 
 /// The largest number that is an integer for sure.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -92,7 +92,7 @@ impl Reader {
     }
 
     fn object(&mut self, written: &ObjectLit, depth: usize) -> Literal {
-        let mut object = Object::default();
+        let mut object = ObjectBuilder::default();
         for property in &written.props {
             let value = match property {
                 PropOrSpread::Prop(property) => match &**property {
@@ -131,7 +131,7 @@ impl Reader {
                 Some(name) => object.set(Field { name: name.to_owned(), at, value, value_at }),
             }
         }
-        Literal::Object(object)
+        Literal::Object(object.build())
     }
 }
 

@@ -42,7 +42,13 @@ fn too_much_work(source: &str) {
 /// Asserts that to transpile what `make` makes takes linear time. It is measured on the thread that
 /// does it.
 fn linear(what: &str, small: usize, make: impl Fn(usize) -> String + Send) {
-    let transpiled = |source: &String| assert!(transpile(source, usize::MAX, &|| false).is_ok(), "{what}");
+    linear_until(true, what, small, make);
+}
+
+/// As [`linear`], for sources that are accepted or not.
+fn linear_until(is_accepted: bool, what: &str, small: usize, make: impl Fn(usize) -> String + Send) {
+    let transpiled =
+        |source: &String| assert_eq!(transpile(source, usize::MAX, &|| false).is_ok(), is_accepted, "{what}");
     std::thread::scope(|scope| {
         let measure = || assert_linear(what, small, make, transpiled);
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, measure);
@@ -212,4 +218,10 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
     });
     assert_eq!(result.map_err(|failed| failed.error.kind).err(), Some(TranspileErrorKind::Stopped));
     assert_eq!(asked.get(), 4);
+}
+
+/// Errors times lines: what each says depends on the language of the whole text.
+#[test]
+fn v_525_thousands_of_syntax_errors_are_read_in_linear_time() {
+    linear_until(false, "octal numbers", 2_500, |count| format!("{}(", "01\n".repeat(count)));
 }

@@ -1,0 +1,162 @@
+//! The names nearest to a wrong one, within a budget of work.
+//!
+//! Both sides of a comparison can be hostile: a script chooses the wrong names, and a server ten thousand names that
+//! resemble each of them. So the work is counted, and without any left nothing is suggested.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Maximum number of names in a "did you mean" suggestion.
+const NEAREST: usize = 3;
+
+/// Names longer than this, in bytes, are not compared: the distance takes quadratic time.
+const MAX_COMPARED: usize = 128;
+
+/// A less similar name is not suggested.
+const MIN_SIMILARITY: f64 = 0.6;
+
+/// Numbers of steps, each of some nanoseconds, for the suggestions of one run and of one message: about 100 ms and 10
+/// ms. The first is enough for ten wrong names on a server of ten thousand tools, and for hundreds on an ordinary
+/// one.
+const STEPS_OF_RUN: usize = 16 << 20;
+const STEPS_OF_MESSAGE: usize = 1 << 20;
+
+/// Letters are counted by their lowest bits, of which ASCII needs seven.
+const LETTERS: usize = 128;
+
+/// The work that is left for suggestions.
+#[derive(Debug)]
+pub(crate) struct SuggestionBudget {
+    steps: AtomicUsize,
+}
+
+impl SuggestionBudget {
+    /// For all wrong names of one run.
+    pub(crate) fn of_run() -> Self {
+        Self { steps: AtomicUsize::new(STEPS_OF_RUN) }
+    }
+
+    /// For one message.
+    pub(crate) fn of_message() -> Self {
+        Self { steps: AtomicUsize::new(STEPS_OF_MESSAGE) }
+    }
+
+    /// Takes `steps` of what is left. Returns whether there were as many; otherwise nothing is left.
+    fn spend(&self, steps: usize) -> bool {
+        let rest = |left: usize| Some(left.saturating_sub(steps));
+        let before = self.steps.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        before.is_ok_and(|left| left >= steps)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> usize {
+        self.steps.load(Ordering::Relaxed)
+    }
+}
+
+/// The candidates nearest to `wrong`, best first: those equal except for case and separators, those
+/// where one contains the other, and those a few edits away. None if the budget does not suffice for all candidates.
+pub(crate) fn nearest<'a>(
+    wrong: &str,
+    candidates: impl Iterator<Item = &'a str>,
+    budget: &SuggestionBudget,
+) -> Vec<&'a str> {
+    if wrong.len() > MAX_COMPARED {
+        return Vec::new();
+    }
+    let wanted = Folded::new(wrong);
+    let mut best: Vec<(f64, &str)> = Vec::new();
+    for candidate in candidates.filter(|candidate| candidate.len() <= MAX_COMPARED) {
+        if !budget.spend(candidate.len() + 1) {
+            return Vec::new();
+        }
+        let folded = Folded::new(candidate);
+        let similarity = match wanted.containment(&folded) {
+            Some(similarity) => similarity,
+            None if wanted.max_similarity(&folded) < MIN_SIMILARITY => continue,
+            None if budget.spend(wanted.text.len() * folded.text.len()) => {
+                strsim::normalized_damerau_levenshtein(&wanted.text, &folded.text)
+            }
+            None => return Vec::new(),
+        };
+        if similarity >= MIN_SIMILARITY {
+            best.push((similarity, candidate));
+            best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+            best.truncate(NEAREST);
+        }
+    }
+    best.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// `: did you mean …?` or, if no name is near, a list of the existing names.
+pub(crate) fn suggestion<'a>(
+    wrong: &str,
+    what: &str,
+    candidates: impl Iterator<Item = &'a str> + Clone,
+    budget: &SuggestionBudget,
+) -> String {
+    let near = nearest(wrong, candidates.clone(), budget);
+    if !near.is_empty() {
+        return format!("; did you mean {}?", quoted(near.into_iter()));
+    }
+    let count = candidates.clone().count();
+    match count {
+        0 => format!("; there are no {what}"),
+        1..=12 => format!("; the {what} are {}", quoted(candidates)),
+        _ => format!("; there are {count} {what}, `search_tools` finds the right one"),
+    }
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A name as it is compared: in lower case without separators, so that `ReadFile` and `read_file` are equal.
+struct Folded {
+    text: String,
+    characters: u16,
+    /// How often it has each letter.
+    letters: [u16; LETTERS],
+}
+
+impl Folded {
+    fn new(name: &str) -> Self {
+        let mut folded =
+            Self { text: String::with_capacity(name.len()), characters: 0, letters: [0; LETTERS] };
+        let letters = name.chars().filter(|character| character.is_alphanumeric());
+        for letter in letters.flat_map(char::to_lowercase) {
+            folded.text.push(letter);
+            folded.characters += 1;
+            folded.letters[letter as usize % LETTERS] += 1;
+        }
+        folded
+    }
+
+    /// How similar the names are if one contains the other.
+    fn containment(&self, other: &Self) -> Option<f64> {
+        let (own, other) = (&*self.text, &*other.text);
+        if own.len() < 3 || other.len() < 3 {
+            return None;
+        }
+        if own == other {
+            return Some(1.0);
+        }
+        (other.contains(own) || own.contains(other)).then_some(0.9)
+    }
+
+    /// An upper bound of the similarity, in linear time: an edit adds at most one letter and removes at most one, so
+    /// there are at least as many edits as letters that one name has more often.
+    fn max_similarity(&self, other: &Self) -> f64 {
+        let (mut more, mut fewer) = (0_u16, 0_u16);
+        for (own, other) in self.letters.iter().zip(&other.letters) {
+            more += own.saturating_sub(*other);
+            fewer += other.saturating_sub(*own);
+        }
+        match self.characters.max(other.characters) {
+            0 => 1.0,
+            longest => 1.0 - f64::from(more.max(fewer)) / f64::from(longest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
