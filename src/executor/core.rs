@@ -33,6 +33,8 @@ use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::nested::NestedRunner;
+#[cfg(feature = "http")]
+use crate::run::observer::TokenEvent;
 use crate::run::observer::{ClientRequest, DefinitionEvent, Observation, Observers};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Usage};
 use crate::run::script::{Language, Script};
@@ -386,6 +388,12 @@ impl Executor {
     /// Tells the observers of a client's request that has been answered.
     pub(crate) fn observe_request(&self, request: &ClientRequest<'_>) {
         self.inner.observers.request(request);
+    }
+
+    /// Tells the observers what happened to the tokens of a server's tenants.
+    #[cfg(feature = "http")]
+    pub(crate) fn observe_tokens(&self, event: &TokenEvent<'_>) {
+        self.inner.observers.tokens(event);
     }
 
     /// What makes spans of clients' requests, if traces are exported.

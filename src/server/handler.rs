@@ -33,8 +33,9 @@ impl RequestHandler {
     }
 
     fn session_of(&self, context: &RequestContext<RoleServer>) -> Arc<McpSession> {
-        let own = context.extensions.get().or_else(|| RequestSession::from_extensions(&context.extensions));
-        Arc::clone(own.unwrap_or(&self.session))
+        let of_request =
+            || RequestSession::from_extensions(&context.extensions).map(|request| &request.session);
+        Arc::clone(context.extensions.get().or_else(of_request).unwrap_or(&self.session))
     }
 }
 

@@ -11,6 +11,8 @@ use super::canonical;
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
+#[cfg(feature = "http")]
+use crate::run::observer::TokenEvent;
 use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
@@ -108,6 +110,18 @@ impl Entry {
             "durationUs": microseconds(request.duration),
         });
         Self::new("request", fields)
+    }
+
+    /// An event of the tokens of a server's tenants.
+    #[cfg(feature = "http")]
+    pub(super) fn of_tokens(event: &TokenEvent<'_>) -> Self {
+        match *event {
+            TokenEvent::Changed { added, revoked, in_force } => {
+                let fields = json!({ "added": added, "revoked": revoked, "inForce": in_force });
+                Self::new("tokens.changed", fields)
+            }
+            TokenEvent::Refused { reason } => Self::new("tokens.refused", json!({ "reason": shown(reason) })),
+        }
     }
 
     /// Bytes that it holds beside its own.

@@ -16,6 +16,8 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
+#[cfg(feature = "http")]
+use crate::run::observer::TokenEvent;
 use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
@@ -155,6 +157,11 @@ impl RunObserver for AuditTrail {
 
     fn observe_request(&self, request: &ClientRequest<'_>) {
         self.push(Entry::of_request(request));
+    }
+
+    #[cfg(feature = "http")]
+    fn observe_tokens(&self, event: &TokenEvent<'_>) {
+        self.push(Entry::of_tokens(event));
     }
 
     fn before_effect<'a>(

@@ -44,7 +44,7 @@ fn v_333_what_is_in_use_is_not_evicted() {
     assert_eq!(eviction(), Eviction::Allowed(0));
     connection.begin_request();
     assert_eq!(eviction(), Eviction::OverShare(3));
-    connection.admit(None);
+    connection.admit(None, None);
     connection.begin_answer();
     assert_eq!(eviction(), Eviction::Never);
     let answer = Arc::clone(connection).watch(Response::new(Body::from("answer")));
@@ -69,7 +69,7 @@ async fn v_505_a_connection_is_a_tenants_from_its_first_request_on() {
     let [first, second, third] = [0; 3].map(|_| open(&connections, &permits));
     for listening in [&first, &second] {
         listening.connection.begin_request();
-        listening.connection.admit(Some(TenantKey::Number(0)));
+        listening.connection.admit(Some(TenantKey::Number(0)), None);
         listening.connection.begin_listening();
     }
     let is_evicted = |open: &OpenConnection| open.connection.evicted.is_cancelled();

@@ -33,7 +33,7 @@ use crate::server::http::connections::Connection;
 use crate::server::http::middleware::connection_of;
 use crate::server::http::responses::handler_failed;
 use crate::server::http::state::HttpState;
-use crate::server::http::tenant_state::TenantState;
+use crate::server::http::tenant_state::Requester;
 use crate::tools::ToolErrorCode;
 
 /// Path of the runs.
@@ -61,30 +61,24 @@ async fn describe(State(state): State<Arc<HttpState>>) -> Response {
 
 async fn create(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     request: Request,
 ) -> Response {
     let connection = connection_of(&request);
-    let peer = connection.as_ref().map(|connection| connection.peer()).unwrap_or_default();
-    let client = Client { name: tenant.client_name(peer), tenant };
     let (parts, body) = request.into_parts();
     let executor = &state.shared.executor;
-    let audited = AuditedRequest::new(executor, REST_RUN, None, &client.name, || caller_name(&parts.headers));
-    let response = create_run(&state, &client, &parts.headers, body, connection).await;
+    let audited = AuditedRequest::new(executor, REST_RUN, None, &requester.client_name(), || {
+        caller_name(&parts.headers)
+    });
+    let response = create_run(&state, &requester, &parts.headers, body, connection).await;
     // How a run ends is told by its own events.
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
     response
 }
 
-/// Who asks for a run.
-struct Client {
-    name: String,
-    tenant: Arc<TenantState>,
-}
-
 async fn create_run(
     state: &HttpState,
-    client: &Client,
+    requester: &Requester,
     headers: &HeaderMap,
     body: Body,
     connection: Option<Arc<Connection>>,
@@ -118,25 +112,24 @@ async fn create_run(
         let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
         return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
     }
-    begin(client, wanted, headers, key, permit).await
+    begin(requester, wanted, headers, key, permit).await
 }
 
 async fn begin(
-    client: &Client,
+    requester: &Requester,
     wanted: RunRequest,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
     body: Option<OwnedSemaphorePermit>,
 ) -> Response {
-    let Client { name, tenant } = client;
+    let tenant = &requester.tenant;
     let call = tenant.session.calls.begin();
     let (is_stream, is_background) = (wanted.stream, wanted.background);
     let mut events = None;
     let started = tenant.rest.start(key.as_ref(), || {
-        let slot =
-            is_background.then(|| tenant.rest.background_slot(name).ok_or_else(too_many)).transpose()?;
-        let held = RequestPermits { _body: body, _slot: slot };
-        let (run, of_run) = start(&tenant.session, wanted, name, headers, key.clone(), held)
+        let slot = || tenant.rest.background_slot(&requester.client_name()).ok_or_else(too_many);
+        let held = RequestPermits { _body: body, _slot: is_background.then(slot).transpose()? };
+        let (run, of_run) = start(requester, wanted, headers, key.clone(), held)
             .map_err(|mut answer| answer.structured["error"].take())?;
         events = Some(of_run);
         Ok(run)
@@ -201,7 +194,7 @@ struct ReadQuery {
 
 async fn read(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     Path(id): Path<String>,
     query: Result<Query<ReadQuery>, QueryRejection>,
 ) -> Response {
@@ -210,6 +203,7 @@ async fn read(
         let detail = format!("expected nothing but `waitMs`, from 0 to {}", MAX_WAIT.as_millis());
         return problem(StatusCode::BAD_REQUEST, INVALID_ARGUMENTS, &detail);
     };
+    let tenant = &requester.tenant;
     let Some(run) = tenant.rest.find(&id) else { return not_found() };
     let _call = tenant.session.calls.begin();
     tokio::select! {
@@ -238,8 +232,8 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
 }
 
 /// Cancels a run in flight. The answer of one that has ended stays as it is.
-async fn remove(Extension(tenant): Extension<Arc<TenantState>>, Path(id): Path<String>) -> Response {
-    let Some(run) = tenant.rest.find(&id) else { return not_found() };
+async fn remove(Extension(requester): Extension<Requester>, Path(id): Path<String>) -> Response {
+    let Some(run) = requester.tenant.rest.find(&id) else { return not_found() };
     run.cancel.cancel();
     StatusCode::NO_CONTENT.into_response()
 }
@@ -247,11 +241,11 @@ async fn remove(Extension(tenant): Extension<Arc<TenantState>>, Path(id): Path<S
 /// A part of a run's record: what the answer left out.
 async fn read_part(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     Path((id, part)): Path<(String, String)>,
 ) -> Response {
     let Some(history) = state.shared.executor.history() else { return not_found() };
-    let record = match history.find(&tenant.session.client, &id).await {
+    let record = match history.find(&requester.tenant.session.client, &id).await {
         Ok(Some(record)) => record,
         Ok(None) => return not_found(),
         Err(error) => return problem::unavailable(&format!("the record cannot be read now: {error}")),

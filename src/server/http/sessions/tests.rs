@@ -7,7 +7,9 @@ use super::*;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
 use crate::server::http::rest::runs::RestRuns;
+use crate::server::http::shares::PeerKey;
 use crate::server::http::streams::cancellation;
+use crate::server::http::tenant_state::TenantState;
 
 fn sessions(max: usize) -> Sessions {
     let shared = Shared::new(Executor::builder().build().unwrap(), ServerOptions::default());
@@ -20,13 +22,13 @@ fn tenant(sessions: &Sessions, name: Option<&str>, key: TenantKey) -> Arc<Tenant
     let name: Option<Arc<str>> = name.map(Arc::from);
     let session = McpSession::new(Arc::clone(&sessions.shared), CancellationToken::new(), Arc::default());
     let session = Arc::new(session.of_many_clients().of_tenant(name.as_ref()));
-    Arc::new(TenantState { name, key, session, rest: RestRuns::new(1), rates: Arc::default() })
+    Arc::new(TenantState { name, key, session, rest: RestRuns::new(Arc::default()), rates: Arc::default() })
 }
 
 /// Does what a client of this peer asks for, on a server without tenants.
 async fn by<T>(sessions: &Sessions, peer: PeerKey, asking: impl Future<Output = T>) -> T {
     let tenant = tenant(sessions, None, TenantKey::Only);
-    REQUESTER.scope(Requester { tenant, peer }, asking).await
+    REQUESTER.scope(Requester { tenant, token: None, peer }, asking).await
 }
 
 /// A new session, of a client of this machine unless something else is said.
