@@ -115,7 +115,10 @@ impl ServerHandler for RequestHandler {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.session_of(subscription.request_context());
-        caught(session.listen(subscription)).await
+        // Observers are told when it has ended.
+        let context = subscription.request_context();
+        let audited = AuditedRequest::begin(&session, "subscriptions/listen", None, context);
+        answered(audited, session.listen(subscription), error_code).await
     }
 
     forward! {

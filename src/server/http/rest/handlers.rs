@@ -1,5 +1,6 @@
 //! The routes of REST and their handlers.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,15 @@ use crate::tools::ToolErrorCode;
 /// Path of the runs.
 const RUNS: &str = "/v1/runs";
 
+/// Paths of one run, and of a part of its record.
+const RUN: &str = "/v1/runs/{id}";
+const PART: &str = "/v1/runs/{id}/{part}";
+
+/// The names of the requests beside [`REST_RUN`], as observers are told them.
+const REST_READ: &str = "GET /v1/runs/{id}";
+const REST_CANCEL: &str = "DELETE /v1/runs/{id}";
+const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
+
 /// How long a request may wait for the end of a run in the background. Proxies wait for a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -49,8 +59,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(in crate::server::http) fn routes() -> Router<Arc<HttpState>> {
     Router::new()
         .route(RUNS, post(create))
-        .route("/v1/runs/{id}", get(read).delete(remove))
-        .route("/v1/runs/{id}/{part}", get(read_part))
+        .route(RUN, get(read).delete(remove))
+        .route(PART, get(read_part))
         .route(OPENAPI, get(describe))
 }
 
@@ -66,12 +76,21 @@ async fn create(
 ) -> Response {
     let connection = connection_of(&request);
     let (parts, body) = request.into_parts();
-    let executor = &state.shared.executor;
-    let audited = AuditedRequest::new(executor, REST_RUN, None, &requester.client_name(), || {
-        caller_name(&parts.headers)
-    });
-    let response = create_run(&state, &requester, &parts.headers, body, connection).await;
-    // How a run ends is told by its own events.
+    let created = create_run(&state, &requester, &parts.headers, body, connection);
+    audited(REST_RUN, &state, &requester, &parts.headers, created).await
+}
+
+/// Answers a request, and tells observers of it. How a run ends is told by its own events.
+async fn audited(
+    method: &str,
+    state: &HttpState,
+    requester: &Requester,
+    headers: &HeaderMap,
+    answer: impl Future<Output = Response>,
+) -> Response {
+    let (executor, client) = (&state.shared.executor, requester.client_name());
+    let audited = AuditedRequest::new(executor, method, None, &client, || caller_name(headers));
+    let response = answer.await;
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
     response
 }
@@ -197,6 +216,17 @@ async fn read(
     Extension(requester): Extension<Requester>,
     Path(id): Path<String>,
     query: Result<Query<ReadQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let answer = read_run(&state, &requester, &id, query);
+    audited(REST_READ, &state, &requester, &headers, answer).await
+}
+
+async fn read_run(
+    state: &HttpState,
+    requester: &Requester,
+    id: &str,
+    query: Result<Query<ReadQuery>, QueryRejection>,
 ) -> Response {
     let time = query.ok().map(|Query(query)| Duration::from_millis(query.wait_ms));
     let Some(time) = time.filter(|time| *time <= MAX_WAIT) else {
@@ -204,12 +234,12 @@ async fn read(
         return problem(StatusCode::BAD_REQUEST, INVALID_ARGUMENTS, &detail);
     };
     let tenant = &requester.tenant;
-    let Some(run) = tenant.rest.find(&id) else { return not_found() };
+    let Some(run) = tenant.rest.find(id) else { return not_found() };
     let _call = tenant.session.calls.begin();
     tokio::select! {
         biased;
         response = answer(&run) => response,
-        () = tokio::time::sleep(time) => running(&state, &run),
+        () = tokio::time::sleep(time) => running(state, &run),
         () = tenant.session.runs.cancelled() => answer(&run).await,
     }
 }
@@ -232,10 +262,18 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
 }
 
 /// Cancels a run in flight. The answer of one that has ended stays as it is.
-async fn remove(Extension(requester): Extension<Requester>, Path(id): Path<String>) -> Response {
-    let Some(run) = requester.tenant.rest.find(&id) else { return not_found() };
-    run.cancel.cancel();
-    StatusCode::NO_CONTENT.into_response()
+async fn remove(
+    State(state): State<Arc<HttpState>>,
+    Extension(requester): Extension<Requester>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let removed = async {
+        let Some(run) = requester.tenant.rest.find(&id) else { return not_found() };
+        run.cancel.cancel();
+        StatusCode::NO_CONTENT.into_response()
+    };
+    audited(REST_CANCEL, &state, &requester, &headers, removed).await
 }
 
 /// A part of a run's record: what the answer left out.
@@ -243,14 +281,20 @@ async fn read_part(
     State(state): State<Arc<HttpState>>,
     Extension(requester): Extension<Requester>,
     Path((id, part)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Response {
+    let answer = read_record(&state, &requester, &id, &part);
+    audited(REST_RECORD, &state, &requester, &headers, answer).await
+}
+
+async fn read_record(state: &HttpState, requester: &Requester, id: &str, part: &str) -> Response {
     let Some(history) = state.shared.executor.history() else { return not_found() };
-    let record = match history.find(&requester.tenant.session.client, &id).await {
+    let record = match history.find(&requester.tenant.session.client, id).await {
         Ok(Some(record)) => record,
         Ok(None) => return not_found(),
         Err(error) => return problem::unavailable(&format!("the record cannot be read now: {error}")),
     };
-    match (&*part, &record.value) {
+    match (part, &record.value) {
         ("output", _) => {
             let kind = HeaderValue::from_static("text/plain; charset=utf-8");
             let mut response = json_response(StatusCode::OK, record.output.clone());
