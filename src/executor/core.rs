@@ -33,9 +33,7 @@ use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::nested::NestedRunner;
-#[cfg(feature = "http")]
-use crate::run::observer::TokenEvent;
-use crate::run::observer::{ClientRequest, DefinitionEvent, Observation, Observers};
+use crate::run::observer::{ClientRequest, DefinitionEvent, Observation, Observers, TokenEvent};
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Usage};
 use crate::run::script::{Language, Script};
 use crate::run::state::{NoState, StateAccess};
@@ -391,7 +389,6 @@ impl Executor {
     }
 
     /// Tells the observers what happened to the tokens of a server's tenants.
-    #[cfg(feature = "http")]
     pub(crate) fn observe_tokens(&self, event: &TokenEvent<'_>) {
         self.inner.observers.tokens(event);
     }

@@ -39,7 +39,6 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     fn observe_request(&self, _request: &ClientRequest<'_>) {}
 
     /// Called when the tokens of a server's tenants have changed. Must not block.
-    #[cfg(feature = "http")]
     fn observe_tokens(&self, _event: &TokenEvent<'_>) {}
 
     /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
@@ -96,7 +95,6 @@ impl Observers {
     }
 
     /// Reports what happened to the tokens of a server's tenants.
-    #[cfg(feature = "http")]
     pub(crate) fn tokens(&self, event: &TokenEvent<'_>) {
         for observer in self.0.iter() {
             observer.observe_tokens(event);
@@ -173,7 +171,6 @@ pub(crate) struct ClientRequest<'a> {
 }
 
 /// What happens to the tokens of a server's tenants, while it serves.
-#[cfg(feature = "http")]
 pub(crate) enum TokenEvent<'a> {
     /// Some were added or revoked.
     Changed { added: usize, revoked: usize, in_force: usize },

@@ -167,19 +167,16 @@ pub(crate) fn count_evicted(kind: &'static str) {
 }
 
 /// Says how many tokens of tenants are in force.
-#[cfg(feature = "http")]
 pub(crate) fn set_tokens(number: usize) {
     gauge!("cx_http_tokens").set(count(number));
 }
 
 /// Says whether newer tokens of tenants cannot be used.
-#[cfg(feature = "http")]
 pub(crate) fn set_tokens_failing(is_failing: bool) {
     gauge!("cx_http_tokens_failing").set(f64::from(u8::from(is_failing)));
 }
 
 /// Counts tokens of tenants that were added and revoked.
-#[cfg(feature = "http")]
 pub(crate) fn count_token_changes(added: usize, revoked: usize) {
     for (change, number) in [("added", added), ("revoked", revoked)] {
         counter!("cx_http_token_changes_total", "change" => change).increment(number as u64);

@@ -121,8 +121,8 @@ impl McpSession {
         }
     }
 
-    /// Cancels what a request begins: with the session, or when the token is revoked that the request was sent with.
-    /// Cancelled at the end too, it costs nothing more.
+    /// Cancelled when what a request begins has to end: with the session, or when the token is revoked that the request
+    /// was sent with. The caller cancels it at the end too, so that nothing waits for it any more.
     pub(crate) fn cancellation(&self, context: &RequestContext<RoleServer>) -> CancellationToken {
         let request = RequestSession::from_extensions(&context.extensions);
         self.cancellation_with(request.and_then(|request| request.revoked.as_ref()))

@@ -161,7 +161,6 @@ impl Shared {
     }
 
     /// Says whether newer tokens of tenants cannot be used.
-    #[cfg(feature = "http")]
     pub(crate) fn set_tokens_failing(&self, is_failing: bool) {
         self.tokens_failing.store(is_failing, Ordering::Relaxed);
     }

@@ -156,7 +156,9 @@ pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> any
     }
     let Some(path) = argument.or(configured) else { return Ok(Tenants::default()) };
     let file = TokensFile::open(path)?;
-    Ok(Tenants { list: file.tenants().to_vec(), file: Some(file), ..Tenants::default() })
+    let list = file.tenants().to_vec();
+    // What a pipe has can be read once.
+    Ok(Tenants { list, file: path.is_file().then_some(file), ..Tenants::default() })
 }
 
 /// Says which tenants there are, and where their scripts are executed.

@@ -25,7 +25,7 @@ const MAX_READINGS: usize = 20;
 #[derive(Default)]
 pub(crate) struct Tenants {
     pub(crate) list: Vec<HttpTenant>,
-    /// `None` if they cannot change: they are in the environment, or there are none.
+    /// `None` if they cannot change: they are in the environment or came from a pipe, or there are none.
     pub(crate) file: Option<TokensFile>,
     /// Whether there may be several later: it was said, or decided by the number of tokens, where scripts run.
     pub(crate) may_be_several: bool,
@@ -106,7 +106,13 @@ impl TokensFile {
 
     /// The tenants when nothing writes to the file, or after [`MAX_READINGS`].
     fn read_at_rest(&self) -> Result<Vec<HttpTenant>, String> {
-        let read = || read(&self.path).map_err(|error| format!("{error:#}"));
+        let read = || {
+            // Opening a pipe could wait for ever.
+            if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+                return Err(format!("`{}` is no file any more", self.path.display()));
+            }
+            read(&self.path).map_err(|error| format!("{error:#}"))
+        };
         let mut last = read();
         for _ in 0..MAX_READINGS {
             sleep(REST);

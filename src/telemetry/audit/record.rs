@@ -11,9 +11,7 @@ use super::canonical;
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
-#[cfg(feature = "http")]
-use crate::run::observer::TokenEvent;
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, TokenEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
 use crate::telemetry::masked;
@@ -113,7 +111,6 @@ impl Entry {
     }
 
     /// An event of the tokens of a server's tenants.
-    #[cfg(feature = "http")]
     pub(super) fn of_tokens(event: &TokenEvent<'_>) -> Self {
         match *event {
             TokenEvent::Changed { added, revoked, in_force } => {

@@ -16,9 +16,7 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
-#[cfg(feature = "http")]
-use crate::run::observer::TokenEvent;
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode, TraceContext};
@@ -159,7 +157,6 @@ impl RunObserver for AuditTrail {
         self.push(Entry::of_request(request));
     }
 
-    #[cfg(feature = "http")]
     fn observe_tokens(&self, event: &TokenEvent<'_>) {
         self.push(Entry::of_tokens(event));
     }
