@@ -73,7 +73,7 @@ impl TokensFile {
             return None;
         }
         self.watched.look();
-        let tenants = self.read_at_rest().and_then(|tenants| {
+        let tenants = self.read_at_rest()?.and_then(|tenants| {
             accept(&tenants).map_err(|error| format!("{error:#}"))?;
             Ok(tenants)
         });
@@ -104,8 +104,9 @@ impl TokensFile {
         }
     }
 
-    /// The tenants when nothing writes to the file, or after [`MAX_READINGS`].
-    fn read_at_rest(&self) -> Result<Vec<HttpTenant>, String> {
+    /// The tenants when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file then
+    /// counts as changed at the next look too.
+    fn read_at_rest(&self) -> Option<Result<Vec<HttpTenant>, String>> {
         let read = || {
             // Opening a pipe could wait for ever.
             if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -116,12 +117,13 @@ impl TokensFile {
         let mut last = read();
         for _ in 0..MAX_READINGS {
             sleep(REST);
-            let before = std::mem::replace(&mut last, read());
-            if last == before {
-                break;
+            let now = read();
+            if now == last {
+                return Some(now);
             }
+            last = now;
         }
-        last
+        None
     }
 }
 
