@@ -83,7 +83,7 @@ fn requests_that_are_refused_before_a_run_are_in_the_trail() {
 
 /// Who asks for a run, reads its record or cancels it over REST is in the trail, and who listens over MCP.
 #[test]
-fn v_519_requests_for_runs_of_others_are_in_the_trail() {
+fn requests_for_runs_over_rest_and_streams_are_in_the_trail() {
     let directory = tempfile::tempdir().unwrap();
     let trail = directory.path().join("trail");
     let arguments = ["--http", "127.0.0.1:0", "--audit", trail.to_str().unwrap()];

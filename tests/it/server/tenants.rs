@@ -83,15 +83,24 @@ impl<'a> Tenant<'a> {
     }
 
     pub(super) fn initialize(&self) -> Reply {
+        self.initialize_with(&json!({}))
+    }
+
+    fn initialize_with(&self, capabilities: &Value) -> Reply {
         let info = json!({ "name": "test", "version": "1" });
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
         let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         self.send("POST", "/mcp", &[], &message.to_string())
     }
 
     /// The id of a session, after the handshake.
     pub(super) fn session(&self) -> String {
-        let reply = self.initialize();
+        self.session_with(&json!({}))
+    }
+
+    fn session_with(&self, capabilities: &Value) -> String {
+        let reply = self.initialize_with(capabilities);
         assert_eq!(reply.status, 200);
         let id = reply.header("mcp-session-id").unwrap().to_owned();
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -563,4 +572,27 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
     let server = Server::start_with(&in_process, Start::new().config("tokensFile", json!(file)));
     assert_eq!(Tenant::new(&server, BOB).value("return 1"), 1);
     assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 401);
+}
+
+/// Saved scripts run for all tenants, with the state and the records of the client that calls them.
+#[test]
+fn v_519_a_tenant_cannot_approve_a_script_for_the_others() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let scripts = directory.path().join("cx/scripts");
+    fs::create_dir_all(&scripts).unwrap();
+    fs::write(scripts.join("report.ts"), "return 'of the operator'").unwrap();
+    let server = server_within(&directory, &two(), &["--client-rate", "0"]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let session = alice.session_with(&json!({ "elicitation": {} }));
+    let save = "return await scripts.save({ name: 'report', code: 'return 1', replace: true })";
+    let call = json!({ "name": "executeTypescript", "arguments": { "code": save } });
+    let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
+    let mut reply = alice.in_session("POST", &session, &message);
+    // The answer is the first message: no prompt comes before it.
+    let is_stream = reply.header("content-type") == Some("text/event-stream");
+    let first = if is_stream { reply.next().unwrap() } else { reply.message() };
+    let refused = &first["result"]["structuredContent"]["error"];
+    assert_eq!(refused["toolCode"], "TOOL_DENIED", "{first}");
+    assert!(refused["message"].as_str().unwrap().contains("cx scripts save"), "{first}");
+    assert_eq!(bob.value("return await scripts.report()"), "of the operator");
 }
