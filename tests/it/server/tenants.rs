@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
@@ -579,8 +579,9 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
 fn v_519_a_tenant_cannot_approve_a_script_for_the_others() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let scripts = directory.path().join("cx/scripts");
-    fs::create_dir_all(&scripts).unwrap();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&scripts).unwrap();
     fs::write(scripts.join("report.ts"), "return 'of the operator'").unwrap();
+    fs::set_permissions(scripts.join("report.ts"), fs::Permissions::from_mode(0o600)).unwrap();
     let server = server_within(&directory, &two(), &["--client-rate", "0"]);
     let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
     let session = alice.session_with(&json!({ "elicitation": {} }));
