@@ -139,3 +139,6 @@ fn run_rates(parts: &TenantParts, executor: &Executor) -> RunRates {
 fn run_rates(parts: &TenantParts, _executor: &Executor) -> RunRates {
     RunRates::new(parts.client_rate, parts.run_rate)
 }
+
+#[cfg(test)]
+mod tests;
