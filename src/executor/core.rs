@@ -23,7 +23,7 @@ use crate::run::grants::Grants;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
 use crate::run::limits::Limits;
-use crate::run::observer::{ClientRequest, Observers};
+use crate::run::observer::{ClientRequest, Observers, TokenEvent};
 use crate::run::script::Language;
 use crate::storage::state::{StateScope, StateStore};
 #[cfg(feature = "audit")]
@@ -133,6 +133,11 @@ impl Executor {
     /// Tells the observers of a client's request that has been answered.
     pub(crate) fn observe_request(&self, request: &ClientRequest<'_>) {
         self.inner.observers.request(request);
+    }
+
+    /// Tells the observers what happened to the tokens of a server's tenants.
+    pub(crate) fn observe_tokens(&self, event: &TokenEvent<'_>) {
+        self.inner.observers.tokens(event);
     }
 
     /// What makes spans of clients' requests, if traces are exported.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
+use super::limiter::is_answer;
 use super::patience::Patience;
 use super::questions::Caller;
 use super::server::UpstreamServer;
@@ -101,7 +102,10 @@ impl UpstreamServer {
         counted.outcome = error.map_or("ok", |error| error.code.as_str());
         match attempt {
             Attempt::Counted(result) => {
-                if let Err(error) = &result {
+                // All clients read `health`, and an answer may say what one of them has asked for.
+                if let Err(error) = &result
+                    && !is_answer(error.code)
+                {
                     self.note_failure(error);
                 }
                 admitted.record(&result);

@@ -185,17 +185,23 @@ impl Admitted {
     }
 }
 
+/// Whether an error is the server's answer to one call, and no failure of the server.
+pub(crate) const fn is_answer(code: ToolErrorCode) -> bool {
+    matches!(
+        code,
+        ToolErrorCode::ToolError
+            | ToolErrorCode::ToolNotFound
+            | ToolErrorCode::InvalidArguments
+            | ToolErrorCode::ResultTooLarge
+    )
+}
+
 /// The outcome of a call for the breaker. Any answer means that the server is healthy; errors from
 /// before the call was sent mean nothing.
 fn outcome<T>(result: &Result<T, ToolError>) -> CallOutcome {
     match result.as_ref().map_err(|error| error.code) {
-        Ok(_)
-        | Err(
-            ToolErrorCode::ToolError
-            | ToolErrorCode::ToolNotFound
-            | ToolErrorCode::InvalidArguments
-            | ToolErrorCode::ResultTooLarge,
-        ) => CallOutcome::Healthy,
+        Ok(_) => CallOutcome::Healthy,
+        Err(code) if is_answer(code) => CallOutcome::Healthy,
         Err(
             ToolErrorCode::ToolTimeout | ToolErrorCode::UpstreamUnavailable | ToolErrorCode::UpstreamProtocol,
         ) => CallOutcome::Failed,

@@ -386,6 +386,17 @@ async fn five_unanswered_calls_open_the_circuit() {
     assert!(stats.p50.unwrap() >= Duration::from_millis(50) && stats.p95 >= stats.p50);
 }
 
+/// All clients read the last failure of a server, in `health` and in the error of an open circuit.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_517_the_answer_to_a_call_is_no_failure_of_its_server() {
+    let upstream = Upstream::new("well");
+    let error = watched(upstream.failure("of-one-client")).await;
+    assert!(error.message.contains("Unknown tool: of-one-client"), "{error}");
+    assert_eq!(upstream.servers.stats()[0].last_error, None);
+    assert_eq!(watched(upstream.failure("crash")).await.code, UpstreamUnavailable);
+    assert!(upstream.servers.stats()[0].last_error.is_some());
+}
+
 /// A crash that fails many calls is one failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_crash_is_one_failure() {

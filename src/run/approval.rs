@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 
 use crate::run::context::{ExecutionContext, over};
 use crate::run::ledger::{Call, RecordId};
-use crate::run::observer::{ApprovalAnswered, Arguments, RunEvent};
+use crate::run::observer::{ApprovalAnswered, ApproverKind, Arguments, RunEvent};
 use crate::run::prompts::NoAnswer;
 use crate::run::result::{Refusal, ToolCallStatus};
 use crate::text::start_bytes;
-use crate::tools::approval::{Approval, ApprovalRequest, AskReason, Effects};
+use crate::tools::approval::{Approval, ApprovalRequest, Approver, AskReason, Effects};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::{ToolError, ToolErrorCode, ToolKind};
@@ -153,13 +153,23 @@ impl ExecutionContext {
         Ok(record)
     }
 
+    /// Who is asked about a call, if anybody is. The user of a tenant's client cannot approve a change of saved scripts,
+    /// which run for the other tenants too.
+    fn approver_of(&self, reason: &AskReason) -> Option<Approver> {
+        let is_of_all = matches!(reason, AskReason::ScriptChange) && self.script.tenant.is_some();
+        let is_own = matches!(self.approver_kind, ApproverKind::Client);
+        self.approver.clone().filter(|_| !(is_of_all && is_own))
+    }
+
     /// Shows the prompt and waits for the answer.
     ///
     /// # Errors
     ///
     /// If the run has ended meanwhile.
     async fn answer(&self, question: &Question<'_>) -> Result<Answer, ToolError> {
-        let Some(approver) = self.approver.clone() else { return Ok(Refusal::NoApprover.into()) };
+        let Some(approver) = self.approver_of(&question.reason) else {
+            return Ok(Refusal::NoApprover.into());
+        };
         if question.call.argument_bytes > MAX_SHOWN_BYTES {
             return Ok(Refusal::TooLong.into());
         }

@@ -144,6 +144,8 @@ impl ExecutionContext {
         script.is_dry_run = own.is_dry_run;
         script.client.clone_from(&own.client);
         script.client_name.clone_from(&own.client_name);
+        script.client_is_many = own.client_is_many;
+        script.tenant.clone_from(&own.tenant);
         script.on_progress.clone_from(&own.on_progress);
         script.on_call.clone_from(&own.on_call);
         // What it prints is its caller's output, and counts there.
@@ -179,3 +181,6 @@ fn failure(name: &str, error: &ScriptError) -> ToolError {
     failed.retry_after = error.retry_after;
     failed
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,9 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     /// Called with each request of a client when it has been answered. Must not block.
     fn observe_request(&self, _request: &ClientRequest<'_>) {}
 
+    /// Called when the tokens of a server's tenants have changed. Must not block.
+    fn observe_tokens(&self, _event: &TokenEvent<'_>) {}
+
     /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
     /// observed, directly before the script is run or the request is sent, and awaited. Returns the trace
     /// context of what the request causes, if there is one.
@@ -88,6 +91,13 @@ impl Observers {
     pub(crate) fn request(&self, request: &ClientRequest<'_>) {
         for observer in self.0.iter() {
             observer.observe_request(request);
+        }
+    }
+
+    /// Reports what happened to the tokens of a server's tenants.
+    pub(crate) fn tokens(&self, event: &TokenEvent<'_>) {
+        for observer in self.0.iter() {
+            observer.observe_tokens(event);
         }
     }
 
@@ -158,6 +168,14 @@ pub(crate) struct ClientRequest<'a> {
     /// Why it failed: the code of the answer's error, or the number of a JSON-RPC error.
     pub(crate) code: Option<&'a str>,
     pub(crate) duration: Duration,
+}
+
+/// What happens to the tokens of a server's tenants, while it serves.
+pub(crate) enum TokenEvent<'a> {
+    /// Some were added or revoked.
+    Changed { added: usize, revoked: usize, in_force: usize },
+    /// The list has changed and cannot be used, so the last one stays in force.
+    Refused { reason: &'a str },
 }
 
 /// What happens in a run.

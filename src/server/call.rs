@@ -121,7 +121,7 @@ fn start(
     take_rate(session, session.client_of(context))?;
     let yields = yields(session, arguments.yield_after, context)?;
     let PreparedRun { script, language, limits } = prepare(session, arguments, language)?;
-    let cancel = session.runs.child_token();
+    let cancel = session.cancellation(context);
     let script = in_request(script, context, trace);
     let (script, prompts) = for_client(session, script, elicitation, &cancel);
     let (mut script, notifications) =
@@ -202,7 +202,7 @@ fn start_call(
     take_rate(session, session.client_of(context))?;
     let (default, max) = (executor.limits(), executor.max_limits());
     let limits = Limits { wall_time: default.wall_time.min(max.wall_time), ..default };
-    let cancel = session.runs.child_token();
+    let cancel = session.cancellation(context);
     let options = in_request(call.options.limits(limits), context, trace);
     let (options, prompts) = for_client(session, options, elicitation, &cancel);
     let (options, notifications) =

@@ -33,8 +33,9 @@ impl RequestHandler {
     }
 
     fn session_of(&self, context: &RequestContext<RoleServer>) -> Arc<McpSession> {
-        let own = context.extensions.get().or_else(|| RequestSession::from_extensions(&context.extensions));
-        Arc::clone(own.unwrap_or(&self.session))
+        let of_request =
+            || RequestSession::from_extensions(&context.extensions).map(|request| &request.session);
+        Arc::clone(context.extensions.get().or_else(of_request).unwrap_or(&self.session))
     }
 }
 
@@ -114,7 +115,10 @@ impl ServerHandler for RequestHandler {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.session_of(subscription.request_context());
-        caught(session.listen(subscription)).await
+        // Observers are told when it has ended.
+        let context = subscription.request_context();
+        let audited = AuditedRequest::begin(&session, "subscriptions/listen", None, context);
+        answered(audited, session.listen(subscription), error_code).await
     }
 
     forward! {

@@ -29,6 +29,10 @@ const MAX_GRANT_CHARACTERS: usize = 1_000;
 const DAMAGED_STATE: &str = "the state file was damaged and set aside, and scripts started anew: \
     `cx state list` names the file, `cx state clear --all` removes it";
 
+/// What the operator should know of the tokens of tenants. Says no more, because any tenant may read it.
+const TOKENS_FAILING: &str = "the tokens of tenants have changed and cannot be used, so the last ones stay in force: \
+    see stderr or the audit trail";
+
 /// The answer of the tool `health`.
 pub(crate) fn report(shared: &Shared) -> Value {
     let executor = &shared.executor;
@@ -75,8 +79,9 @@ pub(crate) fn report(shared: &Shared) -> Value {
         report["config"] = config;
     }
     let damaged_state = executor.has_damaged_state_file().then(|| DAMAGED_STATE.to_owned());
-    let hints: Vec<String> =
-        executor.untrusted_hint().map(|hint| hint.to_string()).into_iter().chain(damaged_state).collect();
+    let tokens = shared.tokens_failing().then(|| TOKENS_FAILING.to_owned());
+    let untrusted = executor.untrusted_hint().map(|hint| hint.to_string());
+    let hints: Vec<String> = [untrusted, damaged_state, tokens].into_iter().flatten().collect();
     if !hints.is_empty() {
         report["hint"] = hints.join("; ").into();
     }

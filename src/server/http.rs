@@ -27,13 +27,14 @@ mod session;
 mod sessions;
 mod shares;
 mod streams;
+mod tenant_changes;
 mod tenant_state;
 
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest};
 pub(crate) use serve::serve;
-pub use tenants::HttpTenant;
+pub use tenants::{HttpTenant, TenantReader};
 pub use token::HttpToken;
 
 #[cfg(test)]

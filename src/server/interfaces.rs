@@ -10,7 +10,6 @@ use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ReadResourceResult, Resource};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::call::for_client;
 use super::prompt::Elicitation;
@@ -122,7 +121,7 @@ async fn request(
         result_bytes: limits.result_bytes.min(MAX_BYTES),
         ..limits
     };
-    let cancel: CancellationToken = session.runs.child_token();
+    let cancel = session.cancellation(context);
     let _cancel_on_drop = cancel.clone().drop_guard();
     let options = Script::typescript("").named(tool_call::NAME).limits(limits);
     // A prompt that would have to be sent in a result cannot be: its receiver is dropped.

@@ -48,6 +48,12 @@ pub fn describe_metrics() {
         "cx_http_evicted_total",
         "Sessions and connections that were evicted for new ones, by kind"
     );
+    describe_gauge!("cx_http_tokens", "Tokens of tenants that are in force");
+    describe_counter!(
+        "cx_http_token_changes_total",
+        "Tokens of tenants that were added and revoked while the server served, by change"
+    );
+    describe_gauge!("cx_http_tokens_failing", "1 while newer tokens of tenants cannot be used");
     describe_gauge!("cx_queue_runs_waiting", "Runs in the queue of `cx worker` that no worker has");
     describe_gauge!("cx_queue_runs_running", "Runs of the queue that this worker executes");
     describe_counter!("cx_queue_runs_taken_total", "Runs of the queue that this worker was granted");
@@ -158,6 +164,23 @@ fn sample_servers(executor: &Executor) {
 /// Counts an eviction of a `session` or a `connection`.
 pub(crate) fn count_evicted(kind: &'static str) {
     counter!("cx_http_evicted_total", "kind" => kind).increment(1);
+}
+
+/// Says how many tokens of tenants are in force.
+pub(crate) fn set_tokens(number: usize) {
+    gauge!("cx_http_tokens").set(count(number));
+}
+
+/// Says whether newer tokens of tenants cannot be used.
+pub(crate) fn set_tokens_failing(is_failing: bool) {
+    gauge!("cx_http_tokens_failing").set(f64::from(u8::from(is_failing)));
+}
+
+/// Counts tokens of tenants that were added and revoked.
+pub(crate) fn count_token_changes(added: usize, revoked: usize) {
+    for (change, number) in [("added", added), ("revoked", revoked)] {
+        counter!("cx_http_token_changes_total", "change" => change).increment(number as u64);
+    }
 }
 
 /// Counts a script that was refused because of a rate limit of runs.

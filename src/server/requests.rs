@@ -98,7 +98,9 @@ impl ServerHandler for McpSession {
             let problem = format!("a client may have {MAX_SUBSCRIPTIONS} subscriptions at once");
             return Err(ErrorData::invalid_request(problem, None));
         };
-        list_changes::serve(&self.shared, &subscription, &self.runs).await;
+        let ended = self.cancellation(subscription.request_context());
+        let _ends_with_this = ended.clone().drop_guard();
+        list_changes::serve(&self.shared, &subscription, &ended).await;
         Ok(())
     }
 

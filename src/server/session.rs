@@ -49,16 +49,19 @@ pub(crate) struct McpSession {
     is_told: AtomicBool,
 }
 
-/// The session of a request over HTTP that names none: that of its tenant's clients without one. It is an extension of
-/// the HTTP request.
+/// The tenant of a request over HTTP. It is an extension of the HTTP request.
 #[derive(Clone)]
-pub(crate) struct RequestSession(pub(crate) Arc<McpSession>);
+pub(crate) struct RequestSession {
+    /// The session of the tenant's clients that have none, for a request that names none.
+    pub(crate) session: Arc<McpSession>,
+    /// Cancelled when the token is revoked that the request was sent with.
+    pub(crate) revoked: Option<CancellationToken>,
+}
 
 impl RequestSession {
-    /// The session of a request, if it came over HTTP.
-    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<&Arc<McpSession>> {
-        let Self(session) = extensions.get::<http::request::Parts>()?.extensions.get()?;
-        Some(session)
+    /// That of a request, if it came over HTTP.
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<&Self> {
+        extensions.get::<http::request::Parts>()?.extensions.get()
     }
 }
 
@@ -116,6 +119,29 @@ impl McpSession {
             let (shared, ended) = (Arc::clone(&self.shared), self.runs.clone());
             tokio::spawn(list_changes::announce(shared, peer.clone(), ended));
         }
+    }
+
+    /// Cancelled when what a request begins has to end: with the session, or when the token is revoked that the request
+    /// was sent with. The caller cancels it at the end too, so that nothing waits for it any more.
+    pub(crate) fn cancellation(&self, context: &RequestContext<RoleServer>) -> CancellationToken {
+        let request = RequestSession::from_extensions(&context.extensions);
+        self.cancellation_with(request.and_then(|request| request.revoked.as_ref()))
+    }
+
+    /// The same for a request whose token is revoked when `revoked` is cancelled. Must be called in a tokio runtime.
+    pub(crate) fn cancellation_with(&self, revoked: Option<&CancellationToken>) -> CancellationToken {
+        let cancel = self.runs.child_token();
+        // The session may have been begun with another token of the same tenant, so one is not below the other.
+        if let Some(revoked) = revoked.cloned() {
+            let cancel = cancel.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = revoked.cancelled() => cancel.cancel(),
+                    () = cancel.cancelled() => {}
+                }
+            });
+        }
+        cancel
     }
 
     /// Drops everything that is kept for a client that does not come back.

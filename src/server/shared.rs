@@ -81,6 +81,8 @@ pub(crate) struct Shared {
     /// yet.
     pub(crate) pending: Arc<PendingRuns>,
     pub(crate) hung_workers: Arc<HungWorkers>,
+    /// Whether newer tokens of tenants cannot be used, so that the last ones stay in force.
+    tokens_failing: AtomicBool,
     /// The open subscriptions of clients of the stateless revision.
     pub(crate) subscriptions: ClientSlots,
     index: Index,
@@ -99,6 +101,7 @@ impl Shared {
             start_failures: Mutex::default(),
             pending: Arc::default(),
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
+            tokens_failing: AtomicBool::new(false),
             subscriptions: ClientSlots::new(MAX_SUBSCRIPTIONS),
             index: Index::default(),
             clients: AtomicUsize::new(0),
@@ -150,6 +153,16 @@ impl Shared {
     /// Sees the changes of the list that [`follow_lists`](Self::follow_lists) finds.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
         self.list_changes.subscribe()
+    }
+
+    /// Whether newer tokens of tenants cannot be used.
+    pub(crate) fn tokens_failing(&self) -> bool {
+        self.tokens_failing.load(Ordering::Relaxed)
+    }
+
+    /// Says whether newer tokens of tenants cannot be used.
+    pub(crate) fn set_tokens_failing(&self, is_failing: bool) {
+        self.tokens_failing.store(is_failing, Ordering::Relaxed);
     }
 
     /// Returns a name for a new client, which the run history uses to tell clients apart. The name

@@ -13,6 +13,9 @@ const OTHERS_WRITE: u32 = 0o022;
 const ALL_WRITE: u32 = 0o002;
 const OTHERS: u32 = 0o077;
 
+/// Bits beside the owner's and that with which users of its group may read.
+const MORE_THAN_GROUP_READS: u32 = 0o037;
+
 /// The owner and the mode of a file or a directory. Access control lists are not read: what they permit to
 /// others is in the mode's bits of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,12 @@ impl Ownership {
     /// Whether users of its group, or all users, may read, write or execute it.
     pub fn others_have_access(self) -> bool {
         self.mode & OTHERS != 0
+    }
+
+    /// Whether it is root's, and root lets users of its group read it and others do nothing: the form of a secret for a
+    /// service that is not root's.
+    pub fn is_of_root_for_its_group(self) -> bool {
+        self.user == Self::ROOT && !self.is_ours() && self.mode & MORE_THAN_GROUP_READS == 0
     }
 }
 

@@ -646,9 +646,10 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "FILE", requires = "address")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Read tenants and the tokens of their clients from this file, which only you may read: a name, space and a token
-    /// in each line. Without it, from CX_HTTP_TOKENS or the file `tokensFile` of the configuration. With more than
-    /// one token scripts run in worker processes unless --isolation says otherwise, and --token-file is the operator's
+    /// Read tenants and the tokens of their clients from this file, which only you may read, and again when it changes:
+    /// a name, space and a token in each line. Without it, from CX_HTTP_TOKENS or the file `tokensFile` of the
+    /// configuration. With more than one token scripts run in worker processes unless --isolation says otherwise, and
+    /// --token-file is the operator's
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) tokens_file: Option<PathBuf>,
 

@@ -1,20 +1,19 @@
 //! `cx serve --http`: the listener and the tokens.
 
-use std::env;
-use std::fs::File;
-use std::io::Read as _;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
+use cx::RateLimit;
 use cx::server::{HttpOptions, HttpTenant, HttpToken};
-use cx::{Ownership, RateLimit};
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
 use crate::args::HttpArguments;
 use crate::diagnostic::{self, invalid};
+use crate::secret::{read_secret, variable};
+use crate::tokens_file::{Tenants, TokensFile, numbers_of};
 
 /// The variable with the token if no file is named.
 const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
@@ -22,9 +21,8 @@ const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
 /// The variable with the tokens of tenants if no file is named.
 const TOKENS_VARIABLE: &str = "CX_HTTP_TOKENS";
 
-/// Maximum bytes of a file with a token, and of one with the tokens of tenants. Both are shorter.
+/// Maximum bytes of a file with a token, which is shorter.
 const MAX_TOKEN: usize = 4 << 10;
-const MAX_TOKENS: usize = 64 << 10;
 
 /// The options of a server at `address`, from the arguments, the configuration and the environment.
 /// Must be called in a tokio runtime.
@@ -36,11 +34,11 @@ const MAX_TOKENS: usize = 64 << 10;
 pub(crate) fn options(
     address: SocketAddr,
     arguments: HttpArguments,
-    tenants: Vec<HttpTenant>,
+    tenants: Tenants,
     configured_rate: Option<RateLimit>,
 ) -> anyhow::Result<HttpOptions> {
     let mut options = HttpOptions::default();
-    options.tenants = tenants;
+    options.tenants = tenants.list;
     options.token = token(arguments.token_file.as_deref())?;
     options.allow_origins = arguments.allow_origin;
     options.client_rate = match arguments.client_rate {
@@ -50,6 +48,17 @@ pub(crate) fn options(
     options.run_rate = NonZeroU32::new(arguments.run_rate).map(RateLimit::per_minute);
     options.lent_workers = arguments.compute;
     options.validate(address.ip())?;
+    if let Some(file) = tenants.file {
+        let (rules, may_be_several) = (options.clone(), tenants.may_be_several);
+        options.tenant_reader = Some(file.reader(move |list| {
+            if HttpTenant::names(list).len() > 1 && !may_be_several {
+                bail!("several tenants need worker processes: start cx again, or give it `--isolation`");
+            }
+            let mut options = rules.clone();
+            options.tenants = list.to_vec();
+            Ok(options.validate(address.ip())?)
+        }));
+    }
     Ok(options)
 }
 
@@ -138,23 +147,22 @@ pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
 /// # Errors
 ///
 /// If there are some that cannot be read or used.
-pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> anyhow::Result<Vec<HttpTenant>> {
+pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> anyhow::Result<Tenants> {
     if argument.is_none()
         && let Some(text) = variable(TOKENS_VARIABLE)?
     {
-        return HttpTenant::list(&text).with_context(|| format!("the tokens in {TOKENS_VARIABLE}"));
+        let list = HttpTenant::list(&text).with_context(|| format!("the tokens in {TOKENS_VARIABLE}"))?;
+        return Ok(Tenants { list, ..Tenants::default() });
     }
-    let Some(path) = argument.or(configured) else { return Ok(Vec::new()) };
-    let shown = path.display();
-    let text = read_secret(path, MAX_TOKENS);
-    let text = text.with_context(|| format!("failed to read the file of tokens `{shown}`"))?;
-    HttpTenant::list(&text).with_context(|| format!("the tokens in `{shown}`"))
+    let Some(path) = argument.or(configured) else { return Ok(Tenants::default()) };
+    let file = TokensFile::open(path)?;
+    let list = file.tenants().to_vec();
+    // What a pipe has can be read once.
+    Ok(Tenants { list, file: path.is_file().then_some(file), ..Tenants::default() })
 }
 
 /// Says which tenants there are, and where their scripts are executed.
 pub(crate) fn announce_tenants(tenants: &[HttpTenant], isolation: &str) {
-    let names = HttpTenant::names(tenants);
-    let tenant = if names.len() == 1 { "tenant" } else { "tenants" };
     let place = match isolation {
         "in-process" => {
             "in the process of the server, which confines tenants less than `--isolation process`"
@@ -162,55 +170,5 @@ pub(crate) fn announce_tenants(tenants: &[HttpTenant], isolation: &str) {
         "process" => "in worker processes, none of which serves two tenants",
         _ => "elsewhere, as `isolation` says",
     };
-    let count = tenants.len();
-    let token = if count == 1 { "token" } else { "tokens" };
-    diagnostic::print_note(&format!(
-        "{count} {token} of {} {tenant} ({}): scripts run {place}",
-        names.len(),
-        names.join(", ")
-    ));
-}
-
-/// A secret in the environment.
-///
-/// # Errors
-///
-/// If it is not UTF-8.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a secret of the command's own, which is no part of the configuration"
-)]
-fn variable(name: &str) -> anyhow::Result<Option<String>> {
-    match env::var(name) {
-        Ok(text) => Ok(Some(text)),
-        Err(env::VarError::NotPresent) => Ok(None),
-        Err(env::VarError::NotUnicode(_)) => bail!("{name} is not UTF-8"),
-    }
-}
-
-/// Whether systemd has put a file there for this service alone (`LoadCredential=`). It lets the service's user
-/// read it by an access control list, whose mask looks like permissions of the group.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where systemd puts secrets, which is no part of the configuration"
-)]
-fn is_credential(path: &Path) -> bool {
-    env::var_os("CREDENTIALS_DIRECTORY").is_some_and(|directory| {
-        Path::new(&directory).is_absolute() && path.parent() == Some(Path::new(&directory))
-    })
-}
-
-fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named
-    // the file, which a system administrator may have put there.
-    if metadata.is_file() && Ownership::of(&metadata).others_have_access() && !is_credential(path) {
-        bail!("others may read or change it: `chmod 600` it");
-    }
-    let mut text = String::new();
-    // One more, which shows that the file is longer.
-    file.take(max as u64 + 1).read_to_string(&mut text)?;
-    anyhow::ensure!(text.len() <= max, "it is longer than {max} bytes");
-    Ok(text)
+    diagnostic::print_note(&format!("{}: scripts run {place}", numbers_of(tenants)));
 }

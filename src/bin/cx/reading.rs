@@ -26,6 +26,7 @@ pub(crate) struct Reading {
     pub(crate) kept_out_tokens: f64,
     pub(crate) audit_dropped: f64,
     pub(crate) is_audit_failing: bool,
+    pub(crate) are_tokens_failing: bool,
     pub(crate) resident_bytes: f64,
     pub(crate) uptime: f64,
     pub(crate) servers_connected: f64,
@@ -99,6 +100,7 @@ impl Reading {
             kept_out_tokens: samples.sum("cx_context_kept_out_tokens_estimate_total"),
             audit_dropped: samples.sum("cx_audit_events_dropped_total"),
             is_audit_failing: samples.sum("cx_audit_failing") > 0.0,
+            are_tokens_failing: samples.sum("cx_http_tokens_failing") > 0.0,
             resident_bytes: samples.sum("process_resident_memory_bytes"),
             uptime: samples.sum("cx_uptime_seconds"),
             servers_connected: samples.sum("cx_servers_connected"),
@@ -114,6 +116,9 @@ impl Reading {
         }
         if self.is_audit_failing {
             problems.push("the audit trail cannot be written".to_owned());
+        }
+        if self.are_tokens_failing {
+            problems.push("the tokens of tenants have changed and cannot be used".to_owned());
         }
         let open = self.upstream.values().filter(|server| server.breaker > 0.0).count();
         if open > 0 {

@@ -18,6 +18,7 @@ use crate::exit::{ExitStatus, exit};
 use crate::known::KnownServer;
 use crate::reload::{Adjust, Reload};
 use crate::running::Transport;
+use crate::tokens_file::Tenants;
 use crate::trace::TraceDirectory;
 use crate::ui::inbox::Inbox;
 use crate::{diagnostic, http, logging, metrics, output, setup, signals, telemetry};
@@ -50,16 +51,19 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);
     let warnings = config.warnings.clone();
-    let tenants = match arguments.http {
+    let mut tenants = match arguments.http {
         Some(_) => {
             let argument = arguments.over_http.tokens_file.as_deref();
             http::tenants(argument, config.tokens_file.as_deref())?
         }
-        None => Vec::new(),
+        None => Tenants::default(),
     };
-    let adjust = adjustment(&arguments, tenants.len() > 1);
-    let is_configured = config.isolation.is_some() || arguments.nats.nats.is_some();
-    let is_isolated_by_tokens = tenants.len() > 1 && !is_configured && arguments.scripts.isolation.is_none();
+    let has_several_tokens = tenants.list.len() > 1;
+    let adjust = adjustment(&arguments, has_several_tokens);
+    let is_configured =
+        config.isolation.is_some() || arguments.nats.nats.is_some() || arguments.scripts.isolation.is_some();
+    let is_isolated_by_tokens = has_several_tokens && !is_configured;
+    tenants.may_be_several = has_several_tokens || is_configured;
     let config = adjust(config);
     let client_rate = config.client_rate;
     let isolation = config.isolation.as_ref().map_or(Isolation::InProcess.as_str(), Isolation::as_str);

@@ -1,31 +1,34 @@
 //! Authentication of HTTP requests: the allowed hosts, the allowed origins, and the tokens.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
+use parking_lot::RwLock;
 use url::{Host, Url};
 
-use super::tenants::{HttpTenant, check_all};
+use super::tenants::{HttpTenant, TenantToken, TokenChanges, check_all};
 use super::token::{HttpToken, MIN_TOKEN};
 use crate::error::Error;
 
 /// Checks each request before its body is read.
 pub(crate) struct Authentication {
-    is_loopback: bool,
+    address: IpAddr,
     origins: Vec<url::Origin>,
     /// That of all clients, or, if there are tenants, that of the operator.
     token: Option<HttpToken>,
-    tenants: Vec<HttpTenant>,
+    has_tenants: bool,
+    /// The tokens of the tenants.
+    tenants: RwLock<Vec<Arc<TenantToken>>>,
 }
 
 /// Who sends a request, by its token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller<'a> {
+pub(crate) enum Caller {
     /// A client of a server without tenants.
     Client,
-    /// A client of this tenant.
-    Tenant(&'a str),
+    /// A client with this token of a tenant.
+    Tenant(Arc<TenantToken>),
     /// The operator of a server with tenants, who reads metrics and the page and runs nothing.
     Operator,
 }
@@ -52,29 +55,74 @@ impl Authentication {
         token: Option<HttpToken>,
         tenants: Vec<HttpTenant>,
     ) -> Result<Self, Error> {
-        let is_loopback = address.to_canonical().is_loopback();
-        check_all(&tenants, token.as_ref())?;
-        let mut tokens = token.iter().chain(tenants.iter().map(HttpTenant::token));
-        let has_none = token.is_none() && tenants.is_empty();
-        if !is_loopback && (has_none || !tokens.all(HttpToken::is_long_enough)) {
+        let authentication = Self {
+            address,
+            origins: origins.iter().map(|text| allowed_origin(text)).collect::<Result<_, _>>()?,
+            token,
+            has_tenants: !tenants.is_empty(),
+            tenants: RwLock::default(),
+        };
+        authentication.check_tokens(&tenants)?;
+        *authentication.tenants.write() = tenants.into_iter().map(TenantToken::new).collect();
+        Ok(authentication)
+    }
+
+    fn check_tokens(&self, tenants: &[HttpTenant]) -> Result<(), Error> {
+        check_all(tenants, self.token.as_ref())?;
+        let mut tokens = self.token.iter().chain(tenants.iter().map(HttpTenant::token));
+        let has_none = self.token.is_none() && tenants.is_empty();
+        if !self.is_loopback() && (has_none || !tokens.all(HttpToken::is_long_enough)) {
             let problem = format!(
-                "other machines can reach {address}: expected a token of at least {MIN_TOKEN} characters, or \
-                 an address such as 127.0.0.1"
+                "other machines can reach {}: expected a token of at least {MIN_TOKEN} characters, or \
+                 an address such as 127.0.0.1",
+                self.address
             );
             return Err(Error::InvalidOptions { option: "token", problem });
         }
-        let origins = origins.iter().map(|text| allowed_origin(text)).collect::<Result<_, _>>()?;
-        Ok(Self { is_loopback, origins, token, tenants })
+        Ok(())
+    }
+
+    /// Checks whether the tenants can be replaced by others, by the rules of [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`], also if one of both lists is empty: a server has tenants or has none until its end.
+    pub(crate) fn check_tenants(&self, tenants: &[HttpTenant]) -> Result<(), Error> {
+        if tenants.is_empty() || !self.has_tenants {
+            let problem = "a server has tenants from its start to its end, or never".to_owned();
+            return Err(Error::InvalidOptions { option: "tenants", problem });
+        }
+        self.check_tokens(tenants)
+    }
+
+    /// Replaces the tenants by others that were [checked](Self::check_tenants). From now on a token that is not in the
+    /// list is as unknown as a wrong one.
+    pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> TokenChanges {
+        let mut in_force = self.tenants.write();
+        let revoked = in_force.iter().filter(|token| !tenants.contains(token.tenant())).cloned().collect();
+        let mut added = 0;
+        let replaced = tenants
+            .into_iter()
+            .map(|tenant| match in_force.iter().find(|token| *token.tenant() == tenant) {
+                Some(token) => Arc::clone(token),
+                None => {
+                    added += 1;
+                    TenantToken::new(tenant)
+                }
+            })
+            .collect();
+        *in_force = replaced;
+        TokenChanges { added, revoked, in_force: in_force.len() }
     }
 
     /// Whether only processes of this machine can reach the server.
-    pub(crate) const fn is_loopback(&self) -> bool {
-        self.is_loopback
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.address.to_canonical().is_loopback()
     }
 
     /// Whether there is a token that clients must send.
-    pub(crate) fn has_token(&self) -> bool {
-        self.token.is_some() || !self.tenants.is_empty()
+    pub(crate) const fn has_token(&self) -> bool {
+        self.token.is_some() || self.has_tenants
     }
 
     /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
@@ -102,7 +150,7 @@ impl Authentication {
             let problem = "the request is for another host than its `Host` header says";
             return Err(AccessRefusal::Forbidden(problem));
         }
-        if self.is_loopback && !is_local_host(uri, headers) {
+        if self.is_loopback() && !is_local_host(uri, headers) {
             // DNS rebinding: the browser takes this server for the attacker's own, because a name
             // of the attacker resolves to it.
             return Err(AccessRefusal::Forbidden(
@@ -136,17 +184,17 @@ impl Authentication {
     /// # Errors
     ///
     /// If the token is missing or wrong.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller<'_>, AccessRefusal> {
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller, AccessRefusal> {
         if !self.has_token() {
             return Ok(Caller::Client);
         }
         let sent = bearer(headers).map(HttpToken::fingerprint_of).ok_or(AccessRefusal::Unauthorized)?;
-        let own = if self.tenants.is_empty() { Caller::Client } else { Caller::Operator };
-        let mut caller = self.token.as_ref().filter(|token| token.has_fingerprint(&sent)).map(|_| own);
+        let own = || if self.has_tenants { Caller::Operator } else { Caller::Client };
+        let mut caller = self.token.as_ref().filter(|token| token.has_fingerprint(&sent)).map(|_| own());
         // All are compared, so that the duration does not reveal which ones there are.
-        for tenant in &self.tenants {
-            if tenant.token().has_fingerprint(&sent) {
-                caller = Some(Caller::Tenant(tenant.name()));
+        for token in self.tenants.read().iter() {
+            if token.tenant().token().has_fingerprint(&sent) {
+                caller = Some(Caller::Tenant(Arc::clone(token)));
             }
         }
         caller.ok_or(AccessRefusal::Unauthorized)

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, EvictionCandidate, Holder, PeerKey, TenantKey, select_for_eviction};
 use super::socket::SocketActivity;
+use super::tenants::TenantToken;
 
 /// How long a request may be incomplete before its connection may be evicted. Only large bodies
 /// over slow networks take longer, and they are evicted only if all connections are in use.
@@ -41,7 +42,7 @@ pub(crate) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
     pub(crate) activity: SocketActivity,
-    /// Cancelled when the connection has to end for a new one.
+    /// Cancelled when the connection has to end: for a new one, or with the token of its request.
     evicted: CancellationToken,
     /// Sends the permit to the new connection.
     successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
@@ -52,6 +53,8 @@ struct State {
     since: Instant,
     /// That of the last request on it that was accepted. A proxy may send those of several.
     tenant: TenantKey,
+    /// That of the request in progress, if it is a tenant's.
+    token: Option<Arc<TenantToken>>,
     /// Whether a request on it has passed authentication.
     is_admitted: bool,
     /// Whether a request on it was answered. The end of the answer may not have been written yet.
@@ -108,6 +111,7 @@ impl Connections {
                 phase: Phase::Head,
                 since: Instant::now(),
                 tenant: self.unknown,
+                token: None,
                 is_admitted: false,
                 has_answered: false,
             }),
@@ -136,6 +140,14 @@ impl Connections {
         *connection.successor.lock() = Some(sender);
         connection.evicted.cancel();
         Some(permit)
+    }
+
+    /// Ends the connections with a request in progress that was sent with this token.
+    pub(crate) fn end_of(&self, token: &Arc<TenantToken>) {
+        let open = self.open.lock();
+        for connection in open.by_number.values().filter(|connection| connection.has_token(token)) {
+            connection.evicted.cancel();
+        }
     }
 }
 
@@ -172,11 +184,17 @@ impl Connection {
         self.enter(Phase::Request);
     }
 
-    /// The request has passed authentication. `tenant` is whose it is, if it is a tenant's.
-    pub(crate) fn admit(&self, tenant: Option<TenantKey>) {
+    /// The request has passed authentication. `tenant` is whose it is, if it is a tenant's, and `token` what it was
+    /// sent with.
+    pub(crate) fn admit(&self, tenant: Option<TenantKey>, token: Option<Arc<TenantToken>>) {
         let mut state = self.state.lock();
         state.is_admitted = true;
         state.tenant = tenant.unwrap_or(state.tenant);
+        state.token = token;
+    }
+
+    fn has_token(&self, token: &Arc<TenantToken>) -> bool {
+        self.state.lock().token.as_ref().is_some_and(|own| Arc::ptr_eq(own, token))
     }
 
     /// The request is complete and is handled.
@@ -229,7 +247,11 @@ struct AnswerEnd(Arc<Connection>);
 
 impl Drop for AnswerEnd {
     fn drop(&mut self) {
-        self.0.state.lock().has_answered = true;
+        {
+            let mut state = self.0.state.lock();
+            state.has_answered = true;
+            state.token = None;
+        }
         self.0.enter(Phase::Head);
     }
 }

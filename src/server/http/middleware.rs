@@ -14,12 +14,13 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures::FutureExt as _;
 
-use super::authentication::AccessRefusal;
+use super::authentication::{AccessRefusal, Caller};
 use super::connections::Connection;
 use super::cors;
 use super::responses::{handler_failed, plain, refused, try_again};
 use super::rest::problem::{is_rest, with_problem};
 use super::state::HttpState;
+use super::tenant_state::Requester;
 
 /// Path of the health report.
 pub(crate) const HEALTH: &str = "/healthz";
@@ -88,14 +89,16 @@ async fn answer_authenticated(state: &HttpState, mut request: Request, next: Nex
     // The health handler checks the token itself, because part of the report is public.
     let is_health = path == HEALTH;
     let is_of_all = is_health || path == METRICS;
-    match state.authentication.identify(request.headers()) {
-        Ok(caller) => {
-            let tenant = state.tenant_of(caller).cloned();
-            if let Some(connection) = connection_of(&request) {
-                connection.admit(tenant.as_ref().map(|tenant| tenant.key));
+    let connection = connection_of(&request);
+    let caller = state.authentication.identify(request.headers());
+    match caller.and_then(|caller| requester(state, caller, connection.as_deref())) {
+        Ok(requester) => {
+            if let Some(connection) = connection {
+                let token = requester.as_ref().and_then(|requester| requester.token.clone());
+                connection.admit(requester.as_ref().map(|requester| requester.tenant.key), token);
             }
-            match tenant {
-                Some(tenant) => drop(request.extensions_mut().insert(tenant)),
+            match requester {
+                Some(requester) => drop(request.extensions_mut().insert(requester)),
                 None if is_of_all => {}
                 None => return refused(&NOT_FOR_OPERATOR),
             }
@@ -105,4 +108,24 @@ async fn answer_authenticated(state: &HttpState, mut request: Request, next: Nex
     }
     // The panic hook has logged the location.
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| handler_failed())
+}
+
+/// Who sends a request that has passed authentication. `None` if it is the operator, who is no tenant.
+///
+/// # Errors
+///
+/// If the caller's token was revoked meanwhile.
+fn requester(
+    state: &HttpState,
+    caller: Caller,
+    connection: Option<&Connection>,
+) -> Result<Option<Requester>, AccessRefusal> {
+    let token = match caller {
+        Caller::Operator => return Ok(None),
+        Caller::Client => None,
+        Caller::Tenant(token) => Some(token),
+    };
+    let name = token.as_ref().map(|token| token.tenant().name());
+    let tenant = state.tenants.find(name).ok_or(AccessRefusal::Unauthorized)?;
+    Ok(Some(Requester { tenant, token, peer: connection.map(Connection::peer).unwrap_or_default() }))
 }

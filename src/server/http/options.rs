@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::authentication::Authentication;
 use super::page::Page;
-use super::tenants::HttpTenant;
+use super::tenants::{HttpTenant, TenantReader};
 use super::token::HttpToken;
 use crate::error::Error;
 use crate::rate::RateLimit;
@@ -32,6 +32,11 @@ pub struct HttpOptions {
     /// [worker processes](crate::Isolation::Process). Default: none, and clients with the same token are told apart
     /// by their sessions only.
     pub tenants: Vec<HttpTenant>,
+    /// Reads the tenants again, every two seconds, on a thread that may block. Those that are other ones then replace the
+    /// last ones at once, if [`validate`](Self::validate) would accept them; a server without tenants stays one. A token
+    /// that is no longer in the list is revoked: requests with it are refused, its runs are cancelled at once, and its
+    /// sessions and requests end within two seconds. Default: none, and the tenants are those of the start.
+    pub tenant_reader: Option<TenantReader>,
     /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
     /// Without it the path is not found.
     pub metrics: Option<MetricsPrinter>,
@@ -66,6 +71,7 @@ impl Default for HttpOptions {
             allow_origins: Vec::new(),
             token: None,
             tenants: Vec::new(),
+            tenant_reader: None,
             metrics: None,
             page: None,
             lent_workers: 0,

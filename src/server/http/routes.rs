@@ -19,9 +19,9 @@ use super::body::RequestBody;
 use super::middleware::{HEALTH, METRICS, admit, connection_of};
 use super::responses::{JSON, not_read, not_understood, plain, refused, try_again};
 use super::rest;
-use super::sessions::{REFUSED, REQUESTER, Requester};
+use super::sessions::{REFUSED, REQUESTER};
 use super::state::HttpState;
-use super::tenant_state::TenantState;
+use super::tenant_state::Requester;
 use super::workers::{WORKERS, lend};
 use crate::server::incoming::{self, Incoming};
 use crate::server::run_rate::RequestClient;
@@ -80,17 +80,17 @@ const NO_SESSION: HeaderValue = HeaderValue::from_static("-");
 
 async fn answer_mcp(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     mut request: Request,
 ) -> Response {
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
-    if id.is_some_and(|id| state.sessions.is_of_other(id, tenant.key)) {
+    if id.is_some_and(|id| state.sessions.is_of_other(id, requester.tenant.key)) {
         // The answer is then that to an id that nobody has.
         request.headers_mut().insert(SESSION_ID, NO_SESSION);
     }
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
     match (request.method(), id) {
-        (&Method::POST, _) => answer_post(&state, tenant, request).await,
+        (&Method::POST, _) => answer_post(&state, requester, request).await,
         (&Method::GET, Some(id)) if state.sessions.is_listening(id) => {
             plain(StatusCode::CONFLICT, "this session already has a standalone stream")
         }
@@ -107,7 +107,7 @@ async fn answer_mcp(
     }
 }
 
-async fn answer_post(state: &HttpState, tenant: Arc<TenantState>, request: Request) -> Response {
+async fn answer_post(state: &HttpState, requester: Requester, request: Request) -> Response {
     let connection = connection_of(&request);
     let (mut parts, body) = request.into_parts();
     let RequestBody { bytes, permit: _held } = match state.bodies.read(&parts.headers, body).await {
@@ -121,9 +121,9 @@ async fn answer_post(state: &HttpState, tenant: Arc<TenantState>, request: Reque
             connection.begin_answer();
         }
     }
-    let peer = connection.map(|connection| connection.peer()).unwrap_or_default();
-    parts.extensions.insert(RequestClient(tenant.client_name(peer)));
-    parts.extensions.insert(RequestSession(Arc::clone(&tenant.session)));
+    parts.extensions.insert(RequestClient(requester.client_name()));
+    let session = Arc::clone(&requester.tenant.session);
+    parts.extensions.insert(RequestSession { session, revoked: requester.revoked().cloned() });
     let is_json = is_json(&parts.headers);
     let reduced = match incoming::detach(&bytes) {
         Ok(Incoming { message, input }) => {
@@ -143,7 +143,6 @@ async fn answer_post(state: &HttpState, tenant: Arc<TenantState>, request: Reque
         let response = state.mcp.handle(request).await;
         (response, REFUSED.with(Cell::get))
     };
-    let requester = Requester { tenant, peer };
     let handled = REQUESTER.scope(requester, REFUSED.scope(Cell::new(false), handled));
     let (response, is_refused) = handled.await;
     if is_refused {

@@ -15,20 +15,17 @@ use super::body::BodyReader;
 use super::connections::Connections;
 use super::listener::{Endpoint, MAX_CONNECTIONS, accept};
 use super::options::HttpOptions;
-use super::rest::runs::RestRuns;
 use super::routes::router;
 use super::sessions::{SessionBounds, Sessions};
-use super::shares::TenantKey;
 use super::state::HttpState;
-use super::tenant_state::TenantState;
-use super::tenants::HttpTenant;
+use super::tenant_changes;
+use super::tenant_state::{TenantParts, TenantStates};
 use super::workers::Lending;
 use crate::error::Error;
-use crate::executor::Executor;
 use crate::lines::MAX_LINE;
 use crate::server::calls::CallsInFlight;
 use crate::server::handler::RequestHandler;
-use crate::server::run_rate::RunRates;
+use crate::server::metrics;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 use crate::server::shutdown::{MAX_CANCELLATION, MAX_DRAIN, MAX_LAST_WRITE, ShutdownReason};
@@ -62,11 +59,18 @@ pub(crate) async fn serve(
     let calls = Arc::<CallsInFlight>::default();
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
     let sessions = Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
-    let new_session = || McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls));
     // For rmcp's own questions. Each request has a session: its client's, or that of its tenant's clients without one.
-    let nobody = Arc::new(new_session().of_many_clients());
-    let tenants = tenant_states(&options, &shared.executor, new_session);
-    let mcp = mcp_service(nobody, &sessions, &open);
+    let nobody =
+        McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls)).of_many_clients();
+    let mcp = mcp_service(Arc::new(nobody), &sessions, &open);
+    let parts = TenantParts {
+        shared: Arc::clone(shared),
+        runs: runs.clone(),
+        calls: Arc::clone(&calls),
+        client_rate: options.client_rate,
+        run_rate: options.run_rate,
+    };
+    let tenants = TenantStates::new(parts, &options.tenants);
     let connections = Connections::new(MAX_CONNECTIONS, !options.tenants.is_empty());
     let state = Arc::new(HttpState {
         shared: Arc::clone(shared),
@@ -77,7 +81,6 @@ pub(crate) async fn serve(
         connections: Arc::clone(&connections),
         mcp,
         tenants,
-        runs: runs.clone(),
         lending,
         bodies: BodyReader::new(),
         closing: CancellationToken::new(),
@@ -85,6 +88,14 @@ pub(crate) async fn serve(
     let closing = state.closing.clone();
     let _connections_end_with_this = closing.clone().drop_guard();
     let mut serving_each = JoinSet::new();
+    // Ends with this.
+    let mut following = JoinSet::new();
+    if !options.tenants.is_empty() {
+        metrics::set_tokens(options.tenants.len());
+        if let Some(read) = options.tenant_reader {
+            following.spawn(tenant_changes::follow(Arc::clone(&state), read));
+        }
+    }
     let ended = {
         let endpoint = Endpoint { router: router(state), connections, closing: closing.clone() };
         let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
@@ -118,42 +129,6 @@ pub(crate) async fn serve(
     }
     serving_each.shutdown().await;
     Ok(ended)
-}
-
-/// The state of each tenant, or of all clients if there are none.
-fn tenant_states(
-    options: &HttpOptions,
-    executor: &Executor,
-    new_session: impl Fn() -> McpSession,
-) -> Vec<Arc<TenantState>> {
-    let names = HttpTenant::names(&options.tenants);
-    let number = names.len().max(1);
-    let state = |name: Option<&str>, key: TenantKey| {
-        let name: Option<Arc<str>> = name.map(Arc::from);
-        let rates = Arc::new(run_rates(options, executor));
-        let session = new_session().of_many_clients().with_rates(Arc::clone(&rates));
-        let session = Arc::new(session.of_tenant(name.as_ref()));
-        Arc::new(TenantState { name, key, session, rest: RestRuns::new(number), rates })
-    };
-    if names.is_empty() {
-        return vec![state(None, TenantKey::Only)];
-    }
-    names.into_iter().zip(0..).map(|(name, number)| state(Some(name), TenantKey::Number(number))).collect()
-}
-
-/// The rates of the options. That of each client follows the executor's configuration.
-#[cfg(feature = "mcp")]
-fn run_rates(options: &HttpOptions, executor: &Executor) -> RunRates {
-    let executor = executor.clone();
-    let configured = move || executor.configured_client_rate();
-    RunRates::new(options.client_rate, options.run_rate)
-        .following(configured, HttpOptions::default().client_rate)
-}
-
-/// The rates of the options. There is no configuration.
-#[cfg(not(feature = "mcp"))]
-fn run_rates(options: &HttpOptions, _executor: &Executor) -> RunRates {
-    RunRates::new(options.client_rate, options.run_rate)
 }
 
 /// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`] does them.

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
 use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
+use super::tenants::TenantToken;
 use crate::conventions;
 use crate::server::request_span::{ClientRequestId, CountedSession};
 use crate::server::session::McpSession;
@@ -39,6 +40,8 @@ pub(crate) struct HttpSession {
     pub(crate) mcp: Arc<McpSession>,
     /// The tenant and the peer that sent its first request.
     holder: Holder,
+    /// The token of that request, if it is a tenant's.
+    token: Option<Arc<TenantToken>>,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
     ended: CancellationToken,
@@ -67,12 +70,17 @@ pub(crate) enum SessionError {
 }
 
 impl HttpSession {
-    /// Makes a session for a client of `holder`, and the transport that rmcp serves it with.
-    pub(crate) fn new(mcp: McpSession, holder: Holder) -> (Arc<Self>, SessionTransport) {
+    /// Makes a session for a client of `holder` with this token, and the transport that rmcp serves it with.
+    pub(crate) fn new(
+        mcp: McpSession,
+        holder: Holder,
+        token: Option<Arc<TenantToken>>,
+    ) -> (Arc<Self>, SessionTransport) {
         let (incoming, messages) = mpsc::channel(MAX_INCOMING);
         let session = Arc::new(Self {
             mcp: Arc::new(mcp),
             holder,
+            token,
             incoming,
             ended: CancellationToken::new(),
             streams: Arc::new(Mutex::new(Streams::new())),
@@ -90,6 +98,11 @@ impl HttpSession {
     /// Whether it is of a client of this tenant.
     pub(crate) fn is_of(&self, tenant: TenantKey) -> bool {
         self.holder.tenant == tenant
+    }
+
+    /// Whether its first request was sent with this token of a tenant.
+    pub(crate) fn was_begun_with(&self, token: &Arc<TenantToken>) -> bool {
+        self.token.as_ref().is_some_and(|own| Arc::ptr_eq(own, token))
     }
 
     /// Whether the client has a standalone stream open.

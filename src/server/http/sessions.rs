@@ -18,8 +18,9 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio_util::sync::CancellationToken;
 
 use super::session::{HttpSession, SessionError, SessionTransport};
-use super::shares::{Holder, PeerKey, TenantKey, select_for_eviction};
-use super::tenant_state::TenantState;
+use super::shares::{Holder, TenantKey, select_for_eviction};
+use super::tenant_state::Requester;
+use super::tenants::TenantToken;
 use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
 use crate::server::session::McpSession;
@@ -36,13 +37,6 @@ tokio::task_local! {
 
     /// Who sends this task's request.
     pub(crate) static REQUESTER: Requester;
-}
-
-/// Who sends a request.
-#[derive(Clone)]
-pub(crate) struct Requester {
-    pub(crate) tenant: Arc<TenantState>,
-    pub(crate) peer: PeerKey,
 }
 
 /// Maximum number of sessions, and their maximum idle time.
@@ -112,6 +106,26 @@ impl Sessions {
         });
     }
 
+    /// Cancels the runs of the sessions that were begun with this token, and ends their standalone streams. Their
+    /// calls can still be answered.
+    pub(crate) fn cancel_runs_of(&self, token: &Arc<TenantToken>) {
+        for session in self.open.lock().values().filter(|session| session.was_begun_with(token)) {
+            session.mcp.runs.cancel();
+            session.end_listening();
+        }
+    }
+
+    /// Ends the sessions that were begun with this token, which was revoked. No later one begins with it.
+    pub(crate) fn end_of(&self, token: &Arc<TenantToken>) {
+        self.open.lock().retain(|_, session| {
+            let is_kept = !session.was_begun_with(token);
+            if !is_kept {
+                session.end();
+            }
+            is_kept
+        });
+    }
+
     /// Ends all standalone streams, so that their connections can end.
     pub(crate) fn end_listening(&self) {
         for session in self.open.lock().values() {
@@ -147,9 +161,13 @@ impl SessionManager for Sessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
         let id = SessionId::from(random_id().map_err(SessionError::NoId)?);
         let requester = REQUESTER.try_with(Clone::clone).map_err(|_unset| SessionError::NoRequester)?;
-        let Requester { tenant, peer } = requester;
+        let Requester { tenant, token, peer } = requester;
         let holder = Holder { tenant: tenant.key, peer };
         let mut open = self.open.lock();
+        // Looked at under the lock that `end_of` takes afterwards.
+        if token.as_ref().is_some_and(|token| token.revoked.is_cancelled()) {
+            return Err(SessionError::Ended);
+        }
         if open.len() >= self.bounds.max
             && let Err(refused) = make_room(&mut open, holder, self.bounds.max)
         {
@@ -160,7 +178,7 @@ impl SessionManager for Sessions {
         let session = McpSession::new(Arc::clone(&self.shared), self.runs.child_token(), calls);
         let session = session.with_own_state(&id).with_rates(Arc::clone(&tenant.rates));
         let session = session.of_tenant(tenant.name.as_ref());
-        let (session, transport) = HttpSession::new(session, holder);
+        let (session, transport) = HttpSession::new(session, holder, token);
         open.insert(Arc::clone(&id), session);
         Ok((id, transport))
     }

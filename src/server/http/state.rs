@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 
-use super::authentication::{Authentication, Caller};
+use super::authentication::Authentication;
 use super::body::BodyReader;
 use super::connections::Connections;
 use super::options::MetricsPrinter;
 use super::page::Page;
 use super::sessions::Sessions;
-use super::tenant_state::TenantState;
+use super::tenant_state::TenantStates;
 use super::workers::Lending;
 use crate::server::handler::RequestHandler;
 use crate::server::shared::Shared;
@@ -25,25 +25,10 @@ pub(crate) struct HttpState {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) mcp: StreamableHttpService<RequestHandler, Sessions>,
-    /// One for each tenant. A server without tenants has one, which has no name.
-    pub(crate) tenants: Vec<Arc<TenantState>>,
-    /// Cancels the runs of all clients.
-    pub(crate) runs: CancellationToken,
+    pub(crate) tenants: TenantStates,
     /// The workers that are lent to other machines, if any are.
     pub(crate) lending: Option<Lending>,
     pub(crate) bodies: BodyReader,
     /// Cancelled when no more requests are accepted.
     pub(crate) closing: CancellationToken,
-}
-
-impl HttpState {
-    /// The state of the caller's tenant. The operator has none.
-    pub(crate) fn tenant_of(&self, caller: Caller<'_>) -> Option<&Arc<TenantState>> {
-        let name = match caller {
-            Caller::Operator => return None,
-            Caller::Client => None,
-            Caller::Tenant(name) => Some(name),
-        };
-        self.tenants.iter().find(|tenant| tenant.name.as_deref() == name)
-    }
 }

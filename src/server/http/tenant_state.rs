@@ -1,14 +1,25 @@
 //! What the clients of one tenant have for themselves, or all clients of a server without tenants.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::rest::runs::RestRuns;
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+
+use super::options::HttpOptions;
+use super::rest::runs::{AnswerBytes, RestRuns};
 use super::shares::{PeerKey, TenantKey};
+use super::tenants::{HttpTenant, TenantToken};
+use crate::executor::Executor;
+use crate::rate::RateLimit;
 use crate::run::history::client_of_tenant;
+use crate::server::calls::CallsInFlight;
 use crate::server::run_rate::RunRates;
 use crate::server::session::McpSession;
+use crate::server::shared::Shared;
 
-/// The state of one tenant. Lives as long as the listener.
+/// The state of one tenant. Lives until its last token is revoked, or as long as the listener.
 pub(crate) struct TenantState {
     /// `None` if the server has no tenants.
     pub(crate) name: Option<Arc<str>>,
@@ -19,9 +30,115 @@ pub(crate) struct TenantState {
     pub(crate) rates: Arc<RunRates>,
 }
 
-impl TenantState {
+/// Who sends a request.
+#[derive(Clone)]
+pub(crate) struct Requester {
+    pub(crate) tenant: Arc<TenantState>,
+    /// The token of the request, if it is a tenant's.
+    pub(crate) token: Option<Arc<TenantToken>>,
+    pub(crate) peer: PeerKey,
+}
+
+impl Requester {
     /// The name of a client without a session, as far as it can be told: its tenant and its peer.
-    pub(crate) fn client_name(&self, peer: PeerKey) -> String {
-        client_of_tenant(self.name.as_deref(), &format!("{peer:?}"))
+    pub(crate) fn client_name(&self) -> String {
+        client_of_tenant(self.tenant.name.as_deref(), &format!("{:?}", self.peer))
+    }
+
+    /// Cancelled when the token of the request is revoked.
+    pub(crate) fn revoked(&self) -> Option<&CancellationToken> {
+        self.token.as_ref().map(|token| &token.revoked)
     }
 }
+
+/// What every tenant's state is made of.
+pub(crate) struct TenantParts {
+    pub(crate) shared: Arc<Shared>,
+    /// Cancels the runs of all clients.
+    pub(crate) runs: CancellationToken,
+    /// The calls of all clients.
+    pub(crate) calls: Arc<CallsInFlight>,
+    pub(crate) client_rate: Option<RateLimit>,
+    pub(crate) run_rate: Option<RateLimit>,
+}
+
+/// The states of the tenants that have a token in force. A server without tenants has one, which has no name.
+pub(crate) struct TenantStates {
+    parts: TenantParts,
+    answers: Arc<AnswerBytes>,
+    states: RwLock<Vec<Arc<TenantState>>>,
+    /// How many there ever were. No two have the same key.
+    made: AtomicUsize,
+}
+
+impl TenantStates {
+    /// Makes the states of these tenants, or of all clients if there are none.
+    pub(crate) fn new(parts: TenantParts, tenants: &[HttpTenant]) -> Self {
+        let states =
+            Self { parts, answers: Arc::default(), states: RwLock::default(), made: AtomicUsize::new(0) };
+        if tenants.is_empty() {
+            states.states.write().push(states.make(None, TenantKey::Only));
+        }
+        states.add(tenants);
+        states
+    }
+
+    /// The state of the tenant with this name. It has none when its last token was revoked.
+    pub(crate) fn find(&self, name: Option<&str>) -> Option<Arc<TenantState>> {
+        self.states.read().iter().find(|state| state.name.as_deref() == name).cloned()
+    }
+
+    /// Makes the states of those of these tenants that have none.
+    pub(crate) fn add(&self, tenants: &[HttpTenant]) {
+        let mut states = self.states.write();
+        for name in HttpTenant::names(tenants) {
+            if !states.iter().any(|state| state.name.as_deref() == Some(name)) {
+                let key = TenantKey::Number(self.made.fetch_add(1, Ordering::Relaxed));
+                states.push(self.make(Some(name), key));
+            }
+        }
+        self.answers.share_among(NonZeroUsize::new(states.len()).unwrap_or(NonZeroUsize::MIN));
+    }
+
+    /// Drops the state of every tenant but these: its runs, its answers and its run records.
+    pub(crate) fn retain(&self, tenants: &[HttpTenant]) {
+        let names = HttpTenant::names(tenants);
+        let mut states = self.states.write();
+        states.retain(|state| {
+            let is_kept = state.name.as_deref().is_some_and(|name| names.contains(&name));
+            if !is_kept {
+                state.session.runs.cancel();
+                state.session.forget();
+            }
+            is_kept
+        });
+        self.answers.share_among(NonZeroUsize::new(states.len()).unwrap_or(NonZeroUsize::MIN));
+    }
+
+    fn make(&self, name: Option<&str>, key: TenantKey) -> Arc<TenantState> {
+        let TenantParts { shared, runs, calls, .. } = &self.parts;
+        let name: Option<Arc<str>> = name.map(Arc::from);
+        let rates = Arc::new(run_rates(&self.parts, &shared.executor));
+        let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(calls));
+        let session = session.of_many_clients().with_rates(Arc::clone(&rates));
+        let session = Arc::new(session.of_tenant(name.as_ref()));
+        Arc::new(TenantState { name, key, session, rest: RestRuns::new(Arc::clone(&self.answers)), rates })
+    }
+}
+
+/// The rates of a tenant's clients. That of each client follows the executor's configuration.
+#[cfg(feature = "mcp")]
+fn run_rates(parts: &TenantParts, executor: &Executor) -> RunRates {
+    let executor = executor.clone();
+    let configured = move || executor.configured_client_rate();
+    RunRates::new(parts.client_rate, parts.run_rate).following(configured, HttpOptions::default().client_rate)
+}
+
+/// The rates of a tenant's clients. There is no configuration.
+#[cfg(not(feature = "mcp"))]
+fn run_rates(parts: &TenantParts, _executor: &Executor) -> RunRates {
+    RunRates::new(parts.client_rate, parts.run_rate)
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::token::HttpToken;
 use crate::error::Error;
 
@@ -13,7 +15,7 @@ const MAX_TOKENS: usize = 64;
 const MAX_NAME: usize = 32;
 
 /// A tenant of [`HttpOptions::tenants`](super::HttpOptions::tenants): a name, and a token that its clients send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpTenant {
     name: Arc<str>,
     token: HttpToken,
@@ -84,6 +86,36 @@ impl HttpTenant {
         }
         names
     }
+}
+
+/// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader): `None` if they are the
+/// ones of the last call, a message if they cannot be read. The message must not have a token.
+pub type TenantReader = Arc<dyn Fn() -> Option<Result<Vec<HttpTenant>, String>> + Send + Sync>;
+
+/// A token of a tenant that is in force.
+pub(crate) struct TenantToken {
+    tenant: HttpTenant,
+    /// Cancelled when the token is revoked, and with it what its clients have begun.
+    pub(crate) revoked: CancellationToken,
+}
+
+impl TenantToken {
+    pub(super) fn new(tenant: HttpTenant) -> Arc<Self> {
+        Arc::new(Self { tenant, revoked: CancellationToken::new() })
+    }
+
+    /// The name and the token.
+    pub(crate) const fn tenant(&self) -> &HttpTenant {
+        &self.tenant
+    }
+}
+
+/// How a list of tenants differs from the last one. A token that another tenant has now is revoked and added.
+pub(crate) struct TokenChanges {
+    pub(crate) added: usize,
+    pub(crate) revoked: Vec<Arc<TenantToken>>,
+    /// The number of tokens that are in force now.
+    pub(crate) in_force: usize,
 }
 
 /// Checks that each token says who sends it: no two tenants have the same one, and no tenant has the operator's.

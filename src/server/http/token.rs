@@ -73,6 +73,14 @@ impl HttpToken {
     }
 }
 
+impl PartialEq for HttpToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
+}
+
+impl Eq for HttpToken {}
+
 impl fmt::Debug for HttpToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("HttpToken")

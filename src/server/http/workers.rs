@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::header::{CONNECTION, UPGRADE};
 use axum::http::{HeaderValue, StatusCode};
@@ -13,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::responses::{plain, try_again};
 use super::state::HttpState;
+use super::tenant_state::Requester;
 use crate::engine::process::lent::LentWorkers;
 use crate::error::Error;
 use crate::executor::Executor;
@@ -46,7 +48,11 @@ impl Lending {
 }
 
 /// Answers a request for a worker.
-pub(super) async fn lend(State(state): State<Arc<HttpState>>, mut request: Request) -> Response {
+pub(super) async fn lend(
+    State(state): State<Arc<HttpState>>,
+    Extension(requester): Extension<Requester>,
+    mut request: Request,
+) -> Response {
     let Some(lending) = &state.lending else {
         return plain(StatusCode::NOT_FOUND, "this server lends no workers: see `--compute`");
     };
@@ -59,8 +65,12 @@ pub(super) async fn lend(State(state): State<Arc<HttpState>>, mut request: Reque
         return try_again("all workers are lent");
     };
     let stream = on(&mut request);
-    let (workers, ended) = (Arc::clone(&lending.workers), state.runs.child_token());
-    tokio::spawn(ended.clone().run_until_cancelled_owned(serve(workers, stream, permit)));
+    let workers = Arc::clone(&lending.workers);
+    let ended = requester.tenant.session.cancellation_with(requester.revoked());
+    tokio::spawn(async move {
+        let _ends_with_this = ended.clone().drop_guard();
+        ended.run_until_cancelled(serve(workers, stream, permit)).await;
+    });
     let headers = [(CONNECTION, HeaderValue::from_static("upgrade")), (UPGRADE, PROTOCOL)];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }

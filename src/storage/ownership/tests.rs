@@ -25,6 +25,20 @@ fn a_mode_says_who_else_has_access() {
     }
 }
 
+/// The user of a test may be root, whose own files have to be its alone.
+#[test]
+fn root_may_let_a_group_read() {
+    let of = |user, mode| Ownership { user, mode };
+    let is_ours = rustix::process::geteuid().is_root();
+    for mode in [0o600, 0o440, 0o640, 0o400] {
+        assert_eq!(of(0, mode).is_of_root_for_its_group(), !is_ours, "{mode:o}");
+        assert!(!of(4321, mode).is_of_root_for_its_group(), "{mode:o}");
+    }
+    for mode in [0o644, 0o660, 0o650, 0o604] {
+        assert!(!of(0, mode).is_of_root_for_its_group(), "{mode:o}");
+    }
+}
+
 #[test]
 fn the_owner_decides_whose_it_is() {
     let user = rustix::process::geteuid().as_raw();

@@ -11,7 +11,7 @@ use super::canonical;
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, TokenEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
 use crate::telemetry::masked;
@@ -108,6 +108,17 @@ impl Entry {
             "durationUs": microseconds(request.duration),
         });
         Self::new("request", fields)
+    }
+
+    /// An event of the tokens of a server's tenants.
+    pub(super) fn of_tokens(event: &TokenEvent<'_>) -> Self {
+        match *event {
+            TokenEvent::Changed { added, revoked, in_force } => {
+                let fields = json!({ "added": added, "revoked": revoked, "inForce": in_force });
+                Self::new("tokens.changed", fields)
+            }
+            TokenEvent::Refused { reason } => Self::new("tokens.refused", json!({ "reason": shown(reason) })),
+        }
     }
 
     /// Bytes that it holds beside its own.

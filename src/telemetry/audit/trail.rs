@@ -16,7 +16,7 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver};
+use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode, TraceContext};
@@ -155,6 +155,10 @@ impl RunObserver for AuditTrail {
 
     fn observe_request(&self, request: &ClientRequest<'_>) {
         self.push(Entry::of_request(request));
+    }
+
+    fn observe_tokens(&self, event: &TokenEvent<'_>) {
+        self.push(Entry::of_tokens(event));
     }
 
     fn before_effect<'a>(

@@ -80,3 +80,39 @@ fn requests_that_are_refused_before_a_run_are_in_the_trail() {
     let found = requests(&trail).into_iter().filter(|(method, ..)| method == "POST /v1/runs");
     assert_eq!(found.collect::<Vec<_>>(), [rest("400"), rest(""), rest("429")]);
 }
+
+/// Who asks for a run, reads its record or cancels it over REST is in the trail, and who listens over MCP.
+#[test]
+fn requests_for_runs_over_rest_and_streams_are_in_the_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let arguments = ["--http", "127.0.0.1:0", "--audit", trail.to_str().unwrap()];
+    let mut server = Server::start_with(&arguments, Start::new());
+    let long = "a".repeat(5_000);
+    let agent = ("User-Agent", long.as_str());
+    for (method, path) in
+        [("GET", "/v1/runs/of-another"), ("DELETE", "/v1/runs/a"), ("GET", "/v1/runs/a/value")]
+    {
+        assert_eq!(server.send(method, path, &[agent], "").status, 404, "{method} {path}");
+    }
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let mut listening = server.stateless("subscriptions/listen", filter);
+    assert_eq!(listening.next().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    server.signal("TERM");
+    server.wait(END);
+    let mut found = requests(&trail);
+    let count = found.len();
+    found.retain(|(method, ..)| method != "subscriptions/listen");
+    assert_eq!(count, found.len() + 1, "{found:?}");
+    let expected = [
+        request("GET /v1/runs/{id}", "", "404"),
+        request("DELETE /v1/runs/{id}", "", "404"),
+        request("GET /v1/runs/{id}/{part}", "", "404"),
+    ];
+    assert_eq!(found, expected);
+    // What a caller calls itself is bounded.
+    let mut reader = AuditReader::new(&trail);
+    while let Some(line) = reader.next_line(true).unwrap() {
+        assert!(line.text.len() < 2_000, "{}", line.text);
+    }
+}

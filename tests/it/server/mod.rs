@@ -46,5 +46,7 @@ mod telemetry;
 mod tenants;
 /// Attacks of THREATS group MP, by number.
 mod threats;
+/// Tokens that are added and revoked while the server serves.
+mod tokens;
 /// Runs that go on after their answer, and progress of scripts.
 mod wait;

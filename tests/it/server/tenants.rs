@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use tempfile::TempDir;
 use crate::support::serve::{Start, meta};
 use crate::support::serve_http::{Reply, Server, wait_within};
 
-const ALICE: &str = "alice-0123456789abcdef0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
+pub(super) const ALICE: &str = "alice-0123456789abcdef0123456789abcdef";
+pub(super) const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
 const OPERATOR: &str = "operator-0123456789abcdef0123456789";
 
 /// Writes a file of tokens that only its user can read.
-fn tokens_file(directory: &Path, text: &str) -> String {
+pub(super) fn tokens_file(directory: &Path, text: &str) -> String {
     let path = directory.join("tokens");
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-fn two() -> String {
+pub(super) fn two() -> String {
     format!("# Two tenants.\nalice {ALICE}\n\nbob\t{BOB}\n")
 }
 
@@ -35,7 +35,7 @@ fn server(arguments: &[&str]) -> Server {
     server_within(&Arc::new(tempfile::tempdir().unwrap()), &two(), arguments)
 }
 
-fn server_within(directory: &Arc<TempDir>, tokens: &str, arguments: &[&str]) -> Server {
+pub(super) fn server_within(directory: &Arc<TempDir>, tokens: &str, arguments: &[&str]) -> Server {
     let file = tokens_file(directory.path(), tokens);
     let start = Start::new().within(Arc::clone(directory)).config("strict", json!(false));
     let mut all = vec!["--http", "127.0.0.1:0", "--isolation", "in-process", "--tokens-file", &file];
@@ -49,17 +49,17 @@ fn authorization(token: &str) -> String {
 
 /// A client with the token of a tenant.
 #[derive(Clone, Copy)]
-struct Tenant<'a> {
+pub(super) struct Tenant<'a> {
     server: &'a Server,
     token: &'a str,
 }
 
 impl<'a> Tenant<'a> {
-    fn new(server: &'a Server, token: &'a str) -> Self {
+    pub(super) fn new(server: &'a Server, token: &'a str) -> Self {
         Self { server, token }
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(super) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let authorization = authorization(self.token);
         let mut all = vec![
             ("Authorization", authorization.as_str()),
@@ -71,21 +71,36 @@ impl<'a> Tenant<'a> {
     }
 
     /// The status and the whole body.
-    fn answer(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    pub(super) fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
         let reply = self.send(method, path, headers, body);
         (reply.status, reply.body())
     }
 
-    fn initialize(&self) -> Reply {
+    pub(super) fn initialize(&self) -> Reply {
+        self.initialize_with(&json!({}))
+    }
+
+    fn initialize_with(&self, capabilities: &Value) -> Reply {
         let info = json!({ "name": "test", "version": "1" });
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
         let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         self.send("POST", "/mcp", &[], &message.to_string())
     }
 
     /// The id of a session, after the handshake.
-    fn session(&self) -> String {
-        let reply = self.initialize();
+    pub(super) fn session(&self) -> String {
+        self.session_with(&json!({}))
+    }
+
+    fn session_with(&self, capabilities: &Value) -> String {
+        let reply = self.initialize_with(capabilities);
         assert_eq!(reply.status, 200);
         let id = reply.header("mcp-session-id").unwrap().to_owned();
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -93,31 +108,36 @@ impl<'a> Tenant<'a> {
         id
     }
 
-    fn in_session(&self, method: &str, id: &str, message: &Value) -> Reply {
+    pub(super) fn in_session(&self, method: &str, id: &str, message: &Value) -> Reply {
         let headers = [("Mcp-Session-Id", id), ("Mcp-Protocol-Version", "2025-11-25")];
         let body = if message.is_null() { String::new() } else { message.to_string() };
         self.send(method, "/mcp", &headers, &body)
     }
 
     /// Runs a script in a session.
-    fn run_in(&self, id: &str, code: &str) -> Value {
+    pub(super) fn run_in(&self, id: &str, code: &str) -> Value {
         let call = json!({ "name": "executeTypescript", "arguments": { "code": code } });
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
         self.in_session("POST", id, &message).result()["structuredContent"].clone()
     }
 
     /// A request without a session.
-    fn stateless(&self, method: &str, mut params: Value) -> Value {
+    pub(super) fn stateless(&self, method: &str, params: Value) -> Value {
+        self.begin_stateless(method, params).message()
+    }
+
+    /// The same, whose answer is not read yet.
+    pub(super) fn begin_stateless(&self, method: &str, mut params: Value) -> Reply {
         params["_meta"] = meta(json!({}));
         let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
         let headers =
             [("Mcp-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", name.as_str())];
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        self.send("POST", "/mcp", &headers, &message.to_string()).message()
+        self.send("POST", "/mcp", &headers, &message.to_string())
     }
 
     /// Runs a script without a session.
-    fn run(&self, arguments: Value) -> Value {
+    pub(super) fn run(&self, arguments: Value) -> Value {
         let call = json!({ "name": "executeTypescript", "arguments": arguments });
         self.stateless("tools/call", call)["result"]["structuredContent"].clone()
     }
@@ -127,7 +147,7 @@ impl<'a> Tenant<'a> {
         self.send("POST", "/v1/runs", headers, &body.to_string())
     }
 
-    fn value(&self, code: &str) -> Value {
+    pub(super) fn value(&self, code: &str) -> Value {
         self.run(json!({ "code": code }))["value"].clone()
     }
 }
@@ -552,4 +572,28 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
     let server = Server::start_with(&in_process, Start::new().config("tokensFile", json!(file)));
     assert_eq!(Tenant::new(&server, BOB).value("return 1"), 1);
     assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 401);
+}
+
+/// Saved scripts run for all tenants, with the state and the records of the client that calls them.
+#[test]
+fn v_519_a_tenant_cannot_approve_a_script_for_the_others() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let scripts = directory.path().join("cx/scripts");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&scripts).unwrap();
+    fs::write(scripts.join("report.ts"), "return 'of the operator'").unwrap();
+    fs::set_permissions(scripts.join("report.ts"), fs::Permissions::from_mode(0o600)).unwrap();
+    let server = server_within(&directory, &two(), &["--client-rate", "0"]);
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let session = alice.session_with(&json!({ "elicitation": {} }));
+    let save = "return await scripts.save({ name: 'report', code: 'return 1', replace: true })";
+    let call = json!({ "name": "executeTypescript", "arguments": { "code": save } });
+    let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
+    let mut reply = alice.in_session("POST", &session, &message);
+    // The answer is the first message: no prompt comes before it.
+    let is_stream = reply.header("content-type") == Some("text/event-stream");
+    let first = if is_stream { reply.next().unwrap() } else { reply.message() };
+    let refused = &first["result"]["structuredContent"]["error"];
+    assert_eq!(refused["toolCode"], "TOOL_DENIED", "{first}");
+    assert!(refused["message"].as_str().unwrap().contains("cx scripts save"), "{first}");
+    assert_eq!(bob.value("return await scripts.report()"), "of the operator");
 }

@@ -3,6 +3,8 @@
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::server::http::tenants::HttpTenant;
+use crate::server::http::token::HttpToken;
 
 const LOCAL: PeerKey = PeerKey::Local;
 
@@ -44,7 +46,7 @@ fn v_333_what_is_in_use_is_not_evicted() {
     assert_eq!(eviction(), Eviction::Allowed(0));
     connection.begin_request();
     assert_eq!(eviction(), Eviction::OverShare(3));
-    connection.admit(None);
+    connection.admit(None, None);
     connection.begin_answer();
     assert_eq!(eviction(), Eviction::Never);
     let answer = Arc::clone(connection).watch(Response::new(Body::from("answer")));
@@ -69,7 +71,7 @@ async fn v_505_a_connection_is_a_tenants_from_its_first_request_on() {
     let [first, second, third] = [0; 3].map(|_| open(&connections, &permits));
     for listening in [&first, &second] {
         listening.connection.begin_request();
-        listening.connection.admit(Some(TenantKey::Number(0)));
+        listening.connection.admit(Some(TenantKey::Number(0)), None);
         listening.connection.begin_listening();
     }
     let is_evicted = |open: &OpenConnection| open.connection.evicted.is_cancelled();
@@ -80,4 +82,26 @@ async fn v_505_a_connection_is_a_tenants_from_its_first_request_on() {
     assert_eq!([&first, &second, &third].map(is_evicted), [true, false, true]);
     // What is left is the tenant's share.
     assert!(connections.make_room(LOCAL).is_none());
+}
+
+/// An idle connection may be a proxy's, whose next request is another tenant's.
+#[test]
+fn v_512_a_connection_ends_with_the_token_of_its_request_in_progress() {
+    let permits = Arc::new(Semaphore::new(3));
+    let connections = Connections::new(3, true);
+    let [revoked, kept] = ["a", "b"].map(|name| {
+        let token = HttpToken::new(name).unwrap();
+        TenantToken::new(HttpTenant::new(name, token).unwrap())
+    });
+    let [busy, other, idle] = [&revoked, &kept, &revoked].map(|token| {
+        let open = open(&connections, &permits);
+        open.connection.begin_request();
+        open.connection.admit(None, Some(Arc::clone(token)));
+        open
+    });
+    // Its answer has been written.
+    drop(Arc::clone(&idle.connection).watch(Response::new(Body::empty())));
+    connections.end_of(&revoked);
+    let ended = [&busy, &other, &idle].map(|open| open.connection.evicted.is_cancelled());
+    assert_eq!(ended, [true, false, false]);
 }

@@ -1,5 +1,6 @@
 //! The routes of REST and their handlers.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,11 +34,20 @@ use crate::server::http::connections::Connection;
 use crate::server::http::middleware::connection_of;
 use crate::server::http::responses::handler_failed;
 use crate::server::http::state::HttpState;
-use crate::server::http::tenant_state::TenantState;
+use crate::server::http::tenant_state::Requester;
 use crate::tools::ToolErrorCode;
 
 /// Path of the runs.
 const RUNS: &str = "/v1/runs";
+
+/// Paths of one run, and of a part of its record.
+const RUN: &str = "/v1/runs/{id}";
+const PART: &str = "/v1/runs/{id}/{part}";
+
+/// The names of the requests beside [`REST_RUN`], as observers are told them.
+const REST_READ: &str = "GET /v1/runs/{id}";
+const REST_CANCEL: &str = "DELETE /v1/runs/{id}";
+const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
 
 /// How long a request may wait for the end of a run in the background. Proxies wait for a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -49,8 +59,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(in crate::server::http) fn routes() -> Router<Arc<HttpState>> {
     Router::new()
         .route(RUNS, post(create))
-        .route("/v1/runs/{id}", get(read).delete(remove))
-        .route("/v1/runs/{id}/{part}", get(read_part))
+        .route(RUN, get(read).delete(remove))
+        .route(PART, get(read_part))
         .route(OPENAPI, get(describe))
 }
 
@@ -61,30 +71,33 @@ async fn describe(State(state): State<Arc<HttpState>>) -> Response {
 
 async fn create(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     request: Request,
 ) -> Response {
     let connection = connection_of(&request);
-    let peer = connection.as_ref().map(|connection| connection.peer()).unwrap_or_default();
-    let client = Client { name: tenant.client_name(peer), tenant };
     let (parts, body) = request.into_parts();
-    let executor = &state.shared.executor;
-    let audited = AuditedRequest::new(executor, REST_RUN, None, &client.name, || caller_name(&parts.headers));
-    let response = create_run(&state, &client, &parts.headers, body, connection).await;
-    // How a run ends is told by its own events.
+    let created = create_run(&state, &requester, &parts.headers, body, connection);
+    audited(REST_RUN, &state, &requester, &parts.headers, created).await
+}
+
+/// Answers a request, and tells observers of it. How a run ends is told by its own events.
+async fn audited(
+    method: &str,
+    state: &HttpState,
+    requester: &Requester,
+    headers: &HeaderMap,
+    answer: impl Future<Output = Response>,
+) -> Response {
+    let (executor, client) = (&state.shared.executor, requester.client_name());
+    let audited = AuditedRequest::new(executor, method, None, &client, || caller_name(headers));
+    let response = answer.await;
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
     response
 }
 
-/// Who asks for a run.
-struct Client {
-    name: String,
-    tenant: Arc<TenantState>,
-}
-
 async fn create_run(
     state: &HttpState,
-    client: &Client,
+    requester: &Requester,
     headers: &HeaderMap,
     body: Body,
     connection: Option<Arc<Connection>>,
@@ -118,25 +131,24 @@ async fn create_run(
         let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
         return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
     }
-    begin(client, wanted, headers, key, permit).await
+    begin(requester, wanted, headers, key, permit).await
 }
 
 async fn begin(
-    client: &Client,
+    requester: &Requester,
     wanted: RunRequest,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
     body: Option<OwnedSemaphorePermit>,
 ) -> Response {
-    let Client { name, tenant } = client;
+    let tenant = &requester.tenant;
     let call = tenant.session.calls.begin();
     let (is_stream, is_background) = (wanted.stream, wanted.background);
     let mut events = None;
     let started = tenant.rest.start(key.as_ref(), || {
-        let slot =
-            is_background.then(|| tenant.rest.background_slot(name).ok_or_else(too_many)).transpose()?;
-        let held = RequestPermits { _body: body, _slot: slot };
-        let (run, of_run) = start(&tenant.session, wanted, name, headers, key.clone(), held)
+        let slot = || tenant.rest.background_slot(&requester.client_name()).ok_or_else(too_many);
+        let held = RequestPermits { _body: body, _slot: is_background.then(slot).transpose()? };
+        let (run, of_run) = start(requester, wanted, headers, key.clone(), held)
             .map_err(|mut answer| answer.structured["error"].take())?;
         events = Some(of_run);
         Ok(run)
@@ -201,8 +213,19 @@ struct ReadQuery {
 
 async fn read(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     Path(id): Path<String>,
+    query: Result<Query<ReadQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let answer = read_run(&state, &requester, &id, query);
+    audited(REST_READ, &state, &requester, &headers, answer).await
+}
+
+async fn read_run(
+    state: &HttpState,
+    requester: &Requester,
+    id: &str,
     query: Result<Query<ReadQuery>, QueryRejection>,
 ) -> Response {
     let time = query.ok().map(|Query(query)| Duration::from_millis(query.wait_ms));
@@ -210,12 +233,13 @@ async fn read(
         let detail = format!("expected nothing but `waitMs`, from 0 to {}", MAX_WAIT.as_millis());
         return problem(StatusCode::BAD_REQUEST, INVALID_ARGUMENTS, &detail);
     };
-    let Some(run) = tenant.rest.find(&id) else { return not_found() };
+    let tenant = &requester.tenant;
+    let Some(run) = tenant.rest.find(id) else { return not_found() };
     let _call = tenant.session.calls.begin();
     tokio::select! {
         biased;
         response = answer(&run) => response,
-        () = tokio::time::sleep(time) => running(&state, &run),
+        () = tokio::time::sleep(time) => running(state, &run),
         () = tenant.session.runs.cancelled() => answer(&run).await,
     }
 }
@@ -238,25 +262,39 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
 }
 
 /// Cancels a run in flight. The answer of one that has ended stays as it is.
-async fn remove(Extension(tenant): Extension<Arc<TenantState>>, Path(id): Path<String>) -> Response {
-    let Some(run) = tenant.rest.find(&id) else { return not_found() };
-    run.cancel.cancel();
-    StatusCode::NO_CONTENT.into_response()
+async fn remove(
+    State(state): State<Arc<HttpState>>,
+    Extension(requester): Extension<Requester>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let removed = async {
+        let Some(run) = requester.tenant.rest.find(&id) else { return not_found() };
+        run.cancel.cancel();
+        StatusCode::NO_CONTENT.into_response()
+    };
+    audited(REST_CANCEL, &state, &requester, &headers, removed).await
 }
 
 /// A part of a run's record: what the answer left out.
 async fn read_part(
     State(state): State<Arc<HttpState>>,
-    Extension(tenant): Extension<Arc<TenantState>>,
+    Extension(requester): Extension<Requester>,
     Path((id, part)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Response {
+    let answer = read_record(&state, &requester, &id, &part);
+    audited(REST_RECORD, &state, &requester, &headers, answer).await
+}
+
+async fn read_record(state: &HttpState, requester: &Requester, id: &str, part: &str) -> Response {
     let Some(history) = state.shared.executor.history() else { return not_found() };
-    let record = match history.find(&tenant.session.client, &id).await {
+    let record = match history.find(&requester.tenant.session.client, id).await {
         Ok(Some(record)) => record,
         Ok(None) => return not_found(),
         Err(error) => return problem::unavailable(&format!("the record cannot be read now: {error}")),
     };
-    match (&*part, &record.value) {
+    match (part, &record.value) {
         ("output", _) => {
             let kind = HeaderValue::from_static("text/plain; charset=utf-8");
             let mut response = json_response(StatusCode::OK, record.output.clone());

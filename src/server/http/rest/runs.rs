@@ -1,6 +1,8 @@
 //! The runs that can be found by their id: those in the background, and the answers of some that have ended.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -27,11 +29,31 @@ const MAX_ANSWERS: usize = 256;
 const MAX_BYTES: usize = 64 << 20;
 const MIN_BYTES: usize = 4 << 20;
 
+/// Maximum bytes of the answers that are kept for each tenant.
+pub(in crate::server::http) struct AnswerBytes(AtomicUsize);
+
+impl Default for AnswerBytes {
+    fn default() -> Self {
+        Self(AtomicUsize::new(MAX_BYTES))
+    }
+}
+
+impl AnswerBytes {
+    /// Divides all there are among so many tenants.
+    pub(in crate::server::http) fn share_among(&self, tenants: NonZeroUsize) {
+        self.0.store((MAX_BYTES / tenants).max(MIN_BYTES), Ordering::Relaxed);
+    }
+
+    fn each(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The runs of all clients of a tenant without a session.
 pub(in crate::server::http) struct RestRuns {
     runs: Arc<Mutex<Vec<Arc<RestRun>>>>,
     background: ClientSlots,
-    max_bytes: usize,
+    bytes: Arc<AnswerBytes>,
 }
 
 /// A run over REST, from its start until no request can find it any more.
@@ -128,10 +150,9 @@ impl RestRun {
 }
 
 impl RestRuns {
-    /// Those of one of `tenants` tenants, which have equal parts of the memory.
-    pub(in crate::server::http) fn new(tenants: usize) -> Self {
-        let max_bytes = (MAX_BYTES / tenants.max(1)).max(MIN_BYTES);
-        Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND), max_bytes }
+    /// Those of one tenant, whose answers may have `bytes`.
+    pub(in crate::server::http) fn new(bytes: Arc<AnswerBytes>) -> Self {
+        Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND), bytes }
     }
 
     /// A slot for a run in the background; `None` if all of the peer's are in use.
@@ -151,7 +172,7 @@ impl RestRuns {
         start: impl FnOnce() -> Result<RestRun, E>,
     ) -> Result<Started, E> {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs, self.max_bytes);
+        remove_old(&mut runs, self.bytes.each());
         match key.map_or(Keyed::New, |key| find_key(&runs, key)) {
             Keyed::New => {}
             Keyed::Same(run) => return Ok(Started::Before(run)),
@@ -167,12 +188,13 @@ impl RestRuns {
 
     /// Keeps the bounds when the run ends, because no request may follow.
     fn remove_old_after(&self, run: &RestRun) {
-        let (runs, max_bytes, mut answer) = (Arc::downgrade(&self.runs), self.max_bytes, run.answer.clone());
+        let (runs, bytes) = (Arc::downgrade(&self.runs), Arc::clone(&self.bytes));
+        let mut answer = run.answer.clone();
         tokio::spawn(async move {
             // A run that was dropped has no answer.
             let has_ended = answer.wait_for(Option::is_some).await.is_ok();
             if let Some(runs) = runs.upgrade().filter(|_| has_ended) {
-                remove_old(&mut runs.lock(), max_bytes);
+                remove_old(&mut runs.lock(), bytes.each());
             }
         });
     }
@@ -180,7 +202,7 @@ impl RestRuns {
     /// Keeps a run that has ended, if its answer names its record.
     pub(super) fn keep(&self, run: Arc<RestRun>) {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs, self.max_bytes);
+        remove_old(&mut runs, self.bytes.each());
         if run.is_known() && !runs.iter().any(|known| Arc::ptr_eq(known, &run)) {
             runs.push(run);
         }
@@ -189,7 +211,7 @@ impl RestRuns {
     /// The run with this id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<RestRun>> {
         let mut runs = self.runs.lock();
-        remove_old(&mut runs, self.max_bytes);
+        remove_old(&mut runs, self.bytes.each());
         runs.iter().find(|run| run.has_id(id)).cloned()
     }
 }

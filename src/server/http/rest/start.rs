@@ -14,6 +14,7 @@ use crate::run::result::ErrorCode;
 use crate::server::answer::{self, Answer};
 use crate::server::call::for_client;
 use crate::server::client_slots::ClientSlot;
+use crate::server::http::tenant_state::Requester;
 use crate::server::prepare::{PreparedRun, prepare, take_rate};
 use crate::server::request_span::ObservedRequest;
 use crate::server::run_answer::{TRY_AGAIN, answer_run};
@@ -33,27 +34,28 @@ pub(super) struct RequestPermits {
     pub(super) _slot: Option<ClientSlot>,
 }
 
-/// Starts a run for `client`, and returns it with its events. Must be called in a tokio runtime.
+/// Starts a run, and returns it with its events. Must be called in a tokio runtime.
 ///
 /// # Errors
 ///
 /// The answer to invalid arguments, or to a run beyond a rate limit.
 pub(super) fn start(
-    session: &McpSession,
+    requester: &Requester,
     request: RunRequest,
-    client: &str,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
     held: RequestPermits,
 ) -> Result<(RestRun, RunEvents), Answer> {
     let RunRequest { arguments, language, stream, background } = request;
-    take_rate(session, client)?;
+    let session = &*requester.tenant.session;
+    take_rate(session, &requester.client_name())?;
     let PreparedRun { script, language, .. } = prepare(session, arguments, language)?;
     // A caller that gets the id before the answer can ask for the run.
     let id = if stream || background { Some(short_random_id().map_err(|_| no_id(session))?) } else { None };
     let printed = id.clone().map(Printed::of_run);
     let observed = ObservedRequest::begin_rest(&session.shared, headers);
-    let cancel = session.runs.child_token();
+    let cancel = session.cancellation_with(requester.revoked());
+    let ended = cancel.clone().drop_guard();
     let mut script = script.client_name(caller_name(headers));
     if let Some(trace) = observed.context() {
         script = script.trace_context(trace);
@@ -66,6 +68,7 @@ pub(super) fn start(
     let (executor, of_answer) = (shared.executor.clone(), printed.clone());
     let task = tokio::spawn(async move {
         let result = executor.run(script).await;
+        drop(ended);
         drop(held);
         let answer = answer_run(&shared, &owner, language, result, of_answer.as_ref()).await;
         observed.end_rest(answer.is_error);

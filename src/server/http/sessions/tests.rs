@@ -7,7 +7,11 @@ use super::*;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
 use crate::server::http::rest::runs::RestRuns;
+use crate::server::http::shares::PeerKey;
 use crate::server::http::streams::cancellation;
+use crate::server::http::tenant_state::TenantState;
+use crate::server::http::tenants::HttpTenant;
+use crate::server::http::token::HttpToken;
 
 fn sessions(max: usize) -> Sessions {
     let shared = Shared::new(Executor::builder().build().unwrap(), ServerOptions::default());
@@ -20,13 +24,13 @@ fn tenant(sessions: &Sessions, name: Option<&str>, key: TenantKey) -> Arc<Tenant
     let name: Option<Arc<str>> = name.map(Arc::from);
     let session = McpSession::new(Arc::clone(&sessions.shared), CancellationToken::new(), Arc::default());
     let session = Arc::new(session.of_many_clients().of_tenant(name.as_ref()));
-    Arc::new(TenantState { name, key, session, rest: RestRuns::new(1), rates: Arc::default() })
+    Arc::new(TenantState { name, key, session, rest: RestRuns::new(Arc::default()), rates: Arc::default() })
 }
 
 /// Does what a client of this peer asks for, on a server without tenants.
 async fn by<T>(sessions: &Sessions, peer: PeerKey, asking: impl Future<Output = T>) -> T {
     let tenant = tenant(sessions, None, TenantKey::Only);
-    REQUESTER.scope(Requester { tenant, peer }, asking).await
+    REQUESTER.scope(Requester { tenant, token: None, peer }, asking).await
 }
 
 /// A new session, of a client of this machine unless something else is said.
@@ -125,4 +129,30 @@ async fn ids_cannot_be_guessed_and_ended_sessions_are_not_known() {
     age(&sessions, &other, Duration::from_secs(601));
     sessions.expire();
     assert_eq!(sessions.count(), 0);
+}
+
+/// Also not with a request that passed the authentication just before.
+#[tokio::test]
+async fn v_512_a_revoked_token_has_no_session_and_begins_none() {
+    let sessions = sessions(8);
+    let tenant = tenant(&sessions, Some("a"), TenantKey::Number(0));
+    let [revoked, kept] = ["first", "second"].map(|token| {
+        let token = HttpToken::new(token).unwrap();
+        TenantToken::new(HttpTenant::new("a", token).unwrap())
+    });
+    let begin = async |token: &Arc<TenantToken>| {
+        let (tenant, token) = (Arc::clone(&tenant), Some(Arc::clone(token)));
+        let requester = Requester { tenant, token, peer: PeerKey::Local };
+        REQUESTER.scope(requester, sessions.create_session()).await
+    };
+    let (of_revoked, _transport) = begin(&revoked).await.unwrap();
+    let (of_kept, _transport) = begin(&kept).await.unwrap();
+    let has_ended_runs = |id: &SessionId| sessions.session(id).unwrap().mcp.runs.is_cancelled();
+    revoked.revoked.cancel();
+    sessions.cancel_runs_of(&revoked);
+    assert!(has_ended_runs(&of_revoked) && !has_ended_runs(&of_kept));
+    sessions.end_of(&revoked);
+    assert!(!sessions.knows(&of_revoked) && sessions.knows(&of_kept));
+    assert!(matches!(begin(&revoked).await, Err(SessionError::Ended)));
+    assert!(begin(&kept).await.is_ok());
 }

@@ -44,9 +44,9 @@ fn whose(token: Option<&str>) -> Result<String, bool> {
     }
     let may_see_all = authentication.check_operator(&headers).is_ok();
     match authentication.identify(&headers) {
-        Ok(Caller::Tenant(name)) if !may_see_all => Ok(name.to_owned()),
+        Ok(Caller::Tenant(token)) if !may_see_all => Ok(token.tenant().name().to_owned()),
         Ok(Caller::Operator) if may_see_all => Ok("operator".to_owned()),
-        Ok(other) => panic!("{other:?}"),
+        Ok(_) => panic!("{token:?}: another caller"),
         Err(AccessRefusal::Unauthorized) => Err(may_see_all),
         Err(AccessRefusal::Forbidden(problem)) => panic!("{problem}"),
     }
@@ -76,4 +76,51 @@ fn v_511_each_token_says_one_thing() {
     assert!(problem(None, same).unwrap().contains("`a` and `c` have the same token"));
     let many: String = (0..65).map(|number| format!("a {number}\n")).collect();
     assert!(problem(None, HttpTenant::list(&many).unwrap()).unwrap().contains("at most 64"));
+}
+
+/// Whom each of these tokens is of, if it is accepted.
+fn owners(authentication: &Authentication, tokens: &[&str]) -> Vec<Option<String>> {
+    let owner = |token: &&str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
+        match authentication.identify(&headers) {
+            Ok(Caller::Tenant(token)) => Some(token.tenant().name().to_owned()),
+            _ => None,
+        }
+    };
+    tokens.iter().map(owner).collect()
+}
+
+#[test]
+fn v_512_a_list_that_replaces_another_revokes_what_it_does_not_have() {
+    let operator = HttpToken::new("operator").unwrap();
+    let first = HttpTenant::list("a first\nb second\nc third").unwrap();
+    let local = [127, 0, 0, 1].into();
+    let authentication = Authentication::new(local, &[], Some(operator), first.clone()).unwrap();
+    let unchanged = authentication.replace_tenants(first);
+    assert_eq!((unchanged.added, unchanged.revoked.len(), unchanged.in_force), (0, 0, 3));
+    // One stays, one is another tenant's, one is gone, one is new.
+    let next = HttpTenant::list("d fourth\nx second\na first").unwrap();
+    authentication.check_tenants(&next).unwrap();
+    let changes = authentication.replace_tenants(next);
+    let mut revoked: Vec<_> = changes.revoked.iter().map(|token| token.tenant().name()).collect();
+    revoked.sort_unstable();
+    assert_eq!((changes.added, revoked, changes.in_force), (2, vec!["b", "c"], 3));
+    let expected = [Some("a"), Some("x"), None, Some("d")].map(|name| name.map(str::to_owned));
+    assert_eq!(owners(&authentication, &["first", "second", "third", "fourth"]), expected);
+    // The rules of the start hold for each later list.
+    for (text, problem) in [
+        ("a first\nb first", "`a` and `b` have the same token"),
+        ("a operator", "`a` has the operator's token"),
+    ] {
+        let refused = authentication.check_tenants(&HttpTenant::list(text).unwrap()).unwrap_err();
+        assert!(refused.to_string().contains(problem), "{refused}");
+    }
+    assert!(authentication.check_tenants(&[]).is_err());
+    let without = Authentication::new(local, &[], None, Vec::new()).unwrap();
+    assert!(without.check_tenants(&HttpTenant::list("a first").unwrap()).is_err());
+    let tokens = HttpTenant::list(&format!("a {}", "x".repeat(32))).unwrap();
+    let others = Authentication::new([0, 0, 0, 0].into(), &[], None, tokens).unwrap();
+    let short = others.check_tenants(&HttpTenant::list("a first").unwrap()).unwrap_err();
+    assert!(short.to_string().contains("at least 32 characters"), "{short}");
 }

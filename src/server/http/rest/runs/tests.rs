@@ -60,7 +60,7 @@ async fn kept(runs: &RestRuns, count: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn v_479_answers_are_kept_within_64_megabytes() {
-    let runs = RestRuns::new(1);
+    let runs = RestRuns::new(Arc::default());
     // One text for all: what counts is what each says that it has.
     let answer = RunAnswer::Ended("x".repeat(20 << 20).into());
     let ends: Vec<End> = (0..6).map(|number| begin(&runs, &number.to_string(), None)).collect();
@@ -77,7 +77,7 @@ async fn v_479_answers_are_kept_within_64_megabytes() {
 
 #[tokio::test]
 async fn v_479_so_many_answers_are_kept() {
-    let runs = RestRuns::new(1);
+    let runs = RestRuns::new(Arc::default());
     let ends: Vec<End> = (0..MAX_ANSWERS + 2).map(|number| begin(&runs, &number.to_string(), None)).collect();
     for run in &ends {
         end(run, refusal());
@@ -88,7 +88,7 @@ async fn v_479_so_many_answers_are_kept() {
 
 #[tokio::test]
 async fn v_480_the_key_of_a_run_that_was_refused_is_free() {
-    let runs = RestRuns::new(1);
+    let runs = RestRuns::new(Arc::default());
     let key = KeyedBody::new("key", b"body");
     let of_other = KeyedBody::new("key", b"another body");
     let first = begin(&runs, "first", Some(&key));

@@ -1,0 +1,61 @@
+//! Secrets of the command: files that its user alone can read, and variables of the environment.
+
+use std::env;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::bail;
+use cx::Ownership;
+
+/// A secret in the environment.
+///
+/// # Errors
+///
+/// If it is not UTF-8.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a secret of the command's own, which is no part of the configuration"
+)]
+pub(crate) fn variable(name: &str) -> anyhow::Result<Option<String>> {
+    match env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => bail!("{name} is not UTF-8"),
+    }
+}
+
+/// Whether systemd has put a file there for this service alone (`LoadCredential=`). It lets the service's user
+/// read it by an access control list, whose mask looks like permissions of the group.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where systemd puts secrets, which is no part of the configuration"
+)]
+fn is_credential(path: &Path) -> bool {
+    env::var_os("CREDENTIALS_DIRECTORY").is_some_and(|directory| {
+        Path::new(&directory).is_absolute() && path.parent() == Some(Path::new(&directory))
+    })
+}
+
+/// Reads a file with a secret.
+///
+/// # Errors
+///
+/// If it cannot be read, others may read it too, or it is longer than `max` bytes.
+pub(crate) fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let ownership = Ownership::of(&metadata);
+    // Secrets that Kubernetes mounts for a user other than root are of this form.
+    let is_private = !ownership.others_have_access() || ownership.is_of_root_for_its_group();
+    // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named
+    // the file, which a system administrator may have put there.
+    if metadata.is_file() && !is_private && !is_credential(path) {
+        bail!("others may read or change it: `chmod 600` it");
+    }
+    let mut text = String::new();
+    // One more, which shows that the file is longer.
+    file.take(max as u64 + 1).read_to_string(&mut text)?;
+    anyhow::ensure!(text.len() <= max, "it is longer than {max} bytes");
+    Ok(text)
+}

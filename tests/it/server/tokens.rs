@@ -1,0 +1,267 @@
+//! Tokens of tenants that are added and revoked while the server serves: each change of the file counts without a
+//! restart, and what cannot be used changes nothing.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::tenants::{ALICE, BOB, Tenant, server_within, tokens_file, two};
+use crate::support::serve::Start;
+use crate::support::serve_http::{Reply, Server, wait_for};
+
+const CAROL: &str = "carol-0123456789abcdef0123456789abcdef";
+
+/// Longer than a run may take: its end is another one.
+const LONG: &str = "await new Promise((resolve) => setTimeout(resolve, 600_000)); return 1";
+
+/// Replaces the file at once, as `mv` does.
+fn replace(directory: &Path, text: &str) {
+    let next = tempfile::tempdir_in(directory).unwrap();
+    let file = tokens_file(next.path(), text);
+    fs::rename(file, directory.join("tokens")).unwrap();
+}
+
+/// A server of two tenants with an audit trail.
+fn audited_server(directory: &Arc<TempDir>, tokens: &str) -> Server {
+    let trail = trail(directory).display().to_string();
+    server_within(directory, tokens, &["--client-rate", "0", "--timeout", "600s", "--audit", &trail])
+}
+
+fn trail(directory: &TempDir) -> PathBuf {
+    directory.path().join("trail")
+}
+
+/// The lines of the trail so far that are about tokens.
+fn token_events(directory: &TempDir) -> Vec<Value> {
+    let files = fs::read_dir(trail(directory)).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect::<String>();
+    assert!(![ALICE, BOB, CAROL].iter().any(|token| texts.contains(token)), "{texts}");
+    let lines = texts.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["event"].as_str().is_some_and(|event| event.starts_with("tokens."))).collect()
+}
+
+/// Waits until a token is accepted, or refused.
+fn wait_for_status(tenant: Tenant<'_>, status: u16) {
+    wait_for(|| (tenant.send("GET", "/openapi.json", &[], "").status == status).then_some(()));
+}
+
+/// The code of the error in the answer of a call.
+fn code(answer: &Value) -> &Value {
+    &answer["result"]["structuredContent"]["error"]["code"]
+}
+
+/// Begins a call of a script in a session.
+fn begin_in(tenant: Tenant<'_>, session: &str, script: &str) -> Reply {
+    let call = json!({ "name": "executeTypescript", "arguments": { "code": script } });
+    let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
+    tenant.in_session("POST", session, &message)
+}
+
+#[test]
+fn v_512_a_revoked_token_is_refused_and_what_it_has_begun_ends() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = audited_server(&directory, &two());
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let (of_alice, of_bob) = (alice.session(), bob.session());
+    let mut listening = bob.in_session("GET", &of_bob, &Value::Null);
+    assert_eq!(listening.status, 200);
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let mut subscribed = bob.begin_stateless("subscriptions/listen", filter);
+    assert_eq!(subscribed.status, 200);
+    let body = |background: bool| json!({ "language": "typescript", "code": LONG, "background": background });
+    let background = bob.send("POST", "/v1/runs", &[], &body(true).to_string()).message();
+    let run = format!("/v1/runs/{}", background["runId"].as_str().unwrap());
+    let call = json!({ "name": "executeTypescript", "arguments": { "code": LONG } });
+    std::thread::scope(|scope| {
+        let in_session = scope.spawn(|| begin_in(bob, &of_bob, LONG).message());
+        let without = scope.spawn(|| bob.stateless("tools/call", call.clone()));
+        let over_rest = scope.spawn(|| {
+            let reply = bob.send("POST", "/v1/runs", &[], &body(false).to_string());
+            (reply.status, reply.message())
+        });
+        let waiting = scope.spawn(|| bob.send("GET", &format!("{run}?waitMs=60000"), &[], "").message());
+        let of_alice = scope.spawn(|| {
+            let finishes = "await new Promise((resolve) => setTimeout(resolve, 8_000)); return 'alice'";
+            alice.value(finishes)
+        });
+        server.wait_for_health(|health| health["connectionPool"]["active"] == 5);
+        replace(directory.path(), &format!("alice {ALICE}\n"));
+        wait_for_status(bob, 401);
+        // Every run says why it has no value.
+        assert_eq!(code(&in_session.join().unwrap()), "CANCELLED");
+        assert_eq!(code(&without.join().unwrap()), "CANCELLED");
+        let (status, answer) = over_rest.join().unwrap();
+        assert_eq!((status, &answer["error"]["code"]), (200, &json!("CANCELLED")), "{answer}");
+        assert_eq!(waiting.join().unwrap()["error"]["code"], "CANCELLED");
+        assert_eq!(of_alice.join().unwrap(), "alice");
+    });
+    // The streams end, whatever came before.
+    while listening.next().is_some() {}
+    while subscribed.next().is_some() {}
+    // It is a wrong token for everything, with the same answer.
+    let wrong = Tenant::new(&server, CAROL);
+    for (method, path) in
+        [("POST", "/mcp"), ("GET", run.as_str()), ("DELETE", run.as_str()), ("GET", "/openapi.json")]
+    {
+        assert_eq!(bob.answer(method, path, &[], "{}"), wrong.answer(method, path, &[], "{}"), "{path}");
+        assert_eq!(bob.answer(method, path, &[], "{}").0, 401);
+    }
+    assert_eq!(bob.in_session("DELETE", &of_bob, &Value::Null).status, 401);
+    assert_eq!(alice.run_in(&of_alice, "return 7")["value"], 7);
+    let events = token_events(&directory);
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!((&events[0]["event"], &events[0]["added"]), (&json!("tokens.changed"), &json!(0)));
+    assert_eq!((&events[0]["revoked"], &events[0]["inForce"]), (&json!(1), &json!(1)));
+    // With the same line as before he comes back, and finds nothing of what has ended.
+    replace(directory.path(), &two());
+    wait_for_status(bob, 200);
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    assert_eq!(bob.in_session("POST", &of_bob, &ping).status, 404);
+    assert_eq!(bob.answer("GET", &run, &[], "").0, 404);
+    assert_eq!(bob.value("return 8"), 8);
+}
+
+#[test]
+fn v_513_a_new_token_works_without_a_restart() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = audited_server(&directory, &two());
+    let new = "alice-fedcba9876543210fedcba9876543210";
+    let (alice, rotated) = (Tenant::new(&server, ALICE), Tenant::new(&server, new));
+    let (bob, carol) = (Tenant::new(&server, BOB), Tenant::new(&server, CAROL));
+    let (of_alice, of_bob) = (alice.session(), bob.session());
+    assert_eq!(carol.initialize().status, 401);
+    replace(directory.path(), &format!("{}carol {CAROL}\nalice {new}\n", two()));
+    wait_for_status(carol, 200);
+    // Both tokens of a tenant are its own, and another tenant's session stays none.
+    assert_eq!(rotated.run_in(&of_alice, "return 1")["value"], 1);
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    assert_eq!(carol.in_session("POST", &of_alice, &ping).status, 404);
+    let of_carol = carol.session();
+    assert_eq!(carol.run_in(&of_carol, "return 3")["value"], 3);
+    let state = |tenant: Tenant<'_>, code: &str| {
+        tenant.run(json!({ "code": code, "session": "notes" }))["value"].clone()
+    };
+    assert_eq!(state(bob, "await state.set('k', 'of bob'); return 1"), 1);
+    // The old token of the first goes, and what was begun with it; that of the second is another tenant's from now on.
+    let of_rotated = rotated.session();
+    replace(directory.path(), &format!("alice {new}\ndave {BOB}\ncarol {CAROL}\n"));
+    wait_for_status(alice, 401);
+    wait_for(|| (rotated.in_session("POST", &of_alice, &ping).status == 404).then_some(()));
+    assert_eq!(rotated.run_in(&of_rotated, "return 2")["value"], 2);
+    assert_eq!(carol.run_in(&of_carol, "return 4")["value"], 4);
+    let dave = bob;
+    wait_for(|| (dave.in_session("POST", &of_bob, &ping).status == 404).then_some(()));
+    assert_eq!(state(dave, "return (await state.get('k')) ?? null"), Value::Null);
+    let changes: Vec<_> = token_events(&directory)
+        .iter()
+        .map(|event| ["added", "revoked", "inForce"].map(|field| event[field].as_u64().unwrap()))
+        .collect();
+    assert_eq!(changes, [[2, 0, 4], [1, 2, 3]]);
+}
+
+/// A run in a session that was begun with another token of the same tenant belongs to the token of its request.
+#[test]
+fn v_513_a_run_ends_with_the_token_that_asked_for_it() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = audited_server(&directory, &format!("alice {ALICE}\nalice {CAROL}\n"));
+    let (kept, revoked) = (Tenant::new(&server, ALICE), Tenant::new(&server, CAROL));
+    let session = kept.session();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| begin_in(revoked, &session, LONG).message());
+        server.wait_for_health(|health| health["connectionPool"]["active"] == 1);
+        replace(directory.path(), &format!("alice {ALICE}\n"));
+        assert_eq!(code(&running.join().unwrap()), "CANCELLED");
+    });
+    assert_eq!(kept.run_in(&session, "return 1")["value"], 1);
+    assert_eq!(revoked.initialize().status, 401);
+}
+
+#[test]
+fn v_514_a_list_that_cannot_be_used_changes_nothing() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = audited_server(&directory, &two());
+    let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let of_bob = bob.session();
+    let path = directory.path().join("tokens");
+    let hint =
+        |health: &Value| health["hint"].as_str().is_some_and(|hint| hint.contains("the tokens of tenants"));
+    assert!(!hint(&server.health()));
+    // Each of them leaves the second tenant out, whose token is not revoked by that.
+    let mut refused = 0;
+    let mut refuse = |expected: &str| {
+        refused += 1;
+        let reason = wait_for(|| {
+            let events = token_events(&directory);
+            assert!(events.len() <= refused, "{events:?}");
+            (events.len() == refused).then(|| events[refused - 1]["reason"].as_str().unwrap().to_owned())
+        });
+        assert!(reason.contains(expected), "{reason}");
+        server.wait_for_health(hint);
+        assert_eq!(alice.value("return 1"), 1);
+        assert_eq!(bob.run_in(&of_bob, "return 2")["value"], 2);
+    };
+    replace(directory.path(), &format!("alice {ALICE}\nbob\n"));
+    refuse("line 2: expected a name, space and a token");
+    replace(directory.path(), "# none\n");
+    refuse("there is no token");
+    replace(directory.path(), &format!("alice {ALICE}\ncarol {ALICE}\n"));
+    refuse("`alice` and `carol` have the same token");
+    fs::remove_file(&path).unwrap();
+    refuse("No such file");
+    tokens_file(directory.path(), &format!("alice {ALICE}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    refuse("others may read or change it");
+    // A good one counts again. The reasons were told once each.
+    replace(directory.path(), &two());
+    server.wait_for_health(|health| !hint(health));
+    assert_eq!(bob.run_in(&of_bob, "return 3")["value"], 3);
+    assert_eq!(token_events(&directory).len(), refused);
+}
+
+/// A mounted secret is a link to a link, of which the second is replaced.
+#[test]
+fn v_515_a_mounted_secret_of_kubernetes_is_followed() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let mount = directory.path().join("secret");
+    let publish = |version: &str, text: &str| {
+        fs::create_dir_all(mount.join(version)).unwrap();
+        tokens_file(&mount.join(version), text);
+        symlink(version, mount.join("..data_tmp")).unwrap();
+        fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
+    };
+    publish("..2026_11_26_1", &two());
+    symlink("..data/tokens", mount.join("tokens")).unwrap();
+    let file = mount.join("tokens").display().to_string();
+    let arguments = ["--http", "127.0.0.1:0", "--isolation", "in-process", "--tokens-file", &file];
+    let server = Server::start_with(&arguments, Start::new().within(Arc::clone(&directory)));
+    let [alice, bob, carol] = [ALICE, BOB, CAROL].map(|token| Tenant::new(&server, token));
+    assert_eq!((bob.initialize().status, carol.initialize().status), (200, 401));
+    publish("..2026_11_26_2", &format!("alice {ALICE}\ncarol {CAROL}\n"));
+    fs::remove_dir_all(mount.join("..2026_11_26_1")).unwrap();
+    wait_for_status(carol, 200);
+    assert_eq!((alice.initialize().status, bob.initialize().status), (200, 401));
+}
+
+/// Where scripts run was decided by the number of tokens at the start.
+#[test]
+fn v_516_a_second_tenant_does_not_come_into_the_process_of_the_first() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let file = tokens_file(directory.path(), &format!("alice {ALICE}\n"));
+    let audit = trail(&directory).display().to_string();
+    let arguments = ["--http", "127.0.0.1:0", "--audit", &audit, "--tokens-file", &file];
+    let server = Server::start_with(&arguments, Start::new().within(Arc::clone(&directory)));
+    assert_eq!(server.health()["isolation"], "in-process");
+    let [alice, bob, carol] = [ALICE, BOB, CAROL].map(|token| Tenant::new(&server, token));
+    replace(directory.path(), &two());
+    let reason = wait_for(|| token_events(&directory).first().map(|event| event["reason"].to_string()));
+    assert!(reason.contains("several tenants need worker processes"), "{reason}");
+    assert_eq!((alice.initialize().status, bob.initialize().status), (200, 401));
+    // Another token of the one tenant is no second tenant.
+    replace(directory.path(), &format!("alice {ALICE}\nalice {CAROL}\n"));
+    wait_for_status(carol, 200);
+    assert_eq!((carol.value("return 1"), bob.initialize().status), (json!(1), 401));
+}
