@@ -46,6 +46,13 @@ pub(crate) struct DirectTool {
     only_interface: bool,
 }
 
+impl DirectTool {
+    /// Its definition for clients.
+    pub(crate) fn definition(&self) -> &Tool {
+        &self.shown
+    }
+}
+
 /// The part of the list that is in the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
@@ -112,7 +119,10 @@ impl ShownTools {
             ToolMode::Script => Made::default(),
             // Saved scripts are shown only by name: the parameter `script` runs them.
             _ => direct_tools(
-                known.iter().filter(|tool| &*tool.server != SCRIPTS_SERVER).map(|tool| (*tool, false)),
+                known
+                    .iter()
+                    .filter(|tool| &*tool.server != SCRIPTS_SERVER || rules.names(&tool.server, &tool.tool))
+                    .map(|tool| (*tool, false)),
             ),
         };
         let shows_all = match rules.mode() {
