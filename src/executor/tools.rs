@@ -45,6 +45,7 @@ impl Executor {
             .map(|(name, tools)| KnownServer {
                 problem: servers.tools.catalog.list_problem(&name),
                 name: name.to_string(),
+                hidden: tools.iter().flatten().filter(|tool| !permits(tool)).count(),
                 tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
             })
             .collect()

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::FutureExt as _;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, InputRequiredResult, InputResponses, JsonObject,
-    ProtocolVersion,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, InputRequiredResult, InputResponses,
+    JsonObject, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use tokio::sync::mpsc;
@@ -72,7 +72,7 @@ pub(crate) async fn run(
     if shared.hung_workers.server_must_end() {
         let problem = "the server is about to end: too many threads run scripts that cannot be stopped";
         let code = ErrorCode::EngineUnavailable.as_str();
-        return Ok(answer::refusal(format, code, problem, Some(TRY_AGAIN)).into());
+        return Ok(refused(&called, answer::refusal(format, code, problem, Some(TRY_AGAIN))));
     }
     if let Some(name) = &request.request_state {
         let call = Fingerprint::new(&request.name, &arguments, input.as_ref());
@@ -81,20 +81,35 @@ pub(crate) async fn run(
                 let responses = request.input_responses.unwrap_or_default();
                 resume(session, run, prompts, responses, context).await
             }
-            Err(error) => Ok(answer::refusal(format, INVALID_ARGUMENTS, &error.to_string(), None).into()),
+            Err(error) => {
+                let refusal = answer::refusal(format, INVALID_ARGUMENTS, &error.to_string(), None);
+                Ok(refused(&called, refusal))
+            }
         };
     }
-    let started = match called {
-        Called::Script(language) => start(session, language, &request.name, arguments, input, context, trace),
+    let started = match &called {
+        Called::Script(language) => {
+            start(session, *language, &request.name, arguments, input, context, trace)
+        }
         Called::Tool { server, tool } => {
-            let call = ToolCall::new(&*server, &*tool);
+            let call = ToolCall::new(&**server, &**tool);
             start_call(session, call, &request.name, arguments, input, context, trace)
         }
     };
     match started {
         Ok(run) => await_run(session, run, context).await,
-        Err(refusal) => Ok(refusal.into()),
+        Err(refusal) => Ok(refused(&called, refusal)),
     }
+}
+
+/// The answer to a call that did not become a run. The structured content of a server's tool would not be of its
+/// output schema.
+fn refused(called: &Called, refusal: Answer) -> CallToolResponse {
+    let mut result = CallToolResult::from(refusal);
+    if matches!(called, Called::Tool { .. }) {
+        result.structured_content = None;
+    }
+    result.into()
 }
 
 /// Starts a run.

@@ -15,7 +15,8 @@ const MAX_BLOCKS: usize = 1_000;
 
 /// The answer to a call whose run has ended. Everything that the tool returned is passed on
 /// unchanged; only text beyond the operator's bound is cut, as in answers of scripts, and can be read
-/// by the next script. Must be called in a tokio runtime.
+/// by the next script. Structured content without blocks, such as the value of a saved script, is a block of text
+/// too. Must be called in a tokio runtime.
 pub(crate) async fn answer(
     shared: &Shared,
     client: &str,
@@ -101,10 +102,25 @@ fn passed_on(
         answer.content.push(ContentBlock::text(what));
         // A client that knows the output schema takes an answer without structured content only as an error.
         answer.is_error = Some(true);
-    } else if takes_any_structure || structured.text().starts_with('{') {
+        return answer;
+    }
+    // Clients and models that read blocks only would see nothing, and a value that is no object would be lost for
+    // older clients.
+    if answer.content.is_empty() {
+        answer.content.push(ContentBlock::text(text_of(structured)));
+    }
+    if takes_any_structure || structured.text().starts_with('{') {
         answer.structured_content = structured.value().cloned();
     }
     answer
+}
+
+/// A text as it is, any other value as JSON.
+fn text_of(value: &Json) -> String {
+    match value.value() {
+        Some(Value::String(text)) => text.clone(),
+        _ => value.text().to_owned(),
+    }
 }
 
 /// The answer to a call that was not made, or has no result.
@@ -185,6 +201,26 @@ mod tests {
         let list = ToolResult::structured(json!([1]));
         assert_eq!(passed_on(&list, 500, None, false).structured_content, None);
         assert_eq!(passed_on(&list, 500, None, true).structured_content, Some(json!([1])));
+    }
+
+    #[test]
+    fn structure_without_blocks_is_text_too() {
+        for (value, expected) in [
+            (json!("a \"b\""), "a \"b\""),
+            (json!([1, "c"]), r#"[1,"c"]"#),
+            (json!({ "d": null }), r#"{"d":null}"#),
+        ] {
+            for takes_any_structure in [false, true] {
+                let answer =
+                    passed_on(&ToolResult::structured(value.clone()), 500, None, takes_any_structure);
+                assert_eq!(
+                    serde_json::to_value(&answer.content).unwrap(),
+                    json!([{ "type": "text", "text": expected }])
+                );
+            }
+        }
+        // Blocks that are there are enough.
+        assert_eq!(passed_on(&result(), 500, None, false).content.len(), 2);
     }
 
     #[test]

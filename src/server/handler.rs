@@ -11,7 +11,7 @@ use rmcp::model::{
     GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
-    SubscriptionFilter, UpdateTaskParams,
+    SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -111,6 +111,11 @@ impl ServerHandler for RequestHandler {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         self.session.accepted_subscription_filter(requested)
+    }
+
+    /// The list of tools is the same for all sessions.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.session.get_tool(name)
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

@@ -8,7 +8,7 @@ use rmcp::model::{
     GetSkillResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscriptionFilter, UpdateTaskParams,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -90,6 +90,12 @@ impl ServerHandler for McpSession {
 
     fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         Some(list_changes::filter())
+    }
+
+    /// The definition of a tool that is shown directly, as far as it is known. Over HTTP, rmcp refuses a call whose
+    /// `Mcp-Param-…` headers are not what its schema (`x-mcp-header`) and its arguments say.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.shared.tools().tool(name).map(|tool| tool.definition().clone())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

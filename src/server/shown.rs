@@ -50,6 +50,13 @@ pub(crate) struct DirectTool {
     only_interface: bool,
 }
 
+impl DirectTool {
+    /// Its definition for clients.
+    pub(crate) fn definition(&self) -> &Tool {
+        &self.shown
+    }
+}
+
 /// The part of the list that is in the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
@@ -113,8 +120,10 @@ impl ShownTools {
         let known: Vec<&ResolvedTool> =
             lists.iter().filter_map(|(_, tools)| tools.as_ref()).flatten().collect();
         // Saved scripts are shown only by name: the parameter `script` runs them.
-        let configured =
-            known.iter().filter(|tool| &*tool.server != SCRIPTS_SERVER).map(|tool| (*tool, false));
+        let configured = known
+            .iter()
+            .filter(|tool| &*tool.server != SCRIPTS_SERVER || rules.names(&tool.server, &tool.tool))
+            .map(|tool| (*tool, false));
         let (all, shows_all) = match rules.mode() {
             ToolMode::Script => (Made::default(), false),
             ToolMode::Direct => (direct_tools(configured, MAX_BYTES), true),

@@ -32,6 +32,8 @@ pub struct KnownServer {
     pub name: String,
     /// Its tools in the server's order; `None` if they were never listed.
     pub tools: Option<Vec<Tool>>,
+    /// How many more it has that the rules (`allow`, `deny`) hide from scripts.
+    pub hidden: usize,
     /// What was left out of the tools, and why; `None` if nothing was.
     pub problem: Option<String>,
 }

@@ -189,6 +189,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ),
     ("toml", One("config/document")),
     ("toml_edit", One("config/setup/edit")),
+    ("icu_normalizer", One("config/setup/own_entry")),
     ("yaml-edit", Several(&["config/document", "config/setup/edit"], "goose's file is read, and changed")),
     // The command.
     ("clap", One("bin/cx")),

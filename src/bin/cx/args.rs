@@ -738,7 +738,7 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArguments {
-    /// The script's file, or `-` for stdin
+    /// The script's file, `-` for stdin, or the name of a saved script (`./NAME` is always a file)
     pub(crate) file: PathBuf,
 
     /// The script's language [default: Python for `.py` files, else TypeScript]

@@ -1,5 +1,7 @@
 //! `cx check`.
 
+mod repeated;
+
 use std::ops::Range;
 
 use cx::text::one_line;
@@ -10,6 +12,7 @@ use crate::args::CheckArguments;
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
+use crate::source::Source;
 use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 
 /// Checks a script as the arguments specify, and prints what is wrong with it.
@@ -19,7 +22,8 @@ use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 /// What is wrong with the arguments, the configuration or the script's file.
 pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
-    let (text, name, language) = source::read_script(&arguments.file, arguments.lang).map_err(invalid)?;
+    let Source { text, name, language, .. } =
+        source::read_named(&arguments.file, arguments.lang).map_err(invalid)?;
     let mut config = setup::load(std::mem::take(&mut arguments.script.mcp_config))?;
     diagnostic::print_warnings(&config.warnings);
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
@@ -51,11 +55,15 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
         executor.close().await;
         checked
     });
-    let Checked { findings, program, .. } = checked?;
+    let mut checked = checked?;
     // A type checker says the same of what is no program, in other words.
-    let is_program = !findings.iter().any(|finding| matches!(finding.code, FindingCode::Script(_)));
-    let from_types =
-        if arguments.types && is_program { types(&executor, &text, program, language)? } else { Vec::new() };
+    let is_program = !checked.findings.iter().any(|finding| matches!(finding.code, FindingCode::Script(_)));
+    let mut from_types = Vec::new();
+    if arguments.types && is_program {
+        from_types = types(&executor, &text, checked.program.clone(), language)?;
+        repeated::remove_repeated(&mut from_types, &mut checked, &text);
+    }
+    let Checked { findings, .. } = checked;
     if arguments.json {
         print_json(&findings, &from_types)?;
     } else {

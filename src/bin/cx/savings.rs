@@ -18,16 +18,25 @@ pub(crate) struct Savings {
 /// One server's part.
 pub(crate) struct ServerCost {
     pub(crate) name: String,
-    /// The number of tools, and the tokens of their names, descriptions and input schemas; or why they are
-    /// not known.
-    pub(crate) tools: Result<(usize, usize), String>,
+    /// Its tools, or why they are not known.
+    pub(crate) tools: Result<ToolsCost, String>,
+}
+
+/// What the definitions of a server's tools cost.
+pub(crate) struct ToolsCost {
+    /// The number of tools that scripts may use.
+    pub(crate) count: usize,
+    /// How many more the rules hide from scripts.
+    pub(crate) hidden: usize,
+    /// Tokens of the names, descriptions and input schemas of the first.
+    pub(crate) tokens: usize,
 }
 
 impl Savings {
     /// Tokens of the definitions of these servers' tools.
     pub(crate) fn direct(&self, is_counted: impl Fn(&str) -> bool) -> usize {
         let counted = self.servers.iter().filter(|server| is_counted(&server.name));
-        counted.filter_map(|server| Some(server.tools.as_ref().ok()?.1)).sum()
+        counted.filter_map(|server| Some(server.tools.as_ref().ok()?.tokens)).sum()
     }
 }
 
@@ -45,12 +54,14 @@ pub(crate) fn measure() -> anyhow::Result<Savings> {
         asked
     });
     let encoding = bpe_openai::o200k_base();
-    let cost = |KnownServer { name, tools, .. }: KnownServer| {
+    let cost = |KnownServer { name, tools, hidden, .. }: KnownServer| {
         let failure = asked.iter().find(|(asked, _)| *asked == name).and_then(|(_, failure)| failure.clone());
         let tools = match (failure, tools) {
             (Some(failure), _) => Err(failure),
             (None, None) => Err("it has told of no tools".to_owned()),
-            (None, Some(tools)) => Ok((tools.len(), definitions(encoding, &tools))),
+            (None, Some(tools)) => {
+                Ok(ToolsCost { count: tools.len(), hidden, tokens: definitions(encoding, &tools) })
+            }
         };
         ServerCost { name, tools }
     };

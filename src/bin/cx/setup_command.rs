@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use crate::args::{ExistingServers, SetupArguments};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::savings::{self, Savings};
+use crate::savings::{self, Savings, ToolsCost};
+use crate::text::number_of_tools;
 use crate::writer;
 use crate::{diagnostic, setup, terminal};
 
@@ -355,7 +356,9 @@ fn render_savings(savings: &Savings, plan: &Plan, took_out: bool) -> String {
     for server in &savings.servers {
         let name = one_line(&server.name);
         let _ = match &server.tools {
-            Ok((tools, tokens)) => writeln!(text, "  {name:width$}  {tools} tools, {tokens} tokens"),
+            Ok(ToolsCost { count, hidden, tokens }) => {
+                writeln!(text, "  {name:width$}  {}, {tokens} tokens", number_of_tools(*count, *hidden))
+            }
             Err(failure) => writeln!(text, "  {name:width$}  failed: {}", one_line(failure)),
         };
     }
@@ -431,7 +434,9 @@ fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&
     });
     let costs = |savings: &Savings| {
         let server = |server: &savings::ServerCost| match &server.tools {
-            Ok((tools, tokens)) => json!({ "name": server.name, "tools": tools, "tokens": tokens }),
+            Ok(ToolsCost { count, hidden, tokens }) => {
+                json!({ "name": server.name, "tools": count, "hiddenTools": hidden, "tokens": tokens })
+            }
             Err(failure) => json!({ "name": server.name, "failure": failure }),
         };
         savings.servers.iter().map(server).collect::<Vec<_>>()

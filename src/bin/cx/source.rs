@@ -1,4 +1,4 @@
-//! The script of `cx run` and its input: from files, stdin or arguments.
+//! The script of `cx run` or `cx check` and its input: from files, stdin or arguments.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -29,23 +29,42 @@ pub(crate) struct Source {
     pub(crate) saved: Option<Arc<SavedScript>>,
 }
 
-/// Reads the script that the arguments name. A saved script comes before a file of the same name in the
-/// working directory: a repository cannot replace what a user's own command means.
+/// Reads the script that the arguments name.
 ///
 /// # Errors
 ///
 /// If it cannot be read.
 pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
-    if let Some(saved) = saved(arguments)? {
-        if let Some(file) = arguments.file.as_deref().filter(|file| file.exists()) {
-            let name = file.display();
-            diagnostic::print_note(&format!("running the saved script `{name}`; `./{name}` is the file"));
-        }
-        let (text, name) = (saved.source.clone(), saved.path.display().to_string());
-        return Ok(Source { text, name, language: saved.language, saved: Some(saved) });
+    if let Some(code) = &arguments.eval {
+        let (name, language) = of_no_file("eval", arguments.lang);
+        return Ok(Source { text: code.clone(), name, language, saved: None });
     }
-    let (text, name, language) = read_unsaved(arguments)?;
-    Ok(Source { text, name, language, saved: None })
+    let Some(path) = &arguments.file else {
+        bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
+    };
+    if path.as_os_str() == "-" && arguments.input.as_deref() == Some(INPUT_FROM_STDIN) {
+        bail!("stdin can be the script (`-`) or the input (`--input @-`), not both");
+    }
+    read_named(path, arguments.lang)
+}
+
+/// Reads a script by its path or the name under which it is saved; `-` is stdin. A saved script comes before a file of
+/// the same name in the working directory: a repository cannot replace what a user's own command means.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub(crate) fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Source> {
+    let Some(saved) = saved(named)? else {
+        let (text, name, language) = read_script(named, asked)?;
+        return Ok(Source { text, name, language, saved: None });
+    };
+    if named.exists() {
+        let name = named.display();
+        diagnostic::print_note(&format!("`{name}` is the saved script; `./{name}` is the file"));
+    }
+    let (text, name) = (saved.source.clone(), saved.path.display().to_string());
+    Ok(Source { text, name, language: saved.language, saved: Some(saved) })
 }
 
 /// The file of the script that the arguments name; `None` if it is stdin or an argument.
@@ -54,17 +73,17 @@ pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
 ///
 /// If they name a saved script that cannot be used.
 pub(crate) fn path(arguments: &RunArguments) -> anyhow::Result<Option<PathBuf>> {
-    if let Some(saved) = saved(arguments)? {
+    let Some(file) = arguments.file.as_deref().filter(|_| arguments.eval.is_none()) else { return Ok(None) };
+    if let Some(saved) = saved(file)? {
         return Ok(Some(saved.path.clone()));
     }
-    Ok(arguments.file.clone().filter(|file| file.as_os_str() != "-"))
+    Ok(Some(file.to_owned()).filter(|file| file.as_os_str() != "-"))
 }
 
-/// The saved script that the arguments name, if they name one.
-fn saved(arguments: &RunArguments) -> anyhow::Result<Option<Arc<SavedScript>>> {
-    let Some(name) = arguments.file.as_deref().filter(|_| arguments.eval.is_none()) else { return Ok(None) };
+/// The saved script that an argument names, if it names one.
+fn saved(named: &Path) -> anyhow::Result<Option<Arc<SavedScript>>> {
     // What is no name of a script is a path: `./deploy`, `deploy.ts`.
-    let Some(name) = name.to_str().filter(|name| is_name(name)) else { return Ok(None) };
+    let Some(name) = named.to_str().filter(|name| is_name(name)) else { return Ok(None) };
     let Ok(library) = scripts::library() else { return Ok(None) };
     match library.get(name) {
         Ok(saved) => Ok(Some(saved)),
@@ -78,29 +97,12 @@ fn is_name(name: &str) -> bool {
     name != "-" && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-fn read_unsaved(arguments: &RunArguments) -> anyhow::Result<(String, String, Language)> {
-    if let Some(code) = &arguments.eval {
-        let (name, language) = of_no_file("eval", arguments.lang);
-        return Ok((code.clone(), name, language));
-    }
-    let Some(path) = &arguments.file else {
-        bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
-    };
-    if path.as_os_str() == "-" && arguments.input.as_deref() == Some(INPUT_FROM_STDIN) {
-        bail!("stdin can be the script (`-`) or the input (`--input @-`), not both");
-    }
-    read_script(path, arguments.lang)
-}
-
 /// The source, the name and the language of a script that is a file, or `-` for stdin.
 ///
 /// # Errors
 ///
 /// If it cannot be read.
-pub(crate) fn read_script(
-    path: &Path,
-    asked: Option<ScriptLanguage>,
-) -> anyhow::Result<(String, String, Language)> {
+fn read_script(path: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<(String, String, Language)> {
     if path.as_os_str() == "-" {
         let (name, language) = of_no_file("stdin", asked);
         return Ok((read_stdin("the script")?, name, language));

@@ -27,6 +27,15 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// The number of tools of a server, and how many of its tools the rules hide from scripts.
+pub(crate) fn number_of_tools(tools: usize, hidden: usize) -> String {
+    let hidden = match hidden {
+        0 => String::new(),
+        hidden => format!(", {hidden} more hidden by the rules `allow` and `deny`"),
+    };
+    format!("{tools} tools{hidden}")
+}
+
 /// A path on one line, in which nothing is hidden.
 pub(crate) fn shown_path(path: &Path) -> String {
     one_line(&path.display().to_string())

@@ -13,6 +13,7 @@ use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::{Tools, tools, tools_executor};
 use crate::terminal;
+use crate::text::number_of_tools;
 use crate::writer::Stream;
 use crate::{diagnostic, pins};
 
@@ -62,16 +63,17 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
         return Ok(status);
     }
     let mut text = String::new();
-    for KnownServer { name, tools, problem, .. } in &servers {
+    for KnownServer { name, tools, hidden, problem, .. } in &servers {
         let failure = failed.get(&**name);
         let name = one_line(name);
         let _ = match (tools, failure) {
             (None, None) => writeln!(text, "{name}: not fetched yet; `cx tools list --refresh` fetches it"),
             // Why is on stderr.
             (None, Some(_)) => writeln!(text, "{name}: failed, no tools known"),
-            (Some(tools), None) => writeln!(text, "{name}: {} tools", tools.len()),
+            (Some(tools), None) => writeln!(text, "{name}: {}", number_of_tools(tools.len(), *hidden)),
             (Some(tools), Some(_)) => {
-                writeln!(text, "{name}: failed, {} tools when it was last asked", tools.len())
+                let tools = number_of_tools(tools.len(), *hidden);
+                writeln!(text, "{name}: failed, {tools} when it was last asked")
             }
         };
         text.push_str(&table(tools.as_deref().unwrap_or_default()));

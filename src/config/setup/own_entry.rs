@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use icu_normalizer::DecomposingNormalizerBorrowed;
 use serde_json::{Map, Value, json};
 
 use crate::config::entry::{HttpTarget, ServerEntry, StdioTarget, Target};
@@ -14,12 +15,21 @@ use crate::text;
 /// The directory that is open, in files of VS Code.
 const WORKSPACE: &str = "${workspaceFolder}";
 
-/// The name that a server has in cx: as it is, with `-` for what names of cx cannot have.
+/// The name that a server has in cx, whose names are ASCII: people type them in rules and commands, and letters that
+/// look alike would be different servers. Accents are left out, another letter becomes `u` and its code point, and
+/// everything else `-`.
 pub(super) fn valid_name(name: &str) -> String {
-    let allowed = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
-    let replaced: String =
-        text::start(name.trim(), MAX_NAME).chars().map(|c| if allowed(c) { c } else { '-' }).collect();
-    let name = replaced.trim_start_matches(['-', '.']);
+    let mut valid = String::new();
+    let start = text::start(name.trim(), MAX_NAME);
+    for character in DecomposingNormalizerBorrowed::new_nfkd().normalize_iter(start.chars()) {
+        match character {
+            '0'..='9' | 'a'..='z' | 'A'..='Z' | '_' | '.' | '-' => valid.push(character),
+            '\u{300}'..='\u{36f}' => {}
+            letter if letter.is_alphanumeric() => valid.push_str(&format!("u{:x}", u32::from(letter))),
+            _ => valid.push('-'),
+        }
+    }
+    let name = text::start(valid.trim_start_matches(['-', '.']), MAX_NAME);
     if name.is_empty() || name == "__proto__" { "server".to_owned() } else { name.to_owned() }
 }
 

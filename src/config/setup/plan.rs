@@ -122,6 +122,9 @@ impl Plan {
         let mut edit = Edit::default();
         for (list, server) in chosen(survey, choices) {
             let name_in_cx = plan.place(&list, server, choices.existing, &mut known, &mut edit);
+            if let Some(name) = &name_in_cx {
+                plan.note_rename(&list, &server.name, name);
+            }
             if let (Some(name), Some(entry)) = (&name_in_cx, &server.entry) {
                 plan.note_inherited(name, entry, &own.path, &survey.environment);
             }
@@ -194,6 +197,20 @@ impl Plan {
         let note = format!("{title}: `{name}` is left where it is: cx has another server of that name");
         self.notes.push(note);
         None
+    }
+
+    /// Says that a server has another name in cx, and why.
+    fn note_rename(&mut self, list: &ServerList, name: &str, name_in_cx: &str) {
+        if name == name_in_cx {
+            return;
+        }
+        let valid = valid_name(name);
+        let why = if valid == name_in_cx {
+            "names there have letters and digits of ASCII, `_`, `-` and `.`".to_owned()
+        } else {
+            format!("it has another server `{valid}`")
+        };
+        self.notes.push(format!("`{name}` of {} is `{name_in_cx}` in cx: {why}", title(list.client)));
     }
 
     /// Says which servers will be there in more directories than before.

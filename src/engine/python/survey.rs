@@ -344,7 +344,10 @@ impl<'a> Surveyor<'a> {
             Expr::Subscript(ExprSubscript { value, .. }) if self.is_server(value) => {
                 self.add(call, Target::Unknown, UNKNOWN, call.range(), call.range(), false);
             }
-            other => self.visit_expr(other),
+            other => {
+                self.visit_expr(other);
+                self.added_calls(call);
+            }
         }
     }
 

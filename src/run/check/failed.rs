@@ -57,7 +57,8 @@ impl ExecutionContext {
             findings.sort_by_key(Finding::location);
         }
         let program = if survey.program.is_empty() { 0..source.len() } else { survey.program.clone() };
-        *found.lock() = Checked { findings, program };
+        let calls = survey.uses.iter().map(|one| one.at.clone()).collect();
+        *found.lock() = Checked { findings, program, calls };
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// The part of the source that is the program, in bytes: what is inside a Markdown fence, else all of it.
     pub program: Bytes,
+    /// The calls and imports that were checked, in bytes of the source.
+    pub calls: Vec<Bytes>,
 }
 
 /// How bad a [`Finding`] is.

@@ -8,7 +8,11 @@ const AUDIO = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 const text = (text) => ({ type: "text", text });
 const image = { type: "image", data: IMAGE, mimeType: "image/png" };
 const resource = (uri, mimeType, text) => ({ type: "resource", resource: { uri, mimeType, text } });
-const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+const pause = (milliseconds = 50) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** cx makes a task of a call that takes more than two seconds. So that of a tool that the suite expects to be a task takes
+ * this much longer. */
+const TASK = 2500;
 
 const pending = new Map();
 let asked = 0;
@@ -89,9 +93,32 @@ Object.assign(tools, {
   },
   greet: ({ name }) => [text(`Hello, ${name}!`)],
   slow_compute: async ({ seconds }) => {
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    if (seconds > 0) await pause(TASK + seconds * 1000);
     return [text("done")];
   },
+  failing_job: async () => {
+    await pause(TASK);
+    throw new Error("This job fails on purpose.");
+  },
+  protocol_error_job: async () => {
+    await pause(TASK);
+    throw Object.assign(new Error("This server fails on purpose."), { code: -32603 });
+  },
+  confirm_delete: async ({ filename }) => {
+    await pause(TASK);
+    return elicit(`Delete ${filename}?`, { confirm: { type: "boolean" } }, ["confirm"]);
+  },
+  multi_input: async () => {
+    await pause(TASK);
+    const asked = ["First", "Second"].map((which) => elicit(`${which} name?`, { name: { type: "string" } }, ["name"]));
+    return (await Promise.all(asked)).flat();
+  },
+  test_tool_with_task: async () => {
+    const answer = await elicit("What is your name?", { name: { type: "string" } }, ["name"]);
+    await pause(TASK);
+    return answer;
+  },
+  test_custom_header: ({ region }) => [text(`region=${region}`)],
 });
 
 const schemas = {
@@ -118,8 +145,14 @@ const schemas = {
     else: { required: ["email"] },
     additionalProperties: false,
   },
+  confirm_delete: { type: "object", properties: { filename: { type: "string" } }, required: ["filename"] },
   greet: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
   slow_compute: { type: "object", properties: { seconds: { type: "number" } }, required: ["seconds"] },
+  test_custom_header: {
+    type: "object",
+    properties: { region: { type: "string", "x-mcp-header": "Region" } },
+    required: ["region"],
+  },
   test_elicitation: { type: "object", properties: { message: { type: "string" } }, required: ["message"] },
 };
 
@@ -165,6 +198,7 @@ const methods = {
     try {
       return { content: await tools[name](args ?? {}, _meta?.progressToken) };
     } catch (error) {
+      if (error.code !== undefined) throw error;
       return { content: [text(error.message)], isError: true };
     }
   },

@@ -2,13 +2,14 @@
 // of the fixtures what the suite calls them. cx puts a server's name before its tools, and chooses the keys of
 // questions.
 //
-//   node names.mjs URL
+//   node names.mjs URL [SCRIPT...]
 //
-// Prints `listening URL`. Nothing else of a request or an answer is changed.
+// SCRIPT is a tool that is a saved script. Prints `listening URL`. Nothing else of a request or an answer is changed.
 import { createServer, request as send } from "node:http";
 
-const target = new URL(process.argv[2]);
-const PREFIX = "fixtures__";
+const [address, ...scripts] = process.argv.slice(2);
+const target = new URL(address);
+const prefix = (name) => (scripts.includes(name) ? "scripts__" : "fixtures__");
 const OWN = ["executeTypescript", "executePython", "health"];
 
 /** Keys of the fixtures' questions, as the suite calls them. There is one question at a time. */
@@ -26,7 +27,7 @@ const server = createServer(async (request, response) => {
     const { name } = message.params ?? {};
     if (message.method === "tools/call" && typeof name === "string" && !OWN.includes(name)) {
       key = KEYS[name];
-      message.params.name = PREFIX + name;
+      message.params.name = prefix(name) + name;
       // Only a header that says the same, so that one that does not still differs.
       if (headers["mcp-name"] === name) headers["mcp-name"] = message.params.name;
       const { inputResponses } = message.params;
@@ -46,7 +47,7 @@ const server = createServer(async (request, response) => {
     const { "content-length": _length, ...rest } = answer.headers;
     response.writeHead(answer.statusCode, rest);
     const shown = (text) => {
-      const named = text.replaceAll(`"name":"${PREFIX}`, `"name":"`);
+      const named = text.replaceAll(/"name":"(fixtures|scripts)__/g, `"name":"`);
       return key ? named.replaceAll(`"${KEY}":{`, `"${key}":{`) : named;
     };
     // Events are lines; what is not a stream is one line.

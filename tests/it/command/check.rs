@@ -166,6 +166,23 @@ fn types_are_checked_by_the_real_type_checkers() {
     let (said, status) = check("fenced.py", "```python\nn: int = 'x'\n```\n");
     assert!(said.contains("reportAssignmentType") && said.contains("fenced.py:2:10"), "{said}");
     assert_eq!(status, Some(1));
+    // What cx has found too is said once, as an error; the rest beside it.
+    let (said, status) = check(
+        "twice.ts",
+        "const a = await tools.well.ecco({});\nconst b = await tools.well.big({ bytes: 'many' });\n\
+         if (b) await tools.well.ecco({});\nconst n: number = 'x';\nreturn [a, b, n]",
+    );
+    assert_eq!(said.matches("error[TOOL_NOT_FOUND]").count(), 2, "{said}");
+    assert!(said.contains("error[INVALID_ARGUMENTS]") && said.contains("error[TS2322]"), "{said}");
+    assert!(said.ends_with("twice.ts: 4 errors, no warnings\n") && status == Some(1), "{said}");
+    let (said, status) = check(
+        "twice.py",
+        "a = await tools.well.ecco()\nb = await tools.well.big(bytes='many')\ntools.well.big(bytes=1)\nreturn [a, b]",
+    );
+    for code in ["TOOL_NOT_FOUND", "INVALID_ARGUMENTS", "NOT_AWAITED"] {
+        assert_eq!(said.matches(&format!("error[{code}]")).count(), 1, "{code}: {said}");
+    }
+    assert!(said.ends_with("twice.py: 3 errors, no warnings\n") && status == Some(1), "{said}");
     // Without them.
     let output =
         cx(place.0.path(), &["check", "--types", "good.ts"]).env("PATH", "/nonexistent").output().unwrap();
@@ -287,6 +304,22 @@ fn a_saved_script_is_run_again_when_its_file_changes() {
     watch.says("watch: ok after", 2);
     assert_eq!(watch.read("out"), "1\n2\n");
     assert_eq!(watch.signal("INT"), Some(0));
+}
+
+#[test]
+fn a_saved_script_is_checked_by_its_name() {
+    let place = place();
+    let folder = place.0.path().join("CONFIG/cx/scripts");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("wrong.py"), "await tools.well.ecco()\n").unwrap();
+    write(&place, "wrong", "return 1");
+    let (_, said, status) = place.prints(&["check", "wrong"]);
+    assert!(said.contains("`wrong` is the saved script; `./wrong` is the file"), "{said}");
+    assert!(said.contains("error[TOOL_NOT_FOUND]") && said.contains("scripts/wrong.py:1:18"), "{said}");
+    assert_eq!(status, 1);
+    assert_eq!(place.prints(&["check", "./wrong"]).2, 0);
+    let (_, said, status) = place.prints(&["check", "nothing-saved"]);
+    assert!(said.contains("there is no file `nothing-saved` here either") && status == 2, "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `cx setup`: how it changes clients' files, and how that is undone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -281,6 +281,42 @@ fn the_saving_is_counted() {
     assert_eq!(report["tokensBefore"], server["tokens"]);
     let after = report["tokensAfter"].as_u64().unwrap();
     assert!((200..1_000).contains(&after), "{after}");
+}
+
+#[test]
+fn tools_that_rules_hide_are_counted_apart() {
+    let rules: Written = (OWN, r#"{ "allow": ["other.*", "library.search_*"] }"#);
+    let home = Home::with(&[CLAUDE, rules]);
+    let report = home.report(&["--yes", "--server", "library"]);
+    let server = &report["servers"][0];
+    let (tools, hidden) = (server["tools"].as_u64().unwrap(), server["hiddenTools"].as_u64().unwrap());
+    assert!(hidden > 0, "{server}");
+    assert!(home.setup(&["--undo"]).status.success());
+    let output = home.setup(&["--yes", "--server", "library"]);
+    let said = format!("library  {tools} tools, {hidden} more hidden by the rules `allow` and `deny`");
+    assert!(text(&output.stdout).contains(&said), "{said}: {}", text(&output.stdout));
+}
+
+/// Names in cx are ASCII. None is lost, none takes another's place, and each new name is said.
+#[test]
+fn a_server_whose_name_is_not_ascii_gets_one_that_tells_it() {
+    let servers = r#"{"mcpServers":{
+        "öl":{"command":"a"}, "ol":{"command":"b"}, "Grün Über":{"command":"c"}, "日本":{"command":"d"},
+        "ﬁle":{"command":"e"}, "😀":{"command":"f"}}}"#;
+    let home = Home::with(&[(".claude.json", servers)]);
+    let report = home.report(&["--yes", "--no-connect"]);
+    let own = home.json(OWN);
+    let names: BTreeSet<&str> = own["mcpServers"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["ol", "ol-claude-code", "Grun-Uber", "u65e5u672c", "file", "server"].into());
+    assert_eq!(own["mcpServers"]["ol-claude-code"]["command"], "b");
+    let notes = report["notes"].to_string();
+    for said in [
+        "`öl` of Claude Code is `ol` in cx: names there have letters and digits of ASCII",
+        "`ol` of Claude Code is `ol-claude-code` in cx: it has another server `ol`",
+        "`日本` of Claude Code is `u65e5u672c` in cx",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
 }
 
 #[test]

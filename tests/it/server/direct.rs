@@ -1,10 +1,11 @@
 //! Tools that clients of `cx serve` see themselves, beside those that run scripts.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start, WATCHDOG, meta};
+use crate::support::serve::{Client, Start, WATCHDOG, meta, save_script};
 use crate::support::serve_http::Server;
 
 /// The capabilities of a client that shows user interfaces.
@@ -392,6 +393,22 @@ fn two_servers_with_one_address_of_an_interface() {
 }
 
 #[test]
+fn a_saved_script_that_is_named_is_shown_and_its_value_is_text() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    save_script(directory.path(), "pair.ts", "return ['a', 1]");
+    save_script(directory.path(), "other.ts", "return 1");
+    for mode in ["script", "direct"] {
+        let start = Start::new().within(Arc::clone(&directory)).config("mode", json!(mode));
+        let mut client = start.config("direct", json!(["scripts.pair"])).spawn().shaken();
+        wait_for_names(&mut client, &own_and(&["scripts__pair"]));
+        let answer = call(&mut client, "scripts__pair", &json!({}));
+        let expected = json!({ "content": [{ "type": "text", "text": r#"["a",1]"# }] });
+        assert_eq!(answer["result"], expected, "{mode}");
+        client.end();
+    }
+}
+
+#[test]
 fn over_http_with_and_without_a_session() {
     let start = Start::new().server("apps", &["apps", "one"]).config("direct", json!(["apps.show_time"]));
     let server = Server::start(start);
@@ -408,6 +425,13 @@ fn over_http_with_and_without_a_session() {
         (&answer["resultType"], &answer["structuredContent"]["time"]),
         (&json!("complete"), &json!("12:00"))
     );
+    // What cx refuses has no structured content, which would not be of the tool's output schema.
+    let repeated = json!({
+        "name": "apps__show_time", "arguments": {}, "inputResponses": {}, "requestState": "none",
+        "_meta": meta(json!({})),
+    });
+    let answer = server.stateless("tools/call", repeated).result();
+    assert_eq!((&answer["isError"], answer.get("structuredContent")), (&json!(true), None), "{answer}");
     let read = json!({ "uri": "ui://clock/view", "_meta": meta(json!({})) });
     let read = server.stateless("resources/read", read).result();
     assert_eq!(read["contents"][0]["text"], "<!doctype html><title>one</title>");

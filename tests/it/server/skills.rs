@@ -1,30 +1,18 @@
 //! Saved scripts and the guide as skills (SEP-2640), and runs of saved scripts by name.
 
-use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start};
+use crate::support::serve::{Client, Start, save_script};
 
 const GREET: &str = "// ---\n// name: greet\n// description: \"Greets a person\\nby name\"\n// ---\n\
     export const input = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };\n\
     export default ({ name }) => `hi ${name}`;\n";
 const SUM: &str = "\"\"\"Adds numbers.\"\"\"\nsum(inputs['numbers'])\n";
 
-fn save(directory: &Path, name: &str, source: &str) {
-    let folder = directory.join("cx/scripts");
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
-    let file =
-        fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join(name));
-    std::io::Write::write_all(&mut file.unwrap(), source.as_bytes()).unwrap();
-}
-
 fn client() -> Client {
     let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
-    save(directory.path(), "greet.ts", GREET);
-    save(directory.path(), "sum.py", SUM);
+    save_script(directory.path(), "greet.ts", GREET);
+    save_script(directory.path(), "sum.py", SUM);
     Start::new().within(directory).spawn().shaken()
 }
 
@@ -121,7 +109,7 @@ fn skills_are_listed_with_their_digests_and_read() {
 fn a_hostile_description_stays_one_field() {
     let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
     let hostile = "# ---\n# description: \"x\\n---\\nname: other\"\n# ---\n1\n";
-    save(directory.path(), "a.py", hostile);
+    save_script(directory.path(), "a.py", hostile);
     let mut client = Start::new().within(directory).spawn().shaken();
     let read = client.request("resources/read", json!({ "uri": "skill://cx/a/SKILL.md" }));
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
@@ -136,7 +124,7 @@ fn what_is_saved_later_is_listed_and_run() {
         client.request("tools/list", json!({}))["result"]["tools"][0]["inputSchema"]["required"].is_array()
     );
     let directory = client.directory().to_owned();
-    save(&directory, "greet.ts", GREET);
+    save_script(&directory, "greet.ts", GREET);
     let names = |client: &mut Client| {
         client.request("skills/list", json!({}))["result"]["skills"].as_array().unwrap().len()
     };
@@ -149,4 +137,32 @@ fn what_is_saved_later_is_listed_and_run() {
 fn sha256(text: &str) -> String {
     use sha2::{Digest as _, Sha256};
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The upstream server is another cx, whose guide is in `skills/list` and not in `resources/list`.
+#[test]
+fn skills_of_an_upstream_server_are_among_its_resources() {
+    let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let home = directory.path().join("inner");
+    save_script(&home, "greet.ts", GREET);
+    let variables = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+    let variables: serde_json::Map<_, _> =
+        variables.iter().map(|name| ((*name).to_owned(), json!(home.to_str().unwrap()))).collect();
+    let inner = json!({ "command": env!("CARGO_BIN_EXE_cx"), "args": ["serve"], "env": variables });
+    let file = directory.path().join("servers.json");
+    std::fs::write(&file, json!({ "mcpServers": { "inner": inner } }).to_string()).unwrap();
+    let start = Start::new().within(directory).arguments(&["--mcp-config", file.to_str().unwrap()]);
+    let mut client = start.spawn().shaken();
+    let code = "const all = await mcp.listResources('inner');
+                const uris = all.map((one) => one.uri).filter((uri) => uri.startsWith('skill:'));
+                const guide = await mcp.readResource('inner', 'skill://cx/cx-guide/SKILL.md');
+                return { uris, guide: guide.contents[0].text.slice(0, 3) }";
+    let answer = client.run(code);
+    let uris: Vec<&str> =
+        answer["value"]["uris"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for uri in ["skill://cx/cx-guide/SKILL.md", "skill://cx/greet/SKILL.md", "skill://cx/greet/script.ts"] {
+        assert_eq!(uris.iter().filter(|one| **one == uri).count(), 1, "{uri}: {answer}");
+    }
+    assert_eq!(answer["value"]["guide"], "---", "{answer}");
+    client.end();
 }

@@ -1,7 +1,9 @@
 //! A client of `cx serve` over stdio: a process, and JSON-RPC lines written by hand.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -61,6 +63,20 @@ impl Flood {
     pub(crate) fn join(self, client: &mut Client) {
         client.stdin = Some(self.writing.join().unwrap());
     }
+}
+
+/// Saves a script for the user of a [`Start::within`] this directory.
+pub(crate) fn save_script(directory: &Path, file: &str, source: &str) {
+    let folder = directory.join("cx/scripts");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(folder.join(file))
+        .unwrap();
+    file.write_all(source.as_bytes()).unwrap();
 }
 
 /// How to start a [`Client`].

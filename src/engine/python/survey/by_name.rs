@@ -1,10 +1,11 @@
 //! Calls of the functions that call tools by name.
 
-use ruff_python_ast::{Expr, ExprCall};
+use ruff_python_ast::{Expr, ExprBinOp, ExprCall, ExprGenerator, ExprListComp, Operator};
 use ruff_text_size::Ranged;
 
 use super::literal::{UNKNOWN, bytes};
 use super::{Surveyor, literal};
+use crate::engine::survey::call_of;
 use crate::run::check::survey::{Literal, Target, ToolUse};
 
 impl<'a> Surveyor<'a> {
@@ -40,17 +41,62 @@ impl<'a> Surveyor<'a> {
     }
 
     /// Reads `call_tools([{"server": …, "tool": …, "args": …}])`.
-    pub(super) fn call_tools(&mut self, call: &'a ExprCall) {
-        let Some(Expr::List(list)) = call.arguments.find_argument_value("calls", 0) else {
-            return self.add(call, Target::Unknown, UNKNOWN, call.range(), call.range(), false);
-        };
-        for item in &list.elts {
-            let at = bytes(item.range());
-            let Literal::Object(written) = literal::of(item) else {
-                self.add(call, Target::Unknown, UNKNOWN, item.range(), item.range(), false);
-                continue;
-            };
-            self.survey.add(ToolUse::listed(&written, &at, UNKNOWN));
+    fn call_tools(&mut self, call: &'a ExprCall) {
+        let list = call.arguments.find_argument_value("calls", 0);
+        if !list.is_some_and(|list| self.list_of_calls(list)) {
+            self.add(call, Target::Unknown, UNKNOWN, call.range(), call.range(), false);
         }
+    }
+
+    /// Reads a list that `call_tools` gets. Returns whether all its entries were read: those of variables are read where
+    /// the variables get their values.
+    fn list_of_calls(&mut self, list: &Expr) -> bool {
+        match list {
+            Expr::List(list) => list.elts.iter().fold(true, |is_read, item| match item {
+                Expr::Starred(part) => self.list_of_calls(&part.value) && is_read,
+                entry => {
+                    self.listed_call(entry);
+                    is_read
+                }
+            }),
+            Expr::ListComp(ExprListComp { elt: entry, .. })
+            | Expr::Generator(ExprGenerator { elt: entry, .. }) => {
+                self.listed_call(entry);
+                true
+            }
+            Expr::If(choice) => self.list_of_calls(&choice.body) & self.list_of_calls(&choice.orelse),
+            Expr::BinOp(ExprBinOp { op: Operator::Add, left, right, .. }) => {
+                self.list_of_calls(left) & self.list_of_calls(right)
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads what a variable gets, if it is a list that `call_tools` gets.
+    pub(super) fn set_list_of_calls(&mut self, target: &Expr, value: &Expr) {
+        if let Expr::Name(name) = target
+            && self.names.is_list_of_calls(&name.id)
+        {
+            self.list_of_calls(value);
+        }
+    }
+
+    /// Reads `list.append({"server": …, "tool": …, "args": …})`, if `call_tools` gets the list.
+    pub(super) fn added_calls(&mut self, call: &ExprCall) {
+        let (Expr::Attribute(method), [given]) = (&*call.func, &*call.arguments.args) else { return };
+        match (&*method.value, method.attr.as_str()) {
+            (Expr::Name(list), "append") if self.names.is_list_of_calls(&list.id) => self.listed_call(given),
+            (list, "extend") => self.set_list_of_calls(list, given),
+            _ => {}
+        }
+    }
+
+    /// Reads `{"server": …, "tool": …, "args": …}`.
+    fn listed_call(&mut self, entry: &Expr) {
+        let at = bytes(entry.range());
+        self.survey.add(match literal::of(entry) {
+            Literal::Object(written) => ToolUse::listed(&written, &at, UNKNOWN),
+            _ => call_of(Target::Unknown, UNKNOWN, [at.clone(), at.clone(), at], false),
+        });
     }
 }

@@ -1,7 +1,9 @@
 //! Control flow of statements and operators: which parts of a script every run reaches.
 
-use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
-use ruff_python_ast::{Expr, ExprDictComp, ExprGenerator, ExprListComp, ExprSetComp, Stmt};
+use ruff_python_ast::visitor::{Visitor, walk_expr, walk_interpolated_string_element, walk_stmt};
+use ruff_python_ast::{
+    Expr, ExprDictComp, ExprGenerator, ExprListComp, ExprSetComp, InterpolatedStringElement, Stmt,
+};
 use ruff_text_size::Ranged as _;
 
 use super::literal::bytes;
@@ -47,6 +49,7 @@ impl<'a> Surveyor<'a> {
             Expr::ListComp(ExprListComp { elt, .. })
             | Expr::SetComp(ExprSetComp { elt, .. })
             | Expr::Generator(ExprGenerator { elt, .. }) => self.forgets_all(elt, before),
+            Expr::Dict(dict) => dict.items.iter().for_each(|item| self.forgets_all(&item.value, before)),
             Expr::If(choice) => {
                 self.forgets_all(&choice.body, before);
                 self.forgets_all(&choice.orelse, before);
@@ -58,6 +61,14 @@ impl<'a> Surveyor<'a> {
             }
             other => self.forgets(other, before),
         }
+    }
+
+    /// Reads an expression whose value is compared, tested or made a text: of a coroutine that says nothing of what it
+    /// returns.
+    fn tested(&mut self, expression: &'a Expr) {
+        let before = self.survey.uses.len();
+        self.visit_expr(expression);
+        self.forgets(expression, before);
     }
 
     /// Marks the value of a variable as not awaited, if no use of the variable can await it.
@@ -106,6 +117,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 let before = self.survey.uses.len();
                 walk_stmt(self, statement);
                 self.kept(&assigned.targets, &assigned.value, before);
+                assigned.targets.iter().for_each(|target| self.set_list_of_calls(target, &assigned.value));
                 if let [Expr::Name(name)] = assigned.targets.as_slice()
                     && let Some(found) = self.reference(&assigned.value)
                 {
@@ -117,7 +129,12 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 walk_stmt(self, statement);
                 if let Some(value) = &assigned.value {
                     self.kept(std::slice::from_ref(&*assigned.target), value, before);
+                    self.set_list_of_calls(&assigned.target, value);
                 }
+            }
+            Stmt::AugAssign(assigned) => {
+                walk_stmt(self, statement);
+                self.set_list_of_calls(&assigned.target, &assigned.value);
             }
             Stmt::Import(import) => self.import(import),
             Stmt::ImportFrom(import) => self.import_from(import),
@@ -125,7 +142,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 self.visit_body(&test.body);
             }
             Stmt::If(test) => {
-                self.visit_expr(&test.test);
+                self.tested(&test.test);
                 self.doubtful(|own| {
                     own.visit_body(&test.body);
                     for clause in &test.elif_else_clauses {
@@ -146,7 +163,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 self.doubtful(|own| own.visit_body(&each.orelse));
             }
             Stmt::While(test) => {
-                self.visit_expr(&test.test);
+                self.tested(&test.test);
                 self.looped(false, |own| own.visit_body(&test.body));
                 self.doubtful(|own| own.visit_body(&test.orelse));
             }
@@ -186,8 +203,13 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 }
                 self.doubtful(|own| values.for_each(|value| own.visit_expr(value)));
             }
+            Expr::UnaryOp(operation) => self.tested(&operation.operand),
+            Expr::BinOp(operation) => {
+                self.tested(&operation.left);
+                self.tested(&operation.right);
+            }
             Expr::If(choice) => {
-                self.visit_expr(&choice.test);
+                self.tested(&choice.test);
                 self.doubtful(|own| {
                     own.visit_expr(&choice.body);
                     own.visit_expr(&choice.orelse);
@@ -207,10 +229,20 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 });
             }
             // It may be read in part, or not at all.
-            Expr::Generator(_) | Expr::Compare(_) => {
-                self.doubtful(|own| walk_expr(own, expression));
-            }
+            Expr::Generator(_) => self.doubtful(|own| walk_expr(own, expression)),
+            Expr::Compare(compared) => self.doubtful(|own| {
+                own.tested(&compared.left);
+                compared.comparators.iter().for_each(|other| own.tested(other));
+            }),
             other => walk_expr(self, other),
+        }
+    }
+
+    fn visit_interpolated_string_element(&mut self, element: &'a InterpolatedStringElement) {
+        let before = self.survey.uses.len();
+        walk_interpolated_string_element(self, element);
+        if let InterpolatedStringElement::Interpolation(part) = element {
+            self.forgets(&part.expression, before);
         }
     }
 

@@ -177,6 +177,8 @@ pub(super) struct Names<'a> {
     held: HashSet<&'a str>,
     /// The names that are bound to a list of at least one item.
     filled: HashSet<&'a str>,
+    /// The names that are, or are a part of, a list that `call_tools` gets.
+    lists_of_calls: HashSet<&'a str>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
     /// Whether `asyncio` is bound by imports of the module of that name only.
@@ -210,6 +212,11 @@ impl<'a> Names<'a> {
     /// futures do not have.
     pub(super) fn may_be_awaited(&self, name: &str) -> bool {
         self.held.contains(name) || !self.is_bound_once(name)
+    }
+
+    /// Whether the name is, or is a part of, a list that `call_tools` gets.
+    pub(super) fn is_list_of_calls(&self, name: &str) -> bool {
+        self.lists_of_calls.contains(name) && !self.is_bound("call_tools")
     }
 
     /// Whether the name is that of the module, imported or not.
@@ -272,6 +279,24 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// Notes the variables of a list that `call_tools` gets.
+    fn note_list_of_calls(&mut self, list: &'a Expr) {
+        match list {
+            Expr::Name(name) => {
+                self.lists_of_calls.insert(&name.id);
+            }
+            Expr::List(list) => {
+                let starred = list.elts.iter().filter_map(Expr::as_starred_expr);
+                starred.for_each(|item| self.note_list_of_calls(&item.value));
+            }
+            Expr::BinOp(joined) => {
+                self.note_list_of_calls(&joined.left);
+                self.note_list_of_calls(&joined.right);
+            }
+            _ => {}
+        }
+    }
+
     fn bind(&mut self, name: &'a str) {
         self.rebinds_asyncio |= name == "asyncio";
         *self.bound.entry(name).or_default() += 1;
@@ -308,6 +333,12 @@ impl<'a> Visitor<'a> for Names<'a> {
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Call(call) = expression
+            && matches!(&*call.func, Expr::Name(name) if name.id == "call_tools")
+            && let Some(list) = call.arguments.find_argument_value("calls", 0)
+        {
+            self.note_list_of_calls(list);
+        }
         match expression {
             Expr::Name(name) => {
                 self.is_opaque |= OPAQUE.contains(&name.id.as_str());

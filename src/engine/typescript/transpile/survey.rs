@@ -298,6 +298,7 @@ impl<'a> Surveyor<'a> {
             Expr::Member(member) => {
                 if !self.mcp_call(member, call, is_awaited) {
                     member.visit_with(self);
+                    self.added_calls(member, call);
                     // `tools[name]()`.
                     if let Some(Found { reference: Reference::Tools | Reference::Server(_), .. }) =
                         self.reference(&member.obj)

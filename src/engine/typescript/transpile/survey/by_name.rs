@@ -1,9 +1,10 @@
 //! Calls of the functions that call tools by name.
 
 use swc_common::Spanned as _;
-use swc_ecma_ast::{CallExpr, Expr, MemberExpr, MemberProp};
+use swc_ecma_ast::{ArrowFunctionBody, CallExpr, Callee, Expr, MemberExpr, MemberProp, Stmt};
 
 use super::literal::UNKNOWN;
+use super::names::part_of_list;
 use super::syntax::{bytes, plain};
 use super::{Surveyor, literal};
 use crate::run::check::survey::{Literal, Target, ToolUse};
@@ -36,18 +37,61 @@ impl Surveyor<'_> {
     }
 
     /// Reads `call_tools([{server, tool, args}])`.
-    pub(super) fn call_tools(&mut self, call: &CallExpr) {
-        let listed = call.args.first().map(|given| plain(&given.expr));
-        let Some(Expr::Array(list)) = listed else {
-            return self.add(call.span, Target::Unknown, UNKNOWN, call.span, call.span, false);
+    fn call_tools(&mut self, call: &CallExpr) {
+        let is_read = call.args.first().is_some_and(|list| self.list_of_calls(&list.expr));
+        if !is_read {
+            self.add(call.span, Target::Unknown, UNKNOWN, call.span, call.span, false);
+        }
+    }
+
+    /// Reads a list that `call_tools` gets. Returns whether all its entries were read: those of variables are read where
+    /// the variables get their values.
+    pub(super) fn list_of_calls(&mut self, list: &Expr) -> bool {
+        match plain(list) {
+            Expr::Array(list) => list.elems.iter().flatten().fold(true, |is_read, item| match item.spread {
+                Some(_) => self.list_of_calls(&item.expr) && is_read,
+                None => {
+                    self.listed_call(&item.expr);
+                    is_read
+                }
+            }),
+            Expr::Cond(choice) => self.list_of_calls(&choice.cons) & self.list_of_calls(&choice.alt),
+            Expr::Call(made) => match (made_by_callback(made), part_of_list(made)) {
+                (Some(entry), _) => {
+                    self.listed_call(entry);
+                    true
+                }
+                (None, Some(list)) => self.list_of_calls(list),
+                (None, None) => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Reads `list.push({server, tool, args})`, if `call_tools` gets the list.
+    pub(super) fn added_calls(&mut self, member: &MemberExpr, call: &CallExpr) {
+        let (Expr::Ident(list), MemberProp::Ident(method)) = (plain(&member.obj), &member.prop) else {
+            return;
         };
-        for item in list.elems.iter().flatten() {
-            let at = item.expr.span();
-            let Literal::Object(written) = literal::of(&item.expr) else {
-                self.add(at, Target::Unknown, UNKNOWN, at, at, false);
-                continue;
-            };
-            self.survey.add(ToolUse::listed(&written, &bytes(at), UNKNOWN));
+        if !matches!(&*method.sym, "push" | "unshift") || !self.names.is_list_of_calls(list) {
+            return;
+        }
+        for given in &call.args {
+            match given.spread {
+                Some(_) => {
+                    self.list_of_calls(&given.expr);
+                }
+                None => self.listed_call(&given.expr),
+            }
+        }
+    }
+
+    /// Reads `{server, tool, args}`.
+    fn listed_call(&mut self, entry: &Expr) {
+        let at = entry.span();
+        match literal::of(entry) {
+            Literal::Object(written) => self.survey.add(ToolUse::listed(&written, &bytes(at), UNKNOWN)),
+            _ => self.add(at, Target::Unknown, UNKNOWN, at, at, false),
         }
     }
 
@@ -68,5 +112,22 @@ impl Surveyor<'_> {
             self.add(call.span, Target::Server(server), UNKNOWN, at, at, is_certain);
         }
         true
+    }
+}
+
+/// What the callback of `list.map(…)` or `Array.from(list, …)` returns, if it is one expression.
+fn made_by_callback(call: &CallExpr) -> Option<&Expr> {
+    let Callee::Expr(callee) = &call.callee else { return None };
+    let Expr::Member(MemberExpr { prop: MemberProp::Ident(method), .. }) = plain(callee) else { return None };
+    let (("map", [callback]) | ("from", [_, callback])) = (&*method.sym, call.args.as_slice()) else {
+        return None;
+    };
+    let Expr::Arrow(arrow) = plain(&callback.expr) else { return None };
+    match &*arrow.body {
+        ArrowFunctionBody::Expr(value) => Some(value),
+        ArrowFunctionBody::FunctionBody(body) => match body.stmts.as_slice() {
+            [Stmt::Return(returned)] => returned.arg.as_deref(),
+            _ => None,
+        },
     }
 }

@@ -1,11 +1,12 @@
 //! Which parts of a script every run reaches: what the statements and operators make of their parts.
 
 use swc_ecma_ast::{
-    ArrowExpr, ArrowFunctionBody, AssignExpr, AssignOp, AssignPat, AssignPatProp, AwaitExpr, BinExpr,
-    BinaryOp, BreakStmt, CallExpr, Callee, Class, CondExpr, ContinueStmt, DoWhileStmt, Expr, ExprStmt,
-    FnDecl, ForInStmt, ForOfStmt, ForStmt, Function, IfStmt, LabeledStmt, MemberExpr, MemberProp,
-    ObjectPatProp, OptChainBase, OptChainExpr, Pat, PropName, ReturnStmt, Stmt, SwitchStmt, TryStmt, VarDecl,
-    VarDeclKind, VarDeclarator, WhileStmt,
+    ArrowExpr, ArrowFunctionBody, AssignExpr, AssignOp, AssignPat, AssignPatProp, AssignTarget, AwaitExpr,
+    BinExpr, BinaryOp, BreakStmt, CallExpr, Callee, Class, CondExpr, ContinueStmt, DoWhileStmt, Expr,
+    ExprStmt, FnDecl, ForInStmt, ForOfStmt, ForStmt, Function, IfStmt, LabeledStmt, MemberExpr, MemberProp,
+    ObjectPatProp, OptChainBase, OptChainExpr, Pat, Prop, PropName, PropOrSpread, ReturnStmt,
+    SimpleAssignTarget, Stmt, SwitchStmt, Tpl, TryStmt, UnaryExpr, UnaryOp, VarDecl, VarDeclKind,
+    VarDeclarator, WhileStmt,
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
@@ -52,12 +53,36 @@ impl Surveyor<'_> {
             Expr::Bin(operation) if is_conditional(operation.op) => {
                 self.forgets_all(&operation.right, before);
             }
+            Expr::Object(object) => {
+                for property in &object.props {
+                    if let PropOrSpread::Prop(property) = property
+                        && let Prop::KeyValue(field) = &**property
+                    {
+                        self.forgets_all(&field.value, before);
+                    }
+                }
+            }
+            // A variable that nothing reads.
+            Expr::Assign(AssignExpr {
+                op: AssignOp::Assign,
+                left: AssignTarget::Simple(SimpleAssignTarget::Ident(name)),
+                right,
+                ..
+            }) if !self.names.is_opaque && self.names.is_unused(&name.id) => self.forgets_all(right, before),
             Expr::Call(call) => match made_of_list(call) {
                 Some(value) => self.forgets_all(value, before),
                 None => self.forgets(expression, before),
             },
             _ => {}
         }
+    }
+
+    /// Reads an expression whose value is compared, tested or made a text: of a promise that says nothing of what it
+    /// becomes.
+    fn tested(&mut self, expression: &Expr) {
+        let before = self.survey.uses.len();
+        expression.visit_with(self);
+        self.forgets(expression, before);
     }
 
     /// Whether it is one of the functions that make a promise of a list of promises.
@@ -180,6 +205,11 @@ impl Visit for Surveyor<'_> {
             let before = self.survey.uses.len();
             variable.visit_with(self);
             self.kept(variable, before);
+            if let (Pat::Ident(name), Some(list)) = (&variable.name, &variable.init)
+                && self.names.is_list_of_calls(&name.id)
+            {
+                self.list_of_calls(list);
+            }
             if matches!(variables.kind, VarDeclKind::Const | VarDeclKind::Let) {
                 self.alias(variable);
             }
@@ -211,7 +241,7 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_if_stmt(&mut self, statement: &IfStmt) {
-        statement.test.visit_with(self);
+        self.tested(&statement.test);
         self.doubtful(|own| {
             statement.cons.visit_with(own);
             statement.alt.visit_with(own);
@@ -247,7 +277,7 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_while_stmt(&mut self, statement: &WhileStmt) {
-        statement.test.visit_with(self);
+        self.tested(&statement.test);
         self.pass(false, |own| statement.body.visit_with(own));
     }
 
@@ -271,8 +301,20 @@ impl Visit for Surveyor<'_> {
         self.looped(false, |own| statement.visit_children_with(own));
     }
 
+    fn visit_unary_expr(&mut self, expression: &UnaryExpr) {
+        match expression.op {
+            // It says that the value is meant to be lost.
+            UnaryOp::Void => expression.arg.visit_with(self),
+            _ => self.tested(&expression.arg),
+        }
+    }
+
+    fn visit_tpl(&mut self, template: &Tpl) {
+        template.exprs.iter().for_each(|part| self.tested(part));
+    }
+
     fn visit_cond_expr(&mut self, expression: &CondExpr) {
-        expression.test.visit_with(self);
+        self.tested(&expression.test);
         self.doubtful(|own| {
             expression.cons.visit_with(own);
             expression.alt.visit_with(own);
@@ -280,11 +322,12 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_bin_expr(&mut self, expression: &BinExpr) {
-        expression.left.visit_with(self);
         if is_conditional(expression.op) {
+            expression.left.visit_with(self);
             self.doubtful(|own| expression.right.visit_with(own));
         } else {
-            expression.right.visit_with(self);
+            self.tested(&expression.left);
+            self.tested(&expression.right);
         }
     }
 
@@ -296,6 +339,11 @@ impl Visit for Surveyor<'_> {
             self.doubtful(|own| expression.right.visit_with(own));
         } else {
             expression.right.visit_with(self);
+        }
+        if let AssignTarget::Simple(SimpleAssignTarget::Ident(name)) = &expression.left
+            && self.names.is_list_of_calls(&name.id)
+        {
+            self.list_of_calls(&expression.right);
         }
     }
 

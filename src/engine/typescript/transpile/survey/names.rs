@@ -26,6 +26,8 @@ pub(super) struct Names {
     held: HashSet<Id>,
     /// The variables that are declared as an array of at least one element.
     filled: HashSet<Id>,
+    /// The variables that are, or are a part of, a list that `call_tools` gets.
+    lists_of_calls: HashSet<Id>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
     /// Whether there is a name that is not declared, as all of ours are, or an import.
@@ -45,6 +47,16 @@ impl Names {
     /// Whether something reads the name, which is declared.
     pub(super) fn is_used(&self, id: &Id) -> bool {
         self.used.contains_key(id)
+    }
+
+    /// Whether the name is declared, and nothing reads it.
+    pub(super) fn is_unused(&self, name: &Ident) -> bool {
+        name.ctxt != self.unresolved && !self.is_used(&name.to_id())
+    }
+
+    /// Whether the name is, or is a part of, a list that `call_tools` gets.
+    pub(super) fn is_list_of_calls(&self, name: &Ident) -> bool {
+        self.lists_of_calls.contains(&name.to_id())
     }
 
     /// Whether the promise that a variable is declared as could be awaited. It cannot if all uses
@@ -93,6 +105,15 @@ fn is_filled(expression: &Expr, unresolved: SyntaxContext, is_filled_name: &dyn 
     }
 }
 
+/// The list of which a method call takes some items, as they are.
+pub(super) fn part_of_list(call: &CallExpr) -> Option<&Expr> {
+    let Callee::Expr(callee) = &call.callee else { return None };
+    let Expr::Member(MemberExpr { obj, prop: MemberProp::Ident(method), .. }) = plain(callee) else {
+        return None;
+    };
+    matches!(&*method.sym, "filter" | "slice" | "toReversed" | "toSorted").then_some(obj)
+}
+
 /// Whether it is `{ length: 3 }`.
 fn has_length(expression: &Expr) -> bool {
     let Expr::Object(object) = plain(expression) else { return false };
@@ -110,6 +131,21 @@ struct Reader {
 }
 
 impl Reader {
+    /// Notes the variables of a list that `call_tools` gets.
+    fn note_list_of_calls(&mut self, list: &Expr) {
+        match plain(list) {
+            Expr::Ident(name) => {
+                self.names.lists_of_calls.insert(name.to_id());
+            }
+            Expr::Array(list) => {
+                let spread = list.elems.iter().flatten().filter(|item| item.spread.is_some());
+                spread.for_each(|item| self.note_list_of_calls(&item.expr));
+            }
+            Expr::Call(call) => part_of_list(call).into_iter().for_each(|list| self.note_list_of_calls(list)),
+            _ => {}
+        }
+    }
+
     /// Notes a use that does not change the array that a name is.
     fn reads(&mut self, name: &Ident) {
         if name.ctxt == self.unresolved {
@@ -168,6 +204,11 @@ impl Visit for Reader {
     }
 
     fn visit_call_expr(&mut self, call: &CallExpr) {
+        if let (Callee::Expr(callee), Some(list)) = (&call.callee, call.args.first())
+            && matches!(plain(callee), Expr::Ident(name) if name.ctxt == self.unresolved && name.sym == "call_tools")
+        {
+            self.note_list_of_calls(&list.expr);
+        }
         if let Callee::Expr(callee) = &call.callee
             && let Expr::Member(member) = plain(callee)
             && let (Expr::Ident(list), MemberProp::Ident(method)) = (plain(&member.obj), &member.prop)

@@ -29,6 +29,12 @@ fn calls_are_found_in_every_form() {
     check("await callMCPTool(name)", "?!");
     check("call_tool('a', 'b', {}); return 1", "a.b");
     check("call_tools([{ server: 'a', tool: 'b' }, { server: s, tool: 'b' }]); return 1", "a.b ?");
+    check("call_tools(l.map((x) => ({ server: 'a', tool: 'b', args: { x } }))); return 1", "l?.map a.b");
+    check("call_tools(Array.from(l, (x) => { return { server: 'a', tool: 'b' } })); return 1", "a.b");
+    check("const l = [{ server: 'a', tool: 'b' }];\ncall_tools(l); return 1", "a.b ?");
+    check("const l = [];\nl.push({ server: 'a', tool: 'b' });\ncall_tools([...l]); return 1", "a.b ?");
+    check("let l; l = [{ server: 'a', tool: 'b' }];\ncall_tools(l.filter(x)); return 1", "a.b ?");
+    check("const l = [{ server: 'a', tool: 'b' }];\nreturn l", "");
     check("const gh = tools.a;\nreturn await gh.b();", "a.b!");
     check("const { a: x } = tools; const { b } = x;\nreturn await b();", "a.b!");
     check("return await tools[name].b()", "");
@@ -205,6 +211,12 @@ fn calls_that_are_not_awaited_are_reported() {
     check("[1].forEach((x) => tools.a.b(x));\nreturn 1", "a.b~");
     check("const l = [tools.a.b()];\nreturn 1", "a.b~");
     check("x && tools.a.b();\nreturn 1", "a.b~");
+    check("let p; p = tools.a.b();\nreturn 1", "a.b~");
+    check("const p = { q: tools.a.b() };\nreturn 1", "a.b~");
+    check("if (tools.a.b()) return 2;\nreturn 1", "a.b~");
+    check("return tools.a.b() === 1", "a.b~");
+    check("return !tools.a.b()", "a.b~");
+    check("return `${tools.a.b()}`", "a.b~");
     // What promises do not have is read.
     check("return await tools.a.b().items", "a.b~");
     check("return tools.a.b()[0]", "a.b~");
