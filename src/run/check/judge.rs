@@ -214,17 +214,7 @@ impl Judge<'_> {
     /// Adds what is wrong with one use.
     fn add(&self, position: usize, one: &ToolUse, judged: &mut Judged) {
         if one.is_forgotten && self.looked_up[position].is_some() {
-            judged.add(Severity::Warning, || Finding {
-                hint: Some(
-                    "write `await` before it; in parentheses if a field of its result is read".to_owned(),
-                ),
-                ..self.finding(
-                    FindingCode::NotAwaited,
-                    Severity::Warning,
-                    "nobody waits for this call: its result and its error are lost".to_owned(),
-                    &one.at,
-                )
-            });
+            judged.add(Severity::Warning, || self.forgotten(one));
         }
         match &self.looked_up[position] {
             None | Some(LookUp::Unlisted(_)) => {}
@@ -251,30 +241,48 @@ impl Judge<'_> {
                 judged.add(severity, || self.of_call(error.clone(), severity, &one.tool_at));
             }
             Some(LookUp::Found { tool, is_current }) => {
-                if !self.in_force.permits(&tool.server, &tool.tool) {
-                    self.add_denied(one, &tool.server, &tool.tool, judged);
-                    return;
-                }
-                let Some(arguments) = &one.arguments else { return };
-                if judged.errors == MAX_LOCATED {
-                    // The script is refused, and there is no end to what it could make the check do.
-                    return;
-                }
-                // The same for all of them, and as much work as there are uses.
-                let mut is_certain_use = None;
-                for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
-                    let is_certain = is_certain
-                        && !self.has_hooks
-                        && *is_certain_use.get_or_insert_with(|| {
-                            self.is_certain(position, one, &tool.server, *is_current, judged)
-                        });
-                    judged.refuses |= is_certain;
-                    let severity = if is_certain { Severity::Error } else { Severity::Warning };
-                    let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
-                    judged.add(severity, || self.of_call(error(), severity, &at));
-                }
+                self.add_of_tool(position, one, tool, *is_current, judged);
             }
         }
+    }
+
+    /// The same for a use of a tool that its server has: whether it is permitted, and its arguments.
+    fn add_of_tool(
+        &self,
+        position: usize,
+        one: &ToolUse,
+        tool: &ResolvedTool,
+        is_current: bool,
+        judged: &mut Judged,
+    ) {
+        if !self.in_force.permits(&tool.server, &tool.tool) {
+            self.add_denied(one, &tool.server, &tool.tool, judged);
+            return;
+        }
+        let Some(arguments) = &one.arguments else { return };
+        if judged.errors == MAX_LOCATED {
+            // The script is refused, and there is no end to what it could make the check do.
+            return;
+        }
+        // The same for all of them, and as much work as there are uses.
+        let mut is_certain_use = None;
+        for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
+            let is_certain = is_certain
+                && !self.has_hooks
+                && *is_certain_use
+                    .get_or_insert_with(|| self.is_certain(position, one, &tool.server, is_current, judged));
+            judged.refuses |= is_certain;
+            let severity = if is_certain { Severity::Error } else { Severity::Warning };
+            let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
+            judged.add(severity, || self.of_call(error(), severity, &at));
+        }
+    }
+
+    fn forgotten(&self, one: &ToolUse) -> Finding {
+        let message = "nobody waits for this call: its result and its error are lost".to_owned();
+        let hint = "write `await` before it; in parentheses if a field of its result is read".to_owned();
+        let finding = self.finding(FindingCode::NotAwaited, Severity::Warning, message, &one.at);
+        Finding { hint: Some(hint), ..finding }
     }
 
     /// Whether the script imports the server of a use.
