@@ -6,6 +6,7 @@
 
 pub(crate) mod compiled;
 pub(crate) mod engine;
+mod file_stream;
 mod files;
 pub(crate) mod interpreter;
 

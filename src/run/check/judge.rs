@@ -7,6 +7,7 @@ use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use super::finding::{Finding, FindingCode, Lines, Severity};
+use super::literal::{kind_of, span_of, to_json};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
@@ -26,10 +27,6 @@ const MAX_DESCRIBED: usize = 100;
 
 /// Maximum number of findings that the message of a refused run names.
 const MAX_NAMED: usize = 10;
-
-/// Maximum bytes of the JSON pointers of all values of a call's arguments. One field with a long name and many values
-/// in it could need gigabytes.
-const MAX_POINTER_BYTES: usize = 1 << 20;
 
 /// What is known of a script's calls, and of which servers more has to be known.
 #[derive(Default)]
@@ -244,17 +241,7 @@ impl Judge<'_> {
     /// Adds what is wrong with one use.
     fn add(&self, position: usize, one: &ToolUse, judged: &mut Judged) {
         if one.is_forgotten && self.looked_up[position].is_some() {
-            judged.add(Severity::Warning, || Finding {
-                hint: Some(
-                    "write `await` before it; in parentheses if a field of its result is read".to_owned(),
-                ),
-                ..self.finding(
-                    FindingCode::NotAwaited,
-                    Severity::Warning,
-                    "this call is not awaited: its result and its error are lost".to_owned(),
-                    &one.at,
-                )
-            });
+            judged.add(Severity::Warning, || self.forgotten(one));
         }
         match &self.looked_up[position] {
             None | Some(LookUp::Unlisted(_)) => {}
@@ -281,29 +268,47 @@ impl Judge<'_> {
                 judged.add(severity, || self.of_call(error.clone(), severity, &one.tool_at));
             }
             Some(LookUp::Found { tool, is_current }) => {
-                if !self.in_force.permits(&tool.server, &tool.tool) {
-                    self.add_denied(one, &tool.server, &tool.tool, judged);
-                    return;
-                }
-                let Some(arguments) = &one.arguments else { return };
-                if judged.is_full(one) {
-                    return;
-                }
-                // The same for all of them, and as much work as there are uses.
-                let mut is_certain_use = None;
-                for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
-                    let is_certain = is_certain
-                        && !self.has_hooks
-                        && *is_certain_use.get_or_insert_with(|| {
-                            self.is_certain(position, one, &tool.server, *is_current, judged)
-                        });
-                    judged.refuses |= is_certain;
-                    let severity = if is_certain { Severity::Error } else { Severity::Warning };
-                    let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
-                    judged.add(severity, || self.of_call(error(), severity, &at));
-                }
+                self.add_of_tool(position, one, tool, *is_current, judged);
             }
         }
+    }
+
+    /// The same for a use of a tool that its server has: whether it is permitted, and its arguments.
+    fn add_of_tool(
+        &self,
+        position: usize,
+        one: &ToolUse,
+        tool: &ResolvedTool,
+        is_current: bool,
+        judged: &mut Judged,
+    ) {
+        if !self.in_force.permits(&tool.server, &tool.tool) {
+            self.add_denied(one, &tool.server, &tool.tool, judged);
+            return;
+        }
+        let Some(arguments) = &one.arguments else { return };
+        if judged.is_full(one) {
+            return;
+        }
+        // The same for all of them, and as much work as there are uses.
+        let mut is_certain_use = None;
+        for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
+            let is_certain = is_certain
+                && !self.has_hooks
+                && *is_certain_use
+                    .get_or_insert_with(|| self.is_certain(position, one, &tool.server, is_current, judged));
+            judged.refuses |= is_certain;
+            let severity = if is_certain { Severity::Error } else { Severity::Warning };
+            let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
+            judged.add(severity, || self.of_call(error(), severity, &at));
+        }
+    }
+
+    fn forgotten(&self, one: &ToolUse) -> Finding {
+        let message = "this call is not awaited: its result and its error are lost".to_owned();
+        let hint = "write `await` before it; in parentheses if a field of its result is read".to_owned();
+        let finding = self.finding(FindingCode::NotAwaited, Severity::Warning, message, &one.at);
+        Finding { hint: Some(hint), ..finding }
     }
 
     /// Whether the script imports the server of a use.
@@ -484,109 +489,3 @@ fn look_up(catalog: &Catalog, target: &Target, budget: &SuggestionBudget) -> Opt
 fn is_list_of_tools(target: &Target) -> bool {
     matches!(target, Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } if tool == "list_tools")
 }
-
-fn kind_of(literal: &Literal) -> &'static str {
-    match literal {
-        Literal::Null | Literal::Unknown { .. } => "null",
-        Literal::Bool(_) => "a boolean",
-        Literal::Number(_) => "a number",
-        Literal::Text(_) => "a string",
-        Literal::List(_) => "an array",
-        Literal::Object(_) => "an object",
-    }
-}
-
-/// The value as JSON, with `null` for what is not known. `None` if the JSON pointers of its parts would be too long.
-fn to_json(literal: &Literal) -> Option<(Value, Unknowns)> {
-    let mut conversion = Conversion::default();
-    let value = conversion.value(literal)?;
-    Some((value, conversion.unknowns))
-}
-
-#[derive(Default)]
-struct Conversion {
-    unknowns: Unknowns,
-    /// The JSON pointer of the value that is read.
-    pointer: String,
-    /// Bytes of the pointers until now.
-    pointer_bytes: usize,
-}
-
-impl Conversion {
-    fn value(&mut self, literal: &Literal) -> Option<Value> {
-        self.pointer_bytes += self.pointer.len();
-        if self.pointer_bytes > MAX_POINTER_BYTES {
-            return None;
-        }
-        Some(match literal {
-            Literal::Null => Value::Null,
-            Literal::Bool(value) => Value::Bool(*value),
-            Literal::Number(value) => Value::Number(value.clone()),
-            Literal::Text(text) => Value::String(text.clone()),
-            Literal::List(items) => {
-                let mut values = Vec::new();
-                for (index, item) in items.iter().enumerate() {
-                    values.push(self.part(&index.to_string(), item)?);
-                }
-                Value::Array(values)
-            }
-            Literal::Object(object) => {
-                if object.is_open {
-                    self.unknowns.open.insert(self.pointer.clone());
-                }
-                let mut fields = Map::new();
-                for field in &object.fields {
-                    let name = field.name.replace('~', "~0").replace('/', "~1");
-                    fields.insert(field.name.clone(), self.part(&name, &field.value)?);
-                }
-                Value::Object(fields)
-            }
-            Literal::Unknown { may_be_absent } => {
-                self.unknowns.values.insert(self.pointer.clone());
-                if *may_be_absent {
-                    self.unknowns.optional.insert(self.pointer.clone());
-                }
-                Value::Null
-            }
-        })
-    }
-
-    /// The value of a part, whose name is escaped for a pointer.
-    fn part(&mut self, name: &str, literal: &Literal) -> Option<Value> {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(name);
-        let value = self.value(literal);
-        self.pointer.truncate(length);
-        value
-    }
-}
-
-/// The span of the value at a JSON pointer, or of the name of its field.
-fn span_of(literal: &Literal, path: &str, field: Option<&str>) -> Option<Bytes> {
-    let mut value = literal;
-    let mut at = None;
-    for name in path.split('/').skip(1) {
-        match value {
-            Literal::Object(object) => {
-                let name = name.replace("~1", "/").replace("~0", "~");
-                let found = object.fields.iter().find(|field| field.name == name)?;
-                at = Some(found.value_at.clone());
-                value = &found.value;
-            }
-            // Items have no spans of their own.
-            Literal::List(items) => value = items.get(name.parse::<usize>().ok()?)?,
-            _ => return at,
-        }
-    }
-    match (value, field) {
-        (Literal::Object(object), Some(name)) => {
-            let found = object.fields.iter().find(|field| field.name == name);
-            found.map(|field| field.at.clone()).or(at)
-        }
-        _ => at,
-    }
-}
-
-#[cfg(test)]
-mod tests;

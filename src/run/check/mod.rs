@@ -9,4 +9,5 @@
 pub(crate) mod failed;
 pub(crate) mod finding;
 mod judge;
+mod literal;
 pub(crate) mod survey;

@@ -7,7 +7,9 @@
 
 use super::error::{MAX_FILE_BYTES, RecordingError, VERSION};
 use super::mask::{Masker, TextKind};
-use super::wire::{self, Line};
+use super::wire::Line;
+use super::wire::read::Builder;
+use super::wire::write::lines;
 use super::{MAX_CALLS, MAX_TURNS, RecordedAnswer, Recording, Request};
 use crate::json::{self, Json};
 use crate::run::result::{LogLevel, Outcome, Output, ScriptError};
@@ -23,7 +25,7 @@ impl Recording {
     pub fn to_text(&self) -> String {
         let recording = self.masked_copy();
         let mut text = String::new();
-        for line in wire::lines(&recording) {
+        for line in lines(&recording) {
             // Strings and numbers can always be serialized.
             text.push_str(&serde_json::to_string(&line).unwrap_or_default());
             text.push('\n');
@@ -40,7 +42,7 @@ impl Recording {
         if text.len() > Self::MAX_FILE_BYTES {
             return Err(RecordingError::TooLarge { bytes: text.len() });
         }
-        let mut builder = wire::Builder::default();
+        let mut builder = Builder::default();
         let mut lines = 0;
         let most = MAX_CALLS + MAX_TURNS + 4;
         for (position, line) in text.lines().enumerate() {
