@@ -1,5 +1,6 @@
 //! Checks the calls of a script against the catalog, the rules and the schemas.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -135,16 +136,14 @@ impl ExecutionContext {
     fn judge(&self, survey: &Survey, with_unlisted: bool) -> Judged {
         let in_force = self.in_force();
         let looked_up = |one: &ToolUse| look_up(&in_force.catalog, &one.target, &self.suggestions);
-        let looked_up: Vec<Option<LookUp>> = survey.uses.iter().map(looked_up).collect();
-        let changed =
-            |(one, looked_up): (&ToolUse, &Option<LookUp>)| changed_by(&in_force, one, looked_up.as_ref());
         let judge = Judge {
-            changed: survey.uses.iter().zip(&looked_up).map(changed).collect(),
-            looked_up,
+            looked_up: survey.uses.iter().map(looked_up).collect(),
+            changed: OnceCell::new(),
             suggestions: &self.suggestions,
             in_force,
             survey,
-            lines: Lines::new(&self.script.source),
+            source: &self.script.source,
+            lines: OnceCell::new(),
             has_hooks: !self.has_no_hooks(),
             is_python: self.script.language == Language::Python,
         };
@@ -219,10 +218,12 @@ struct Judge<'a> {
     in_force: Arc<ToolsInForce>,
     /// What is known of the target of each use; `None` if it is not known to be one.
     looked_up: Vec<Option<LookUp>>,
-    /// The servers whose tools each use may change.
-    changed: Vec<Changed>,
+    /// The servers whose tools each use may change; set when there is a mistake. May read files.
+    changed: OnceCell<Vec<Changed>>,
     survey: &'a Survey,
-    lines: Lines<'a>,
+    source: &'a str,
+    /// Set when there is a finding.
+    lines: OnceCell<Lines<'a>>,
     /// The work that is left for names to suggest.
     suggestions: &'a SuggestionBudget,
     /// Whether something may change arguments before they are checked.
@@ -386,7 +387,12 @@ impl Judge<'_> {
 
     /// Whether another use may make the server change its tools before the one at `position`.
     fn may_change_before(&self, position: usize, server: &str) -> bool {
-        let others = self.survey.uses.iter().zip(&self.changed).enumerate();
+        let changed_by = |(one, looked_up): (&ToolUse, &Option<LookUp>)| {
+            changed_by(&self.in_force, one, looked_up.as_ref())
+        };
+        let uses = || self.survey.uses.iter().zip(&self.looked_up);
+        let changed = self.changed.get_or_init(|| uses().map(changed_by).collect());
+        let others = self.survey.uses.iter().zip(changed).enumerate();
         let mut earlier =
             others.filter(|(other, (one, _))| *other != position && (*other < position || !one.is_certain));
         earlier.any(|(_, (_, changed))| match changed {
@@ -444,7 +450,7 @@ impl Judge<'_> {
     }
 
     fn finding(&self, code: FindingCode, severity: Severity, message: String, at: &Bytes) -> Finding {
-        Finding::at(code, severity, message, &self.lines, at)
+        Finding::at(code, severity, message, self.lines.get_or_init(|| Lines::new(self.source)), at)
     }
 }
 
