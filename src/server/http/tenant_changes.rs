@@ -19,8 +19,8 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
 const MAX_READ: Duration = Duration::from_secs(10);
 
-/// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server gives
-/// them as much.
+/// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server
+/// gives them as much.
 const MAX_ANSWER: Duration = MAX_CANCELLATION.saturating_add(MAX_LAST_WRITE);
 
 /// Follows the tenants until it is dropped.
