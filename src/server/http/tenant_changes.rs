@@ -73,8 +73,8 @@ async fn replace(state: &HttpState, tenants: Vec<HttpTenant>) -> Result<(), Erro
     Ok(())
 }
 
-/// Ends what was begun with these tokens: runs at once, then sessions and connections, when the cancelled runs have been
-/// answered.
+/// Ends what was begun with these tokens: runs at once, then sessions and connections, when the cancelled runs have
+/// been answered.
 async fn end_all(state: &HttpState, revoked: &[Arc<TenantToken>]) {
     if revoked.is_empty() {
         return;
