@@ -153,8 +153,8 @@ impl ExecutionContext {
         Ok(record)
     }
 
-    /// Who is asked about a call, if anybody is. The user of a tenant's client cannot approve a change of saved scripts,
-    /// which run for the other tenants too.
+    /// The approver of a call; `None` if there is none. The user of a tenant's client cannot approve a change of saved
+    /// scripts, which run for the other tenants too.
     fn approver_of(&self, reason: &AskReason) -> Option<Approver> {
         let is_of_all = matches!(reason, AskReason::ScriptChange) && self.script.tenant.is_some();
         let is_own = matches!(self.approver_kind, ApproverKind::Client);

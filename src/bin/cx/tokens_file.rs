@@ -104,8 +104,8 @@ impl TokensFile {
         }
     }
 
-    /// The tenants when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file then
-    /// counts as changed at the next look too.
+    /// The tenants when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file
+    /// then counts as changed at the next look too.
     fn read_at_rest(&self) -> Option<Result<Vec<HttpTenant>, String>> {
         let read = || {
             // Opening a pipe could wait for ever.

@@ -32,10 +32,10 @@ pub struct HttpOptions {
     /// [worker processes](crate::Isolation::Process). Default: none, and clients with the same token are told apart
     /// by their sessions only.
     pub tenants: Vec<HttpTenant>,
-    /// Reads the tenants again, every two seconds, on a thread that may block. Those that are other ones then replace the
-    /// last ones at once, if [`validate`](Self::validate) would accept them; a server without tenants stays one. A token
-    /// that is no longer in the list is revoked: requests with it are refused, its runs are cancelled at once, and its
-    /// sessions and requests end within two seconds. Default: none, and the tenants are those of the start.
+    /// Reads the tenants again, every two seconds, on a thread that may block. Other tenants then replace the last
+    /// ones at once, if [`validate`](Self::validate) would accept them; a server without tenants stays one. A token
+    /// that is no longer in the list is revoked: requests with it are refused, its runs are cancelled at once, and
+    /// its sessions and requests end within two seconds. Default: none, and the tenants are those of the start.
     pub tenant_reader: Option<TenantReader>,
     /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
     /// Without it the path is not found.

@@ -19,8 +19,8 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
 const MAX_READ: Duration = Duration::from_secs(10);
 
-/// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server gives
-/// them as much.
+/// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server
+/// gives them as much.
 const MAX_ANSWER: Duration = MAX_CANCELLATION.saturating_add(MAX_LAST_WRITE);
 
 /// Follows the tenants until it is dropped.
@@ -73,8 +73,8 @@ async fn replace(state: &HttpState, tenants: Vec<HttpTenant>) -> Result<(), Erro
     Ok(())
 }
 
-/// Ends what was begun with these tokens: runs at once, then sessions and connections, when the cancelled runs have been
-/// answered.
+/// Ends what was begun with these tokens: runs at once, then sessions and connections, when the cancelled runs have
+/// been answered.
 async fn end_all(state: &HttpState, revoked: &[Arc<TenantToken>]) {
     if revoked.is_empty() {
         return;

@@ -88,8 +88,8 @@ impl HttpTenant {
     }
 }
 
-/// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader): `None` if they are the
-/// ones of the last call, a message if they cannot be read. The message must not have a token.
+/// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader): `None` if they are
+/// those of the last call, a message if they cannot be read. The message must not have a token.
 pub type TenantReader = Arc<dyn Fn() -> Option<Result<Vec<HttpTenant>, String>> + Send + Sync>;
 
 /// A token of a tenant that is in force.
