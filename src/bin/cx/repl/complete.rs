@@ -38,6 +38,22 @@ pub(crate) struct NameCompleter {
     names: Arc<Mutex<Names>>,
 }
 
+/// What can stand at the end of a text.
+struct Offers<'a> {
+    /// The end that a name replaces.
+    replaced: &'a str,
+    /// The names, and what is said of each.
+    names: Vec<(String, &'a str)>,
+}
+
+impl<'a> Offers<'a> {
+    /// Those of `names` that go on from `begun`.
+    fn starting(begun: &'a str, names: impl IntoIterator<Item = (String, &'a str)>) -> Self {
+        let names = names.into_iter().filter(|(name, _)| name.starts_with(begun) && name != begun);
+        Self { replaced: begun, names: names.collect() }
+    }
+}
+
 impl NameCompleter {
     pub(crate) fn new(language: Language, names: Arc<Mutex<Names>>) -> Self {
         Self { language, names }
@@ -70,53 +86,66 @@ impl Names {
         self.last = value;
     }
 
-    /// The names that can stand after `text`, what of its end they replace, and what is said of each.
-    fn after<'a>(&'a self, language: Language, text: &'a str) -> (&'a str, Vec<(String, &'a str)>) {
-        if let Some(keys) = self.keys_at(text) {
-            return keys;
+    /// What can stand at the end of `text`.
+    fn after<'a>(&'a self, language: Language, text: &'a str) -> Offers<'a> {
+        if let Some(offers) = self.fields_at(language, text) {
+            return offers;
         }
         let start = text.rfind(|character| !is_path(character)).map_or(0, |at| at + width_at(text, at));
         let path = text.get(start..).unwrap_or_default();
         let (owner, begun) = path.rsplit_once('.').unwrap_or(("", path));
+        let servers = || self.servers.keys().map(|name| (name.clone(), "server"));
         if owner.is_empty() {
             let mut offers = self.parameters_at(language, text.get(..start).unwrap_or_default());
             if offers.is_empty() {
                 let globals = self.globals.iter().map(|name| (name.clone(), ""));
-                offers = globals.chain(self.servers.keys().map(|name| (name.clone(), "server"))).collect();
+                offers = globals.chain(servers()).collect();
             }
-            return (begun, offers);
+            return Offers::starting(begun, offers);
         }
         let owner = owner.strip_prefix("tools.").unwrap_or(owner);
         if owner == "tools" {
-            return (begun, self.servers.keys().map(|name| (name.clone(), "server")).collect());
+            return Offers::starting(begun, servers());
         }
-        if let Some(tools) = self.servers.get(owner) {
-            let offers = tools.iter().map(|tool| (tool.name.clone(), tool.description.as_str()));
-            return (begun, offers.collect());
-        }
-        let mut segments = owner.split('.');
-        if language == Language::Python || !matches!(segments.next(), Some("input" | "inputs")) {
-            return (begun, Vec::new());
-        }
-        let value = segments.try_fold(&self.last, |value, name| value.get(name));
-        let fields = value.and_then(Value::as_object).into_iter().flatten();
-        let fields = fields.filter(|(name, _)| is_identifier(name));
-        (begun, fields.map(|(name, value)| (name.clone(), kind(value))).collect())
+        let tools = self.servers.get(owner).into_iter().flatten();
+        Offers::starting(begun, tools.map(|tool| (tool.name.clone(), tool.description.as_str())))
     }
 
-    /// The fields of the last value that can stand in `inputs["…`, with what closes it.
-    fn keys_at<'a>(&'a self, text: &'a str) -> Option<(&'a str, Vec<(String, &'a str)>)> {
-        let at = text.rfind(['"', '\''])?;
-        let (begun, quote) = (text.get(at + 1..)?, text.get(at..=at)?);
-        let object = text.get(..at)?.strip_suffix('[')?;
+    /// The fields of the last value, or of a part of it: behind `input.`, `input["` and `input[`. Python has them as
+    /// keys only, so that there `inputs.` is completed as `inputs["…"]`.
+    fn fields_at<'a>(&'a self, language: Language, text: &'a str) -> Option<Offers<'a>> {
+        if let Some(at) = text.rfind(['"', '\''])
+            && let Some(value) = text.get(..at).and_then(|before| self.value_of(before.strip_suffix('[')?))
+        {
+            let (begun, quote) = (text.get(at + 1..)?, text.get(at..=at)?);
+            let keys = fields(value, is_plain_key).map(|(name, kind)| (format!("{name}{quote}]"), kind));
+            return Some(Offers::starting(begun, keys));
+        }
+        if let Some(object) = text.strip_suffix('[') {
+            let keys = fields(self.value_of(object)?, is_plain_key);
+            return Some(Offers::starting("", keys.map(|(name, kind)| (format!("\"{name}\"]"), kind))));
+        }
+        let (object, begun) = text.rsplit_once('.').filter(|(_, begun)| begun.chars().all(is_path))?;
+        let value = self.value_of(object)?;
+        if language != Language::Python {
+            let names = fields(value, is_identifier).map(|(name, kind)| (name.to_owned(), kind));
+            return Some(Offers::starting(begun, names));
+        }
+        let keys = fields(value, is_plain_key).filter(|(name, _)| name.starts_with(begun));
+        let names = keys.map(|(name, kind)| (format!("[\"{name}\"]"), kind)).collect();
+        Some(Offers { replaced: text.get(object.len()..)?, names })
+    }
+
+    /// The part of the last value that is written at the end of `text`, such as `inputs["rows"][0]`.
+    fn value_of(&self, text: &str) -> Option<&Value> {
         let start = ["inputs", "input"].iter().find_map(|name| {
-            let start = object.rfind(name)?;
-            let is_whole = !object.get(..start)?.ends_with(is_path);
+            let start = text.rfind(name)?;
+            let is_whole = !text.get(..start)?.ends_with(is_path);
             is_whole.then_some(start + name.len())
         })?;
         // Each part is `.name`, `["name"]` or `[0]`.
         let mut value = &self.last;
-        let mut rest = object.get(start..)?;
+        let mut rest = text.get(start..)?;
         while !rest.is_empty() {
             if let Some(inner) = rest.strip_prefix('[') {
                 let (index, behind) = inner.split_once(']')?;
@@ -132,11 +161,7 @@ impl Names {
                 rest = named.get(end..)?;
             }
         }
-        // A name is typed as it is, so that it is left out if it would have to be escaped.
-        let is_plain =
-            |name: &str| !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\'' | '\\'));
-        let fields = value.as_object()?.iter().filter(|(name, _)| is_plain(name));
-        Some((begun, fields.map(|(name, value)| (format!("{name}{quote}]"), kind(value))).collect()))
+        Some(value)
     }
 
     /// The parameters of the tool whose call is open at the end of `text`, as they are written there.
@@ -163,13 +188,12 @@ impl Names {
 
 impl Completer for NameCompleter {
     fn complete(&mut self, line: &str, position: usize) -> CompletionResult {
-        let names = self.names.lock();
+        let known = self.names.lock();
         let text = line.get(..position).unwrap_or_default();
-        let (begun, offers) = names.after(self.language, text);
-        let span = Span { start: position.saturating_sub(begun.len()), end: position };
-        let mut suggestions: Vec<Suggestion> = offers
+        let Offers { replaced, names } = known.after(self.language, text);
+        let span = Span { start: position.saturating_sub(replaced.len()), end: position };
+        let mut suggestions: Vec<Suggestion> = names
             .into_iter()
-            .filter(|(name, _)| name.starts_with(begun) && name != begun)
             .take(MAX_OFFERS)
             .map(|(value, description)| Suggestion {
                 value,
@@ -238,6 +262,17 @@ fn width_at(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
 }
 
+/// The fields of an object whose names can be written, with the kind of each.
+fn fields(value: &Value, can_be_written: fn(&str) -> bool) -> impl Iterator<Item = (&str, &'static str)> {
+    let fields = value.as_object().into_iter().flatten();
+    fields.filter(move |(name, _)| can_be_written(name)).map(|(name, value)| (name.as_str(), kind(value)))
+}
+
+/// A key is typed as it is, so that one is left out that would have to be escaped.
+fn is_plain_key(name: &str) -> bool {
+    !name.contains(|character: char| character.is_control() || matches!(character, '"' | '\'' | '\\'))
+}
+
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -301,6 +336,11 @@ mod tests {
         assert_eq!(py("inputs['r"), ["inputs['rows']"]);
         assert_eq!(py("print(inputs[\"rows\"][\"o"), ["print(inputs[\"rows\"][\"odd name\"]"]);
         assert_eq!(py("inputs['items'][0]['n"), ["inputs['items'][0]['name']"]);
+        // Python has no attributes for fields, so that a dot becomes a key.
+        assert_eq!(py("len(inputs.r"), ["len(inputs[\"rows\"]"]);
+        assert_eq!(py("inputs['rows'].odd"), ["inputs['rows'][\"odd name\"]"]);
+        assert_eq!(py("inputs["), ["inputs[\"items\"]", "inputs[\"rows\"]"]);
+        assert_eq!(ts("input.items[0].n"), ["input.items[0].name"]);
         assert_eq!(ts("input.rows[\"odd"), ["input.rows[\"odd name\"]"]);
         for other in
             ["myinputs['r", "inputs['none']['r", "inputs['rows'] + ['r", "inputs['items']['n", "x['r"]
