@@ -60,15 +60,14 @@ impl UpstreamServer {
             let (server, request, trace) = (Arc::clone(&server), request.clone(), trace.clone());
             async move {
                 let method = request.method();
-                let key = match request {
-                    ServerRequest::ListResources => "resources",
-                    ServerRequest::ListPrompts => "prompts",
+                let listed = match request {
+                    ServerRequest::ListResources => connection.list_resources(&trace).await,
+                    ServerRequest::ListPrompts => connection.list_all(method, "prompts", &trace).await,
                     ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
                         let parameters = Value::Object(request.parameters());
                         return connection.request(method, parameters, &trace).await;
                     }
                 };
-                let listed = connection.list_all(method, key, &trace).await;
                 server.note_list_problem(&connection);
                 listed
             }

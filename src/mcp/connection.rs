@@ -343,7 +343,7 @@ impl Drop for Connection {
 }
 
 /// The methods that are counted by their names.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 10] = [
     "initialize",
     "server/discover",
     "subscriptions/listen",
@@ -351,6 +351,7 @@ const METHODS: [&str; 9] = [
     "tools/list",
     "resources/list",
     "resources/read",
+    "skills/list",
     "prompts/list",
     "prompts/get",
 ];

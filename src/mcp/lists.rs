@@ -1,10 +1,12 @@
 //! Lists of a server over its connection: all pages, within bounds.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams};
 use rmcp::service::ServiceError;
+use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -142,6 +144,26 @@ impl Connection {
         Json::parse(&all).map_err(unreadable)
     }
 
+    /// Returns all resources, and the skills (SEP-2640) that are not among them, each as the resource that describes it.
+    pub(crate) async fn list_resources(&self, trace: &RequestTrace) -> Result<Json, CallFailure> {
+        let listed = self.list_all("resources/list", "resources", trace).await?;
+        if !self.peer.peer_info().is_some_and(|info| info.capabilities.supports_skills()) {
+            return Ok(listed);
+        }
+        match self.list_all("skills/list", "skills", trace).await {
+            Ok(skills) => Ok(with_skills(&listed, &skills).unwrap_or(listed)),
+            Err(failure) => {
+                let problem = format!(
+                    "server `{}`: its skills are missing in the list: {}",
+                    self.server, failure.error.message
+                );
+                tracing::warn!(server = &*self.server, "{problem}");
+                *self.list_problem.lock() = Some(problem);
+                Ok(listed)
+            }
+        }
+    }
+
     /// Records that a list is incomplete. The entries so far can be used.
     fn note_cut(&self, method: &str, pages: &Pages, cut: ListCut) {
         let (server, page) = (&*self.server, pages.number());
@@ -158,6 +180,50 @@ impl Connection {
     }
 }
 
+/// A resource in a list.
+#[derive(Deserialize)]
+struct ListedResource {
+    uri: String,
+}
+
+/// A skill in a list.
+#[derive(Deserialize)]
+struct ListedSkill {
+    /// The address of the file that describes it.
+    uri: String,
+    frontmatter: Frontmatter,
+}
+
+#[derive(Deserialize)]
+struct Frontmatter {
+    name: String,
+    #[serde(default)]
+    description: String,
+}
+
+/// The array of resources with the skills that are not among them. What is not a skill is left out.
+fn with_skills(resources: &Json, skills: &Json) -> serde_json::Result<Json> {
+    let mut known = HashSet::new();
+    json::each_item(resources.text(), |resource| {
+        known.extend(serde_json::from_str::<ListedResource>(resource.get()).map(|resource| resource.uri));
+        Ok(())
+    })?;
+    let mut all = resources.text().strip_suffix(']').unwrap_or_default().to_owned();
+    json::each_item(skills.text(), |skill| {
+        let Ok(ListedSkill { uri, frontmatter }) = serde_json::from_str(skill.get()) else { return Ok(()) };
+        let Frontmatter { name, description } = frontmatter;
+        if known.insert(uri.clone()) {
+            let separator = if all.ends_with('[') { "" } else { "," };
+            let described =
+                json!({ "uri": uri, "name": name, "description": description, "mimeType": "text/markdown" });
+            all.push_str(&format!("{separator}{described}"));
+        }
+        Ok(())
+    })?;
+    all.push(']');
+    Json::parse(&all)
+}
+
 /// Adds the tools of a page. Returns why some of them do not fit, if so.
 fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
     for tool in tools {
@@ -170,4 +236,29 @@ fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut
         list.push(tool);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skills_are_resources_that_are_listed_once() {
+        let skill = |uri: &str| json!({ "uri": uri, "frontmatter": { "name": "n", "description": "d", "x": 1 }, "resources": [] });
+        let resource =
+            |uri: &str| json!({ "uri": uri, "name": "n", "description": "d", "mimeType": "text/markdown" });
+        let own = json!({ "uri": "skill://a/SKILL.md", "name": "own" });
+        for (resources, skills, expected) in [
+            (json!([]), json!([]), json!([])),
+            (json!([]), json!([skill("skill://b/SKILL.md")]), json!([resource("skill://b/SKILL.md")])),
+            (
+                json!([own]),
+                json!([skill("skill://a/SKILL.md"), 5, { "uri": "u" }, skill("skill://b/SKILL.md")]),
+                json!([own, resource("skill://b/SKILL.md")]),
+            ),
+        ] {
+            let all = with_skills(&resources.into(), &skills.into()).unwrap();
+            assert_eq!(all.value(), Some(&expected));
+        }
+    }
 }

@@ -115,6 +115,8 @@ const scripts = {
   "http-standard-headers": `${EVERYTHING}
     for (const { uri } of await mcp.listResources("server")) await mcp.readResource("server", uri);
     for (const { name } of await mcp.listPrompts("server")) await mcp.getPrompt("server", name)`,
+  // Its server has no tools.
+  "sep-2640-client-no-prefetch": `await mcp.listResources("server")`,
   "json-schema-2020-12-preservation": `
     const tool = await getToolSchema("mcp__server__json_schema_2020_12_tool");
     await callMCPTool("mcp__server__json_schema_echo", { schema: tool.inputSchema ?? tool.parameters ?? tool })`,

@@ -138,3 +138,31 @@ fn sha256(text: &str) -> String {
     use sha2::{Digest as _, Sha256};
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// The upstream server is another cx, whose guide is in `skills/list` and not in `resources/list`.
+#[test]
+fn skills_of_an_upstream_server_are_among_its_resources() {
+    let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let home = directory.path().join("inner");
+    save_script(&home, "greet.ts", GREET);
+    let variables = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+    let variables: serde_json::Map<_, _> =
+        variables.iter().map(|name| ((*name).to_owned(), json!(home.to_str().unwrap()))).collect();
+    let inner = json!({ "command": env!("CARGO_BIN_EXE_cx"), "args": ["serve"], "env": variables });
+    let file = directory.path().join("servers.json");
+    std::fs::write(&file, json!({ "mcpServers": { "inner": inner } }).to_string()).unwrap();
+    let start = Start::new().within(directory).arguments(&["--mcp-config", file.to_str().unwrap()]);
+    let mut client = start.spawn().shaken();
+    let code = "const all = await mcp.listResources('inner');
+                const uris = all.map((one) => one.uri).filter((uri) => uri.startsWith('skill:'));
+                const guide = await mcp.readResource('inner', 'skill://cx/cx-guide/SKILL.md');
+                return { uris, guide: guide.contents[0].text.slice(0, 3) }";
+    let answer = client.run(code);
+    let uris: Vec<&str> =
+        answer["value"]["uris"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for uri in ["skill://cx/cx-guide/SKILL.md", "skill://cx/greet/SKILL.md", "skill://cx/greet/script.ts"] {
+        assert_eq!(uris.iter().filter(|one| **one == uri).count(), 1, "{uri}: {answer}");
+    }
+    assert_eq!(answer["value"]["guide"], "---", "{answer}");
+    client.end();
+}
