@@ -119,9 +119,8 @@ impl Surveyor<'_> {
 fn made_by_callback(call: &CallExpr) -> Option<&Expr> {
     let Callee::Expr(callee) = &call.callee else { return None };
     let Expr::Member(MemberExpr { prop: MemberProp::Ident(method), .. }) = plain(callee) else { return None };
-    let callback = match (&*method.sym, call.args.as_slice()) {
-        ("map", [callback]) | ("from", [_, callback]) => callback,
-        _ => return None,
+    let (("map", [callback]) | ("from", [_, callback])) = (&*method.sym, call.args.as_slice()) else {
+        return None;
     };
     let Expr::Arrow(arrow) = plain(&callback.expr) else { return None };
     match &*arrow.body {
