@@ -242,7 +242,8 @@ const NOT_HELD: &[(&str, &str)] = &[
     ),
     (
         "input-required-result-ignore-extra-params",
-        "its first call has answers and no `requestState`: cx knows by the state which run an answer is for, so it asks",
+        "its first call has answers and no `requestState`: cx knows by the state which run an answer is for, so it \
+         asks",
     ),
     ("resources-subscribe", "what cx offers as resources does not change"),
     ("resources-unsubscribe", "the same"),
@@ -250,8 +251,8 @@ const NOT_HELD: &[(&str, &str)] = &[
     ("sep-2640-skills-directory", "the suite skips it: the guide is a skill of one file"),
     (
         "tasks-required-task-error",
-        "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that cannot \
-         answer otherwise, and cx answers every call without a task",
+        "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that \
+         cannot answer otherwise, and cx answers every call without a task",
     ),
     ("tasks-status-notifications", "the suite skips it until it listens to `subscriptions/listen`"),
     ("auth/client-credentials-jwt", "cx signs in with a secret or a person"),
