@@ -152,7 +152,10 @@ impl Connection {
             return Ok(listed);
         }
         match self.list_all("skills/list", "skills", trace).await {
-            Ok(skills) => Ok(with_skills(&listed, &skills).unwrap_or(listed)),
+            Ok(skills) => {
+                self.skill_files.set(&skills);
+                Ok(with_skills(&listed, &skills).unwrap_or(listed))
+            }
             Err(failure) => {
                 let problem = format!(
                     "server `{}`: its skills are missing in the list: {}",

@@ -50,7 +50,12 @@ const SIGN_IN: &[&str] = &[
 ];
 
 /// Extensions, which belong to no revision.
-const CLIENT_EXTENSIONS: &[&str] = &["auth/client-credentials-basic", "sep-2640-client-no-prefetch"];
+const CLIENT_EXTENSIONS: &[&str] = &[
+    "auth/client-credentials-basic",
+    "sep-2640-client-no-prefetch",
+    "sep-2640-client-verify-digest",
+    "sep-2640-client-verify-size",
+];
 
 const CLIENT_2025_03: &[&str] =
     &["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
@@ -261,11 +266,9 @@ const NOT_HELD: &[(&str, &str)] = &[
     ("auth/dpop", "tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
     (
-        "sep-2640-client-verify-digest",
-        "a skill's text is compared with the one that was read first, which is pinned, and not with the server's list",
+        "sep-2640-client-verify-frontmatter",
+        "scripts get a skill as text: cx compares its digest with the list, and does not read its front matter",
     ),
-    ("sep-2640-client-verify-size", "the same"),
-    ("sep-2640-client-verify-frontmatter", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
     ("authorization-code-grant", "the same"),
 ];
