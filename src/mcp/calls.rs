@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
+use super::errors;
 use super::limiter::is_answer;
 use super::patience::Patience;
 use super::questions::Caller;
@@ -66,7 +67,13 @@ impl UpstreamServer {
                     ServerRequest::ListPrompts => connection.list_all(method, "prompts", &trace).await,
                     ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
                         let parameters = Value::Object(request.parameters());
-                        return connection.request(method, parameters, &trace).await;
+                        let answer = connection.request(method, parameters, &trace).await?;
+                        return connection.skill_files.check(&answer).map(|()| answer).map_err(|problem| {
+                            CallFailure {
+                                error: errors::other_skill(&server.name, &problem),
+                                is_unsent: false,
+                            }
+                        });
                     }
                 };
                 server.note_list_problem(&connection);

@@ -23,6 +23,7 @@ use super::input::{self, Rounds};
 use super::notifications::Notifications;
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
+use super::skills::SkillFiles;
 use crate::conventions;
 use crate::json::{self, Json};
 use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolResult};
@@ -58,6 +59,7 @@ pub(crate) struct Connection {
     is_counted: AtomicBool,
     /// Why its last incomplete list was cut.
     pub(crate) list_problem: Mutex<Option<String>>,
+    pub(crate) skill_files: SkillFiles,
     /// Cancelled when no more answers will come.
     pub(crate) ended: CancellationToken,
     /// Cancelled when nothing more may be sent, at the latest with `ended`.
@@ -92,6 +94,7 @@ impl Connection {
             has_answered: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
             list_problem: Mutex::default(),
+            skill_files: SkillFiles::default(),
             ended: ended.clone(),
             retired: retired.clone(),
             stop: CancellationToken::new(),

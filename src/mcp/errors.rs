@@ -61,6 +61,14 @@ pub(crate) fn unreadable(server: &str, problem: &str) -> ToolError {
     )
 }
 
+/// A file of a skill that is not the one that the server's list describes.
+pub(crate) fn other_skill(server: &str, problem: &str) -> ToolError {
+    ToolError::new(
+        ToolErrorCode::UpstreamProtocol,
+        format!("server `{server}` sent another text than its list of skills describes: {problem}"),
+    )
+}
+
 /// Converts a JSON-RPC error that answers `tools/call`.
 pub(crate) fn call_error(server: &str, tool: &str, error: &ErrorData) -> ToolError {
     if let Some(own) = own_error(server, error) {

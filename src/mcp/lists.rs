@@ -144,14 +144,18 @@ impl Connection {
         Json::parse(&all).map_err(unreadable)
     }
 
-    /// Returns all resources, and the skills (SEP-2640) that are not among them, each as the resource that describes it.
+    /// Returns all resources, and the skills (SEP-2640) that are not among them, each as the resource that describes
+    /// it.
     pub(crate) async fn list_resources(&self, trace: &RequestTrace) -> Result<Json, CallFailure> {
         let listed = self.list_all("resources/list", "resources", trace).await?;
         if !self.peer.peer_info().is_some_and(|info| info.capabilities.supports_skills()) {
             return Ok(listed);
         }
         match self.list_all("skills/list", "skills", trace).await {
-            Ok(skills) => Ok(with_skills(&listed, &skills).unwrap_or(listed)),
+            Ok(skills) => {
+                self.skill_files.set(&skills);
+                Ok(with_skills(&listed, &skills).unwrap_or(listed))
+            }
             Err(failure) => {
                 let problem = format!(
                     "server `{}`: its skills are missing in the list: {}",
@@ -244,7 +248,8 @@ mod tests {
 
     #[test]
     fn skills_are_resources_that_are_listed_once() {
-        let skill = |uri: &str| json!({ "uri": uri, "frontmatter": { "name": "n", "description": "d", "x": 1 }, "resources": [] });
+        let frontmatter = json!({ "name": "n", "description": "d", "x": 1 });
+        let skill = |uri: &str| json!({ "uri": uri, "frontmatter": frontmatter, "resources": [] });
         let resource =
             |uri: &str| json!({ "uri": uri, "name": "n", "description": "d", "mimeType": "text/markdown" });
         let own = json!({ "uri": "skill://a/SKILL.md", "name": "own" });

@@ -37,6 +37,7 @@ mod questions;
 mod results;
 mod server;
 mod settings;
+mod skills;
 mod start;
 mod stats;
 mod stderr;

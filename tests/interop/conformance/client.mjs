@@ -100,6 +100,16 @@ const EVERYTHING = `${LIST}
     await callMCPTool(tool.name, args);
   }`;
 
+// The files of a skill, if the first of them is not refused.
+const LOAD_SKILL = `
+  await mcp.listResources("server");
+  try {
+    await mcp.readResource("server", "skill://pdf-processing/SKILL.md");
+  } catch {
+    return "refused";
+  }
+  await mcp.readResource("server", "skill://pdf-processing/references/FORMS.md")`;
+
 /** What the script of a scenario does; most list the tools and call each. */
 const scripts = {
   // Servers without tools.
@@ -115,6 +125,10 @@ const scripts = {
   "http-standard-headers": `${EVERYTHING}
     for (const { uri } of await mcp.listResources("server")) await mcp.readResource("server", uri);
     for (const { name } of await mcp.listPrompts("server")) await mcp.getPrompt("server", name)`,
+  // Its server has no tools.
+  "sep-2640-client-no-prefetch": `await mcp.listResources("server")`,
+  "sep-2640-client-verify-digest": LOAD_SKILL,
+  "sep-2640-client-verify-size": LOAD_SKILL,
   "json-schema-2020-12-preservation": `
     const tool = await getToolSchema("mcp__server__json_schema_2020_12_tool");
     await callMCPTool("mcp__server__json_schema_echo", { schema: tool.inputSchema ?? tool.parameters ?? tool })`,

@@ -48,8 +48,8 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Reads a list that `call_tools` gets. Returns whether all its entries were read: those of variables are read where
-    /// the variables get their values.
+    /// Reads a list that `call_tools` gets. Returns whether all its entries were read: those of variables are read
+    /// where the variables get their values.
     fn list_of_calls(&mut self, list: &Expr) -> bool {
         match list {
             Expr::List(list) => list.elts.iter().fold(true, |is_read, item| match item {

@@ -44,8 +44,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Reads a list that `call_tools` gets. Returns whether all its entries were read: those of variables are read where
-    /// the variables get their values.
+    /// Reads a list that `call_tools` gets. Returns whether all its entries were read: those of variables are read
+    /// where the variables get their values.
     pub(super) fn list_of_calls(&mut self, list: &Expr) -> bool {
         match plain(list) {
             Expr::Array(list) => list.elems.iter().flatten().fold(true, |is_read, item| match item.spread {
