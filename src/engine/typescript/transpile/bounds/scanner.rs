@@ -207,17 +207,26 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The bytes of the word that starts here. `\u{61}` is part of it, and its braces are not brackets. Only digits are
+    /// looked at: a search for the brace would take quadratic time where there is none.
+    fn word_length(&self) -> usize {
+        let rest = self.rest();
+        let mut length = 0;
+        loop {
+            length += rest[length..].iter().take_while(|byte| is_word(**byte)).count();
+            if !rest[..length].ends_with(b"\\u") || rest.get(length) != Some(&b'{') {
+                return length;
+            }
+            let digits = rest[length + 1..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+            if rest.get(length + 1 + digits) != Some(&b'}') {
+                return length;
+            }
+            length += digits + 2;
+        }
+    }
+
     fn word(&mut self) -> Result<(), SourceRefusal> {
-        let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
-        // `\u{61}` is part of a name, and its braces are not brackets. Only digits are looked at: a search for the
-        // brace would take quadratic time where there is none.
-        let length = if self.rest()[..length].ends_with(b"\\u") && self.peek(length) == Some(b'{') {
-            let digits = self.rest()[length + 1..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-            let end = length + 1 + digits;
-            if self.peek(end) == Some(b'}') { end + 1 } else { length }
-        } else {
-            length
-        };
+        let length = self.word_length();
         let word = &self.rest()[..length];
         self.word_begins(word);
         let class = match self.previous {
