@@ -506,6 +506,32 @@ fn v_523_many_alternatives_are_not_tried_on_many_values() {
     assert_eq!(message(&check, json!({ "x": vec![0.5; 10_000] })), "", "left to the server");
 }
 
+/// A list of five kinds of objects, as many tools have one.
+#[test]
+fn v_523_a_union_of_objects_is_explained_however_deep_the_arguments_are() {
+    let kind = |number: usize| {
+        let value =
+            json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
+        let properties = json!({ "kind": { "const": format!("k{number}") }, "value": value });
+        json!({ "type": "object", "properties": properties, "required": ["kind", "value"] })
+    };
+    let kinds: Vec<Value> = (0..5).map(kind).collect();
+    let filters = json!({ "type": "array", "items": { "anyOf": kinds } });
+    let check =
+        compile(json!({ "properties": { "filters": filters, "limit": { "type": "integer" } } })).unwrap();
+    let filter = |name: Value| json!({ "kind": "k3", "value": { "name": name } });
+    let wrong = json!({ "filters": [filter(json!("a")), filter(json!(1)), filter(json!("b"))] });
+    assert!(check.may_have_all_errors(&wrong));
+    let message_of_wrong = message(&check, wrong);
+    assert!(message_of_wrong.contains("filters[1]"), "{message_of_wrong}");
+    // What is null is left out.
+    let Value::Object(arguments) = json!({ "filters": [filter(json!("a"))], "limit": null }) else {
+        panic!()
+    };
+    let checked = check.check(arguments).unwrap();
+    assert!(!checked.contains_key("limit"), "{checked:?}");
+}
+
 /// Names that a server declares times names that a script misspells.
 #[test]
 fn v_524_misspelt_fields_are_compared_within_a_budget() {
