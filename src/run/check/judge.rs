@@ -62,7 +62,7 @@ impl Judged {
         self.findings.push(describe());
     }
 
-    /// Whether findings of no use would be described any more.
+    /// Whether no finding about this use would be described any more.
     fn is_full(&self, one: &ToolUse) -> bool {
         // An error refuses the script, and a use that is not certain has warnings only.
         self.errors == MAX_DESCRIBED || (self.warnings == MAX_DESCRIBED && !one.is_certain)
