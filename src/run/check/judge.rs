@@ -431,10 +431,7 @@ impl Judge<'_> {
             }
         };
         let Some(check) = tool.argument_check() else { return Vec::new() };
-        if unknowns.is_empty()
-            && let Value::Object(fields) = &value
-            && check.check(fields.clone()).is_ok()
-        {
+        if unknowns.is_empty() && check.accepts(&value) {
             return Vec::new();
         }
         let problems =

@@ -432,8 +432,11 @@ fn an_optional_null_that_is_not_allowed_is_left_out() {
     }))
     .unwrap();
     let checked = |arguments: Value| {
+        let is_accepted = check.accepts(&arguments);
         let Value::Object(map) = arguments else { panic!("arguments are an object") };
-        check.check(map).map(Value::Object).map_err(|error| error.message)
+        let checked = check.check(map).map(Value::Object).map_err(|error| error.message);
+        assert_eq!(checked.is_ok(), is_accepted);
+        checked
     };
     let given = json!({ "name": "x", "size": null, "a/b": null, "clear": null, "other": null });
     assert_eq!(checked(given), Ok(json!({ "name": "x", "clear": null, "other": null })));
@@ -526,7 +529,7 @@ fn v_523_a_union_of_objects_is_explained_however_deep_the_arguments_are() {
     assert!(message_of_wrong.contains("filters[1]"), "{message_of_wrong}");
     // What is null is left out.
     let Value::Object(arguments) = json!({ "filters": [filter(json!("a"))], "limit": null }) else {
-        panic!()
+        panic!("arguments are an object")
     };
     let checked = check.check(arguments).unwrap();
     assert!(!checked.contains_key("limit"), "{checked:?}");
