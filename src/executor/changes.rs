@@ -1,4 +1,4 @@
-//! Changes of the servers and tools of later runs, and who hears of them.
+//! Changes of the servers and tools of later runs, of which the runs in flight and the servers of clients are told.
 
 use std::fmt;
 use std::sync::Arc;

@@ -232,7 +232,8 @@ impl Executor {
 }
 
 impl Inner {
-    /// What a run gets that executes no script. It reaches nothing of the machine, and has no state.
+    /// What every run gets from its executor. For a run of a script, what reaches the machine, its state, its tape and
+    /// its history are added.
     pub(super) fn environment(
         self: &Arc<Self>,
         settings: Settings,

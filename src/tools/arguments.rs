@@ -116,6 +116,13 @@ impl ArgumentCheck {
         }
     }
 
+    /// Whether [`check`](Self::check) accepts arguments. Unlike that it does not explain why not.
+    pub(crate) fn accepts(&self, arguments: &Value) -> bool {
+        !self.bounds.allow(arguments)
+            || self.validator.is_valid(arguments)
+            || self.leave_out_nulls(&mut arguments.clone())
+    }
+
     /// Why a value of any kind does not match the schema; `None` if it does, or if a recursive schema
     /// could take too long.
     pub(crate) fn problem(&self, value: &Value) -> Option<String> {

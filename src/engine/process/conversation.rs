@@ -85,6 +85,8 @@ pub(super) struct Conversation {
     has_begun: bool,
     /// Messages that were sent to the worker.
     sent: u64,
+    /// Bytes at the start of the worker's queue that the socket has accepted.
+    written: usize,
     calls: FuturesUnordered<Call>,
     /// The codes with which calls of the run have failed.
     given: Vec<ToolErrorCode>,
@@ -113,6 +115,7 @@ impl Conversation {
             most: wire::message_bytes(&host.limits()),
             has_begun: false,
             sent: 0,
+            written: 0,
             calls: FuturesUnordered::new(),
             given: Vec::new(),
             files: Arc::new(HostedFiles::new(Arc::clone(host.files()))),
@@ -189,12 +192,12 @@ impl Conversation {
             if let Err(_gone) = self.write() {
                 return Event::Ended(RunEnd::Gone);
             }
-            if self.calls.is_empty() && self.worker.out.is_empty() && self.read_soon() {
+            if self.calls.is_empty() && self.unsent() == 0 && self.read_soon() {
                 continue;
             }
-            let is_full = self.worker.out.len() > MAX_UNSENT;
+            let is_full = self.unsent() > MAX_UNSENT;
             let mut interest = if is_full { Interest::WRITABLE } else { Interest::READABLE };
-            if !self.worker.out.is_empty() {
+            if self.unsent() > 0 {
                 interest |= Interest::WRITABLE;
             }
             tokio::select! {
@@ -246,22 +249,35 @@ impl Conversation {
 
     /// Sends as much as the socket accepts.
     fn write(&mut self) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < self.worker.out.len() {
-            match self.stream.try_write(&self.worker.out[sent..]) {
+        while let Some(rest) = self.worker.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.try_write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => sent += count,
+                Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
         }
-        self.worker.out.drain(..sent);
+        // Not after each part: to move the rest of a long queue each time would take quadratic time.
+        if self.written >= self.unsent() {
+            self.remove_written();
+        }
         Ok(())
+    }
+
+    /// Bytes that are queued for the worker and that the socket has not accepted.
+    fn unsent(&self) -> usize {
+        self.worker.out.len().saturating_sub(self.written)
+    }
+
+    /// Removes from the worker's queue what the socket has accepted.
+    fn remove_written(&mut self) {
+        let written = std::mem::take(&mut self.written).min(self.worker.out.len());
+        self.worker.out.drain(..written);
     }
 
     /// Handles what has arrived, one message after the other.
     fn handle_arrived(&mut self, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
-        while self.worker.out.len() <= MAX_UNSENT {
+        while self.unsent() <= MAX_UNSENT {
             let run = if self.worker.is_ready { self.run } else { RunNumber::NONE };
             let next = self.worker.decoder.next::<FromWorker>(run).map_err(|error| error.to_string())?;
             let Some(message) = next else { return Ok(None) };
@@ -328,7 +344,7 @@ impl Conversation {
                 self.reply(Reply::Emitted(emitted)).map(|()| None)
             }
             FromWorker::Waiting { seen } => {
-                if seen == self.sent && self.worker.out.is_empty() {
+                if seen == self.sent && self.unsent() == 0 {
                     host.compute_elsewhere(false);
                 }
                 Ok(None)
@@ -480,7 +496,8 @@ impl Conversation {
     }
 
     /// Returns the worker to the pool after its run.
-    pub(super) fn give_back(self, workers: &Workers) {
+    pub(super) fn give_back(mut self, workers: &Workers) {
+        self.remove_written();
         let has_low_priority = self.resources.has_low_priority();
         let Self { mut worker, stream, tenant, .. } = self;
         let Ok(socket) = stream.into_std() else { return };

@@ -1,4 +1,4 @@
-//! Records of calls: each is begun when its call is sent or waits for an approval, and ended with what became of it.
+//! Records of calls: each is begun when its call is sent or waits for an approval, and ended with the call's outcome.
 
 use super::held::HeldCall;
 use crate::json::Json;

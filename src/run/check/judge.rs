@@ -62,7 +62,7 @@ impl Judged {
         self.findings.push(describe());
     }
 
-    /// Whether findings of no use would be described any more.
+    /// Whether no finding about this use would be described any more.
     fn is_full(&self, one: &ToolUse) -> bool {
         // An error refuses the script, and a use that is not certain has warnings only.
         self.errors == MAX_DESCRIBED || (self.warnings == MAX_DESCRIBED && !one.is_certain)
@@ -431,10 +431,7 @@ impl Judge<'_> {
             }
         };
         let Some(check) = tool.argument_check() else { return Vec::new() };
-        if unknowns.is_empty()
-            && let Value::Object(fields) = &value
-            && check.check(fields.clone()).is_ok()
-        {
+        if unknowns.is_empty() && check.accepts(&value) {
             return Vec::new();
         }
         let problems =

@@ -54,8 +54,8 @@ pub(crate) struct Bounds {
     longest: usize,
     /// Maximum number of errors of one schema about one value.
     errors: u64,
-    /// Number of levels; `None` if the schema is recursive.
-    levels: Option<usize>,
+    /// What is below the schema; `None` if it is recursive.
+    below: Option<Below>,
 }
 
 /// The cost of trying one schema on a value.
@@ -69,6 +69,15 @@ struct Cost {
     depth: usize,
 }
 
+/// What is below one schema that is tried on a value.
+#[derive(Debug, Clone, Copy)]
+struct Below {
+    /// Number of levels of schemas, including its own.
+    levels: usize,
+    /// Maximum number of visits of any value inside of the value, per visit of the value.
+    visits: u64,
+}
+
 impl Bounds {
     /// Computes the bounds of `schema`.
     ///
@@ -80,7 +89,7 @@ impl Bounds {
             return Err("it is neither an object nor a boolean".to_owned());
         }
         let mut walk = Walk::default();
-        let levels = walk.levels(SchemaView::root(schema), 0)?;
+        let below = walk.below(SchemaView::root(schema), 0)?;
         let cost =
             walk.costs.values().flatten().fold(Cost { schemas: 1, visits: 1, depth: 1 }, |most, cost| Cost {
                 schemas: most.schemas.max(cost.schemas),
@@ -90,8 +99,8 @@ impl Bounds {
         if cost.schemas > MAX_IN_PLACE {
             return Err(format!("more than {MAX_IN_PLACE} of its alternatives apply to one value"));
         }
-        let levels = (!walk.is_recursive).then_some(levels);
-        Ok(Self { cost, longest: walk.longest, errors: walk.errors, levels })
+        let below = (!walk.is_recursive).then_some(below);
+        Ok(Self { cost, longest: walk.longest, errors: walk.errors, below })
     }
 
     /// Whether a check of `arguments` ends soon enough.
@@ -102,7 +111,7 @@ impl Bounds {
         // Where each part is visited once, and by few schemas, the work is in proportion to the arguments that were
         // sent, and only the stack needs a bound. Mostly the schema's own levels are one.
         let visits_once = self.cost.visits == 1 && self.cost.schemas <= FEW_IN_PLACE;
-        if visits_once && self.levels.is_some_and(|levels| levels * self.cost.depth < MAX_STACKED) {
+        if visits_once && self.below.is_some_and(|below| below.levels * self.cost.depth < MAX_STACKED) {
             return true;
         }
         let levels = self.levels_of(arguments);
@@ -119,14 +128,19 @@ impl Bounds {
 
     /// Whether all visits of all values in `arguments` are at most `most`.
     fn count_is_within(&self, most: u64, arguments: &Value) -> bool {
-        let levels = u32::try_from(self.levels_of(arguments));
-        let visits = levels.map_or(u64::MAX, |levels| self.cost.visits.saturating_pow(levels));
+        // Each level of a recursive schema can multiply the visits. Of another one they are known: a union of five
+        // objects in a list is one factor of five, however deep the arguments are.
+        let visits = match self.below {
+            Some(below) => below.visits.max(1),
+            None => u32::try_from(self.levels_of(arguments))
+                .map_or(u64::MAX, |levels| self.cost.visits.saturating_pow(levels.saturating_sub(1))),
+        };
         count_up_to(arguments, usize::try_from(most / visits).unwrap_or(usize::MAX)).is_some()
     }
 
     /// The number of levels of `arguments` that schemas are tried on.
     fn levels_of(&self, arguments: &Value) -> usize {
-        levels_of(arguments).min(self.levels.unwrap_or(usize::MAX))
+        levels_of(arguments).min(self.below.map_or(usize::MAX, |below| below.levels))
     }
 }
 
@@ -135,36 +149,47 @@ impl Bounds {
 struct Walk {
     /// `None` while they are being computed.
     costs: HashMap<usize, Option<Cost>>,
-    levels: HashMap<usize, Option<usize>>,
+    below: HashMap<usize, Option<Below>>,
     is_recursive: bool,
     longest: usize,
     errors: u64,
 }
 
 impl Walk {
-    /// The number of levels of schemas from `schema` down.
-    fn levels(&mut self, schema: SchemaView<'_>, above: usize) -> Result<usize, String> {
-        let known = self.levels.get(&schema.address()).copied();
-        if above + known.flatten().unwrap_or(0) > MAX_LEVELS {
+    /// What is below `schema`, which has `above` levels above it.
+    fn below(&mut self, schema: SchemaView<'_>, above: usize) -> Result<Below, String> {
+        let known = self.below.get(&schema.address()).copied();
+        if above + known.flatten().map_or(0, |below| below.levels) > MAX_LEVELS {
             return Err(format!("it has more than {MAX_LEVELS} levels"));
         }
         if let Some(known) = known {
             self.is_recursive |= known.is_none();
-            return Ok(known.unwrap_or(0));
+            return Ok(known.unwrap_or(Below { levels: 0, visits: 0 }));
         }
-        self.levels.insert(schema.address(), None);
+        self.below.insert(schema.address(), None);
         if above > 0 && schema.has_identifier() {
             return Err("a part of it has an `$id` of its own".to_owned());
         }
         self.cost(schema, 0)?;
         self.longest = self.longest.max(schema.longest_keyword());
         self.errors = self.errors.max(errors_of(schema) as u64);
-        let mut levels = 0;
-        for child in applied(schema)?.into_iter().chain(schema.parts()) {
-            levels = levels.max(self.levels(child, above + 1)?);
+        let mut below = Below { levels: 0, visits: 0 };
+        for child in applied(schema)? {
+            let child = self.below(child, above + 1)?;
+            below.levels = below.levels.max(child.levels);
+            below.visits = below.visits.saturating_add(child.visits);
         }
-        self.levels.insert(schema.address(), Some(levels + 1));
-        Ok(levels + 1)
+        let mut in_parts = 1;
+        for part in schema.parts() {
+            let part = self.below(part, above + 1)?;
+            below.levels = below.levels.max(part.levels);
+            in_parts = part.visits.max(in_parts);
+        }
+        below.visits = below.visits.saturating_add(visits_of_parts(schema).saturating_mul(in_parts));
+        below.visits = below.visits.saturating_mul(tries_of_applied(schema));
+        below.levels += 1;
+        self.below.insert(schema.address(), Some(below));
+        Ok(below)
     }
 
     /// The cost of trying `schema` on one value.
@@ -176,26 +201,32 @@ impl Walk {
             return known.ok_or_else(|| "a `$ref` in it refers to itself for ever".to_owned());
         }
         self.costs.insert(schema.address(), None);
-        // Patterns and `contains` visit parts in addition to the other keywords.
-        let has_parts = usize::from(schema.parts().next().is_some());
-        let contains = usize::from(schema.get("contains").is_some());
-        let visits = has_parts + schema.map("patternProperties").count() + contains;
-        let mut cost = Cost { schemas: 1, visits: visits as u64, depth: 1 };
+        let mut cost = Cost { schemas: 1, visits: visits_of_parts(schema), depth: 1 };
         for child in applied(schema)? {
             let child = self.cost(child, above + 1)?;
             cost.schemas = cost.schemas.saturating_add(child.schemas);
             cost.visits = cost.visits.saturating_add(child.visits);
             cost.depth = cost.depth.max(child.depth + 1);
         }
-        if ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some()) {
-            // To find out which parts are evaluated, the validator tries the alternatives a second
-            // time.
-            cost.schemas = cost.schemas.saturating_mul(2);
-            cost.visits = cost.visits.saturating_mul(2);
-        }
+        cost.schemas = cost.schemas.saturating_mul(tries_of_applied(schema));
+        cost.visits = cost.visits.saturating_mul(tries_of_applied(schema));
         self.costs.insert(schema.address(), Some(cost));
         Ok(cost)
     }
+}
+
+/// How often `schema` itself visits each part of a value: patterns and `contains` do in addition to the other keywords.
+fn visits_of_parts(schema: SchemaView<'_>) -> u64 {
+    let has_parts = usize::from(schema.parts().next().is_some());
+    let contains = usize::from(schema.get("contains").is_some());
+    (has_parts + schema.map("patternProperties").count() + contains) as u64
+}
+
+/// How often the alternatives of `schema` are tried: a second time to find out which parts are evaluated.
+fn tries_of_applied(schema: SchemaView<'_>) -> u64 {
+    let finds_out =
+        ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some());
+    if finds_out { 2 } else { 1 }
 }
 
 /// The number of errors that `schema` itself can have about one value: one of each keyword, and of each name that it

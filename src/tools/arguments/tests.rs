@@ -432,8 +432,11 @@ fn an_optional_null_that_is_not_allowed_is_left_out() {
     }))
     .unwrap();
     let checked = |arguments: Value| {
+        let is_accepted = check.accepts(&arguments);
         let Value::Object(map) = arguments else { panic!("arguments are an object") };
-        check.check(map).map(Value::Object).map_err(|error| error.message)
+        let checked = check.check(map).map(Value::Object).map_err(|error| error.message);
+        assert_eq!(checked.is_ok(), is_accepted);
+        checked
     };
     let given = json!({ "name": "x", "size": null, "a/b": null, "clear": null, "other": null });
     assert_eq!(checked(given), Ok(json!({ "name": "x", "clear": null, "other": null })));
@@ -504,6 +507,32 @@ fn v_523_many_alternatives_are_not_tried_on_many_values() {
     assert!(check.bounds.allow(&json!({ "x": vec![0.5; 100] })));
     assert!(!check.bounds.allow(&json!({ "x": vec![0.5; 10_000] })));
     assert_eq!(message(&check, json!({ "x": vec![0.5; 10_000] })), "", "left to the server");
+}
+
+/// A list of five kinds of objects, as many tools have one.
+#[test]
+fn v_523_a_union_of_objects_is_explained_however_deep_the_arguments_are() {
+    let kind = |number: usize| {
+        let value =
+            json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
+        let properties = json!({ "kind": { "const": format!("k{number}") }, "value": value });
+        json!({ "type": "object", "properties": properties, "required": ["kind", "value"] })
+    };
+    let kinds: Vec<Value> = (0..5).map(kind).collect();
+    let filters = json!({ "type": "array", "items": { "anyOf": kinds } });
+    let check =
+        compile(json!({ "properties": { "filters": filters, "limit": { "type": "integer" } } })).unwrap();
+    let filter = |name: Value| json!({ "kind": "k3", "value": { "name": name } });
+    let wrong = json!({ "filters": [filter(json!("a")), filter(json!(1)), filter(json!("b"))] });
+    assert!(check.may_have_all_errors(&wrong));
+    let message_of_wrong = message(&check, wrong);
+    assert!(message_of_wrong.contains("filters[1]"), "{message_of_wrong}");
+    // What is null is left out.
+    let Value::Object(arguments) = json!({ "filters": [filter(json!("a"))], "limit": null }) else {
+        panic!("arguments are an object")
+    };
+    let checked = check.check(arguments).unwrap();
+    assert!(!checked.contains_key("limit"), "{checked:?}");
 }
 
 /// Names that a server declares times names that a script misspells.

@@ -13,16 +13,20 @@ use crate::tools::tool_use::ToolUse;
 /// How many tools answer a query that nothing matches.
 const MAX_NEAREST: usize = 5;
 
-/// Ranks tools, and keeps the index of the lists that were searched last.
+/// Maximum number of indexes that are kept: scripts mostly search all servers, and one of them in turn.
+const MAX_INDEXES: usize = 2;
+
+/// Ranks tools, and keeps the indexes of the lists that were searched last.
 #[derive(Default)]
 pub(crate) struct RankedSearch {
-    last: Mutex<Option<Indexed>>,
+    /// The latest first.
+    last: Mutex<Vec<Indexed>>,
 }
 
-/// A search index and the lists that it was built from, in this order.
+/// A search index and the lists that it was built from, in this order, with the names of their servers.
 #[derive(Clone)]
 struct Indexed {
-    lists: Vec<Arc<IndexedList>>,
+    lists: Arc<[(Arc<str>, Arc<IndexedList>)]>,
     index: Arc<SearchIndex>,
     /// What earlier runs say about these lists, and the number of changes of that.
     learned: Arc<Learned>,
@@ -88,20 +92,12 @@ impl RankedSearch {
         resolved(found, true)
     }
 
-    /// The index of these lists. The previous index is reused if it was built from the same lists.
+    /// The index of these lists. One that was built from the same lists is reused.
     fn indexed(&self, lists: &Lists<'_>, tool_use: &ToolUse) -> Indexed {
         let changes = tool_use.changes();
-        let is_same = |indexed: &&Indexed| {
-            indexed.lists.len() == lists.all.len()
-                && indexed
-                    .lists
-                    .iter()
-                    .zip(lists.all)
-                    .all(|(indexed, (_, tools))| Arc::ptr_eq(indexed, tools))
-        };
-        let last = self.last.lock().as_ref().filter(is_same).cloned();
-        let indexed = match last {
-            Some(indexed) if indexed.changes == changes => return indexed,
+        let known = self.last.lock().iter().find(|known| known.is_of(lists)).cloned();
+        let indexed = match known {
+            Some(indexed) if indexed.changes == changes => indexed,
             Some(indexed) => Indexed { learned: lists.learned(tool_use), changes, ..indexed },
             None => {
                 let definitions = lists.all.iter().flat_map(|(server, tools)| {
@@ -111,16 +107,37 @@ impl RankedSearch {
                         shared: tools.shared_part(definition.description.as_deref().unwrap_or_default()),
                     })
                 });
+                let named = |(server, tools): &(&Arc<CatalogServer>, Arc<IndexedList>)| {
+                    (Arc::clone(&server.name), Arc::clone(tools))
+                };
                 Indexed {
                     index: Arc::new(search::build_index(definitions)),
-                    lists: lists.all.iter().map(|(_, tools)| Arc::clone(tools)).collect(),
+                    lists: lists.all.iter().map(named).collect(),
                     learned: lists.learned(tool_use),
                     changes,
                 }
             }
         };
-        *self.last.lock() = Some(indexed.clone());
+        let mut last = self.last.lock();
+        last.retain(|other| !other.is_of(lists) && !other.is_outdated(lists));
+        last.insert(0, indexed.clone());
+        last.truncate(MAX_INDEXES);
         indexed
+    }
+}
+
+impl Indexed {
+    /// Whether it was built from these lists.
+    fn is_of(&self, lists: &Lists<'_>) -> bool {
+        self.lists.len() == lists.all.len()
+            && self.lists.iter().zip(lists.all).all(|((_, own), (_, tools))| Arc::ptr_eq(own, tools))
+    }
+
+    /// Whether one of the servers has another list now.
+    fn is_outdated(&self, lists: &Lists<'_>) -> bool {
+        self.lists.iter().any(|(name, own)| {
+            lists.all.iter().any(|(server, tools)| server.name == *name && !Arc::ptr_eq(own, tools))
+        })
     }
 }
 
@@ -163,3 +180,6 @@ impl<'a> Lists<'a> {
         Arc::new(tool_use.learned(|server, tool| self.position(server, tool)))
     }
 }
+
+#[cfg(test)]
+mod tests;

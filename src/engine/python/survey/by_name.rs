@@ -1,5 +1,7 @@
 //! Calls of the functions that call tools by name.
 
+use std::slice;
+
 use ruff_python_ast::{Expr, ExprBinOp, ExprCall, ExprGenerator, ExprListComp, Operator};
 use ruff_text_size::Ranged;
 
@@ -72,11 +74,12 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Reads what a variable gets, if it is a list that `call_tools` gets.
-    pub(super) fn set_list_of_calls(&mut self, target: &Expr, value: &Expr) {
-        if let Expr::Name(name) = target
-            && self.names.is_list_of_calls(&name.id)
-        {
+    /// Reads what variables get, if one of them is a list that `call_tools` gets. Once for all of them: an assignment
+    /// can have thousands.
+    pub(super) fn set_list_of_calls(&mut self, targets: &[Expr], value: &Expr) {
+        let is_list =
+            |target: &Expr| matches!(target, Expr::Name(name) if self.names.is_list_of_calls(&name.id));
+        if targets.iter().any(is_list) {
             self.list_of_calls(value);
         }
     }
@@ -86,7 +89,7 @@ impl<'a> Surveyor<'a> {
         let (Expr::Attribute(method), [given]) = (&*call.func, &*call.arguments.args) else { return };
         match (&*method.value, method.attr.as_str()) {
             (Expr::Name(list), "append") if self.names.is_list_of_calls(&list.id) => self.listed_call(given),
-            (list, "extend") => self.set_list_of_calls(list, given),
+            (list, "extend") => self.set_list_of_calls(slice::from_ref(list), given),
             _ => {}
         }
     }

@@ -1,5 +1,7 @@
 //! Control flow of statements and operators: which parts of a script every run reaches.
 
+use std::slice;
+
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_interpolated_string_element, walk_stmt};
 use ruff_python_ast::{
     Expr, ExprDictComp, ExprGenerator, ExprListComp, ExprSetComp, InterpolatedStringElement, Stmt,
@@ -117,7 +119,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 let before = self.survey.uses.len();
                 walk_stmt(self, statement);
                 self.kept(&assigned.targets, &assigned.value, before);
-                assigned.targets.iter().for_each(|target| self.set_list_of_calls(target, &assigned.value));
+                self.set_list_of_calls(&assigned.targets, &assigned.value);
                 if let [Expr::Name(name)] = assigned.targets.as_slice()
                     && let Some(found) = self.reference(&assigned.value)
                 {
@@ -128,13 +130,14 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 let before = self.survey.uses.len();
                 walk_stmt(self, statement);
                 if let Some(value) = &assigned.value {
-                    self.kept(std::slice::from_ref(&*assigned.target), value, before);
-                    self.set_list_of_calls(&assigned.target, value);
+                    let target = slice::from_ref(&*assigned.target);
+                    self.kept(target, value, before);
+                    self.set_list_of_calls(target, value);
                 }
             }
             Stmt::AugAssign(assigned) => {
                 walk_stmt(self, statement);
-                self.set_list_of_calls(&assigned.target, &assigned.value);
+                self.set_list_of_calls(slice::from_ref(&*assigned.target), &assigned.value);
             }
             Stmt::Import(import) => self.import(import),
             Stmt::ImportFrom(import) => self.import_from(import),

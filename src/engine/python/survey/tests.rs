@@ -28,6 +28,7 @@ fn calls_are_found_in_every_form() {
         ("l = [{'server': 'a', 'tool': 'b'}]\ncall_tools(l)", "a.b ?"),
         ("l = []\nfor x in y:\n    l.append({'server': 'a', 'tool': 'b'})\ncall_tools([*l])", "a.b ?"),
         ("l = []\nl += [{'server': 'a', 'tool': 'b'}]\ncall_tools(calls=l)", "a.b ?"),
+        ("l = m = [{'server': 'a', 'tool': 'b'}]\ncall_tools(l + m)", "a.b ?"),
         ("l = [{'server': 'a', 'tool': 'b'}]\nprint(l)", ""),
         ("x = tools.a\nawait x.b()", "a.b!"),
         ("tools[name]['b']()\nx = 1", ""),
