@@ -62,26 +62,31 @@ impl UpstreamServer {
             let (server, request, trace) = (Arc::clone(&server), request.clone(), trace.clone());
             async move {
                 let method = request.method();
-                let listed = match request {
-                    ServerRequest::ListResources => connection.list_resources(&trace).await,
-                    ServerRequest::ListPrompts => connection.list_all(method, "prompts", &trace).await,
-                    ServerRequest::ReadResource { .. } | ServerRequest::GetPrompt { .. } => {
+                let listed = match &request {
+                    ServerRequest::ListResources => connection.list_resources(&trace).await?,
+                    ServerRequest::ListPrompts => connection.list_all(method, "prompts", &trace).await?,
+                    ServerRequest::ReadResource { uri } => {
                         let parameters = Value::Object(request.parameters());
                         let answer = connection.request(method, parameters, &trace).await?;
-                        return connection.skill_files.check(&answer).map(|()| answer).map_err(|problem| {
-                            CallFailure {
-                                error: errors::other_skill(&server.name, &problem),
-                                is_unsent: false,
-                            }
-                        });
+                        let problem = connection.skill_problem(uri, &answer, &trace).await;
+                        return Ok((answer, problem));
+                    }
+                    ServerRequest::GetPrompt { .. } => {
+                        let parameters = Value::Object(request.parameters());
+                        return Ok((connection.request(method, parameters, &trace).await?, None));
                     }
                 };
                 server.note_list_problem(&connection);
-                listed
+                Ok((listed, None))
             }
             .boxed()
         };
-        self.exchange(deadline, cancel, &Patience::default(), work).await
+        // The server has answered, so that a skill which is not the listed one is no failure of its: other clients'
+        // calls go on.
+        match self.exchange(deadline, cancel, &Patience::default(), work).await? {
+            (answer, None) => Ok(answer),
+            (_, Some(problem)) => Err(errors::other_skill(&self.name, &problem)),
+        }
     }
 
     /// Passes the limiter, gets a connection, and does `work` over it within the server's call

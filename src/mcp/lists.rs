@@ -168,6 +168,21 @@ impl Connection {
         }
     }
 
+    /// What is wrong with the files in the answer to `resources/read` of `requested`, if they are of a skill. The list is
+    /// read again before: the skill may have changed since.
+    pub(crate) async fn skill_problem(
+        &self,
+        requested: &str,
+        answer: &Json,
+        trace: &RequestTrace,
+    ) -> Option<String> {
+        let problem = self.skill_files.check(requested, answer).err()?;
+        let trace = RequestTrace { sent: None, ..trace.clone() };
+        let Ok(skills) = self.list_all("skills/list", "skills", &trace).await else { return Some(problem) };
+        self.skill_files.set(&skills);
+        self.skill_files.check(requested, answer).err()
+    }
+
     /// Records that a list is incomplete. The entries so far can be used.
     fn note_cut(&self, method: &str, pages: &Pages, cut: ListCut) {
         let (server, page) = (&*self.server, pages.number());

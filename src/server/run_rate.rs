@@ -1,5 +1,7 @@
 //! Rate limits of runs: for each client, and for all clients together.
 
+#[cfg(feature = "http")]
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +9,17 @@ use parking_lot::RwLock;
 use rmcp::model::Extensions;
 
 use crate::rate::{ClientBuckets, RateLimit, TokenBucket};
+
+/// Maximum runs of one client in a minute, unless the operator says otherwise. More than an agent that works step by
+/// step needs, and little enough that one client cannot keep the machine busy.
+#[cfg(feature = "http")]
+const CLIENT_RUNS_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
+
+/// The rate of each client over HTTP, unless the operator says otherwise.
+#[cfg(feature = "http")]
+pub(crate) const fn default_client_rate() -> RateLimit {
+    RateLimit::per_minute(CLIENT_RUNS_PER_MINUTE)
+}
 
 /// The rate limits of the runs of one server's clients.
 #[derive(Default)]

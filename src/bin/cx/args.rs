@@ -42,7 +42,7 @@ Exit status:
 pub(crate) enum Command {
     /// Put the MCP servers of your clients behind cx
     ///
-    /// Finds MCP clients and their servers, asks which to put behind cx and which clients shall start
+    /// Finds MCP clients and their servers, asks which to put behind cx and which clients will start
     /// it, shows the changes, and makes them. Keeps a copy of every file. Then connects to the servers and
     /// counts the tokens of their tools, before and after.
     ///
@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Check a script without running it
     ///
     /// Finds everything that is wrong with it at once: syntax, servers and tools that do not exist or may
-    /// not be called, arguments that do not match their schemas, calls that nobody awaits. Servers that the
+    /// not be called, arguments that do not match their schemas, calls that are not awaited. Servers that the
     /// script names and whose tools are not known are asked for them. `cx run` makes the same check, and runs
     /// nothing of a script that cannot succeed.
     ///
@@ -82,7 +82,7 @@ pub(crate) enum Command {
     ///
     /// The file is one that `cx run --record` has written. The script gets the recorded answers, times and
     /// random numbers: no server is started, no configuration is read, and nothing is asked. It may come
-    /// from a stranger. The script's output and value are printed as by `cx run`, the first difference from
+    /// from another person. The script's output and value are printed as by `cx run`, the first difference from
     /// the recorded run to stderr.
     ///
     /// Exit status: 0 the outcome is the recorded one, 1 the script went another way, 2 the file cannot be

@@ -250,7 +250,7 @@ fn csv(fields: &Map<String, Value>) -> String {
     cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
 }
 
-/// A cell. What a spreadsheet would take for a formula is made a text: names are those of strangers.
+/// A cell. What a spreadsheet would take for a formula is made a text: names are chosen by others.
 fn csv_cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if text.contains(['"', ',', '\n', '\r']) {

@@ -162,7 +162,7 @@ pub(crate) fn screen() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// No [`ErrorKind::BrokenPipe`], which is a reader that has read enough.
+/// Not [`ErrorKind::BrokenPipe`]: that is a reader that has read enough.
 fn no_stdout() -> io::Error {
     io::Error::new(ErrorKind::NotConnected, "stdout is closed")
 }

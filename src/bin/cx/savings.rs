@@ -58,7 +58,7 @@ pub(crate) fn measure() -> anyhow::Result<Savings> {
         let failure = asked.iter().find(|(asked, _)| *asked == name).and_then(|(_, failure)| failure.clone());
         let tools = match (failure, tools) {
             (Some(failure), _) => Err(failure),
-            (None, None) => Err("it has told of no tools".to_owned()),
+            (None, None) => Err("it has listed no tools".to_owned()),
             (None, Some(tools)) => {
                 Ok(ToolsCost { count: tools.len(), hidden, tokens: definitions(encoding, &tools) })
             }

@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// How long the file must be the same before it counts, and how often that is tried. Not every program replaces a file
 /// at once, and half a list would revoke the other half.
-const REST: Duration = Duration::from_millis(50);
+const SETTLE_TIME: Duration = Duration::from_millis(50);
 const MAX_READINGS: usize = 20;
 
 /// The tenants at the start, and where they come from later.
@@ -73,7 +73,7 @@ impl TokensFile {
             return None;
         }
         self.watched.look();
-        let tenants = self.read_at_rest()?.and_then(|tenants| {
+        let tenants = self.read_stable()?.and_then(|tenants| {
             accept(&tenants).map_err(|error| format!("{error:#}"))?;
             Ok(tenants)
         });
@@ -106,17 +106,17 @@ impl TokensFile {
 
     /// The tenants when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file
     /// then counts as changed at the next look too.
-    fn read_at_rest(&self) -> Option<Result<Vec<HttpTenant>, String>> {
+    fn read_stable(&self) -> Option<Result<Vec<HttpTenant>, String>> {
         let read = || {
             // Opening a pipe could wait for ever.
             if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-                return Err(format!("`{}` is no file any more", self.path.display()));
+                return Err(format!("`{}` is no longer a file", self.path.display()));
             }
             read(&self.path).map_err(|error| format!("{error:#}"))
         };
         let mut last = read();
         for _ in 0..MAX_READINGS {
-            sleep(REST);
+            sleep(SETTLE_TIME);
             let now = read();
             if now == last {
                 return Some(now);

@@ -30,7 +30,7 @@ use crate::{output, setup, signals, terminal};
 /// How often the servers are read.
 const READING: Duration = Duration::from_secs(1);
 
-/// How often the loop looks whether there is something new to draw, or it shall end.
+/// How often the loop looks whether there is something new to draw, or the program ends.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Size of a frame that is printed to something that is no terminal.

@@ -43,7 +43,7 @@ pub enum Existing {
 pub struct Choices {
     /// The servers to put behind cx: the list that has the server, and its name there.
     pub servers: Vec<(ServerList, String)>,
-    /// The clients that shall start cx, by their names in `import`.
+    /// The clients that will start cx, by their names in `import`.
     pub clients: Vec<String>,
     /// Whether servers that are behind cx are taken out of those clients.
     pub take_out: bool,

@@ -120,7 +120,7 @@ fn clients_are_found_below_the_variables_of_windows() {
         assert_eq!(change.actions, ["+ server `cx`: cx serve"], "{name}");
     }
     assert_eq!(plan.changes[0].actions.len(), 5);
-    // Without the variable nobody has them.
+    // Without the variable there are none.
     let survey = Survey::of(&workspace, Environment::of([("HOME", home_text)]));
     let names: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
     assert_eq!(names, ["cursor", "windsurf"]);

@@ -179,7 +179,7 @@ impl Authentication {
         Ok(Some(header.clone()))
     }
 
-    /// Says whose token a request has. Without a token and tenants everybody is a client.
+    /// Says whose token a request has. Without a token and tenants every request is a client's.
     ///
     /// # Errors
     ///

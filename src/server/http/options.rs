@@ -61,10 +61,6 @@ pub struct HttpOptions {
     pub run_rate: Option<RateLimit>,
 }
 
-/// More than an agent that works step by step needs, and little enough that one client cannot keep
-/// the machine busy.
-const CLIENT_RUNS_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
-
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
@@ -77,7 +73,7 @@ impl Default for HttpOptions {
             lent_workers: 0,
             max_sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
-            client_rate: Some(RateLimit::per_minute(CLIENT_RUNS_PER_MINUTE)),
+            client_rate: Some(default_client_rate()),
             run_rate: None,
         }
     }

@@ -85,7 +85,7 @@ async fn answer_mcp(
 ) -> Response {
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
     if id.is_some_and(|id| state.sessions.is_of_other(id, requester.tenant.key)) {
-        // The answer is then that to an id that nobody has.
+        // The answer is then that to an unknown id.
         request.headers_mut().insert(SESSION_ID, NO_SESSION);
     }
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());

@@ -60,9 +60,9 @@ pub(crate) async fn serve(
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
     let sessions = Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
     // For rmcp's own questions. Each request has a session: its client's, or that of its tenant's clients without one.
-    let nobody =
+    let sessionless =
         McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls)).of_many_clients();
-    let mcp = mcp_service(Arc::new(nobody), &sessions, &open);
+    let mcp = mcp_service(Arc::new(sessionless), &sessions, &open);
     let parts = TenantParts {
         shared: Arc::clone(shared),
         runs: runs.clone(),

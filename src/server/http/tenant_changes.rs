@@ -30,6 +30,7 @@ pub(super) async fn follow(state: Arc<HttpState>, read: TenantReader) {
         sleep(INTERVAL).await;
         let read = Arc::clone(&read);
         let mut reading = spawn_blocking(move || read());
+        let earlier = refused.problem.clone();
         let read = match timeout(MAX_READ, &mut reading).await {
             Ok(read) => read,
             Err(_elapsed) => {
@@ -39,13 +40,18 @@ pub(super) async fn follow(state: Arc<HttpState>, read: TenantReader) {
             }
         };
         match read {
-            Ok(None) => {}
+            // Nothing has changed: what was wrong before a slow reading still is, and nothing else.
+            Ok(None) => match &earlier {
+                Some(problem) => refused.restore(problem),
+                None => refused.clear(&state),
+            },
             Ok(Some(Ok(tenants))) => match replace(&state, tenants).await {
                 Ok(()) => refused.clear(&state),
                 Err(error) => refused.report(&state, &error.to_string()),
             },
             Ok(Some(Err(problem))) => refused.report(&state, &problem),
-            Err(error) => refused.report(&state, &error.to_string()),
+            // The panic hook has logged the rest.
+            Err(_panic) => refused.report(&state, "the reader of tenants panicked"),
         }
     }
 }
@@ -107,6 +113,13 @@ impl Refused {
         state.shared.set_tokens_failing(true);
         state.shared.executor.observe_tokens(&TokenEvent::Refused { reason: problem });
         self.problem = Some(problem.to_owned());
+    }
+
+    /// Goes back to a problem that was reported.
+    fn restore(&mut self, problem: &str) {
+        if self.problem.as_deref() != Some(problem) {
+            self.problem = Some(problem.to_owned());
+        }
     }
 
     fn clear(&mut self, state: &HttpState) {

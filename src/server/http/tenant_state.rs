@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
-use super::options::HttpOptions;
 use super::rest::runs::{AnswerBytes, RestRuns};
 use super::shares::{PeerKey, TenantKey};
 use super::tenants::{HttpTenant, TenantToken};
@@ -16,6 +15,8 @@ use crate::rate::RateLimit;
 use crate::run::history::client_of_tenant;
 use crate::server::calls::CallsInFlight;
 use crate::server::run_rate::RunRates;
+#[cfg(feature = "mcp")]
+use crate::server::run_rate::default_client_rate;
 use crate::server::session::McpSession;
 use crate::server::shared::Shared;
 
@@ -131,7 +132,7 @@ impl TenantStates {
 fn run_rates(parts: &TenantParts, executor: &Executor) -> RunRates {
     let executor = executor.clone();
     let configured = move || executor.configured_client_rate();
-    RunRates::new(parts.client_rate, parts.run_rate).following(configured, HttpOptions::default().client_rate)
+    RunRates::new(parts.client_rate, parts.run_rate).following(configured, Some(default_client_rate()))
 }
 
 /// The rates of a tenant's clients. There is no configuration.

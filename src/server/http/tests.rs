@@ -151,7 +151,7 @@ async fn dropping_the_server_ends_its_runs() {
 
 #[test]
 fn a_token_is_not_shown() {
-    let token = HttpToken::new("a-secret-that-nobody-should-see").unwrap();
+    let token = HttpToken::new("a-secret-that-must-not-be-shown").unwrap();
     let options = HttpOptions { token: Some(token), ..HttpOptions::default() };
     assert!(!format!("{options:?}").contains("secret"), "{options:?}");
     assert!(options.validate([127, 0, 0, 1].into()).is_ok());

@@ -47,7 +47,7 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     assert_eq!((&first["request"], &first["outcome"]), (&json!(1), &json!("ok")));
     assert_eq!(first["answerSha256"].as_str().unwrap().len(), 64);
     let tokens = first["inputTokens"].as_u64().unwrap() + first["outputTokens"].as_u64().unwrap();
-    assert_eq!(tokens, 7 + 3);
+    assert_eq!(tokens, 8 + 3);
     assert!(first["durationUs"].as_u64().unwrap() > 0 && first["at"].is_string());
     assert_eq!(first["violations"], json!(["email"]));
     assert_eq!(second["outcome"], "failed");

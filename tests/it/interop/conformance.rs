@@ -181,7 +181,10 @@ const DIRECT_EXTENSIONS: &[&str] = &[
 const SCRIPTS: &[(&str, &str)] = &[
     (
         "test_tool_with_logging",
-        "for (const step of ['started', 'processing', 'completed']) {
+        "// ---\n\
+         // description: logs three lines\n\
+         // ---\n\
+         for (const step of ['started', 'processing', 'completed']) {
            console.log(step);
            await new Promise((resolve) => setTimeout(resolve, 50));
          }
@@ -189,14 +192,20 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
     (
         "test_sampling",
-        "// ---
-         // input: { type: object, properties: { prompt: { type: string } }, required: [prompt] }
-         // ---
+        "// ---\n\
+         // description: asks the client's language model\n\
+         // input: { type: object, properties: { prompt: { type: string } }, required: [prompt] }\n\
+         // ---\n\
          return await llm.ask(input.prompt)",
     ),
-    ("test_input_required_result_sampling", "return await llm.ask('What is the capital of France?')"),
-    ("test_input_required_result_capabilities", "return await llm.ask('What is the capital of France?')"),
+    ("test_input_required_result_sampling", ASKS_FOR_A_CAPITAL),
+    ("test_input_required_result_capabilities", ASKS_FOR_A_CAPITAL),
 ];
+
+const ASKS_FOR_A_CAPITAL: &str = "// ---\n\
+    // description: asks the client's language model for a capital\n\
+    // ---\n\
+    return await llm.ask('What is the capital of France?')";
 
 /// A scenario that holds but for some of its checks.
 struct HeldInPart {

@@ -492,7 +492,7 @@ async fn v_483_a_megabyte_of_mistakes_is_not_judged_to_its_end() {
         let found = executor.check(script(&source, TS)).await.unwrap().findings;
         assert_eq!(found.len(), 50);
         let hint = found[49].hint.as_deref();
-        assert_eq!(hint, Some("51 findings are not shown; mend these first"), "{severity}");
+        assert_eq!(hint, Some("51 findings are not shown; correct these first"), "{severity}");
         assert!(found.iter().all(|finding| finding.severity == severity), "{:?}", found[0]);
         assert!(found[0].message.contains("expected a string, found 1"), "{:?}", found[0]);
     }

@@ -25,7 +25,7 @@ const ABOUT_ARGUMENTS: [&str; 12] = [
 /// The code of `pyright` for a call that is not awaited. `tsc` has none.
 const NOT_AWAITED: &str = "reportUnusedCoroutine";
 
-/// Removes the problems that are mistakes of findings. Those findings become errors, as all that a type checker
+/// Removes the problems that findings report already. Those findings become errors, as all that a type checker
 /// finds.
 pub(super) fn remove_repeated(problems: &mut Vec<Problem>, checked: &mut Checked, source: &str) {
     let spans: Vec<Option<Range<usize>>> =

@@ -23,12 +23,12 @@ pub(super) fn check() -> Vec<Check> {
             "no MCP client was found: docs/clients.md has those that are known",
         )];
     }
-    let nobody_has_cx = !survey.clients.iter().any(|client| client.has_cx);
-    let check = |client| check_client(client, nobody_has_cx);
+    let no_client_has_cx = !survey.clients.iter().any(|client| client.has_cx);
+    let check = |client| check_client(client, no_client_has_cx);
     survey.clients.iter().map(check).collect()
 }
 
-fn check_client(client: &FoundClient, nobody_has_cx: bool) -> Check {
+fn check_client(client: &FoundClient, no_client_has_cx: bool) -> Check {
     let file = below_home(&client.file).display().to_string();
     let (count, title) = (client.servers.len(), client.title);
     let check = if let Some(problem) = &client.problem {
@@ -45,7 +45,7 @@ fn check_client(client: &FoundClient, nobody_has_cx: bool) -> Check {
         Check::ok(SECTION, title, format!("starts cx{beside} ({file})"))
     } else {
         let message = format!("does not start cx ({file}, {})", counted(count, "server"));
-        if nobody_has_cx && count > 0 {
+        if no_client_has_cx && count > 0 {
             Check::warning(SECTION, title, message, "`cx setup` puts its servers behind cx")
         } else {
             Check::ok(SECTION, title, message)

@@ -332,7 +332,7 @@ mod tests {
         let py = |text| offers(Language::Python, text);
         assert_eq!(py("await fs.read("), ["await fs.read(depth=", "await fs.read(path="]);
         assert_eq!(py("await fs.read(path=1, d"), ["await fs.read(path=1, depth="]);
-        assert_eq!(py("nobody.x"), [""; 0]);
+        assert_eq!(py("absent.x"), [""; 0]);
         assert_eq!(py("inputs['r"), ["inputs['rows']"]);
         assert_eq!(py("print(inputs[\"rows\"][\"o"), ["print(inputs[\"rows\"][\"odd name\"]"]);
         assert_eq!(py("inputs['items'][0]['n"), ["inputs['items'][0]['name']"]);

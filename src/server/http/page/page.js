@@ -130,7 +130,7 @@
     return `${Math.round(milliseconds / 86_400_000)} days`;
   };
 
-  // Of the past, nobody needs milliseconds.
+  // Ages need no milliseconds.
   const age = (milliseconds) =>
     milliseconds < 100_000 ? `${Math.round(milliseconds / 1000)} s` : duration(milliseconds);
 

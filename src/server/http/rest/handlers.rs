@@ -44,7 +44,7 @@ const RUNS: &str = "/v1/runs";
 const RUN: &str = "/v1/runs/{id}";
 const PART: &str = "/v1/runs/{id}/{part}";
 
-/// The names of the requests beside [`REST_RUN`], as observers are told them.
+/// The names of the requests beside [`REST_RUN`], as observers see them.
 const REST_READ: &str = "GET /v1/runs/{id}";
 const REST_CANCEL: &str = "DELETE /v1/runs/{id}";
 const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
@@ -80,7 +80,7 @@ async fn create(
     audited(REST_RUN, &state, &requester, &parts.headers, created).await
 }
 
-/// Answers a request, and tells observers of it. How a run ends is told by its own events.
+/// Answers a request, and reports it to observers. A run's own events report its end.
 async fn audited(
     method: &str,
     state: &HttpState,

@@ -34,7 +34,7 @@ fn v_331_peers_are_told_apart_by_what_they_cannot_choose() {
 }
 
 #[test]
-fn v_331_whoever_holds_the_most_makes_room_first() {
+fn v_331_the_largest_holder_makes_room_first() {
     use Eviction::{Allowed, Never};
     let all = [
         ("b1", B, Allowed(0)),
@@ -87,7 +87,7 @@ fn v_331_more_than_a_share_is_evicted() {
 }
 
 #[test]
-fn v_331_one_peer_may_hold_everything_that_nobody_else_wants() {
+fn v_331_one_peer_may_hold_all_that_no_other_wants() {
     let all = [("a1", PeerKey::Local, Eviction::OverShare(2)), ("a2", PeerKey::Local, Eviction::Never)];
     assert_eq!(select_for_eviction(held(&all), Holder::from(PeerKey::Local), 2), None);
     assert_eq!(select_for_eviction(held(&all), Holder::from(B), 2), Some("a1"));
@@ -140,7 +140,7 @@ fn v_505_the_peers_of_one_tenant_have_shares_of_what_is_its_own() {
     assert_eq!(select_for_eviction(held_by(&all), newcomer(0, 1), 8), None);
 }
 
-/// Behind a proxy all come from one address, and who has no token yet is nobody.
+/// Behind a proxy all come from one address, and a client without a token is unknown.
 #[test]
 fn v_505_connections_without_a_token_take_nothing_from_tenants() {
     use Eviction::{Allowed, OverShare};

@@ -78,7 +78,7 @@ fn v_511_each_token_says_one_thing() {
     assert!(problem(None, HttpTenant::list(&many).unwrap()).unwrap().contains("at most 64"));
 }
 
-/// Whom each of these tokens is of, if it is accepted.
+/// The owner of each of these tokens, if it is accepted.
 fn owners(authentication: &Authentication, tokens: &[&str]) -> Vec<Option<String>> {
     let owner = |token: &&str| {
         let mut headers = HeaderMap::new();
