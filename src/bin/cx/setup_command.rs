@@ -233,7 +233,7 @@ fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Cho
         let chosen = movable.iter().enumerate().filter(|(_, movable)| movable.is_default);
         let chosen: Vec<usize> = chosen.map(|(position, _)| position).collect();
         let question =
-            MultiSelect::new("Which servers shall be behind cx?", movable.iter().map(option).collect())
+            MultiSelect::new("Which servers should be behind cx?", movable.iter().map(option).collect())
                 .with_default(&chosen)
                 .with_page_size(15);
         let Some(answers) = answer(question.raw_prompt())? else { return Ok(None) };
@@ -247,7 +247,7 @@ fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Cho
     if !without.is_empty() {
         let titles = without.iter().map(|client| client.title).collect();
         let question =
-            MultiSelect::new("Which clients shall start cx?", titles).with_all_selected_by_default();
+            MultiSelect::new("Which clients should start cx?", titles).with_all_selected_by_default();
         let Some(answers) = answer(question.raw_prompt())? else { return Ok(None) };
         let answers = answers.iter().filter_map(|option| without.get(option.index));
         choices.clients = answers.map(|client| client.name.to_owned()).collect();
@@ -262,7 +262,7 @@ fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Cho
     }
     if arguments.existing.is_none() && has_servers() && !choices.servers.is_empty() {
         let options = vec!["merge: add to them", "reset: replace them", "keep: change only the clients"];
-        let question = Select::new("cx has servers already. What shall become of them?", options);
+        let question = Select::new("cx has servers already. What should happen to them?", options);
         let Some(answer) = answer(question.raw_prompt())? else { return Ok(None) };
         choices.existing = [Existing::Merge, Existing::Reset, Existing::Keep]
             .into_iter()

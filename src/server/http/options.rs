@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use super::tenants::{HttpTenant, TenantReader};
 use super::token::HttpToken;
 use crate::error::Error;
 use crate::rate::RateLimit;
+use crate::server::run_rate::default_client_rate;
 
 /// Renders all metrics as text, for [`HttpOptions::metrics`].
 pub type MetricsPrinter = Arc<dyn Fn() -> String + Send + Sync>;

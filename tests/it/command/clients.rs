@@ -715,8 +715,8 @@ fn dialogue(
     (text(&output.stdout).replace('\r', ""), output.status.code())
 }
 
-const SERVERS: &str = "Which servers shall be behind cx?";
-const CLIENTS: &str = "Which clients shall start cx?";
+const SERVERS: &str = "Which servers should be behind cx?";
+const CLIENTS: &str = "Which clients should start cx?";
 const TAKE_OUT: &str = "Take these servers out";
 const CHANGES: &str = "Make these changes?";
 const DOWN: &str = "\x1b[B";
@@ -735,7 +735,7 @@ fn questions_have_defaults() {
         assert_eq!(home.read(path), silent.read(path), "{path}");
     }
     // Again: one is left that the client has switched off, and cx has servers, which is asked about.
-    let existing = ("What shall become of them?", "\r");
+    let existing = ("What should happen to them?", "\r");
     let answers = [(SERVERS, " \r"), (TAKE_OUT, "n\r"), existing, (CHANGES, "n\r")];
     let (screen, status) = dialogue(&home, ".", &[], &answers);
     assert!(screen.contains("> [ ] notes (OpenCode)") && screen.contains("+ server `notes`"), "{screen}");
