@@ -119,8 +119,8 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "base64",
         Several(
-            &["engine/host_calls/files", "mcp/http/headers", "net", "telemetry/audit/note"],
-            "bytes of files; headers that are not ASCII; bodies of requests; keys and signatures",
+            &["engine/host_calls/files", "mcp/http/headers", "mcp/skills", "net", "telemetry/audit/note"],
+            "bytes of files; headers that are not ASCII; files of skills; bodies of requests; keys and signatures",
         ),
     ),
     (
