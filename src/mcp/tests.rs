@@ -16,7 +16,7 @@ use crate::tools::ToolErrorCode::{
     self, Cancelled, InvalidArguments, ResultTooLarge, ToolNotFound, ToolTimeout, UpstreamProtocol,
     UpstreamUnavailable,
 };
-use crate::tools::{ToolDispatcher, ToolError, ToolRequest, ToolResult};
+use crate::tools::{RequestContext, ServerRequest, ToolDispatcher, ToolError, ToolRequest, ToolResult};
 
 /// What fails a test that would hang.
 const WATCHDOG: Duration = Duration::from_secs(120);
@@ -395,6 +395,32 @@ async fn v_517_the_answer_to_a_call_is_no_failure_of_its_server() {
     assert_eq!(upstream.servers.stats()[0].last_error, None);
     assert_eq!(watched(upstream.failure("crash")).await.code, UpstreamUnavailable);
     assert!(upstream.servers.stats()[0].last_error.is_some());
+}
+
+/// THREATS 530. A file of a skill that differs from the list is refused, and its server is healthy: otherwise a client
+/// could open the circuit breaker for the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_530_a_skill_that_is_not_the_listed_one_is_no_failure_of_its_server() {
+    let upstream = Upstream::new("skills");
+    let send = |request: ServerRequest| {
+        let context = RequestContext::new(Instant::now() + Duration::from_secs(30));
+        watched(upstream.servers.request("fault".into(), request, context))
+    };
+    let read = || send(ServerRequest::ReadResource { uri: "skill://fault/SKILL.md".to_owned() });
+    let listed = send(ServerRequest::ListResources).await.unwrap();
+    assert!(listed.text().contains("skill://fault/SKILL.md"), "{}", listed.text());
+    assert!(read().await.unwrap().text().contains("first"));
+    upstream.call("change_skill", json!({ "sent": "other" })).await.unwrap();
+    for _ in 0..6 {
+        let error = read().await.unwrap_err();
+        assert_eq!(error.code, UpstreamProtocol, "{error}");
+        assert!(error.message.contains("digest"), "{error}");
+    }
+    let stats = upstream.servers.stats().remove(0);
+    assert_eq!((stats.circuit_breaker_failures_total, stats.last_error), (0, None));
+    // The list is read again before a file is refused: the skill may have changed.
+    upstream.call("change_skill", json!({ "listed": "other" })).await.unwrap();
+    assert!(read().await.unwrap().text().contains("other"));
 }
 
 /// A crash that fails many calls is one failure.

@@ -7,6 +7,7 @@ would. MODE is what goes wrong at start; a call's tool name is what goes wrong i
 test wants to know afterwards (process numbers, notifications) is appended to FILE.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -23,6 +24,9 @@ TOOLS = [
     "quoted_id", "image", "ask_back", "ping_flood", "change_tools", "grandchild",
 ]
 EXTRA_TOOLS = []
+SKILL = "skill://fault/SKILL.md"
+# The text that the list of skills describes, and the one that is sent.
+SKILL_TEXTS = {"listed": "first", "sent": "first"}
 LOCK = threading.Lock()
 
 
@@ -160,6 +164,9 @@ def call(identifier, name, arguments):
         EXTRA_TOOLS.append(f"extra_{len(EXTRA_TOOLS)}")
         send({"method": "notifications/tools/list_changed"})
         answer(identifier, text("changed"))
+    elif name == "change_skill":
+        SKILL_TEXTS.update(arguments)
+        answer(identifier, text("changed"))
     elif name == "grandchild":
         child = subprocess.Popen(["sleep", "1000"])
         note(f"grandchild {child.pid}")
@@ -186,7 +193,11 @@ def handle(message):
         note("capabilities " + json.dumps(parameters["capabilities"]))
         answer(identifier, {
             "protocolVersion": parameters["protocolVersion"],
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": {
+                "tools": {"listChanged": True},
+                "resources": {},
+                "extensions": {"io.modelcontextprotocol/skills": {}},
+            } if MODE == "skills" else {"tools": {"listChanged": True}},
             "serverInfo": {"name": "fault", "version": "1"},
         })
         if MODE == "dies_after_handshake":
@@ -198,6 +209,16 @@ def handle(message):
         list_tools(identifier, parameters)
     elif method == "tools/call":
         call(identifier, parameters["name"], parameters.get("arguments") or {})
+    elif method == "resources/list" and MODE == "skills":
+        answer(identifier, {"resources": []})
+    elif method == "skills/list" and MODE == "skills":
+        listed = SKILL_TEXTS["listed"].encode()
+        digest = "sha256:" + hashlib.sha256(listed).hexdigest()
+        file = {"uri": SKILL, "digest": digest, "size": len(listed)}
+        frontmatter = {"name": "fault", "description": "a skill"}
+        answer(identifier, {"skills": [{"uri": SKILL, "frontmatter": frontmatter, "resources": [file]}]})
+    elif method == "resources/read" and MODE == "skills":
+        answer(identifier, {"contents": [{"uri": SKILL, "text": SKILL_TEXTS["sent"]}]})
     elif method == "notifications/cancelled":
         note(f"cancelled {parameters.get('requestId')}")
     elif method is None:
