@@ -27,7 +27,7 @@ pub(crate) struct Tenants {
     pub(crate) list: Vec<HttpTenant>,
     /// `None` if they cannot change: they are in the environment or came from a pipe, or there are none.
     pub(crate) file: Option<TokensFile>,
-    /// Whether there may be several later: it was said, or decided by the number of tokens, where scripts run.
+    /// Whether there may be several later: where scripts run is configured, or was decided for several tokens.
     pub(crate) may_be_several: bool,
 }
 
