@@ -41,10 +41,7 @@ pub(super) async fn follow(state: Arc<HttpState>, read: TenantReader) {
         };
         match read {
             // Nothing has changed: what was wrong before a slow reading still is, and nothing else.
-            Ok(None) => match &earlier {
-                Some(problem) => refused.restore(problem),
-                None => refused.clear(&state),
-            },
+            Ok(None) => refused.restore(&state, earlier),
             Ok(Some(Ok(tenants))) => match replace(&state, tenants).await {
                 Ok(()) => refused.clear(&state),
                 Err(error) => refused.report(&state, &error.to_string()),
@@ -115,10 +112,11 @@ impl Refused {
         self.problem = Some(problem.to_owned());
     }
 
-    /// Goes back to a problem that was reported.
-    fn restore(&mut self, problem: &str) {
-        if self.problem.as_deref() != Some(problem) {
-            self.problem = Some(problem.to_owned());
+    /// Goes back to what was wrong earlier, which was reported.
+    fn restore(&mut self, state: &HttpState, earlier: Option<String>) {
+        match earlier {
+            Some(_) => self.problem = earlier,
+            None => self.clear(state),
         }
     }
 
