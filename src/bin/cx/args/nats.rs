@@ -1,0 +1,89 @@
+//! Arguments about the queue of runs on a NATS server: of those who give runs to it, and of `cx worker`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::Args;
+
+use super::address::parse_address;
+
+/// The queue of runs on a NATS server.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NatsArguments {
+    /// Run scripts in worker processes of the machines that have joined the queue of this NATS server (`cx worker`);
+    /// their tools, approvals and state stay here. Several addresses of a cluster have commas between them
+    #[arg(long, value_name = "URL", requires = "nats_key_file")]
+    pub(crate) nats: Option<String>,
+
+    /// Read the key that all machines of the queue share from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_key_file: Option<PathBuf>,
+
+    /// Read the credentials for the NATS server from this file
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_credentials: Option<PathBuf>,
+
+    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_ca: Option<PathBuf>,
+
+    /// Share `state` and records of runs with the other front ends of this tenant, over the NATS server, encrypted
+    #[arg(long, value_name = "NAME", requires_all = ["nats", "nats_tenant_key_file"])]
+    pub(crate) nats_tenant: Option<String>,
+
+    /// Read the key that all front ends of the tenant share, and no worker has, from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats_tenant")]
+    pub(crate) nats_tenant_key_file: Option<PathBuf>,
+}
+
+/// Arguments of `cx worker`.
+#[derive(Args, Debug)]
+pub(crate) struct WorkerArguments {
+    /// Address of the NATS server, such as tls://nats.example.com:4222; several addresses of a cluster have commas
+    /// between them [default: that of `isolation` in the configuration]
+    #[arg(long, value_name = "URL", requires = "nats_key_file")]
+    pub(crate) nats: Option<String>,
+
+    /// Read the key that all machines of the queue share from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_key_file: Option<PathBuf>,
+
+    /// Read the credentials for the NATS server from this file
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_credentials: Option<PathBuf>,
+
+    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_ca: Option<PathBuf>,
+
+    /// Maximum number of scripts that run at the same time [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) concurrency: Option<u16>,
+
+    /// Maximum number of scripts that wait in the queue, if it is not there yet
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_queued: u32,
+
+    /// Maximum wall-clock time of a script, whatever its own machine permits [default: as configured, else 10m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Maximum CPU time of a script, whatever its own machine permits [default: as configured, else 10m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) cpu_time: Option<Duration>,
+
+    /// Maximum memory of a script, whatever its own machine permits [default: as configured, else 1 GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
+
+    /// Serve metrics in the Prometheus format at `/metrics` of this address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    pub(crate) metrics: Option<SocketAddr>,
+
+    /// Read the token that readers of the metrics must send from this file, which only you may read; without it, from
+    /// CX_HTTP_TOKEN
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    pub(crate) token_file: Option<PathBuf>,
+}

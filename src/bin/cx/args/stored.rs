@@ -1,0 +1,80 @@
+//! Arguments of the commands about what cx stores: `scripts`, `state`, `cache`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScriptsCommand {
+    /// List the saved scripts, and the files that cannot be used as one
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a script: what it says about itself, and its code
+    Show {
+        /// The script's name
+        name: String,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save a script in your own folder
+    Save {
+        /// The script's file; its extension says its language
+        file: PathBuf,
+
+        /// The script's name [default: the file's without its extension]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+
+        /// What the script does, if its front matter does not say it
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+
+        /// Replace a saved script of this name
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Remove a script from your own folder
+    Remove {
+        /// The script's name
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateCommand {
+    /// List the workspaces and sessions that have state
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete the state of this workspace
+    Clear {
+        /// Delete the state of this session instead
+        #[arg(long, value_name = "HANDLE", conflicts_with = "all")]
+        session: Option<String>,
+
+        /// The session is one of the clients of this tenant of `cx serve --http`
+        #[arg(long, value_name = "NAME", requires = "session")]
+        tenant: Option<String>,
+
+        /// Delete the state of all workspaces and sessions; asks for confirmation
+        #[arg(long)]
+        all: bool,
+
+        /// Do not ask for confirmation; needed for --all if stdin is not a terminal
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Delete the cached tool lists and inferred output schemas
+    Clear,
+}
