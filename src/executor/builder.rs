@@ -1,65 +1,39 @@
-//! The options of an executor, and how it is made from them.
+//! The options of an executor.
+
+mod build;
+mod tools;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use parking_lot::{Mutex, RwLock};
-use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
-use super::admission::Admission;
-use super::core::{Executor, Inner};
-use super::isolation::{nats_worker_program, remote_worker_program, worker_program};
-use super::nats_shared;
-use super::runtime;
-use super::servers::ServerSet;
-use super::settings::{Bounds, FromConfig, OwnSettings, Settings, check_strict};
-use super::upstream::{ServerOptions, UpstreamServers};
+use super::core::Executor;
+use super::settings::{FromConfig, OwnSettings};
+use super::upstream::UpstreamServers;
 #[cfg(feature = "mcp")]
 use crate::config::ScriptLibrary;
 use crate::engine::backend::Backend;
-use crate::engine::compile::{CodeForm, CompileProgress};
-use crate::engine::engines::{self, CompileListener, EngineOptions, Engines};
-use crate::error::Error;
+use crate::engine::compile::CompileProgress;
+use crate::engine::engines::CompileListener;
 use crate::llm::{LanguageModel, LlmOptions, NamedModel};
-use crate::machine::{self, SandboxFeatures};
 use crate::run::grants::Grants;
-use crate::run::history::shared::SharedRuns;
-use crate::run::history::{History, HistoryLimits};
+use crate::run::history::HistoryLimits;
 use crate::run::hooks::CallHook;
 use crate::run::isolation::Isolation;
 use crate::run::limits::Limits;
-use crate::run::observer::{DefinitionEvent, Observers, RunObserver};
+use crate::run::observer::RunObserver;
 use crate::run::script::Language;
-use crate::storage::files::Store;
-use crate::storage::shared::SharedStores;
-use crate::storage::state::{SharedState, StateScope, StateStore};
+use crate::storage::state::{StateScope, StateStore};
 #[cfg(feature = "audit")]
-use crate::telemetry::audit::{AuditOptions, AuditTrail};
+use crate::telemetry::audit::AuditOptions;
 use crate::telemetry::requests::RequestTracer;
 use crate::telemetry::run_trace::{RunTrace, TraceRecorder};
 use crate::tools::approval::Approver;
-use crate::tools::cache::ListCache;
-use crate::tools::catalog::CatalogOptions;
-use crate::tools::inferred::InferredSchemas;
-use crate::tools::native::{self, NativeTools};
-use crate::tools::pins::{ChangeListener, OnChange, Pins};
-use crate::tools::policy::Policy;
-use crate::tools::skill_pins::SkillPins;
-use crate::tools::tool_use::ToolUse;
-use crate::tools::{
-    Approval, ApprovalRequest, DirectTools, ElicitationAnswer, ElicitationRequest, Elicitor, ToolDefinition,
-    ToolDispatcher, ToolRules,
-};
-
-/// How long engines are idle before their idle trim: longer than an agent pauses between two
-/// scripts.
-const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
+use crate::tools::native::NativeTools;
+use crate::tools::{Elicitor, ToolDispatcher};
 
 /// Options of an [`Executor`]. They are checked by [`ExecutorBuilder::build`].
 #[derive(Default)]
@@ -159,100 +133,6 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Sets which tools a [`Server`](crate::server::Server) shows to its clients themselves, in addition
-    /// to those of the [configuration](crate::Config::direct).
-    #[must_use]
-    pub fn direct(mut self, direct: DirectTools) -> Self {
-        self.own.direct = direct;
-        self
-    }
-
-    /// Restricts the tools that scripts may call, in addition to what is set already:
-    /// [`ToolRules::and`].
-    #[must_use]
-    pub fn rules(mut self, rules: ToolRules) -> Self {
-        self.own.rules = self.own.rules.and(rules);
-        self
-    }
-
-    /// Short for [`rules`](Self::rules) with [`ToolRules::allow`]. Each call restricts the tools
-    /// further.
-    #[must_use]
-    pub fn allow<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.own.rules = self.own.rules.allow(patterns);
-        self
-    }
-
-    /// Short for [`rules`](Self::rules) with [`ToolRules::deny`].
-    #[must_use]
-    pub fn deny<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.own.rules = self.own.rules.deny(patterns);
-        self
-    }
-
-    /// Short for [`rules`](Self::rules) with [`ToolRules::ask`]. The
-    /// [`approver`](Self::approver) is asked.
-    #[must_use]
-    pub fn ask<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.own.rules = self.own.rules.ask(patterns);
-        self
-    }
-
-    /// Short for [`rules`](Self::rules) with [`ToolRules::read_only`].
-    #[must_use]
-    pub fn read_only<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.own.rules = self.own.rules.read_only(patterns);
-        self
-    }
-
-    /// Sets the function that asks the user for approval of a call. The answer applies to exactly
-    /// the call that is shown.
-    ///
-    /// A run has at most one open approval prompt at a time, [`Limits::questions`] in total, each
-    /// for at most [`Limits::answer_time`]. Meanwhile the run's wall clock is paused, up to
-    /// [`Limits::paused_time`] in total, and the run keeps its slot. CPU time that the script uses
-    /// meanwhile counts.
-    ///
-    /// The future is polled on the executor's runtime, where it must not block, and not on the
-    /// script's thread. It is dropped when the run ends or the answer times out: a prompt that is
-    /// still shown must then be withdrawn. A panic counts as
-    /// [`Approval::Unavailable`](crate::Approval::Unavailable).
-    #[must_use]
-    pub fn approver<Answer>(
-        mut self,
-        approver: impl Fn(ApprovalRequest) -> Answer + Send + Sync + 'static,
-    ) -> Self
-    where
-        Answer: Future<Output = Approval> + Send + 'static,
-    {
-        self.approver = Some(Arc::new(move |request| approver(request).boxed()));
-        self
-    }
-
-    /// Sets what shows the questions of servers (elicitation) to the user: [`ElicitationRequest`]. An
-    /// MCP server asks only if [`McpServer::elicitation`](crate::McpServer::elicitation) is on.
-    ///
-    /// Questions and approval prompts share their bounds, and the future is polled in the same way:
-    /// [`approver`](Self::approver). A panic counts as [`ElicitationAnswer::Unavailable`].
-    #[must_use]
-    pub fn elicitor<Answer>(
-        mut self,
-        elicitor: impl Fn(ElicitationRequest) -> Answer + Send + Sync + 'static,
-    ) -> Self
-    where
-        Answer: Future<Output = ElicitationAnswer> + Send + 'static,
-    {
-        self.elicitor = Some(Arc::new(move |request| elicitor(request).boxed()));
-        self
-    }
-
-    /// Adds a hook, which sees every call of every script before and after it: see [`CallHook`].
-    #[must_use]
-    pub fn hook(mut self, hook: impl CallHook) -> Self {
-        self.hooks.push(Arc::new(hook));
-        self
-    }
-
     /// Exports a trace of each run and of its calls, and of the requests of clients if a
     /// [`Server`](crate::server::Server) runs them, and sends calls to upstream servers with the trace
     /// context in `_meta`.
@@ -285,74 +165,6 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn runtime(mut self, runtime: Handle) -> Self {
         self.runtime = Some(runtime);
-        self
-    }
-
-    /// Adds a tool written in Rust.
-    ///
-    /// `name` is `server.tool`; without a dot the server is `native`. `input_schema` is the JSON
-    /// Schema of the arguments, whose `description` is also the tool's; `Value::Null` accepts any
-    /// object. The function takes any type that deserializes from the arguments and returns any
-    /// type that serializes; its error becomes the script's `McpToolError` with the code
-    /// `TOOL_ERROR`.
-    ///
-    /// The function is polled on the script's thread, so it should not block; tokio's timers,
-    /// sockets and `spawn` work in it.
-    #[must_use]
-    pub fn tool<Arguments, Output, Failure, Function, Returned>(
-        self,
-        name: &str,
-        input_schema: Value,
-        function: Function,
-    ) -> Self
-    where
-        Arguments: serde::de::DeserializeOwned,
-        Output: serde::Serialize,
-        Failure: fmt::Display,
-        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
-        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
-    {
-        let definition = native::definition(input_schema);
-        self.tool_with_definition(ToolDefinition { name: name.to_owned(), ..definition }, function)
-    }
-
-    /// As [`ExecutorBuilder::tool`], with the complete definition, including output schema and
-    /// annotations. `definition.name` is `server.tool`.
-    #[must_use]
-    pub fn tool_with_definition<Arguments, Output, Failure, Function, Returned>(
-        mut self,
-        definition: ToolDefinition,
-        function: Function,
-    ) -> Self
-    where
-        Arguments: serde::de::DeserializeOwned,
-        Output: serde::Serialize,
-        Failure: fmt::Display,
-        Function: Fn(Arguments) -> Returned + Send + Sync + 'static,
-        Returned: Future<Output = Result<Output, Failure>> + Send + 'static,
-    {
-        let name = definition.name.clone();
-        self.native.add(&name, definition, native::erase(function));
-        self
-    }
-
-    /// Adds servers that are neither native nor MCP.
-    #[must_use]
-    pub fn dispatcher(mut self, dispatcher: impl ToolDispatcher) -> Self {
-        self.dispatchers.push(Arc::new(dispatcher));
-        self
-    }
-
-    /// Lets scripts call the saved scripts of a library, as tools of a server `scripts`, and clients of
-    /// a [`Server`](crate::server::Server) run and read them.
-    ///
-    /// A saved script is a run of its own within what is left of its caller's limits, and by its
-    /// caller's rules. Its tool calls count at the caller. An MCP server named `scripts` cannot be used
-    /// then.
-    #[cfg(feature = "mcp")]
-    #[must_use]
-    pub fn scripts(mut self, library: ScriptLibrary) -> Self {
-        self.scripts = Some(Arc::new(library));
         self
     }
 
@@ -522,181 +334,4 @@ impl ExecutorBuilder {
         self.audit = Some(options);
         self
     }
-
-    /// Creates the executor: reads the configuration, starts the threads and begins to create warm
-    /// instances. Starts no MCP server.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`], [`Error::TotalMemoryTooSmall`], [`Error::InvalidPattern`] and
-    /// [`Error::Config`] name the option, pattern or key that is wrong; [`Error::Start`] means that the
-    /// system refuses a thread or a file descriptor. An engine that does not start is an error of the
-    /// runs that need it.
-    pub fn build(mut self) -> Result<Executor, Error> {
-        let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
-        let settings = Settings::new(self.limits, max_limits, &self.own, &self.config)?;
-        let admission = self.admission()?;
-        check_strict(self.own.strict || self.config.strict, self.state_directory.is_some())?;
-        let policy = Policy::new(&self.own.rules.clone().and(self.config.rules.clone()))?;
-        let servers = std::mem::take(&mut self.upstream).read()?;
-        let (own_runtime, runtime) = runtime::start(self.runtime.take())?;
-        #[cfg(feature = "audit")]
-        let audit = self.start_audit()?;
-        let observers = Observers::from(std::mem::take(&mut self.observers));
-        let catalog_options = self.catalog_options(&settings, &observers, &runtime);
-        let ExecutorStores { history, state } = self.kept(&runtime)?;
-        let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
-        let isolation = isolation.unwrap_or(&Isolation::InProcess).as_str();
-        let engines = self.start_engines(&runtime)?;
-        #[cfg(feature = "mcp")]
-        self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
-        let server_options = ServerOptions::new(self.state_directory, runtime.clone());
-        let set =
-            ServerSet::new(self.native, self.dispatchers, servers, policy, &server_options, &catalog_options);
-        Ok(Executor {
-            inner: Arc::new(Inner {
-                max_limits: watch::Sender::new(max_limits),
-                settings: RwLock::new(settings),
-                own: self.own,
-                config: Mutex::new(self.config),
-                approver: self.approver,
-                elicitor: self.elicitor,
-                hooks: self.hooks.into(),
-                observers,
-                requests: self.requests,
-                #[cfg(feature = "audit")]
-                audit,
-                current: watch::Sender::new(set.tools.clone()),
-                servers: RwLock::new(Arc::new(set)),
-                server_options,
-                engines: Arc::new(engines),
-                admission: Arc::new(admission),
-                isolation,
-                #[cfg(feature = "mcp")]
-                scripts: self.scripts,
-                history,
-                state,
-                closed: CancellationToken::new(),
-                runtime,
-                _own_runtime: own_runtime,
-            }),
-        })
-    }
-
-    /// The run history and the state of scripts, and what of them is shared with other executors.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`] if what is to be shared cannot be used.
-    fn kept(&mut self, runtime: &Handle) -> Result<ExecutorStores, Error> {
-        let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
-        let shared = nats_shared::open(isolation, self.keep_runs.unwrap_or_default(), runtime)?;
-        let (history, state) = (self.keep_runs.map(History::new), self.state.take());
-        let Some(SharedStores { state: shared, runs }) = shared else {
-            return Ok(ExecutorStores { history: history.map(Arc::new), state });
-        };
-        let history = history.map(|history| Arc::new(history.sharing(SharedRuns::new(runs))));
-        let state = state.map(|(store, scope)| (store.sharing(SharedState::new(shared)), scope));
-        Ok(ExecutorStores { history, state })
-    }
-
-    #[cfg(feature = "audit")]
-    fn start_audit(&mut self) -> Result<Option<Arc<AuditTrail>>, Error> {
-        let Some(options) = self.audit.take() else { return Ok(None) };
-        let started = AuditTrail::start(options);
-        let trail = Arc::new(started.map_err(|source| Error::Start { what: "the audit trail", source })?);
-        self.observers.push(Arc::clone(&trail) as Arc<dyn RunObserver>);
-        Ok(Some(trail))
-    }
-
-    fn admission(&self) -> Result<Admission, Error> {
-        let Bounds { runs, memory } = Bounds::new(self.limits.memory_bytes, &self.own, &self.config)?;
-        let queued = self.queued_runs.unwrap_or(200);
-        let longest_wait = self.queue_timeout.unwrap_or(Duration::from_secs(30));
-        Ok(Admission::new(runs, memory, queued, longest_wait))
-    }
-
-    fn catalog_options(
-        &self,
-        settings: &Settings,
-        observers: &Observers,
-        runtime: &Handle,
-    ) -> CatalogOptions {
-        let observers = observers.clone();
-        let on_change = (!observers.is_empty()).then(|| {
-            let report = move |server: &str, tools: &[String]| {
-                observers.definitions(&DefinitionEvent::Changed { server, tools });
-            };
-            Arc::new(report) as Arc<OnChange>
-        });
-        let pins = self
-            .state_directory
-            .clone()
-            .map(|directory| Pins::new(Store::new(directory)).on_change(ChangeListener(on_change)));
-        let skills = self.state_directory.clone().map(|directory| SkillPins::new(Store::new(directory)));
-        let cache = self.cache_directory.clone().map(Store::new);
-        CatalogOptions {
-            cache: cache.clone().map(ListCache::new),
-            pins,
-            skills,
-            inferred: Arc::new(InferredSchemas::new(cache.clone())),
-            tool_use: Arc::new(ToolUse::new(cache, self.keep_runs.is_some())),
-            checks: Arc::default(),
-            strict: self.own.strict || self.config.strict,
-            missing_server_hint: settings.untrusted_hint.clone(),
-            runtime: Some(runtime.clone()),
-        }
-    }
-
-    fn start_engines(&mut self, runtime: &Handle) -> Result<Engines, Error> {
-        let workers = match self.isolation.take().or_else(|| self.config.isolation.clone()) {
-            Some(Isolation::Process(workers)) => {
-                Some(worker_program(&workers, &SandboxFeatures::of_kernel())?)
-            }
-            Some(Isolation::Remote(workers)) => {
-                // A worker that waits here for its run is one less for others there.
-                self.warm_instances = Some(0);
-                Some(remote_worker_program(&workers)?)
-            }
-            Some(Isolation::Nats(workers)) => Some(nats_worker_program(&workers)?),
-            Some(Isolation::InProcess) | None => None,
-        };
-        let engines = Engines::new(EngineOptions {
-            warm: self.warm_instances.unwrap_or_else(default_warm_instances),
-            trim_after: self.trim_after.unwrap_or(TIME_TO_IDLE_TRIM),
-            memory_bytes: self.limits.memory_bytes,
-            form: CodeForm::from(&self.limits),
-            caches: [&self.cache_directory, &self.fallback_cache].into_iter().flatten().cloned().collect(),
-            on_compile: self.on_compile.take(),
-            workers,
-            backend: self.backend.take(),
-        });
-        let first = || engines::AVAILABLE.iter().copied().take(1).collect();
-        let languages = self.languages.take().unwrap_or_else(first);
-        for &language in &languages {
-            engines::require(language)?;
-        }
-        if languages.contains(&Language::TypeScript)
-            && let Err(error) = engines.start_typescript()
-        {
-            // The first run tries again and reports it: other languages may still work.
-            tracing::warn!(%error, "TypeScript does not start");
-        }
-        if languages.contains(&Language::Python) {
-            engines.start_python_in_background(runtime);
-        }
-        Ok(engines)
-    }
-}
-
-/// What an executor keeps between runs.
-struct ExecutorStores {
-    history: Option<Arc<History>>,
-    state: Option<(StateStore, StateScope)>,
-}
-
-fn default_warm_instances() -> usize {
-    // With a single instance, the second of two consecutive runs would find its instance still
-    // being made.
-    machine::processors().max(2)
 }
