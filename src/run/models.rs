@@ -17,7 +17,8 @@ use crate::llm::{
     ModelRole, NamedModel, Violations, estimate,
 };
 use crate::run::clock::Pause;
-use crate::run::observer::{ModelEnd, Observation, ObservedModelRequest};
+use crate::run::observer::Observation;
+use crate::run::observer::sent::{ModelEnd, ObservedModelRequest};
 use crate::run::sampling::{
     CallNumber, ContentViolation, ModelCall, ModelCallStatus, ModelCalls, SamplingOptions, SamplingReport,
 };

@@ -5,24 +5,28 @@
 //! Every event is emitted at one place, beside the decision or the measurement that it reports. Times
 //! are durations of the monotonic clock.
 
+mod event;
+pub(crate) mod sent;
+
 use std::fmt;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
-use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
-use crate::json::Json;
+pub(crate) use self::event::{
+    Answered, ApprovalAnswered, ApproverKind, Arguments, ClientRequest, DefinitionEvent, Discovered,
+    ModelAnswered, ModelSending, Refused, RunEvent, Sending, TokenEvent,
+};
 use crate::run::entered::entered;
 use crate::run::grants::RunGrants;
 use crate::run::limits::Limits;
-use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Refusal};
+use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::{Language, Script};
 use crate::text::ids::short_random_id;
-use crate::tools::approval::AskReason;
-use crate::tools::{RemoteServer, SentRequest, ToolError, ToolErrorCode, TraceContext};
+use crate::tools::{ToolError, TraceContext};
 
 /// Hears what runs do.
 pub(crate) trait RunObserver: Send + Sync + 'static {
@@ -156,218 +160,6 @@ pub(crate) struct ObservedRun {
     pub(crate) started: Instant,
 }
 
-/// A request of a client that has been answered. What it ran is a run with events of its own.
-pub(crate) struct ClientRequest<'a> {
-    pub(crate) method: &'a str,
-    /// The tool of a call.
-    pub(crate) tool: Option<&'a str>,
-    /// As in [`ObservedRun::client`].
-    pub(crate) client: &'a str,
-    /// As in [`ObservedRun::client_name`].
-    pub(crate) client_name: Option<&'a str>,
-    /// Why it failed: the code of the answer's error, or the number of a JSON-RPC error.
-    pub(crate) code: Option<&'a str>,
-    pub(crate) duration: Duration,
-}
-
-/// What happens to the tokens of a server's tenants, while it serves.
-pub(crate) enum TokenEvent<'a> {
-    /// Some were added or revoked.
-    Changed { added: usize, revoked: usize, in_force: usize },
-    /// The list has changed and cannot be used, so the last one stays in force.
-    Refused { reason: &'a str },
-}
-
-/// What happens in a run.
-pub(crate) enum RunEvent<'a> {
-    /// The run was requested. It may still wait for its engine and its turn.
-    Started { source: &'a str, limits: &'a Limits, grants: &'a RunGrants, input_bytes: usize },
-    /// The run is over. Without a result it was dropped by its caller, or the executor failed.
-    Ended { result: Option<&'a ExecuteResult>, code: Option<ErrorCode>, duration: Duration },
-    /// A call is about to be sent. [`RunEvent::Answered`] follows with the same number.
-    Sending(Sending<'a>),
-    /// A call that was about to be sent has ended.
-    Answered(Answered<'a>),
-    /// A dry run does not make a call.
-    Simulated { call: u64, server: &'a str, tool: &'a str, arguments: &'a str },
-    /// The script has printed a line that is kept for its result, or emitted a block: its JSON, without
-    /// a level.
-    Printed { level: Option<LogLevel>, text: &'a str },
-    /// The script has asked which tools there are.
-    Discovered(Discovered<'a>),
-    /// A call of the script was not sent, or the limits of its server refused it.
-    Refused(Refused<'a>),
-    /// A call waits for the user's approval from now on.
-    ApprovalAsked {
-        call: u64,
-        server: &'a str,
-        tool: &'a str,
-        arguments: Arguments<'a>,
-        reason: &'a AskReason,
-    },
-    /// The approval was given or not.
-    ApprovalAnswered(ApprovalAnswered<'a>),
-    /// A request to a language model is about to be sent. [`RunEvent::ModelAnswered`] follows with the
-    /// same number.
-    ModelSending(ModelSending<'a>),
-    /// The request to a language model has ended.
-    ModelAnswered(ModelAnswered<'a>),
-}
-
-/// A call that is about to be sent.
-pub(crate) struct Sending<'a> {
-    /// Number of the call in its run, from 1. All events of a call have the same.
-    pub(crate) call: u64,
-    pub(crate) server: &'a str,
-    /// The tool, or the method of a request for resources or prompts.
-    pub(crate) tool: &'a str,
-    /// Bytes of the arguments as the script wrote them.
-    pub(crate) argument_bytes: usize,
-    /// As they are sent.
-    pub(crate) arguments: Arguments<'a>,
-    /// The policy's rule that permits it.
-    pub(crate) rule: &'a str,
-    /// The kind of approver, if it needed an approval.
-    pub(crate) approver: Option<ApproverKind>,
-    /// How long it has waited since the script made it.
-    pub(crate) waited: Duration,
-    /// Where its server is; `None` for tools of this process.
-    pub(crate) remote: Option<RemoteServer>,
-}
-
-/// A call that has ended.
-pub(crate) struct Answered<'a> {
-    pub(crate) call: u64,
-    pub(crate) server: &'a str,
-    pub(crate) tool: &'a str,
-    /// The result, or why there is none: `Cancelled` if the run ended first.
-    pub(crate) result: Result<&'a Json, ToolErrorCode>,
-    /// The error's message.
-    pub(crate) message: Option<&'a str>,
-    /// The code of the JSON-RPC error with which the server answered, if it did.
-    pub(crate) json_rpc_code: Option<i32>,
-    /// What was sent, if it is known.
-    pub(crate) sent: Option<&'a SentRequest>,
-    /// From when it was sent.
-    pub(crate) duration: Duration,
-}
-
-/// A question of the script about tools.
-pub(crate) struct Discovered<'a> {
-    /// `search`, `list` or `describe`.
-    pub(crate) kind: &'static str,
-    pub(crate) query: Option<&'a str>,
-    pub(crate) server: Option<&'a str>,
-    /// How many tools were found, or why none.
-    pub(crate) found: Result<usize, ToolErrorCode>,
-    pub(crate) duration: Duration,
-}
-
-/// A call that was refused.
-pub(crate) struct Refused<'a> {
-    /// `None` if it was refused before it was counted.
-    pub(crate) call: Option<u64>,
-    /// As far as they were resolved.
-    pub(crate) server: Option<&'a str>,
-    pub(crate) tool: Option<&'a str>,
-    pub(crate) code: ToolErrorCode,
-    /// The policy's rule that refuses it, if it was the policy.
-    pub(crate) rule: Option<&'a str>,
-}
-
-/// An answer to an approval prompt.
-pub(crate) struct ApprovalAnswered<'a> {
-    pub(crate) call: u64,
-    pub(crate) server: &'a str,
-    pub(crate) tool: &'a str,
-    pub(crate) approver: ApproverKind,
-    /// Why the call was not approved. `None` if it was.
-    pub(crate) refusal: Option<Refusal>,
-    /// How long the call waited for it.
-    pub(crate) duration: Duration,
-}
-
-/// Whose approver was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApproverKind {
-    /// The run's own: the user of the client that requested it.
-    Client,
-    /// The executor's: the user at the terminal, or code of the embedder.
-    Executor,
-    /// There is none.
-    None,
-}
-
-impl ApproverKind {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Executor => "executor",
-            Self::None => "none",
-        }
-    }
-}
-
-/// A request to a language model that is about to be sent.
-pub(crate) struct ModelSending<'a> {
-    /// Number of the request in its run, from 1.
-    pub(crate) request: u64,
-    /// Where it goes: the provider's name, or `client` for the client's sampling.
-    pub(crate) provider: &'a str,
-    pub(crate) model: Option<&'a str>,
-    /// All messages as JSON text.
-    pub(crate) messages: &'a str,
-    pub(crate) system_prompt: Option<&'a str>,
-}
-
-/// A request to a language model that has ended.
-pub(crate) struct ModelAnswered<'a> {
-    pub(crate) request: u64,
-    pub(crate) provider: &'a str,
-    /// As the answer names it.
-    pub(crate) model: Option<&'a str>,
-    /// The answer's text, which is not kept of an answer in pieces, or the code of why there is none.
-    pub(crate) result: Result<Option<&'a str>, &'a str>,
-    pub(crate) input_tokens: Option<u64>,
-    pub(crate) output_tokens: Option<u64>,
-    pub(crate) finish_reason: Option<&'a str>,
-    /// What the content filter found, by kind.
-    pub(crate) violations: &'a [&'a str],
-    pub(crate) duration: Duration,
-}
-
-/// What happens to tool definitions.
-pub(crate) enum DefinitionEvent<'a> {
-    /// The definitions of a server's tools differ from the pinned ones since its last list.
-    Changed { server: &'a str, tools: &'a [String] },
-    /// The user has accepted the current definition of one tool, or of all.
-    Accepted { server: &'a str, tool: Option<&'a str>, count: usize },
-}
-
-/// Arguments of a call, whose text is made when an observer first wants it.
-pub(crate) struct Arguments<'a> {
-    tree: &'a Map<String, Value>,
-    text: OnceLock<Arc<str>>,
-}
-
-impl<'a> Arguments<'a> {
-    pub(crate) fn new(tree: &'a Map<String, Value>) -> Self {
-        Self { tree, text: OnceLock::new() }
-    }
-
-    /// The argument `name`, if it is a string.
-    pub(crate) fn string(&self, name: &str) -> Option<&'a str> {
-        self.tree.get(name)?.as_str()
-    }
-
-    /// The arguments as JSON text, in the order in which they are sent.
-    pub(crate) fn text(&self) -> Arc<str> {
-        // A map of JSON values can always be serialized.
-        let text = || serde_json::to_string(self.tree).unwrap_or_default().into();
-        Arc::clone(self.text.get_or_init(text))
-    }
-}
-
 /// The observers of one run.
 #[derive(Clone)]
 pub(crate) struct Observation(Option<(Observers, Arc<ObservedRun>)>);
@@ -450,131 +242,5 @@ impl Drop for ObservedStart {
     /// The caller has dropped the run.
     fn drop(&mut self) {
         self.end(None, Some(ErrorCode::Cancelled));
-    }
-}
-
-/// Where a dispatcher says what it has sent.
-pub(crate) type SentSlot = Arc<OnceLock<SentRequest>>;
-
-/// A call whose sending was reported. Its end is reported once, also if its future is dropped.
-pub(crate) struct ObservedCall<'a> {
-    observation: &'a Observation,
-    call: u64,
-    server: &'a str,
-    tool: &'a str,
-    /// `None` once its end is reported, and without observers.
-    sent: Option<Instant>,
-    /// What the dispatcher has sent.
-    slot: Option<SentSlot>,
-}
-
-impl<'a> ObservedCall<'a> {
-    pub(crate) fn new(observation: &'a Observation, call: u64, server: &'a str, tool: &'a str) -> Self {
-        let sent = observation.is_on().then(Instant::now);
-        Self { observation, call, server, tool, sent, slot: sent.map(|_| SentSlot::default()) }
-    }
-
-    /// Where the dispatcher says what it has sent.
-    pub(crate) fn slot(&self) -> Option<SentSlot> {
-        self.slot.clone()
-    }
-
-    pub(crate) fn end(mut self, result: &Result<Json, ToolError>) {
-        let error = result.as_ref().err();
-        self.report(result.as_ref().map_err(|error| error.code), error);
-    }
-
-    fn report(&mut self, result: Result<&Json, ToolErrorCode>, error: Option<&ToolError>) {
-        let Some(sent) = self.sent.take() else { return };
-        let message = error.map(|error| &*error.message);
-        let json_rpc_code = error.and_then(|error| error.json_rpc_code);
-        let (call, server, tool, duration) = (self.call, self.server, self.tool, sent.elapsed());
-        let sent = self.slot.as_ref().and_then(|slot| slot.get());
-        self.observation.emit(|| {
-            let answered = Answered { call, server, tool, result, message, json_rpc_code, sent, duration };
-            RunEvent::Answered(answered)
-        });
-    }
-}
-
-impl Drop for ObservedCall<'_> {
-    /// The run has ended, or the script has given the call up.
-    fn drop(&mut self) {
-        self.report(Err(ToolErrorCode::Cancelled), None);
-    }
-}
-
-/// A request to a language model whose sending was reported. Its end is reported once, also if its future
-/// is dropped.
-pub(crate) struct ObservedModelRequest {
-    observation: Observation,
-    request: u64,
-    provider: Arc<str>,
-    /// `None` before it is sent, once its end is reported, and without observers.
-    sent: Option<Instant>,
-}
-
-impl ObservedModelRequest {
-    pub(crate) fn new(observation: &Observation, request: u64, provider: &Arc<str>) -> Self {
-        Self { observation: observation.clone(), request, provider: Arc::clone(provider), sent: None }
-    }
-
-    /// Reports that the request is about to be sent, and waits for the observers.
-    ///
-    /// # Errors
-    ///
-    /// That of the first observer which refuses.
-    pub(crate) async fn send(
-        &mut self,
-        model: Option<&str>,
-        messages: impl FnOnce() -> String,
-        system_prompt: Option<&str>,
-    ) -> Result<(), ToolError> {
-        if !self.observation.is_on() {
-            return Ok(());
-        }
-        self.sent = Some(Instant::now());
-        let (request, provider, messages) = (self.request, &*self.provider, messages());
-        let sending = ModelSending { request, provider, model, messages: &messages, system_prompt };
-        self.observation.before_effect(RunEvent::ModelSending(sending)).await.map(drop)
-    }
-
-    pub(crate) fn end(&mut self, model: Option<&str>, end: ModelEnd<'_>) {
-        let Some(sent) = self.sent.take() else { return };
-        self.observation.emit(|| {
-            RunEvent::ModelAnswered(ModelAnswered {
-                request: self.request,
-                provider: &self.provider,
-                model,
-                result: end.result,
-                input_tokens: end.tokens.map(|(input, _)| input),
-                output_tokens: end.tokens.map(|(_, output)| output),
-                finish_reason: end.finish_reason,
-                violations: end.violations,
-                duration: sent.elapsed(),
-            })
-        });
-    }
-}
-
-/// How a request to a language model has ended.
-pub(crate) struct ModelEnd<'a> {
-    pub(crate) result: Result<Option<&'a str>, &'a str>,
-    /// Tokens of the prompt and of the answer, as the provider counts them.
-    pub(crate) tokens: Option<(u64, u64)>,
-    pub(crate) finish_reason: Option<&'a str>,
-    pub(crate) violations: &'a [&'a str],
-}
-
-impl From<ToolErrorCode> for ModelEnd<'_> {
-    fn from(code: ToolErrorCode) -> Self {
-        Self { result: Err(code.as_str()), tokens: None, finish_reason: None, violations: &[] }
-    }
-}
-
-impl Drop for ObservedModelRequest {
-    /// The run has ended, or the script has given the answer up.
-    fn drop(&mut self) {
-        self.end(None, ToolErrorCode::Cancelled.into());
     }
 }

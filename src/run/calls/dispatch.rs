@@ -9,7 +9,7 @@ use super::held::HeldCall;
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::Call;
-use crate::run::observer::SentSlot;
+use crate::run::observer::sent::SentSlot;
 use crate::run::script::CallProgress;
 use crate::text::preview_bytes;
 use crate::tools::catalog::ResolvedTool;

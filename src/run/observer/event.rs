@@ -1,0 +1,225 @@
+//! The events of runs, as observers receive them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::json::Json;
+use crate::run::grants::RunGrants;
+use crate::run::limits::Limits;
+use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Refusal};
+use crate::tools::approval::AskReason;
+use crate::tools::{RemoteServer, SentRequest, ToolErrorCode};
+
+/// A request of a client that has been answered. What it ran is a run with events of its own.
+pub(crate) struct ClientRequest<'a> {
+    pub(crate) method: &'a str,
+    /// The tool of a call.
+    pub(crate) tool: Option<&'a str>,
+    /// As in [`ObservedRun::client`](super::ObservedRun::client).
+    pub(crate) client: &'a str,
+    /// As in [`ObservedRun::client_name`](super::ObservedRun::client_name).
+    pub(crate) client_name: Option<&'a str>,
+    /// Why it failed: the code of the answer's error, or the number of a JSON-RPC error.
+    pub(crate) code: Option<&'a str>,
+    pub(crate) duration: Duration,
+}
+
+/// What happens to the tokens of a server's tenants, while it serves.
+pub(crate) enum TokenEvent<'a> {
+    /// Some were added or revoked.
+    Changed { added: usize, revoked: usize, in_force: usize },
+    /// The list has changed and cannot be used, so the last one stays in force.
+    Refused { reason: &'a str },
+}
+
+/// What happens in a run.
+pub(crate) enum RunEvent<'a> {
+    /// The run was requested. It may still wait for its engine and its turn.
+    Started { source: &'a str, limits: &'a Limits, grants: &'a RunGrants, input_bytes: usize },
+    /// The run is over. Without a result it was dropped by its caller, or the executor failed.
+    Ended { result: Option<&'a ExecuteResult>, code: Option<ErrorCode>, duration: Duration },
+    /// A call is about to be sent. [`RunEvent::Answered`] follows with the same number.
+    Sending(Sending<'a>),
+    /// A call that was about to be sent has ended.
+    Answered(Answered<'a>),
+    /// A dry run does not make a call.
+    Simulated { call: u64, server: &'a str, tool: &'a str, arguments: &'a str },
+    /// The script has printed a line that is kept for its result, or emitted a block: its JSON, without
+    /// a level.
+    Printed { level: Option<LogLevel>, text: &'a str },
+    /// The script has asked which tools there are.
+    Discovered(Discovered<'a>),
+    /// A call of the script was not sent, or the limits of its server refused it.
+    Refused(Refused<'a>),
+    /// A call waits for the user's approval from now on.
+    ApprovalAsked {
+        call: u64,
+        server: &'a str,
+        tool: &'a str,
+        arguments: Arguments<'a>,
+        reason: &'a AskReason,
+    },
+    /// The approval was given or not.
+    ApprovalAnswered(ApprovalAnswered<'a>),
+    /// A request to a language model is about to be sent. [`RunEvent::ModelAnswered`] follows with the
+    /// same number.
+    ModelSending(ModelSending<'a>),
+    /// The request to a language model has ended.
+    ModelAnswered(ModelAnswered<'a>),
+}
+
+/// A call that is about to be sent.
+pub(crate) struct Sending<'a> {
+    /// Number of the call in its run, from 1. All events of a call have the same.
+    pub(crate) call: u64,
+    pub(crate) server: &'a str,
+    /// The tool, or the method of a request for resources or prompts.
+    pub(crate) tool: &'a str,
+    /// Bytes of the arguments as the script wrote them.
+    pub(crate) argument_bytes: usize,
+    /// As they are sent.
+    pub(crate) arguments: Arguments<'a>,
+    /// The policy's rule that permits it.
+    pub(crate) rule: &'a str,
+    /// The kind of approver, if it needed an approval.
+    pub(crate) approver: Option<ApproverKind>,
+    /// How long it has waited since the script made it.
+    pub(crate) waited: Duration,
+    /// Where its server is; `None` for tools of this process.
+    pub(crate) remote: Option<RemoteServer>,
+}
+
+/// A call that has ended.
+pub(crate) struct Answered<'a> {
+    pub(crate) call: u64,
+    pub(crate) server: &'a str,
+    pub(crate) tool: &'a str,
+    /// The result, or why there is none: `Cancelled` if the run ended first.
+    pub(crate) result: Result<&'a Json, ToolErrorCode>,
+    /// The error's message.
+    pub(crate) message: Option<&'a str>,
+    /// The code of the JSON-RPC error with which the server answered, if it did.
+    pub(crate) json_rpc_code: Option<i32>,
+    /// What was sent, if it is known.
+    pub(crate) sent: Option<&'a SentRequest>,
+    /// From when it was sent.
+    pub(crate) duration: Duration,
+}
+
+/// A question of the script about tools.
+pub(crate) struct Discovered<'a> {
+    /// `search`, `list` or `describe`.
+    pub(crate) kind: &'static str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) server: Option<&'a str>,
+    /// How many tools were found, or why none.
+    pub(crate) found: Result<usize, ToolErrorCode>,
+    pub(crate) duration: Duration,
+}
+
+/// A call that was refused.
+pub(crate) struct Refused<'a> {
+    /// `None` if it was refused before it was counted.
+    pub(crate) call: Option<u64>,
+    /// As far as they were resolved.
+    pub(crate) server: Option<&'a str>,
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) code: ToolErrorCode,
+    /// The policy's rule that refuses it, if it was the policy.
+    pub(crate) rule: Option<&'a str>,
+}
+
+/// An answer to an approval prompt.
+pub(crate) struct ApprovalAnswered<'a> {
+    pub(crate) call: u64,
+    pub(crate) server: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) approver: ApproverKind,
+    /// Why the call was not approved. `None` if it was.
+    pub(crate) refusal: Option<Refusal>,
+    /// How long the call waited for it.
+    pub(crate) duration: Duration,
+}
+
+/// Whose approver was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ApproverKind {
+    /// The run's own: the user of the client that requested it.
+    Client,
+    /// The executor's: the user at the terminal, or code of the embedder.
+    Executor,
+    /// There is none.
+    None,
+}
+
+impl ApproverKind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Executor => "executor",
+            Self::None => "none",
+        }
+    }
+}
+
+/// A request to a language model that is about to be sent.
+pub(crate) struct ModelSending<'a> {
+    /// Number of the request in its run, from 1.
+    pub(crate) request: u64,
+    /// Where it goes: the provider's name, or `client` for the client's sampling.
+    pub(crate) provider: &'a str,
+    pub(crate) model: Option<&'a str>,
+    /// All messages as JSON text.
+    pub(crate) messages: &'a str,
+    pub(crate) system_prompt: Option<&'a str>,
+}
+
+/// A request to a language model that has ended.
+pub(crate) struct ModelAnswered<'a> {
+    pub(crate) request: u64,
+    pub(crate) provider: &'a str,
+    /// As the answer names it.
+    pub(crate) model: Option<&'a str>,
+    /// The answer's text, which is not kept of an answer in pieces, or the code of why there is none.
+    pub(crate) result: Result<Option<&'a str>, &'a str>,
+    pub(crate) input_tokens: Option<u64>,
+    pub(crate) output_tokens: Option<u64>,
+    pub(crate) finish_reason: Option<&'a str>,
+    /// What the content filter found, by kind.
+    pub(crate) violations: &'a [&'a str],
+    pub(crate) duration: Duration,
+}
+
+/// What happens to tool definitions.
+pub(crate) enum DefinitionEvent<'a> {
+    /// The definitions of a server's tools differ from the pinned ones since its last list.
+    Changed { server: &'a str, tools: &'a [String] },
+    /// The user has accepted the current definition of one tool, or of all.
+    Accepted { server: &'a str, tool: Option<&'a str>, count: usize },
+}
+
+/// Arguments of a call, whose text is made when an observer first wants it.
+pub(crate) struct Arguments<'a> {
+    tree: &'a Map<String, Value>,
+    text: OnceLock<Arc<str>>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn new(tree: &'a Map<String, Value>) -> Self {
+        Self { tree, text: OnceLock::new() }
+    }
+
+    /// The argument `name`, if it is a string.
+    pub(crate) fn string(&self, name: &str) -> Option<&'a str> {
+        self.tree.get(name)?.as_str()
+    }
+
+    /// The arguments as JSON text, in the order in which they are sent.
+    pub(crate) fn text(&self) -> Arc<str> {
+        // A map of JSON values can always be serialized.
+        let text = || serde_json::to_string(self.tree).unwrap_or_default().into();
+        Arc::clone(self.text.get_or_init(text))
+    }
+}
