@@ -84,7 +84,7 @@ fn the_system_is_used_by_few_modules() {
                 "src/storage/files.rs",
                 // The names in a folder of scripts.
                 "src/storage/scripts.rs",
-                "src/engine/python/compiled.rs",
+                "src/engine/python/compiled/directory.rs",
                 "src/engine/python/memory.rs",
                 "src/engine/resident.rs",
                 // The token for another machine.

@@ -1,14 +1,17 @@
 use std::cell::RefCell;
-use std::fs::Permissions;
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::sync::Barrier;
+use std::time::{Duration, SystemTime};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use tempfile::TempDir;
 use wasmtime::Config;
 
+use super::directory::{DIRECTORY, LOCK, MAX_UNUSED, SAMPLE, UNFINISHED};
 use super::*;
 use crate::engine::compile::CodeForm;
 use crate::engine::python::compiler::INCLUDED;
