@@ -1,3 +1,4 @@
+use super::listing::ENTRY_BYTES;
 use super::*;
 use crate::files::{Access, Clock, FileOptions, FileQuota, GrantedDirectory};
 
