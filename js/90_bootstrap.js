@@ -1,5 +1,5 @@
 // The last file of the snapshot: passes four functions to the host. What a script must not have is removed by the host
-// after each restore (src/engine/typescript/isolate.rs), because V8 and deno_core add some of it again then.
+// after each restore (src/engine/typescript/isolate/snapshot.rs): V8 and deno_core add some of it again then.
 
 import { core, primordials } from "ext:core/mod.js";
 import { setResolution } from "ext:cx/06_clock.js";

@@ -1,18 +1,21 @@
 //! One isolate: created and warmed up ahead of time, used for one script, and dropped on its
 //! thread.
 
+mod snapshot;
+
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use deno_core::{JsRuntime, OpDecl, PollEventLoopOptions, RuntimeOptions, v8};
+use deno_core::{JsRuntime, PollEventLoopOptions, v8};
 
+use self::snapshot::{EntryPoints, restore, take_entry_points};
 use super::host_calls::start_options;
 use super::loader::ServerModules;
 use super::memory::{self, MemoryMeter};
-use super::ops::{self, HostInterface, StreamsSource};
+use super::ops::{HostInterface, StreamsSource};
 use super::platform::{self, HeapSpace};
 use super::stack_traces::StackTraces;
 use super::transpile::{Positions, transpile};
@@ -20,85 +23,8 @@ use crate::engine::host::{HostCalls, RunHost, RunTape};
 use crate::engine::stop::Stop;
 use crate::run::time_zone::TimeZone;
 
-/// The startup snapshot that build.rs makes from `js/`.
-static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
-
 /// What build.rs makes of deno_web's code for streams.
 static STREAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/streams.js"));
-
-/// The ops that scripts' globals need at run time. Every other op of deno_core and deno_web is
-/// replaced by one that throws: some print to stdout, abort the process or evaluate text.
-const ALLOWED_OPS: &[&str] = &[
-    // cx
-    "op_cx_call",
-    "op_cx_call_full",
-    "op_cx_call_blocking",
-    "op_cx_query",
-    "op_cx_query_blocking",
-    "op_cx_log",
-    "op_cx_emit",
-    "op_cx_random",
-    "op_cx_clock",
-    "op_cx_refused",
-    "op_cx_temporal",
-    "op_cx_late",
-    // the event loop's own JavaScript
-    "op_run_microtasks",
-    "op_drain_pending_rejections",
-    "op_event_loop_has_more_work",
-    "op_immediate_check",
-    "op_timer_schedule",
-    "op_timer_track",
-    "op_timer_untrack",
-    "op_timer_now",
-    "op_ref_op",
-    "op_unref_op",
-    // the formatting of values (js/35_inspect.js): these ops only read values, and their results
-    // are in the guest's heap, no larger than what they read
-    "op_cx_kind",
-    "op_cx_keys",
-    "op_cx_details",
-    "op_cx_constructor_name",
-    "op_preview_entries",
-    // type checks of deno_web and of ours
-    "op_is_any_array_buffer",
-    "op_is_array_buffer",
-    "op_is_array_buffer_view",
-    "op_is_data_view",
-    "op_is_native_error",
-    "op_is_proxy",
-    "op_is_reg_exp",
-    "op_is_set",
-    "op_is_shared_array_buffer",
-    "op_is_string_object",
-    "op_is_typed_array",
-    // the web API of js/10_web.js
-    "op_base64_decode",
-    "op_base64_decode_into",
-    "op_base64_encode_from_buffer",
-    "op_base64_atob",
-    "op_base64_btoa",
-    "op_encoding_normalize_label",
-    "op_encoding_decode_single",
-    "op_encoding_decode_utf8",
-    "op_encoding_decode_utf8_ascii_only",
-    "op_encoding_new_decoder",
-    "op_encoding_decode",
-    "op_encoding_encode_into",
-    "op_encoding_encode_into_fallback",
-    "op_encode",
-    "op_decode",
-    "op_encode_binary_string",
-    "op_str_byte_length",
-    "op_now",
-    "op_defer",
-    "op_url_reparse",
-    "op_url_parse",
-    "op_url_get_serialization",
-    "op_url_parse_with_base",
-    "op_url_parse_search_params",
-    "op_url_stringify_search_params",
-];
 
 /// How a script ended, before locations are mapped to the author's text.
 pub(crate) enum RawOutcome {
@@ -374,44 +300,6 @@ impl Isolate {
     }
 }
 
-/// Restores the snapshot. All of deno_core is still reachable from the global object.
-fn restore(
-    meter: &Arc<MemoryMeter>,
-    modules: &Rc<ServerModules>,
-    memory_bytes: usize,
-) -> Result<JsRuntime, String> {
-    let mut extensions = ops::extensions();
-    if let Some(cx) = extensions.last_mut() {
-        let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
-        let refused = refused.ok_or("the op that refuses is missing")?;
-        cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
-            if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
-        }));
-    }
-    JsRuntime::try_new(RuntimeOptions {
-        extensions,
-        startup_snapshot: Some(SNAPSHOT),
-        // The snapshot's functions are bound to these ops already.
-        skip_op_registration: true,
-        module_loader: Some(Rc::clone(modules) as Rc<dyn deno_core::ModuleLoader>),
-        create_params: Some(
-            v8::CreateParams::default()
-                .heap_limits(0, memory_bytes)
-                .allow_atomics_wait(false)
-                .array_buffer_allocator(memory::buffer_allocator(meter)),
-        ),
-        ..RuntimeOptions::default()
-    })
-    .map_err(|error| error.to_string())
-}
-
-/// Globals that scripts must not see. They are removed instead of refused, so that none of their
-/// members can be overlooked: the engine's own namespace, memory outside the heap limit, threads,
-/// and code that is not JavaScript. `Atomics` is removed with the shared memory that it operates
-/// on.
-const HIDDEN_GLOBALS: &[&str] =
-    &["__cx", "Deno", "__bootstrap", "WebAssembly", "SharedArrayBuffer", "Atomics"];
-
 /// A waker that knows whether it was used.
 struct NoticedWaker {
     waker: Waker,
@@ -427,13 +315,6 @@ impl Wake for NoticedWaker {
         self.is_woken.store(true, Ordering::Relaxed);
         self.waker.wake_by_ref();
     }
-}
-
-/// The functions of the bootstrap that the host calls.
-struct EntryPoints {
-    start: v8::Global<v8::Function>,
-    run: v8::Global<v8::Function>,
-    set_time_zone: v8::Global<v8::Function>,
 }
 
 /// Releases the pages of dropped isolates that V8 keeps for later ones, whichever thread they were
@@ -456,48 +337,6 @@ pub(super) fn release_pooled_pages(memory_bytes: usize) -> Result<(), String> {
     let mut runtime = restore(&meter, &Rc::default(), memory_bytes)?;
     runtime.v8_isolate().memory_pressure_notification(v8::MemoryPressureLevel::Critical);
     Ok(())
-}
-
-/// Takes the bootstrap's functions, lets the bootstrap guard what V8 has added, and removes
-/// [`HIDDEN_GLOBALS`].
-///
-/// This cannot be part of the snapshot: deno_core creates `Deno.core` again when it restores one,
-/// and V8 adds new members to `Atomics` then and aborts if it is missing.
-fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, String> {
-    deno_core::scope!(scope, runtime);
-    let context = scope.get_current_context();
-    context.set_allow_generation_from_strings(false);
-    let global = context.global(scope);
-    let broken = || "the bootstrap is incomplete".to_owned();
-    let key = |name: &str| v8::String::new(scope, name).map(v8::Local::<v8::Value>::from).ok_or_else(broken);
-    let holder =
-        global.get(scope, key("__cx")?).and_then(|holder| holder.to_object(scope)).ok_or_else(broken)?;
-    let function = |name: &str| {
-        let value = holder.get(scope, key(name)?).ok_or_else(broken)?;
-        let function = v8::Local::<v8::Function>::try_from(value).map_err(|_| broken())?;
-        Ok::<_, String>(v8::Global::new(scope, function))
-    };
-    let entry_points = EntryPoints {
-        start: function("start")?,
-        run: function("run")?,
-        set_time_zone: function("setTimeZone")?,
-    };
-    let restored = v8::Local::new(scope, function("restored")?);
-    let undefined = v8::undefined(scope).into();
-    restored.call(scope, undefined, &[]).ok_or_else(broken)?;
-    for name in HIDDEN_GLOBALS {
-        if global.delete(scope, key(name)?) != Some(true) {
-            return Err(broken());
-        }
-    }
-    scope.set_allow_wasm_code_generation_callback(refuse_wasm);
-    Ok(entry_points)
-}
-
-/// The global has been removed; this applies if a script finds another way to it.
-#[expect(unsafe_code, reason = "V8 takes the callback as a C function")]
-unsafe extern "C" fn refuse_wasm(_context: v8::Local<v8::Context>, _source: v8::Local<v8::String>) -> bool {
-    false
 }
 
 fn string<'s>(scope: &v8::PinScope<'s, '_, ()>, text: &str) -> Result<v8::Local<'s, v8::String>, RawOutcome> {

@@ -1,3 +1,4 @@
+use super::snapshot::ALLOWED_OPS;
 use super::*;
 use crate::engine::typescript::platform;
 
