@@ -7,9 +7,11 @@
 //! which is an `OSError` in Python. The others take a handle that no guest can hold, and trap. An import
 //! that is not named here is an error when the component is linked.
 
+mod memory_limit;
+
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +20,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{
     Component, HasData, Linker, LinkerInstance, Resource, ResourceTable, ResourceType, Val,
 };
-use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
+use wasmtime::{Engine, StoreContextMut};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream, WasiCli, WasiCliView as _};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random};
@@ -28,9 +30,10 @@ use wasmtime_wasi::p2::{
 use wasmtime_wasi::random::{WasiRandomCtx, WasiRandomView as _};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
+use self::memory_limit::MemoryLimiter;
 use super::files;
 use crate::engine::host::RunTape;
-use crate::files::{MemoryBudget, RunFiles};
+use crate::files::RunFiles;
 use crate::run::recording::GuestClock;
 
 /// Maximum size in bytes of one request for random numbers. CPython requests 256 at a time.
@@ -43,15 +46,6 @@ const MAX_RESOURCES: usize = 2_048;
 
 /// Maximum size of one write in bytes. Larger output arrives in several writes.
 const MAX_WRITE: usize = 64 * 1024;
-
-/// Upper bounds for the component's parts. Measured: 14 core instances, 2 tables and 1 memory. The
-/// bounds are higher, because another build of CPython may be split differently.
-const MAX_INSTANCES: usize = 40;
-const MAX_TABLES: usize = 8;
-const MAX_MEMORIES: usize = 2;
-
-/// Maximum number of elements of one table. 5,674 of CPython's functions have their address taken.
-const MAX_TABLE_ELEMENTS: usize = 20_000;
 
 /// An output stream of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,118 +192,6 @@ impl<R> GuestState<R> {
 impl<R: Send> WasiView for GuestState<R> {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-/// The memory of a guest, which other threads read and limit.
-#[derive(Debug)]
-pub(crate) struct GuestMemory {
-    limit: AtomicUsize,
-    used: AtomicUsize,
-}
-
-impl GuestMemory {
-    fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    /// Lowers the limit in bytes while a run uses the guest. Returns whether the guest has more.
-    pub(crate) fn lower_limit(&self, bytes: usize) -> bool {
-        self.limit.fetch_min(bytes, Ordering::Relaxed) > bytes && self.used() > bytes
-    }
-}
-
-/// Counts the bytes of all linear memories of a guest together and refuses growth beyond the limit,
-/// which CPython turns into a `MemoryError`. Memory that the host holds for the guest is not
-/// counted.
-#[derive(Debug)]
-pub(crate) struct MemoryLimiter {
-    shared: Arc<GuestMemory>,
-    files: Option<Arc<MemoryBudget>>,
-    /// `used` before the last growth, which the system may still refuse.
-    before: usize,
-    refused: bool,
-}
-
-impl MemoryLimiter {
-    fn new(limit: usize) -> Self {
-        let shared = GuestMemory { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) };
-        Self { shared: Arc::new(shared), files: None, before: 0, refused: false }
-    }
-
-    /// The same for other threads.
-    pub(crate) fn shared(&self) -> Arc<GuestMemory> {
-        Arc::clone(&self.shared)
-    }
-
-    /// Bytes that the guest has. Linear memory never shrinks, so at the end this is the peak.
-    pub(crate) fn used(&self) -> usize {
-        self.shared.used()
-    }
-
-    /// Bytes of the files of its run that are in memory.
-    pub(crate) fn files_used(&self) -> usize {
-        self.files.as_ref().map_or(0, |files| files.used())
-    }
-
-    /// Whether the guest has requested more memory than its limit, or than the system could
-    /// provide.
-    pub(crate) fn was_refused(&self) -> bool {
-        self.refused
-    }
-
-    /// Sets the limit in bytes for all later growth.
-    pub(crate) fn set_limit(&mut self, bytes: usize) {
-        self.shared.limit.store(bytes, Ordering::Relaxed);
-    }
-}
-
-impl ResourceLimiter for MemoryLimiter {
-    fn memory_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let used = self.used();
-        let wanted = used.saturating_sub(current).saturating_add(desired);
-        if wanted.saturating_add(self.files_used()) > self.shared.limit.load(Ordering::Relaxed)
-            || maximum.is_some_and(|maximum| desired > maximum)
-        {
-            self.refused = true;
-            return Ok(false);
-        }
-        self.before = used;
-        self.shared.used.store(wanted, Ordering::Relaxed);
-        Ok(true)
-    }
-
-    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        tracing::warn!(%error, "the system has no memory for a Python script");
-        self.shared.used.store(self.before, Ordering::Relaxed);
-        self.refused = true;
-        Ok(())
-    }
-
-    fn table_growing(
-        &mut self,
-        _current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        Ok(desired <= MAX_TABLE_ELEMENTS)
-    }
-
-    fn instances(&self) -> usize {
-        MAX_INSTANCES
-    }
-
-    fn tables(&self) -> usize {
-        MAX_TABLES
-    }
-
-    fn memories(&self) -> usize {
-        MAX_MEMORIES
     }
 }
 

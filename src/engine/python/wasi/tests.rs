@@ -1,3 +1,6 @@
+use wasmtime::ResourceLimiter as _;
+
+use super::memory_limit::MAX_TABLE_ELEMENTS;
 use super::*;
 use crate::run::tape::Tape;
 
