@@ -4,26 +4,29 @@
 //! One thread starts, watches and reaps them. It must outlive them, because the kernel kills a
 //! child when the thread that started it ends.
 
+mod end;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use tokio::sync::oneshot;
 
+pub(super) use self::end::Killer;
+use self::end::{MAX_END, StopSignal, describe};
 use super::frames::{self, Decoder, RunNumber};
 use super::group::Group;
-use super::lost::LostWorker;
 use super::wire::{self, Hello, PROTOCOL, ToWorker};
 use crate::text::preview;
 
@@ -36,10 +39,6 @@ const KEEP: Duration = Duration::from_secs(10);
 /// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-
-/// Maximum time that a process may take to end after `SIGTERM`. It has to send one message in that
-/// time.
-const MAX_END: Duration = Duration::from_millis(150);
 
 /// Maximum characters of a worker's report about its sandbox in a log.
 const MAX_MISSING: usize = 500;
@@ -114,35 +113,6 @@ impl fmt::Debug for WorkerProcess {
     }
 }
 
-/// Which signal ends a process: `SIGKILL`, or `SIGTERM` first.
-#[derive(Clone, Debug)]
-struct StopSignal {
-    asks_first: bool,
-    asked_at: Arc<OnceLock<Instant>>,
-}
-
-impl StopSignal {
-    fn signal(&self) -> Signal {
-        let asked_at = *self.asked_at.get_or_init(Instant::now);
-        if self.asks_first && asked_at.elapsed() < MAX_END { Signal::TERM } else { Signal::KILL }
-    }
-}
-
-/// Kills a process, also from other threads, which need nothing else of it.
-#[derive(Debug)]
-pub(super) struct Killer {
-    process: OwnedFd,
-    pub(super) pid: Pid,
-    stop_signal: StopSignal,
-}
-
-impl Killer {
-    /// Kills it. If it has ended, this does nothing, also if another process has its number now.
-    pub(super) fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
-    }
-}
-
 impl WorkerProcess {
     /// # Errors
     ///
@@ -190,28 +160,6 @@ impl Drop for WorkerProcess {
             // It was killed, so this takes no longer than the kernel needs to free its memory.
             let _status = child.wait();
         }
-    }
-}
-
-/// How a worker has ended, as the rest of a sentence.
-fn describe(status: Option<ExitStatus>, is_elsewhere: bool) -> String {
-    if is_elsewhere {
-        let lost = status.and_then(|status| LostWorker::from_code(status.code()?));
-        // With any other end of this process the connection to the worker has ended too.
-        return lost.unwrap_or(LostWorker::Unreachable).sentence().to_owned();
-    }
-    match status.map(|status| (status.code(), status.signal())) {
-        Some((Some(code), _)) => format!("ended with exit status {code}"),
-        Some((None, Some(signal))) => match signal {
-            libc::SIGKILL => {
-                "was killed (signal 9), which the system does when it has no memory left".to_owned()
-            }
-            libc::SIGSEGV => "crashed (signal 11, SIGSEGV)".to_owned(),
-            libc::SIGABRT => "aborted (signal 6, SIGABRT)".to_owned(),
-            libc::SIGILL | libc::SIGTRAP => format!("aborted (signal {signal})"),
-            _ => format!("was ended by signal {signal}"),
-        },
-        _ => "closed its connection".to_owned(),
     }
 }
 

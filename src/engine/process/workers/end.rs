@@ -1,0 +1,66 @@
+//! How a worker process is ended, and how it has ended.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use crate::engine::process::lost::LostWorker;
+
+/// Maximum time that a process may take to end after `SIGTERM`. It has to send one message in that
+/// time.
+pub(super) const MAX_END: Duration = Duration::from_millis(150);
+
+/// Which signal ends a process: `SIGKILL`, or `SIGTERM` first.
+#[derive(Clone, Debug)]
+pub(super) struct StopSignal {
+    pub(super) asks_first: bool,
+    pub(super) asked_at: Arc<OnceLock<Instant>>,
+}
+
+impl StopSignal {
+    pub(super) fn signal(&self) -> Signal {
+        let asked_at = *self.asked_at.get_or_init(Instant::now);
+        if self.asks_first && asked_at.elapsed() < MAX_END { Signal::TERM } else { Signal::KILL }
+    }
+}
+
+/// Kills a process, also from other threads, which need nothing else of it.
+#[derive(Debug)]
+pub(in crate::engine::process) struct Killer {
+    pub(super) process: OwnedFd,
+    pub(in crate::engine::process) pid: Pid,
+    pub(super) stop_signal: StopSignal,
+}
+
+impl Killer {
+    /// Kills it. If it has ended, this does nothing, also if another process has its number now.
+    pub(in crate::engine::process) fn kill(&self) {
+        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
+    }
+}
+
+/// How a worker has ended, as the rest of a sentence.
+pub(super) fn describe(status: Option<ExitStatus>, is_elsewhere: bool) -> String {
+    if is_elsewhere {
+        let lost = status.and_then(|status| LostWorker::from_code(status.code()?));
+        // With any other end of this process the connection to the worker has ended too.
+        return lost.unwrap_or(LostWorker::Unreachable).sentence().to_owned();
+    }
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with exit status {code}"),
+        Some((None, Some(signal))) => match signal {
+            libc::SIGKILL => {
+                "was killed (signal 9), which the system does when it has no memory left".to_owned()
+            }
+            libc::SIGSEGV => "crashed (signal 11, SIGSEGV)".to_owned(),
+            libc::SIGABRT => "aborted (signal 6, SIGABRT)".to_owned(),
+            libc::SIGILL | libc::SIGTRAP => format!("aborted (signal {signal})"),
+            _ => format!("was ended by signal {signal}"),
+        },
+        _ => "closed its connection".to_owned(),
+    }
+}
