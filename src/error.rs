@@ -1,5 +1,9 @@
 //! Failures of the executor itself, which the embedder has to handle.
 
+mod option_name;
+
+pub use self::option_name::OptionName;
+
 /// A failure of the executor itself.
 ///
 /// A failing script is not such a failure: it is returned as
@@ -21,8 +25,8 @@ pub enum Error {
     /// does not have.
     #[error("invalid option `{option}`: {problem}")]
     InvalidOptions {
-        /// The option's name, as in the builder or in [`Limits`](crate::Limits).
-        option: &'static str,
+        /// The option.
+        option: OptionName,
         /// The expected and the actual value.
         problem: String,
     },

@@ -55,7 +55,7 @@ mod telemetry {
 mod text;
 mod tools;
 
-pub use error::{Error, RuleList};
+pub use error::{Error, OptionName, RuleList};
 pub use run::limits::Limits;
 pub use tools::Schema;
 

@@ -234,7 +234,7 @@ pub use conventions::BUCKETS as MCP_DURATION_BUCKETS;
 pub use engine::backend::{Backend, BackendRun};
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
-pub use error::{Error, RuleList};
+pub use error::{Error, OptionName, RuleList};
 #[cfg(feature = "mcp")]
 pub use executor::{ConfigChanges, ConfigFailure, ConfigStatus};
 pub use executor::{

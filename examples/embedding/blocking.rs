@@ -1,6 +1,6 @@
 //! A program without async code, and one that has a tokio runtime already.
 
-use cx::{Error, Executor, Script};
+use cx::{Error, Executor, OptionName, Script};
 use tokio::runtime::Handle;
 
 /// Returns the sum that a script computes, as a Rust type.
@@ -17,6 +17,6 @@ pub(crate) fn example(runtime: &Handle) -> Result<u64, Box<dyn std::error::Error
     // A runtime that one blocked thread drives cannot be shared.
     let single = tokio::runtime::Builder::new_current_thread().build()?;
     let refused = Executor::builder().runtime(single.handle().clone()).build();
-    assert!(matches!(refused, Err(Error::InvalidOptions { option: "runtime", .. })));
+    assert!(matches!(refused, Err(Error::InvalidOptions { option: OptionName::Runtime, .. })));
     Ok(sum)
 }

@@ -20,7 +20,7 @@ use crate::engine::pool::job::Job;
 use crate::engine::pool::{Pool, PoolStats};
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) use crate::engine::process::WorkerProgram;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::machine::probe;
 use crate::run::script::Language;
 
@@ -51,7 +51,7 @@ pub(crate) fn require(language: Language) -> Result<(), Error> {
         Language::Python => ("Python", "python"),
     };
     let problem = format!("this build has no {name}: enable the feature `{feature}` of the crate `cx`");
-    Err(Error::InvalidOptions { option: "language", problem })
+    Err(Error::InvalidOptions { option: OptionName::Language, problem })
 }
 
 /// Called when Python's machine code is not ready, on one of the executor's threads.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::machine::MemorySource;
 use crate::queue::{Queue, QueueRefusal};
 use crate::run::nested::MAX_DEPTH;
@@ -205,7 +205,7 @@ impl TotalMemory {
             "must be at most the memory of all runs, {bytes} (from: {}): {memory_bytes}",
             source.as_str()
         );
-        Err(Error::InvalidOptions { option: "memory_bytes", problem })
+        Err(Error::InvalidOptions { option: OptionName::MemoryBytes, problem })
     }
 }
 

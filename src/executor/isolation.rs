@@ -8,7 +8,7 @@ use super::nats_worker;
 #[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
 use super::remote_worker;
 use crate::engine::engines::WorkerProgram;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::machine::SandboxFeatures;
 use crate::run::isolation::{NatsWorkers, RemoteWorkers, WorkerProcesses};
 
@@ -21,7 +21,7 @@ pub(super) fn worker_program(
     workers: &WorkerProcesses,
     has: &SandboxFeatures,
 ) -> Result<WorkerProgram, Error> {
-    let invalid = |problem: String| Err(Error::InvalidOptions { option: "isolation", problem });
+    let invalid = |problem: String| Err(Error::InvalidOptions { option: OptionName::Isolation, problem });
     if workers.runs_per_worker == 0 {
         return invalid("a worker must serve at least one run: `runs_per_worker` is 0".to_owned());
     }
@@ -44,7 +44,7 @@ fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
     let Some(program) = workers.program.clone().or_else(own) else {
         let problem = "no program for worker processes: call `cx::worker_process()` first in `main`, or set \
                            `WorkerProcesses::program` to a program that does";
-        return Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() });
+        return Err(Error::InvalidOptions { option: OptionName::Isolation, problem: problem.to_owned() });
     };
     Ok(WorkerProgram {
         program,
@@ -59,7 +59,7 @@ fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
 #[cfg(not(all(feature = "process", target_os = "linux")))]
 fn program(_workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
     let problem = "worker processes are for Linux, in builds with the feature `process`";
-    Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() })
+    Err(Error::InvalidOptions { option: OptionName::Isolation, problem: problem.to_owned() })
 }
 
 /// The program that stands for workers of another machine.
@@ -83,7 +83,7 @@ pub(super) fn remote_worker_program(workers: &RemoteWorkers) -> Result<WorkerPro
 fn absolute(file: &std::path::Path) -> Result<String, Error> {
     let file = std::path::absolute(file).ok().and_then(|file| file.into_os_string().into_string().ok());
     file.ok_or_else(|| Error::InvalidOptions {
-        option: "isolation",
+        option: OptionName::Isolation,
         problem: "the path of a file for other machines is not UTF-8".to_owned(),
     })
 }
@@ -109,14 +109,14 @@ pub(super) fn nats_worker_program(workers: &NatsWorkers) -> Result<WorkerProgram
 #[cfg(not(all(feature = "nats", target_os = "linux")))]
 pub(super) fn nats_worker_program(_workers: &NatsWorkers) -> Result<WorkerProgram, Error> {
     let problem = "workers over NATS are for Linux, in builds with the feature `nats`";
-    Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() })
+    Err(Error::InvalidOptions { option: OptionName::Isolation, problem: problem.to_owned() })
 }
 
 /// The same in a build that has none.
 #[cfg(not(all(feature = "process", feature = "mcp", target_os = "linux")))]
 pub(super) fn remote_worker_program(_workers: &RemoteWorkers) -> Result<WorkerProgram, Error> {
     let problem = "workers of other machines are for Linux, in builds with the features `process` and `mcp`";
-    Err(Error::InvalidOptions { option: "isolation", problem: problem.to_owned() })
+    Err(Error::InvalidOptions { option: OptionName::Isolation, problem: problem.to_owned() })
 }
 
 #[cfg(all(feature = "process", target_os = "linux"))]

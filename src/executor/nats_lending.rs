@@ -13,7 +13,7 @@ use super::core::Executor;
 use super::nats_worker::access;
 use super::queue::{QueueEvent, QueueOptions};
 use crate::engine::process::lent::{LentError, LentWorkers};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::nats::channel::{ChannelEnd, LocalEnd, RunChannel};
 use crate::nats::queue::{Queue, pause_after};
 use crate::nats::seal::SharedKey;
@@ -39,7 +39,7 @@ pub(super) async fn work_for_queue(
     observe: &(impl Fn(QueueEvent) + Send + Sync),
     stop: &CancellationToken,
 ) -> Result<(), Error> {
-    let invalid = |problem| Error::InvalidOptions { option: "nats", problem };
+    let invalid = |problem| Error::InvalidOptions { option: OptionName::Nats, problem };
     let nats = &options.nats;
     let addresses = Addresses::parse(&nats.url, nats.credentials_file.is_some()).map_err(invalid)?;
     let key = SharedKey::read(&nats.key_file).map_err(invalid)?;

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use tokio::runtime::Handle;
 
 use super::nats_worker::access;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::nats::bucket::{Bucket, BucketError};
 use crate::nats::server::Addresses;
 use crate::nats::tenant::{RunsBounds, Tenant, TenantBucket};
@@ -27,7 +27,7 @@ pub(super) fn open(
 ) -> Result<Option<SharedStores>, Error> {
     let Some(Isolation::Nats(workers)) = isolation else { return Ok(None) };
     let Some(shared) = &workers.shared else { return Ok(None) };
-    let invalid = |problem| Error::InvalidOptions { option: "isolation", problem };
+    let invalid = |problem| Error::InvalidOptions { option: OptionName::Isolation, problem };
     if shared.key_file.as_os_str().is_empty() {
         return Err(invalid("a tenant needs a key file (`tenantKeyFile`)".to_owned()));
     }

@@ -17,7 +17,7 @@ use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::relay::Relay;
 use crate::engine::process::{adopt, end_process_with};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::nats::channel::{ChannelEnd, LocalEnd, RunChannel};
 use crate::nats::queue::offer;
 use crate::nats::seal::SharedKey;
@@ -40,7 +40,7 @@ const CHUNK: usize = 64 << 10;
 ///
 /// [`Error::InvalidOptions`] if the address is none, or the key cannot be read.
 pub(super) fn check(workers: &NatsWorkers) -> Result<(), Error> {
-    let invalid = |problem| Error::InvalidOptions { option: "isolation", problem };
+    let invalid = |problem| Error::InvalidOptions { option: OptionName::Isolation, problem };
     Addresses::parse(&workers.url, workers.credentials_file.is_some()).map_err(invalid)?;
     if workers.key_file.as_os_str().is_empty() {
         return Err(invalid("a queue on a NATS server needs a key file (`keyFile`)".to_owned()));

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::Executor;
 use super::queue::{QueueEvent, QueueOptions};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 
 /// Refuses.
 ///
@@ -19,5 +19,5 @@ pub(super) async fn work_for_queue(
     _stop: &CancellationToken,
 ) -> Result<(), Error> {
     let problem = "queues are for Linux, in builds with the feature `nats`".to_owned();
-    Err(Error::InvalidOptions { option: "nats", problem })
+    Err(Error::InvalidOptions { option: OptionName::Nats, problem })
 }

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::Executor;
 use super::nats_lending;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::machine;
 use crate::run::isolation::NatsWorkers;
 
@@ -58,7 +58,7 @@ impl Executor {
     ) -> Result<(), Error> {
         if options.concurrency == 0 {
             let problem = "a machine must execute at least one run at a time: `concurrency` is 0".to_owned();
-            return Err(Error::InvalidOptions { option: "nats", problem });
+            return Err(Error::InvalidOptions { option: OptionName::Nats, problem });
         }
         nats_lending::work_for_queue(self, options, &observe, stop).await
     }

@@ -21,7 +21,7 @@ use url::{Host, Url};
 use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, end_process_with};
-use crate::error::{Error, last_source};
+use crate::error::{Error, OptionName, last_source};
 use crate::mcp::web::{check_clock, upgrading_client};
 
 /// The argument with which a program is started as such a process. The address follows, then the token's file.
@@ -45,7 +45,7 @@ const MAX_TOKEN: u64 = 4_096;
 ///
 /// [`Error::InvalidOptions`] if it is none, or the token would be sent unencrypted to another machine.
 pub(super) fn parse_url(text: &str, has_token: bool) -> Result<Url, Error> {
-    let invalid = |problem: String| Error::InvalidOptions { option: "isolation", problem };
+    let invalid = |problem: String| Error::InvalidOptions { option: OptionName::Isolation, problem };
     let url = Url::parse(text).ok().filter(|url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()

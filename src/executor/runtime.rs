@@ -2,7 +2,7 @@
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::machine;
 
 /// Threads of a runtime of the executor's own.
@@ -35,7 +35,7 @@ pub(super) fn start(given: Option<Handle>) -> Result<(OwnRuntime, Handle), Error
         // one blocked thread would never make progress.
         if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
             let problem = "expected a multi-thread runtime: a current-thread one".to_owned();
-            return Err(Error::InvalidOptions { option: "runtime", problem });
+            return Err(Error::InvalidOptions { option: OptionName::Runtime, problem });
         }
         return Ok((OwnRuntime(None), runtime));
     }

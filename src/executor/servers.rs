@@ -7,7 +7,7 @@ use futures::future::join_all;
 
 use super::origin::Origin;
 use super::upstream::{ServerOptions, Upstream};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::run::script::UpstreamServer;
 use crate::tools::ToolDispatcher;
 use crate::tools::catalog::{Catalog, CatalogOptions};
@@ -83,7 +83,7 @@ impl ServerSet {
         let mut native = (*self.native).clone();
         for name in tools.servers() {
             if self.has_other_than_native(&name) {
-                return taken("tool", &name);
+                return taken(OptionName::Tool, &name);
             }
         }
         native.extend(tools);
@@ -94,7 +94,7 @@ impl ServerSet {
             let is_native = native.servers().iter().any(|name| **name == *server.name());
             let is_new = new.iter().all(|other| other.name() != server.name());
             if is_native || !is_new || self.has_other_than_native(server.name()) {
-                return taken("server", server.name());
+                return taken(OptionName::Server, server.name());
             }
             new.push(server);
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::admission::TotalMemory;
 use super::untrusted;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::llm::setup::LlmSetup;
 use crate::llm::{LlmOptions, NamedModel};
 use crate::machine::{self, MemorySource};
@@ -103,7 +103,7 @@ impl Bounds {
         let runs = own.max_runs.or_configured(config.max_runs).unwrap_or(DEFAULT_MAX_RUNS);
         if runs == 0 || runs > Semaphore::MAX_PERMITS {
             let problem = format!("must be between 1 and {}: {runs}", Semaphore::MAX_PERMITS);
-            return Err(Error::InvalidOptions { option: "max_concurrent_runs", problem });
+            return Err(Error::InvalidOptions { option: OptionName::MaxConcurrentRuns, problem });
         }
         let memory = match own.total_memory_bytes.or_configured(config.total_memory_bytes) {
             Some(all_runs) if all_runs < one_run => {
@@ -216,7 +216,7 @@ impl Settings {
         let clock_resolution = clock_resolution.unwrap_or(DEFAULT_CLOCK_RESOLUTION);
         if clock_resolution > MAX_CLOCK_RESOLUTION {
             let problem = format!("must be at most {MAX_CLOCK_RESOLUTION:?}: {clock_resolution:?}");
-            return Err(Error::InvalidOptions { option: "clock_resolution", problem });
+            return Err(Error::InvalidOptions { option: OptionName::ClockResolution, problem });
         }
         let time_zone = config.time_zone.as_deref().or(own.time_zone.as_deref());
         let time_zone = time_zone.map_or(Ok(TimeZone::UTC), TimeZone::find)?;
@@ -239,7 +239,7 @@ impl Settings {
 pub(super) fn check_strict(is_strict: bool, has_state_directory: bool) -> Result<(), Error> {
     if is_strict && !has_state_directory {
         let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
-        return Err(Error::InvalidOptions { option: "strict", problem });
+        return Err(Error::InvalidOptions { option: OptionName::Strict, problem });
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::model::NamedModel;
 use super::options::{FilterMode, ModelProvider};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 
 /// Has no value: without a filter no answer reaches a script.
 #[derive(Debug)]
@@ -53,5 +53,5 @@ impl StreamFilter {
 /// Refuses: this build has no providers.
 pub(crate) fn connect(_provider: &ModelProvider) -> Result<NamedModel, Error> {
     let problem = "this build has no language models: its feature `llm` is off".to_owned();
-    Err(Error::InvalidOptions { option: "llm.provider", problem })
+    Err(Error::InvalidOptions { option: OptionName::LlmProvider, problem })
 }

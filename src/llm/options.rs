@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 
 /// Whether scripts may ask a language model, which one, and within what bounds.
 ///
@@ -73,16 +73,16 @@ impl LlmOptions {
     ///
     /// [`Error::InvalidOptions`] with the first one that is out of bounds.
     pub fn validate(&self) -> Result<(), Error> {
-        let wrong = |option: &'static str, problem: String| Err(Error::InvalidOptions { option, problem });
+        let wrong = |option: OptionName, problem: String| Err(Error::InvalidOptions { option, problem });
         if self.rounds.is_some_and(|rounds| rounds == 0 || rounds > Self::MAX_ROUNDS) {
-            return wrong("llm.rounds", format!("must be between 1 and {}", Self::MAX_ROUNDS));
+            return wrong(OptionName::LlmRounds, format!("must be between 1 and {}", Self::MAX_ROUNDS));
         }
         if self.tokens.is_some_and(|tokens| tokens == 0 || tokens > Self::MAX_TOKENS) {
-            return wrong("llm.tokens", format!("must be between 1 and {}", Self::MAX_TOKENS));
+            return wrong(OptionName::LlmTokens, format!("must be between 1 and {}", Self::MAX_TOKENS));
         }
         if self.call_time.is_zero() || self.call_time > Self::MAX_CALL_TIME {
             return wrong(
-                "llm.call_time",
+                OptionName::LlmCallTime,
                 format!("must be at most {:?}, and not zero", Self::MAX_CALL_TIME),
             );
         }

@@ -17,7 +17,7 @@ use super::model::{
     ModelUsage, NamedModel,
 };
 use super::options::{ModelProvider, ProviderKind};
-use crate::error::{Error, last_source};
+use crate::error::{Error, OptionName, last_source};
 
 /// Time to reach a provider.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ struct Provider {
 ///
 /// [`Error::InvalidOptions`] if the key is missing or the address is not one, or TLS cannot be set up.
 pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
-    let wrong = |option: &'static str, problem: String| Error::InvalidOptions { option, problem };
+    let wrong = |option: OptionName, problem: String| Error::InvalidOptions { option, problem };
     let kind = match options.kind {
         ProviderKind::Anthropic => AdapterKind::Anthropic,
         // Mistral's interface is that of OpenAI, at another address.
@@ -56,7 +56,10 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
         }
         (None, Some(variable)) => {
             let name = options.kind.as_str();
-            return Err(wrong("llm.provider", format!("`{name}` needs a key: set the variable {variable}")));
+            return Err(wrong(
+                OptionName::LlmProvider,
+                format!("`{name}` needs a key: set the variable {variable}"),
+            ));
         }
     };
     let mistral = (options.kind == ProviderKind::Mistral).then(|| "https://api.mistral.ai/v1/".to_owned());
@@ -68,7 +71,7 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
                 reqwest::Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             if parsed.is_none() {
                 return Err(wrong(
-                    "llm.url",
+                    OptionName::LlmUrl,
                     "expected an address that begins with https:// or http://".to_owned(),
                 ));
             }
@@ -76,14 +79,14 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
             Some(Endpoint::from_owned(if url.ends_with('/') { url } else { format!("{url}/") }))
         }
     };
-    let filter =
-        ContentFilter::new().ok_or_else(|| wrong("llm", "the content filter cannot be made".to_owned()))?;
+    let filter = ContentFilter::new()
+        .ok_or_else(|| wrong(OptionName::Llm, "the content filter cannot be made".to_owned()))?;
     let client = genai::Client::builder()
         .with_reqwest(http()?)
         .with_adapter_kind(kind)
         .append_provider_config(kind, ProviderConfig { endpoint, auth: Some(auth) })
         .build()
-        .map_err(|error| wrong("llm.provider", error.to_string()))?;
+        .map_err(|error| wrong(OptionName::LlmProvider, error.to_string()))?;
     let provider = Arc::new(Provider { client, options: options.clone(), filter: Arc::new(filter) });
     Ok(NamedModel { name: options.kind.as_str().into(), model: Arc::new(Shared(provider)) })
 }
@@ -103,7 +106,7 @@ fn http() -> Result<reqwest::Client, Error> {
         .build()
         .map_err(|error| {
             let problem = format!("HTTP cannot be used: {}", cause(&error));
-            Error::InvalidOptions { option: "llm.provider", problem }
+            Error::InvalidOptions { option: OptionName::LlmProvider, problem }
         })
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 pub use self::host::{HostPattern, InvalidHostPattern};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 pub(crate) use crate::files::Access;
 use crate::files::{GrantedDirectory, SCRATCH};
 use crate::text::visible;
@@ -107,7 +107,7 @@ impl Grants {
     /// [`Error::InvalidOptions`] names the first path that is relative, has `..` in it or is the scratch
     /// directory, or the list that is too long.
     pub fn validate(&self) -> Result<(), Error> {
-        for (option, paths) in [("allow_read", &self.read), ("allow_write", &self.write)] {
+        for (option, paths) in [(OptionName::AllowRead, &self.read), (OptionName::AllowWrite, &self.write)] {
             check_length(option, paths.len())?;
             for path in paths {
                 if let Err(problem) = check_path(path) {
@@ -122,7 +122,7 @@ impl Grants {
                 }
             }
         }
-        check_length("allow_net", self.net.len())
+        check_length(OptionName::AllowNet, self.net.len())
     }
 
     /// What a run gets that asks for `permissions`.
@@ -145,10 +145,10 @@ impl Grants {
                 }));
                 continue;
             };
-            check_length("permissions", asked.len())?;
+            check_length(OptionName::Permissions, asked.len())?;
             for path in asked {
                 check_path(path)
-                    .map_err(|problem| Error::InvalidOptions { option: "permissions", problem })?;
+                    .map_err(|problem| Error::InvalidOptions { option: OptionName::Permissions, problem })?;
                 // The most specific root applies, because it restricts links the most.
                 let root = granted.iter().filter(|root| path.starts_with(root));
                 match root.max_by_key(|root| root.as_os_str().len()) {
@@ -170,7 +170,7 @@ impl Grants {
         let net = match &permissions.net {
             None => self.net.clone(),
             Some(asked) => {
-                check_length("permissions", asked.len())?;
+                check_length(OptionName::Permissions, asked.len())?;
                 for pattern in asked {
                     if !self.net.iter().any(|granted| granted.covers(pattern)) {
                         return Err(exceeds("net", pattern, self.net.iter()));
@@ -209,7 +209,7 @@ fn check_path(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn check_length(option: &'static str, length: usize) -> Result<(), Error> {
+fn check_length(option: OptionName, length: usize) -> Result<(), Error> {
     if length > MAX_ITEMS {
         let problem = format!("expected at most {MAX_ITEMS} entries in a list: {length}");
         return Err(Error::InvalidOptions { option, problem });
@@ -233,7 +233,7 @@ fn exceeds(kind: &str, asked: &dyn fmt::Display, granted: impl Iterator<Item = i
         "`{kind}`: `{asked}` is not granted, {shown}; a person grants more with --allow-{kind}, and `permissions` \
          only asks for less"
     );
-    Error::InvalidOptions { option: "permissions", problem }
+    Error::InvalidOptions { option: OptionName::Permissions, problem }
 }
 
 /// The items for which that holds.

@@ -5,7 +5,7 @@ pub(crate) mod in_force;
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::files::FileQuota;
 
 /// Limits of one run.
@@ -149,38 +149,56 @@ impl Limits {
     /// [`Error::InvalidOptions`] names the first field that is zero or above [`Limits::CEILING`].
     pub fn validate(&self) -> Result<(), Error> {
         let ceiling = Self::CEILING;
-        let bounded = |name: &'static str, value: u128, least: u128, most: u128, unit: &str| {
+        let bounded = |option: OptionName, value: u128, least: u128, most: u128, unit: &str| {
             if (least..=most).contains(&value) {
                 return Ok(());
             }
             Err(Error::InvalidOptions {
-                option: name,
+                option,
                 problem: format!("must be between {least} and {most} {unit}: {value}"),
             })
         };
-        let time = |name, value: Duration, most: Duration| {
-            bounded(name, value.as_millis(), 1, most.as_millis(), "milliseconds")
+        let time = |option, value: Duration, most: Duration| {
+            bounded(option, value.as_millis(), 1, most.as_millis(), "milliseconds")
         };
-        let size = |name, value: usize, least: usize, most: usize| {
-            bounded(name, value as u128, least as u128, most as u128, "bytes")
+        let size = |option, value: usize, least: usize, most: usize| {
+            bounded(option, value as u128, least as u128, most as u128, "bytes")
         };
-        time("wall_time", self.wall_time, ceiling.wall_time)?;
-        time("cpu_time", self.cpu_time, ceiling.cpu_time)?;
+        time(OptionName::WallTime, self.wall_time, ceiling.wall_time)?;
+        time(OptionName::CpuTime, self.cpu_time, ceiling.cpu_time)?;
         let fuel = self.fuel.unwrap_or(Self::MAX_FUEL);
-        bounded("fuel", fuel.into(), 1, Self::MAX_FUEL.into(), "units")?;
-        size("memory_bytes", self.memory_bytes, Self::MIN_MEMORY_BYTES, ceiling.memory_bytes)?;
-        bounded("calls_in_flight", self.calls_in_flight.into(), 1, ceiling.calls_in_flight.into(), "calls")?;
-        size("source_bytes", self.source_bytes, 1, ceiling.source_bytes)?;
-        size("argument_bytes", self.argument_bytes, 2, ceiling.argument_bytes)?;
-        size("result_bytes", self.result_bytes, 2, ceiling.result_bytes)?;
-        size("output_bytes", self.output_bytes, 0, ceiling.output_bytes)?;
-        time("answer_time", self.answer_time, ceiling.answer_time)?;
+        bounded(OptionName::Fuel, fuel.into(), 1, Self::MAX_FUEL.into(), "units")?;
+        size(OptionName::MemoryBytes, self.memory_bytes, Self::MIN_MEMORY_BYTES, ceiling.memory_bytes)?;
+        bounded(
+            OptionName::CallsInFlight,
+            self.calls_in_flight.into(),
+            1,
+            ceiling.calls_in_flight.into(),
+            "calls",
+        )?;
+        size(OptionName::SourceBytes, self.source_bytes, 1, ceiling.source_bytes)?;
+        size(OptionName::ArgumentBytes, self.argument_bytes, 2, ceiling.argument_bytes)?;
+        size(OptionName::ResultBytes, self.result_bytes, 2, ceiling.result_bytes)?;
+        size(OptionName::OutputBytes, self.output_bytes, 0, ceiling.output_bytes)?;
+        time(OptionName::AnswerTime, self.answer_time, ceiling.answer_time)?;
         let paused = self.paused_time.as_millis();
-        bounded("paused_time", paused, 0, ceiling.paused_time.as_millis(), "milliseconds")?;
-        bounded("questions", self.questions.into(), 0, ceiling.questions.into(), "questions")?;
-        bounded("written_bytes", self.written_bytes.into(), 0, ceiling.written_bytes.into(), "bytes")?;
-        bounded("created_files", self.created_files.into(), 0, ceiling.created_files.into(), "files")?;
-        bounded("file_bytes", self.file_bytes.into(), 0, ceiling.file_bytes.into(), "bytes")
+        bounded(OptionName::PausedTime, paused, 0, ceiling.paused_time.as_millis(), "milliseconds")?;
+        bounded(OptionName::Questions, self.questions.into(), 0, ceiling.questions.into(), "questions")?;
+        bounded(
+            OptionName::WrittenBytes,
+            self.written_bytes.into(),
+            0,
+            ceiling.written_bytes.into(),
+            "bytes",
+        )?;
+        bounded(
+            OptionName::CreatedFiles,
+            self.created_files.into(),
+            0,
+            ceiling.created_files.into(),
+            "files",
+        )?;
+        bounded(OptionName::FileBytes, self.file_bytes.into(), 0, ceiling.file_bytes.into(), "bytes")
     }
 }
 

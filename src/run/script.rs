@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::json::Json;
 use crate::llm::{LanguageModel, NamedModel};
 use crate::run::grants::Permissions;
@@ -235,7 +235,7 @@ impl Script {
     pub(crate) fn policy(&self) -> Result<Policy, Error> {
         if !self.rules.read_only.is_empty() {
             let problem = "only an executor, its configuration and its servers declare tools read-only";
-            return Err(Error::InvalidOptions { option: "read_only", problem: problem.to_owned() });
+            return Err(Error::InvalidOptions { option: OptionName::ReadOnly, problem: problem.to_owned() });
         }
         Policy::new(&self.rules)
     }

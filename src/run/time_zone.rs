@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::text::preview;
 
 /// Every name, one a line, in the order of their bytes: those of the IANA database that V8 and Python
@@ -31,7 +31,7 @@ impl TimeZone {
     /// [`Error::InvalidOptions`] with similar names.
     pub(crate) fn find(name: &str) -> Result<Self, Error> {
         NAMES.lines().find(|known| *known == name).map(Self).ok_or_else(|| Error::InvalidOptions {
-            option: "time_zone",
+            option: OptionName::TimeZone,
             problem: format!(
                 "expected a name of the IANA database, such as `Europe/Berlin`: `{}`{}",
                 preview(name, MAX_SHOWN),

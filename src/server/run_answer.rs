@@ -7,7 +7,7 @@ use super::arguments::parameters::RunParameter;
 use super::metrics;
 use super::shared::{Shared, with_sources};
 use super::yielded::Printed;
-use crate::error::{Error, RuleList};
+use crate::error::{Error, OptionName, RuleList};
 use crate::machine::probe::Shortage;
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
@@ -77,11 +77,11 @@ pub(crate) async fn answer_run(
 }
 
 /// The parameter that sets an option of a run, or the option if no client can set it.
-fn parameter(option: &'static str) -> &'static str {
+fn parameter(option: OptionName) -> &'static str {
     match option {
-        "wall_time" => RunParameter::TimeoutMs.name(),
-        "tool_calls" => RunParameter::MaxToolCalls.name(),
-        "session" => RunParameter::Session.name(),
-        other => other,
+        OptionName::WallTime => RunParameter::TimeoutMs.name(),
+        OptionName::ToolCalls => RunParameter::MaxToolCalls.name(),
+        OptionName::Session => RunParameter::Session.name(),
+        other => other.as_str(),
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::run_answer::answer_run;
 use super::{Server, ServerOptions, ShutdownReason};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::executor::Executor;
 use crate::run::history::HistoryLimits;
 use crate::run::script::Language;
@@ -94,9 +94,11 @@ fn a_list_is_made_while_tools_come_and_go() {
 #[tokio::test]
 async fn errors_of_options_name_the_parameters_of_the_tools() {
     let server = server();
-    for (option, parameter) in
-        [("wall_time", "timeoutMs"), ("tool_calls", "maxToolCalls"), ("session", "session")]
-    {
+    for (option, parameter) in [
+        (OptionName::WallTime, "timeoutMs"),
+        (OptionName::ToolCalls, "maxToolCalls"),
+        (OptionName::Session, "session"),
+    ] {
         let error = Error::InvalidOptions { option, problem: "is too much".to_owned() };
         let answer = answer_run(&server.shared, "client", Language::TypeScript, Err(error), None).await;
         let error = &answer.structured["error"];

@@ -24,7 +24,7 @@ use recorder::OtelRecorder;
 pub(crate) use spans::SpanMaker;
 
 use crate::conventions::SCOPE;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::mcp::web;
 use crate::telemetry::options::OpenTelemetryOptions;
 
@@ -186,5 +186,5 @@ fn resource() -> Resource {
 }
 
 fn invalid(problem: &str) -> Error {
-    Error::InvalidOptions { option: "openTelemetry", problem: problem.to_owned() }
+    Error::InvalidOptions { option: OptionName::OpenTelemetry, problem: problem.to_owned() }
 }

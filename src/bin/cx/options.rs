@@ -1,32 +1,6 @@
 //! The library's options by the names that users of the command can write.
 
-use cx::{Error, ErrorCode};
-
-/// Each option of the library that arguments set, and the argument.
-const ARGUMENTS: &[(&str, &str)] = &[
-    ("wall_time", "--timeout"),
-    ("cpu_time", "--cpu-time"),
-    ("fuel", "--fuel"),
-    ("memory_bytes", "--memory"),
-    ("tool_calls", "--max-tool-calls"),
-    ("session", "--session"),
-    ("time_zone", "--time-zone"),
-    ("isolation", "--isolation"),
-    ("max_concurrent_runs", "--max-runs"),
-    ("token", "--token-file"),
-    ("tenants", "--tokens-file"),
-    ("allow_origins", "--allow-origin"),
-    ("allow", "--allow"),
-    ("allow_read", "--allow-read"),
-    ("allow_write", "--allow-write"),
-    ("allow_net", "--allow-net"),
-    ("deny", "--deny"),
-    ("ask", "--ask"),
-    ("direct", "--direct"),
-    // Keys of the configuration that have no argument.
-    ("read_only", "readOnly"),
-    ("clock_resolution", "clockResolutionUs"),
-];
+use cx::{Error, ErrorCode, OptionName, RuleList};
 
 /// The argument of the limit that ended a run with this code.
 pub(crate) const fn of_limit(code: ErrorCode) -> Option<&'static str> {
@@ -50,9 +24,9 @@ pub(crate) fn is_invalid(error: &Error) -> bool {
 
 /// The error's message, with the names that users know.
 pub(crate) fn message(error: &Error) -> String {
-    let (option, problem) = match error {
-        Error::InvalidOptions { option, problem } => (*option, problem),
-        Error::InvalidPattern { list, problem } => (list.as_str(), problem),
+    let (argument, problem) = match error {
+        Error::InvalidOptions { option, problem } => (argument(*option), problem),
+        Error::InvalidPattern { list, problem } => (argument_of_list(*list), problem),
         Error::TotalMemoryTooSmall { all_runs, .. } => {
             return format!(
                 "invalid `--total-memory` or `--memory`: all scripts together have {all_runs} bytes, and one needs \
@@ -61,9 +35,41 @@ pub(crate) fn message(error: &Error) -> String {
         }
         _ => return error.to_string(),
     };
-    format!("invalid `{}`: {problem}", argument(option))
+    format!("invalid `{argument}`: {problem}")
 }
 
-fn argument(option: &str) -> &str {
-    ARGUMENTS.iter().find(|(name, _)| *name == option).map_or(option, |(_, argument)| argument)
+/// The argument that sets an option, or its key in the configuration if no argument does.
+fn argument(option: OptionName) -> &'static str {
+    match option {
+        OptionName::WallTime => "--timeout",
+        OptionName::CpuTime => "--cpu-time",
+        OptionName::Fuel => "--fuel",
+        OptionName::MemoryBytes => "--memory",
+        OptionName::ToolCalls => "--max-tool-calls",
+        OptionName::Session => "--session",
+        OptionName::TimeZone => "--time-zone",
+        OptionName::Isolation => "--isolation",
+        OptionName::MaxConcurrentRuns => "--max-runs",
+        OptionName::Token => "--token-file",
+        OptionName::Tenants => "--tokens-file",
+        OptionName::AllowOrigins => "--allow-origin",
+        OptionName::AllowRead => "--allow-read",
+        OptionName::AllowWrite => "--allow-write",
+        OptionName::AllowNet => "--allow-net",
+        OptionName::ClockResolution => "clockResolutionUs",
+        OptionName::ReadOnly => "readOnly",
+        other => other.as_str(),
+    }
+}
+
+/// The same for a list of rules.
+fn argument_of_list(list: RuleList) -> &'static str {
+    match list {
+        RuleList::Allow => "--allow",
+        RuleList::Deny => "--deny",
+        RuleList::Ask => "--ask",
+        RuleList::Direct => "--direct",
+        RuleList::ReadOnly => "readOnly",
+        other => other.as_str(),
+    }
 }

@@ -97,7 +97,9 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         builder = builder.approver(move |request| inbox.ask(request));
     }
     let executor = match builder.build() {
-        Err(error @ cx::Error::InvalidOptions { option: "isolation", .. }) if is_isolated_by_tokens => {
+        Err(error @ cx::Error::InvalidOptions { option: cx::OptionName::Isolation, .. })
+            if is_isolated_by_tokens =>
+        {
             return Err(anyhow::Error::new(error).context(
                 "several tokens need worker processes, unless `--isolation in-process` says otherwise",
             ));

@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 use super::tenants::{HttpTenant, TenantToken, TokenChanges, check_all};
 use super::token::{HttpToken, MIN_TOKEN};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 
 /// Checks each request before its body is read.
 pub(crate) struct Authentication {
@@ -77,7 +77,7 @@ impl Authentication {
                  an address such as 127.0.0.1",
                 self.address
             );
-            return Err(Error::InvalidOptions { option: "token", problem });
+            return Err(Error::InvalidOptions { option: OptionName::Token, problem });
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Authentication {
     pub(crate) fn check_tenants(&self, tenants: &[HttpTenant]) -> Result<(), Error> {
         if tenants.is_empty() || !self.has_tenants {
             let problem = "a server has tenants from its start to its end, or never".to_owned();
-            return Err(Error::InvalidOptions { option: "tenants", problem });
+            return Err(Error::InvalidOptions { option: OptionName::Tenants, problem });
         }
         self.check_tokens(tenants)
     }
@@ -228,7 +228,7 @@ fn allowed_origin(text: &str) -> Result<url::Origin, Error> {
         page.origin().is_tuple() && page.path() == "/" && page.query().is_none() && page.fragment().is_none()
     });
     page.map(|page| page.origin()).ok_or_else(|| Error::InvalidOptions {
-        option: "allow_origins",
+        option: OptionName::AllowOrigins,
         problem: format!("expected an origin such as https://app.example.com: `{text}`"),
     })
 }

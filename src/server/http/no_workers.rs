@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::responses::plain;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::executor::Executor;
 
 /// Path of the workers.
@@ -24,7 +24,7 @@ impl Lending {
             return Ok(None);
         }
         let problem = "worker processes are for Linux, in builds with the feature `process`";
-        Err(Error::InvalidOptions { option: "lent_workers", problem: problem.to_owned() })
+        Err(Error::InvalidOptions { option: OptionName::LentWorkers, problem: problem.to_owned() })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::token::HttpToken;
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 
 /// Maximum number of tokens of tenants. Each request is compared with all of them, and each tenant keeps answers of its
 /// own.
@@ -140,7 +140,7 @@ pub(super) fn check_all(tenants: &[HttpTenant], operator: Option<&HttpToken>) ->
 }
 
 fn invalid(problem: String) -> Error {
-    Error::InvalidOptions { option: "tenants", problem }
+    Error::InvalidOptions { option: OptionName::Tenants, problem }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::text::ids::random_id;
 
 /// Minimum length of a token where other machines can reach the server. 32 characters of base64 are
@@ -34,7 +34,7 @@ impl HttpToken {
         } else {
             return Ok(Self { fingerprint: Sha256::digest(token).into(), length: token.len() });
         };
-        Err(Error::InvalidOptions { option: "token", problem: problem.to_owned() })
+        Err(Error::InvalidOptions { option: OptionName::Token, problem: problem.to_owned() })
     }
 
     /// Makes a random token of 32 characters, and returns its text too.

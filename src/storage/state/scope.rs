@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::text::hidden_text;
 
 /// Maximum length of a session's handle in characters. The minimum is one.
@@ -97,7 +97,7 @@ impl StateScope {
                 Some(tenant) => Scope::TenantSession(TenantSession(format!("{tenant}/{handle}"))),
             }));
         };
-        Err(Error::InvalidOptions { option: "session", problem })
+        Err(Error::InvalidOptions { option: OptionName::Session, problem })
     }
 
     /// The client's id, or `None` for other scopes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cx::{Error, Executor, Language, Script};
+use cx::{Error, Executor, Language, OptionName, Script};
 use serde_json::{Value, json};
 
 use crate::support::python_executor;
@@ -72,5 +72,8 @@ except TimeoutError: return 'late'";
 #[test]
 fn a_resolution_beyond_a_second_is_refused() {
     let built = Executor::builder().clock_resolution(Duration::from_secs(2)).build();
-    assert!(matches!(built, Err(Error::InvalidOptions { option: "clock_resolution", .. })), "{built:?}");
+    assert!(
+        matches!(built, Err(Error::InvalidOptions { option: OptionName::ClockResolution, .. })),
+        "{built:?}"
+    );
 }

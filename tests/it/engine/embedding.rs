@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use cx::{
     BoxFuture, CallHook, Error, ErrorCode, Executor, FindingCode, HookedCall, Json, Limits, McpServer,
-    RuleList, RunEvent, Script, ToolError, ToolErrorCode, ToolRules,
+    OptionName, RuleList, RunEvent, Script, ToolError, ToolErrorCode, ToolRules,
 };
 use serde_json::{Value, json};
 
@@ -193,14 +193,14 @@ async fn a_name_is_given_to_one_server() {
     let server = |name: &str| McpServer::stdio(name, "/no/such/program");
     assert!(matches!(
         executor.add_server(server("mock")),
-        Err(Error::InvalidOptions { option: "server", .. })
+        Err(Error::InvalidOptions { option: OptionName::Server, .. })
     ));
     let tool = executor.add_tool("mock.new", Value::Null, |_: Value| async { Ok::<_, String>(1) });
-    assert!(matches!(tool, Err(Error::InvalidOptions { option: "tool", .. })));
+    assert!(matches!(tool, Err(Error::InvalidOptions { option: OptionName::Tool, .. })));
     executor.add_server(server("new")).unwrap();
     assert!(matches!(executor.add_server(server("new")), Err(Error::InvalidOptions { .. })));
     let own = Script::typescript("1").server(server("new"));
-    assert!(matches!(executor.run(own).await, Err(Error::InvalidOptions { option: "server", .. })));
+    assert!(matches!(executor.run(own).await, Err(Error::InvalidOptions { option: OptionName::Server, .. })));
     assert_eq!(executor.server_names(), ["mock", "other-server", "new"]);
     assert!(executor.remove_server("new").await && !executor.remove_server("new").await);
     assert!(!executor.remove_server("mock").await, "a dispatcher of the embedder stays");
@@ -266,7 +266,10 @@ async fn combined_rules_never_widen() {
     let refused = Executor::builder().allow(["no pattern"]).build();
     assert!(matches!(refused, Err(Error::InvalidPattern { list: RuleList::Allow, .. })));
     let declared = Script::typescript("1").rules(ToolRules::new().read_only(["mock.*"]));
-    assert!(matches!(executor.run(declared).await, Err(Error::InvalidOptions { option: "read_only", .. })));
+    assert!(matches!(
+        executor.run(declared).await,
+        Err(Error::InvalidOptions { option: OptionName::ReadOnly, .. })
+    ));
 }
 
 /// A hook that counts, and does what the arguments say.

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cx::{
-    CancellationToken, Error, ErrorCode, Executor, Limits, MemorySource, Output, RuleList, Script,
-    ToolCallStatus, ToolErrorCode,
+    CancellationToken, Error, ErrorCode, Executor, Limits, MemorySource, OptionName, Output, RuleList,
+    Script, ToolCallStatus, ToolErrorCode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -280,7 +280,7 @@ async fn memory_of_all_runs_together_is_bounded() {
     // More than all runs together may use never becomes free, so nothing waits for it.
     let script = Script::typescript("1").limits(Limits { memory_bytes: limits.memory_bytes * 3, ..limits });
     let error = executor.run(script).await.unwrap_err();
-    assert!(matches!(error, Error::InvalidOptions { option: "memory_bytes", .. }), "{error}");
+    assert!(matches!(error, Error::InvalidOptions { option: OptionName::MemoryBytes, .. }), "{error}");
     assert!(
         error.to_string().contains("at most the memory of all runs, 268435456 (from: option)"),
         "{error}"
@@ -303,7 +303,7 @@ fn options_are_checked() {
     let executor = Executor::builder().build().unwrap();
     let script = Script::typescript("1").limits(Limits { memory_bytes: 1, ..Limits::default() });
     let error = futures::executor::block_on(executor.run(script)).unwrap_err();
-    assert!(matches!(error, Error::InvalidOptions { option: "memory_bytes", .. }));
+    assert!(matches!(error, Error::InvalidOptions { option: OptionName::MemoryBytes, .. }));
     let error = futures::executor::block_on(executor.run(Script::typescript("1").deny(["x"]))).unwrap_err();
     assert!(matches!(error, Error::InvalidPattern { list: RuleList::Deny, .. }));
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cx::{Error, ErrorCode, ExecuteResult, Limits, Script};
+use cx::{Error, ErrorCode, ExecuteResult, Limits, OptionName, Script};
 use serde_json::{Value, json};
 
 use crate::support::python_executor::{
@@ -85,7 +85,10 @@ async fn memory_below_what_an_interpreter_needs() {
     assert!(text.contains("Python") && text.contains("memory"), "{text}");
     let none = Limits { memory_bytes: 1, ..small() };
     let refused = executor.run(Script::python("return 1").limits(none)).await;
-    assert!(matches!(refused, Err(Error::InvalidOptions { option: "memory_bytes", .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::InvalidOptions { option: OptionName::MemoryBytes, .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

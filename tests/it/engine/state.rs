@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cx::{
-    CancellationToken, Error, ErrorCode, Executor, HistoryLimits, Limits, Script, StateScope, StateStore,
-    ToolErrorCode,
+    CancellationToken, Error, ErrorCode, Executor, HistoryLimits, Limits, OptionName, Script, StateScope,
+    StateStore, ToolErrorCode,
 };
 use serde_json::json;
 
@@ -36,7 +36,10 @@ async fn a_session_needs_a_handle() {
     let executor = executor(&directory, &store);
     for handle in ["", "a\nb", &"x".repeat(129)] {
         let refused = executor.run(Script::typescript("1").session(handle)).await;
-        assert!(matches!(refused, Err(Error::InvalidOptions { option: "session", .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::InvalidOptions { option: OptionName::Session, .. })),
+            "{refused:?}"
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cx::{Error, Executor, Limits, Script};
+use cx::{Error, Executor, Limits, OptionName, Script};
 use serde_json::{Value, json};
 
 use crate::support::{executor, python, python_executor};
@@ -302,7 +302,7 @@ async fn a_wrong_name_is_an_error_before_anything_runs() {
         for language in ["ts", "py"] {
             let script = script(language, "await tools.mock.echo()").time_zone(wrong);
             let error = executor.run(script.clone()).await.unwrap_err();
-            assert!(matches!(error, Error::InvalidOptions { option: "time_zone", .. }), "{error:?}");
+            assert!(matches!(error, Error::InvalidOptions { option: OptionName::TimeZone, .. }), "{error:?}");
             assert!(executor.check(script).await.is_err());
         }
     }
@@ -311,7 +311,7 @@ async fn a_wrong_name_is_an_error_before_anything_runs() {
         executor.run(Script::typescript("1").time_zone("Europe/Berln")).await.unwrap_err().to_string();
     assert!(error.contains("did you mean `Europe/Berlin`?"), "{error}");
     let built = Executor::builder().time_zone("Mars").build();
-    assert!(matches!(built, Err(Error::InvalidOptions { option: "time_zone", .. })), "{built:?}");
+    assert!(matches!(built, Err(Error::InvalidOptions { option: OptionName::TimeZone, .. })), "{built:?}");
 }
 
 #[tokio::test]
