@@ -277,7 +277,7 @@ pub use run::tape::Difference;
 pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
-/// How the command checks and replaces files.
+/// How the command checks and replaces files: public for it alone (docs/decisions/0024).
 #[cfg(feature = "cli")]
 pub use storage::{ownership::Ownership, replace::replace_file};
 #[cfg(feature = "audit")]
