@@ -1,25 +1,23 @@
-//! The engines of all languages. Each is started when it is first needed. This is the only file
-//! that names all of them, and the only one that decides which of them a run can have in this
-//! build.
+//! The engines of all languages. Each is started when it is first needed. Here and in
+//! `engines/languages.rs` it is decided which of them a run can have in this build; nowhere else.
+
+mod languages;
+mod options;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
-#[cfg(not(all(feature = "process", target_os = "linux")))]
-pub(crate) use crate::engine::absent::WorkerProgram;
+use self::languages::{python, typescript};
+pub(crate) use self::options::{CompileListener, EngineOptions, WorkerProgram};
 use crate::engine::backend::{Backend, BackendEngine};
-use crate::engine::compile::{CodeForm, CompileProgress};
+use crate::engine::compile::CodeForm;
 use crate::engine::pool::job::Job;
 use crate::engine::pool::{Pool, PoolStats};
-#[cfg(all(feature = "process", target_os = "linux"))]
-pub(crate) use crate::engine::process::WorkerProgram;
 use crate::error::{Error, OptionName};
 use crate::machine::probe;
 use crate::run::script::Language;
@@ -52,29 +50,6 @@ pub(crate) fn require(language: Language) -> Result<(), Error> {
     };
     let problem = format!("this build has no {name}: enable the feature `{feature}` of the crate `cx`");
     Err(Error::InvalidOptions { option: OptionName::Language, problem })
-}
-
-/// Called when Python's machine code is not ready, on one of the executor's threads.
-pub(crate) type CompileListener = Arc<dyn Fn(CompileProgress) + Send + Sync>;
-
-/// Options of all engines.
-#[derive(Clone)]
-pub(crate) struct EngineOptions {
-    /// Number of idle instances to keep ready for each language.
-    pub(crate) warm: usize,
-    /// How long an instance waits for a run before its idle trim.
-    pub(crate) trim_after: Duration,
-    /// Memory limit in bytes of runs that set none of their own.
-    pub(crate) memory_bytes: usize,
-    /// The form of Python's code for those runs.
-    pub(crate) form: CodeForm,
-    /// Cache directories for machine code, best first.
-    pub(crate) caches: Vec<PathBuf>,
-    pub(crate) on_compile: Option<CompileListener>,
-    /// The program of worker processes, if runs are executed in such.
-    pub(crate) workers: Option<WorkerProgram>,
-    /// The embedder's own, instead of all engines.
-    pub(crate) backend: Option<Arc<dyn Backend>>,
 }
 
 pub(crate) struct Engines {
@@ -132,7 +107,7 @@ impl Engines {
 
     /// Cache directories for machine code, best first.
     #[cfg(all(feature = "process", any(feature = "http", feature = "nats"), target_os = "linux"))]
-    pub(crate) fn caches(&self) -> &[PathBuf] {
+    pub(crate) fn caches(&self) -> &[std::path::PathBuf] {
         &self.options.caches
     }
 
@@ -420,7 +395,7 @@ pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)
     let newborn = crate::engine::process::worker::begin(socket, closed);
     let options = EngineOptions {
         warm: 1,
-        trim_after: Duration::MAX,
+        trim_after: std::time::Duration::MAX,
         memory_bytes: newborn.memory_bytes(),
         form: newborn.form(),
         caches: newborn.caches().to_vec(),
@@ -437,79 +412,5 @@ pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)
     match typescript::engine(&options) {
         Ok(engine) => newborn.serve(engine),
         Err(error) => newborn.fail(&error.to_string()),
-    }
-}
-
-#[cfg(feature = "typescript")]
-mod typescript {
-    use std::io;
-
-    use super::EngineOptions;
-    pub(super) use crate::engine::typescript::engine::V8Engine as Engine;
-
-    pub(super) const V8_VERSION: Option<&str> = Some(crate::engine::typescript::V8_VERSION);
-
-    pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
-        Ok(Engine { memory_bytes: options.memory_bytes })
-    }
-}
-
-#[cfg(not(feature = "typescript"))]
-mod typescript {
-    use std::io;
-
-    use super::EngineOptions;
-    pub(super) use crate::engine::absent::Absent as Engine;
-
-    pub(super) const V8_VERSION: Option<&str> = None;
-
-    pub(super) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-#[cfg(feature = "python")]
-mod python {
-    use std::io;
-    use std::path::{Path, PathBuf};
-
-    use super::EngineOptions;
-    pub(super) use crate::engine::python::compiled::clear as clear_cache;
-    pub(super) use crate::engine::python::interpreter::Interpreters as Engine;
-
-    pub(super) const PYTHON_VERSION: Option<&str> = Some(crate::engine::python::interpreter::PYTHON_VERSION);
-    pub(super) const WASMTIME_VERSION: Option<&str> =
-        Some(crate::engine::python::interpreter::WASMTIME_VERSION);
-
-    /// Loads the machine code, or makes it. Blocks.
-    pub(super) fn engine(options: &EngineOptions) -> io::Result<Engine> {
-        let listener = |progress| {
-            if let Some(listener) = &options.on_compile {
-                listener(progress);
-            }
-        };
-        let caches: Vec<&Path> = options.caches.iter().map(PathBuf::as_path).collect();
-        Engine::load(options.form, &caches, options.memory_bytes, &listener).map_err(io::Error::from)
-    }
-}
-
-#[cfg(not(feature = "python"))]
-mod python {
-    use std::io;
-    use std::path::Path;
-
-    use super::EngineOptions;
-    pub(super) use crate::engine::absent::Absent as Engine;
-
-    pub(super) const PYTHON_VERSION: Option<&str> = None;
-    pub(super) const WASMTIME_VERSION: Option<&str> = None;
-
-    pub(super) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Removes nothing: this build has not made anything.
-    pub(super) fn clear_cache(_directory: &Path) -> io::Result<usize> {
-        Ok(0)
     }
 }
