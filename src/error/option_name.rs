@@ -42,7 +42,8 @@ pub enum OptionName {
     MaxConcurrentRuns,
     /// [`ExecutorBuilder::clock_resolution`](crate::ExecutorBuilder::clock_resolution).
     ClockResolution,
-    /// [`ExecutorBuilder::time_zone`](crate::ExecutorBuilder::time_zone) and [`Script::time_zone`](crate::Script::time_zone).
+    /// [`ExecutorBuilder::time_zone`](crate::ExecutorBuilder::time_zone) and
+    /// [`Script::time_zone`](crate::Script::time_zone).
     TimeZone,
     /// [`ExecutorBuilder::strict`](crate::ExecutorBuilder::strict).
     Strict,

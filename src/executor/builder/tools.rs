@@ -66,10 +66,11 @@ impl ExecutorBuilder {
     /// Sets the function that asks the user for approval of a call. The answer applies to exactly
     /// the call that is shown.
     ///
-    /// A run has at most one open approval prompt at a time, [`Limits::questions`](crate::Limits::questions) in total, each
-    /// for at most [`Limits::answer_time`](crate::Limits::answer_time). Meanwhile the run's wall clock is paused, up to
-    /// [`Limits::paused_time`](crate::Limits::paused_time) in total, and the run keeps its slot. CPU time that the script uses
-    /// meanwhile counts.
+    /// A run has at most one open approval prompt at a time,
+    /// [`Limits::questions`](crate::Limits::questions) in total, each for at most
+    /// [`Limits::answer_time`](crate::Limits::answer_time). Meanwhile the run's wall clock is paused, up to
+    /// [`Limits::paused_time`](crate::Limits::paused_time) in total, and the run keeps its slot. CPU time
+    /// that the script uses meanwhile counts.
     ///
     /// The future is polled on the executor's runtime, where it must not block, and not on the
     /// script's thread. It is dropped when the run ends or the answer times out: a prompt that is
