@@ -69,6 +69,26 @@ fn the_instructions_name_the_tools_while_they_are_few() {
     first.end();
 }
 
+/// A model writes what it reads, and `tools.my-notes.echo` is a subtraction.
+#[test]
+fn the_instructions_have_names_that_can_be_written() {
+    let start = || Start::new().server("my-notes", &["well"]);
+    let mut first = start().spawn().shaken();
+    first.run("return (await searchTools('')).length");
+    let mut client = start().beside(&first).spawn();
+    let instructions = client.initialize("2025-11-25")["result"]["instructions"].clone();
+    assert!(instructions.as_str().unwrap().contains(" Tools by server: my_notes: "), "{instructions}");
+    for (tool, code) in [
+        ("executeTypescript", "return await tools.my_notes.echo({ a: 1 })"),
+        ("executePython", "await tools.my_notes.echo(a=1)"),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        assert_eq!(result["structuredContent"]["value"], json!({ "a": 1 }), "{result}");
+    }
+    client.end();
+    first.end();
+}
+
 /// An agent cannot trust a file, but it can tell the user what is missing.
 #[test]
 fn promise_103_an_untrusted_file_is_told_to_the_agent() {
