@@ -164,5 +164,11 @@ fn skills_of_an_upstream_server_are_among_its_resources() {
         assert_eq!(uris.iter().filter(|one| **one == uri).count(), 1, "{uri}: {answer}");
     }
     assert_eq!(answer["value"]["guide"], "---", "{answer}");
+    let code = "
+all = await mcp.list_resources('inner')
+guide = await mcp.read_resource('inner', 'skill://cx/cx-guide/SKILL.md')
+return ['skill://cx/greet/SKILL.md' in [one['uri'] for one in all], guide['contents'][0]['text'][:3]]";
+    let answer = client.call("executePython", json!({ "code": code }));
+    assert_eq!(answer["structuredContent"]["value"], json!([true, "---"]), "{answer}");
     client.end();
 }
