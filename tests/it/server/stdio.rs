@@ -513,6 +513,15 @@ fn what_was_cut_can_be_read() {
     assert!(answer.get("value").is_none());
     assert!(answer["valueTruncated"]["head"].as_str().unwrap().starts_with("[0,1,2,"));
     assert!(text(&result).len() < 60_000);
+    // What it says of the rest is an expression of both languages.
+    let rest = answer["valueTruncated"]["rest"].as_str().unwrap();
+    for (tool, code) in [
+        ("executeTypescript", format!("return ({rest}).value.length")),
+        ("executePython", format!("len(({rest})['value'])")),
+    ] {
+        let whole = client.call(tool, json!({ "code": code }));
+        assert_eq!(whole["structuredContent"]["value"], 20_000, "{whole}");
+    }
     let run = answer["runId"].as_str().unwrap().to_owned();
     let mut read = |part: &str| {
         let answer = client.request("resources/read", json!({ "uri": format!("cx://runs/{run}/{part}") }));
