@@ -462,6 +462,14 @@ fn without_a_terminal_nothing_is_guessed() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--yes"), "{}", text(&output.stderr));
     assert_eq!(home.files(), before);
+    // A form of output is no answer.
+    let output = home.setup(&["--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["error"]["code"], "INVALID_ARGUMENTS", "{printed}");
+    assert!(printed["error"]["message"].as_str().unwrap().contains("--yes"), "{printed}");
+    assert_eq!(home.files(), before);
+    assert!(!home.path(OWN).exists());
     let output = home.setup(&["--yes", "--client", "zed"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("installed: claude-code"), "{}", text(&output.stderr));
