@@ -283,8 +283,11 @@ fn the_bound_of_the_mode_auto_is_the_measured_break_even() {
     let measured = break_even.as_f64().unwrap() * sizes[sizes.len() / 2];
     let source = read(Path::new("src/server/shown.rs"));
     let (_, bound) = source.split_once("const AUTO_TOKENS: usize = ").unwrap();
-    let bound: f64 = bound.split(';').next().unwrap().replace('_', "").parse().unwrap();
-    assert!((bound / measured - 1.0).abs() < 0.05, "{bound} tokens, and {measured} are measured");
+    let bound: u64 = bound.split(';').next().unwrap().replace('_', "").parse().unwrap();
+    let share = bound as f64 / measured;
+    assert!((share - 1.0).abs() < 0.05, "{bound} tokens, and {measured} are measured");
+    let said = format!("fewer than {} tokens", with_commas(bound));
+    assert!(read(Path::new("docs/serving.md")).contains(&said), "docs/serving.md does not say {said}");
 }
 
 /// `chart.py` draws them of the same figures.
