@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Draws the charts of docs/agents.md from the figures beside it. Standard library only."""
+"""Draws the charts of docs/agents.md from the figures beside it: `chart.py [DIRECTORY]`. Standard library only."""
 
 import json
 import statistics
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-DOCS = HERE.parent.parent / "docs"
+DOCS = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent.parent / "docs"
 
 WIDTH, HEIGHT = 720, 450
 LEFT, TOP, RIGHT, BOTTOM = 78, 64, 696, 336

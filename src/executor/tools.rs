@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::run::observer::DefinitionEvent;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::direct::DirectRules;
+use crate::tools::names::{forms, is_python_identifier, python_name};
 use crate::tools::usage::IndexedServer;
 use crate::tools::{DamagedPins, KnownServer, SkillChange, Tool, ToolChange, ToolError};
 
@@ -51,16 +52,26 @@ impl Executor {
             .collect()
     }
 
-    /// The names of the [`known_tools`](Self::known_tools) and of their parameters. A server has at
-    /// most `max` here, and `known_names` is cheap where `known_tools` is not.
+    /// The names of the [`known_tools`](Self::known_tools) and of their parameters, as scripts of both
+    /// languages can write them. A server has at most `max` here, and `known_names` is cheap where
+    /// `known_tools` is not.
     pub(crate) fn known_names(&self, max: usize) -> Vec<IndexedServer> {
         let servers = self.servers();
         let permits = |tool: &&ResolvedTool| servers.tools.policy.permits(&tool.server, &tool.tool);
         let names = |tools: Vec<ResolvedTool>| {
             tools.iter().filter(permits).take(max).map(ResolvedTool::names).collect()
         };
-        let known = servers.tools.catalog.known().into_iter();
-        known.map(|(name, tools)| IndexedServer { name: name.to_string(), tools: tools.map(names) }).collect()
+        let known = servers.tools.catalog.known();
+        let identifiers = forms(known.iter().map(|(name, _)| &**name), python_name);
+        known
+            .into_iter()
+            .zip(identifiers)
+            .map(|((name, tools), identifier)| IndexedServer {
+                // Scripts of both languages can write it after `tools.`.
+                name: identifier.filter(|_| !is_python_identifier(&name)).unwrap_or_else(|| name.to_string()),
+                tools: tools.map(names),
+            })
+            .collect()
     }
 
     /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most

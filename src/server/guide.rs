@@ -13,7 +13,8 @@ pub(crate) fn instructions(index: Option<String>, shown: Shown, untrusted_hint: 
         Shown::None => String::new(),
         Shown::Some(count) => format!(" {count} of the tools are shown to you too, as server__tool."),
         Shown::All(count) => format!(
-            " The {count} tools are few, so all are shown to you too, as server__tool: call one directly, and              several in one script."
+            " The {count} tools are few, so all are shown to you too, as server__tool: call one directly, and \
+             several in one script."
         ),
     };
     let hint = untrusted_hint.map(|hint| format!(" Tell the user: {hint}."));

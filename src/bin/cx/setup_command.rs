@@ -32,6 +32,11 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if arguments.undo {
         return take_back(arguments);
     }
+    if arguments.json && !arguments.yes && !arguments.dry_run {
+        return Err(diagnostic::invalid(anyhow::anyhow!(
+            "--json asks nothing: --yes makes the changes without a question, --dry-run shows them"
+        )));
+    }
     // Held while the person is asked: two at once would plan the same changes.
     let lock = match arguments.dry_run {
         true => None,
@@ -154,7 +159,7 @@ fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
 
 /// Whether the user is asked what to do.
 fn asks(arguments: &SetupArguments) -> bool {
-    !arguments.yes && !arguments.dry_run && !arguments.json
+    !arguments.yes && !arguments.dry_run
 }
 
 /// A server that can be put behind cx.

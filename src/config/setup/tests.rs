@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::edit::Edit;
-use super::{Choices, Plan, Survey};
+use super::{Choices, Plan, SetupError, SetupLock, Survey, undo};
 use crate::config::clients::Layout;
-use crate::config::environment::Environment;
+use crate::config::environment::{Directories, Environment};
 
 /// The text after `cx` came into the list and `gone` went.
 fn edited(text: &str, gone: &[&str]) -> String {
@@ -124,4 +124,122 @@ fn clients_are_found_below_the_variables_of_windows() {
     let survey = Survey::of(&workspace, Environment::of([("HOME", home_text)]));
     let names: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
     assert_eq!(names, ["cursor", "windsurf"]);
+}
+
+/// A client, its file below the home directory, what is in it, and a part of the entry that it reads.
+type ClientOfTest = (&'static str, &'static str, &'static str, &'static str);
+
+/// Puts cx into the files, reads them again, and requires that each client starts it.
+fn check_entries(files: &[ClientOfTest]) {
+    let home = tempfile::tempdir().unwrap();
+    for (_, path, text, _) in files {
+        write(&home.path().join(path), text);
+    }
+    let workspace = home.path().join("work");
+    fs::create_dir(&workspace).unwrap();
+    let home_text = home.path().to_str().unwrap();
+    let survey = || Survey::of(&workspace, Environment::of([("HOME", home_text)]));
+    let before = survey();
+    let mut choices = Choices::new("/opt/cx");
+    choices.clients = before.clients.iter().map(|client| client.name.to_owned()).collect();
+    let plan = Plan::new(&before, &choices).unwrap();
+    assert_eq!(plan.changes.len(), files.len(), "{plan:?}");
+    for change in &plan.changes {
+        fs::write(&change.path, &change.after).unwrap();
+    }
+    let after = survey();
+    for (name, path, _, entry) in files {
+        let client = after.clients.iter().find(|client| client.name == *name);
+        let client = client.unwrap_or_else(|| panic!("{name}"));
+        assert_eq!((&client.file, client.has_cx), (&home.path().join(path), true), "{name}");
+        assert_eq!(client.program.as_deref(), Some("/opt/cx"), "{name}");
+        let text = fs::read_to_string(&client.file).unwrap();
+        assert!(text.contains(entry), "{name} has no {entry}: {text}");
+    }
+}
+
+#[test]
+fn every_client_gets_the_entry_that_it_reads() {
+    check_entries(&[
+        ("claude-code", ".claude.json", "{}", r#""type": "stdio""#),
+        ("claude-desktop", ".config/Claude/claude_desktop_config.json", "{}", r#""args": ["serve"]"#),
+        ("cursor", ".cursor/mcp.json", "{}", r#""type": "stdio""#),
+        ("vscode", ".config/Code/User/mcp.json", "{}", r#""type": "stdio""#),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", "{}", r#""args": ["serve"]"#),
+        ("codex", ".codex/config.toml", "model = \"x\"\n", "tool_timeout_sec = 620"),
+        ("gemini-cli", ".gemini/settings.json", "{}", r#""timeout": 620000"#),
+        ("zed", ".config/zed/settings.json", "{}", r#""source": "custom""#),
+        ("opencode", ".config/opencode/opencode.json", "{}", r#""type": "local""#),
+        ("goose", ".config/goose/config.yaml", "extensions:\n", "timeout: 620"),
+    ]);
+    // On macOS two of them have their files elsewhere.
+    check_entries(&[
+        (
+            "claude-desktop",
+            "Library/Application Support/Claude/claude_desktop_config.json",
+            "{}",
+            r#""args": ["serve"]"#,
+        ),
+        ("vscode", "Library/Application Support/Code/User/mcp.json", "{}", r#""type": "stdio""#),
+    ]);
+}
+
+/// A user of Claude Code who moves its one server behind cx, and the lock of the change.
+struct Moving {
+    home: tempfile::TempDir,
+    plan: Plan,
+    lock: SetupLock,
+}
+
+const CLAUDE: &str = r#"{"mcpServers":{"a":{"command":"a"}}}"#;
+
+impl Moving {
+    /// `prepare` gets the home directory before it is read.
+    fn new(prepare: impl FnOnce(&Path)) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join(".claude.json"), CLAUDE).unwrap();
+        prepare(home.path());
+        let workspace = home.path().join("work");
+        fs::create_dir(&workspace).unwrap();
+        let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
+        let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+        let survey = Survey::of(&workspace, environment);
+        let mut choices = Choices::new("cx");
+        choices.clients = survey.clients.iter().map(|client| client.name.to_owned()).collect();
+        choices.servers = vec![(survey.clients[0].list(), "a".to_owned())];
+        choices.take_out = true;
+        let plan = Plan::new(&survey, &choices).unwrap();
+        Self { home, plan, lock }
+    }
+
+    /// Whether nothing is changed, and so nothing can be undone.
+    fn check_unchanged(&self, claude: &str) {
+        assert_eq!(fs::read_to_string(self.home.path().join(".claude.json")).unwrap(), claude);
+        assert!(!self.home.path().join(".config/cx/config.json").exists());
+        assert!(matches!(undo(&self.lock, false), Err(SetupError::NothingToUndo)));
+    }
+}
+
+/// The files before it in the plan were written, and are put back.
+#[test]
+fn a_file_that_cannot_be_written_takes_the_others_back() {
+    // No file can be made there, whoever tries.
+    let moving = Moving::new(|home| std::os::unix::fs::symlink("/proc/self", home.join(".cursor")).unwrap());
+    assert_eq!(moving.plan.changes.len(), 3, "{:?}", moving.plan);
+    let error = moving.plan.apply(&moving.lock).unwrap_err();
+    let cursor = moving.home.path().join(".cursor/mcp.json");
+    assert!(matches!(&error, SetupError::Io { path, .. } if *path == cursor), "{error}");
+    moving.check_unchanged(CLAUDE);
+}
+
+/// While a user is asked, a client may write its file.
+#[test]
+fn a_file_that_was_changed_since_the_plan_is_not_written() {
+    let moving = Moving::new(|_| ());
+    let claude = moving.home.path().join(".claude.json");
+    let changed = r#"{"numStartups":2,"mcpServers":{"a":{"command":"a"}}}"#;
+    fs::write(&claude, changed).unwrap();
+    let error = moving.plan.apply(&moving.lock).unwrap_err();
+    assert!(matches!(&error, SetupError::Changed { path } if *path == claude), "{error}");
+    moving.check_unchanged(changed);
 }

@@ -13,7 +13,7 @@ use crate::tools::arguments::ArgumentCheck;
 use crate::tools::declarations::{self, ToolTypes};
 use crate::tools::dispatch::{ToolDefinition, ToolDispatcher};
 use crate::tools::error::ToolError;
-use crate::tools::names::{full_name, python_name};
+use crate::tools::names::{full_name, is_python_identifier, python_name};
 use crate::tools::result::ToolResult;
 use crate::tools::sample;
 use crate::tools::schema::Schema;
@@ -133,9 +133,20 @@ impl ResolvedTool {
         usage::name_and_parameters(&self.names(), max)
     }
 
-    /// The tool's name and those of its parameters.
+    /// The tool's name as lists show it, and those of its parameters.
     pub(crate) fn names(&self) -> ToolNames {
-        ToolNames { name: self.tool.to_string(), parameters: usage::parameter_names(self.definition()) }
+        ToolNames { name: self.listed_name(), parameters: usage::parameter_names(self.definition()) }
+    }
+
+    /// The name that scripts of both languages can write after `tools.server.`: the exact name if it is an
+    /// identifier, else its identifier in Python, which TypeScript knows too; else the exact name in brackets.
+    fn listed_name(&self) -> String {
+        if is_python_identifier(&self.tool) {
+            return self.tool.to_string();
+        }
+        let identifier = python_name(&self.tool);
+        let is_own = self.tools.refers_to(&identifier, self.position);
+        if is_own { identifier } else { usage::access(&self.tool, Notation::Python) }
     }
 
     /// The names of the parameters that have descriptions, with at most `max` characters of each.

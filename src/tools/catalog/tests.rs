@@ -67,6 +67,26 @@ fn names_resolve_exactly_and_in_camel_case() {
     check("fs", &"x".repeat(10_000_000), Err("…` on server `fs`"));
 }
 
+/// What stands after `tools.fs.` in a list is copied into a script of either language.
+#[test]
+fn lists_have_names_that_both_languages_can_write() {
+    let catalog = catalog(&["fs.readFile", "fs.a-b", "fs.c-d", "fs.c_d", "fs.class"]);
+    let tool = |name: &str| block_on(catalog.resolve("fs", name, soon(), &budget())).ok().unwrap();
+    for (name, listed) in [
+        ("readFile", "readFile"),
+        ("a-b", "a_b"),
+        ("class", "class_"),
+        ("c_d", "c_d"),
+        // Its identifier is another tool's name.
+        ("c-d", r#"["c-d"]"#),
+    ] {
+        assert_eq!(tool(name).names().name, listed);
+        if !listed.starts_with('[') {
+            assert_eq!(&*tool(listed).tool, name);
+        }
+    }
+}
+
 /// THREATS 521.
 #[test]
 fn v_521_an_identifier_of_thousands_of_tools_names_few_of_them() {

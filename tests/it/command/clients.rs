@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cx::{Executor, McpServer, Tool};
 use serde_json::{Value, json};
 
 /// The home directory of a user of seven clients.
@@ -271,6 +272,28 @@ fn a_configuration_that_exists_is_merged_replaced_or_kept() {
     assert!(home.read(CLAUDE.0).contains("library"));
 }
 
+/// The tokens (o200k) of the definitions of the example server, counted here.
+fn tokens_of_library() -> usize {
+    let server = McpServer::stdio("library", library_server().to_str().unwrap());
+    let executor = Executor::builder().mcp_server(server).build().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for (name, refreshed) in runtime.block_on(executor.refresh_tools()) {
+        refreshed.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let known = executor.known_tools();
+    runtime.block_on(executor.close());
+    let tokens = |tool: &Tool| {
+        let definition = &tool.definition;
+        let shown = json!({
+            "name": definition.name,
+            "description": definition.description,
+            "inputSchema": definition.input_schema.to_value(),
+        });
+        bpe_openai::o200k_base().count(&*shown.to_string())
+    };
+    known[0].tools.iter().flatten().map(tokens).sum()
+}
+
 #[test]
 fn the_saving_is_counted() {
     let home = Home::with(&[CLAUDE]);
@@ -279,6 +302,7 @@ fn the_saving_is_counted() {
     assert_eq!(server["name"], "library");
     assert!(server["tools"].as_u64().unwrap() > 3, "{server}");
     assert_eq!(report["tokensBefore"], server["tokens"]);
+    assert_eq!(server["tokens"], tokens_of_library(), "{server}");
     let after = report["tokensAfter"].as_u64().unwrap();
     assert!((200..1_000).contains(&after), "{after}");
 }
@@ -438,6 +462,14 @@ fn without_a_terminal_nothing_is_guessed() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--yes"), "{}", text(&output.stderr));
     assert_eq!(home.files(), before);
+    // A form of output is no answer.
+    let output = home.setup(&["--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["error"]["code"], "INVALID_ARGUMENTS", "{printed}");
+    assert!(printed["error"]["message"].as_str().unwrap().contains("--yes"), "{printed}");
+    assert_eq!(home.files(), before);
+    assert!(!home.path(OWN).exists());
     let output = home.setup(&["--yes", "--client", "zed"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("installed: claude-code"), "{}", text(&output.stderr));

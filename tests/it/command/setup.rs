@@ -102,11 +102,41 @@ fn codex_has_a_table_with_timeouts_in_seconds() {
     check_entry(&entry);
 }
 
-/// cx itself reads these files from these clients, so the entries are what it takes them for.
+/// cx reads these files of these clients. With the snippet of the page in it, each starts cx.
 #[test]
-fn headings_are_all_there() {
-    for client in ["Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini CLI"] {
-        assert!(CLIENTS.contains(&format!("\n## {client}\n")), "{client}");
+fn every_snippet_is_an_entry_that_starts_cx() {
+    let home = tempfile::tempdir().unwrap();
+    let clients = [
+        ("claude-code", "Claude Code", "json", ".claude.json"),
+        ("claude-desktop", "Claude Desktop", "json", ".config/Claude/claude_desktop_config.json"),
+        ("cursor", "Cursor", "json", ".cursor/mcp.json"),
+        ("vscode", "VS Code", "json", ".config/Code/User/mcp.json"),
+        ("windsurf", "Windsurf", "json", ".codeium/windsurf/mcp_config.json"),
+        ("codex", "Codex", "toml", ".codex/config.toml"),
+        ("gemini-cli", "Gemini CLI", "json", ".gemini/settings.json"),
+        ("zed", "Zed", "json", ".config/zed/settings.json"),
+        ("opencode", "OpenCode", "json", ".config/opencode/opencode.json"),
+        ("goose", "goose", "yaml", ".config/goose/config.yaml"),
+    ];
+    for (_, heading, kind, path) in clients {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, snippet(heading, kind)).unwrap();
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["setup", "--dry-run", "--json"])
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    for (client, ..) in clients {
+        let found = report["clients"].as_array().unwrap().iter().find(|found| found["client"] == client);
+        let found = found.unwrap_or_else(|| panic!("{client}: {report:#}"));
+        assert_eq!((&found["problem"], &found["hasCx"]), (&Value::Null, &json!(true)), "{found:#}");
     }
 }
 

@@ -138,3 +138,27 @@ fn what_asks_servers_says_which() {
         assert!(!shown.contains("asking") && !shown.contains('\x1b'), "{line}: {shown:?}");
     }
 }
+
+/// Setup connects to the servers at the end, and says what putting them behind cx saves.
+#[test]
+fn setup_says_what_it_waits_for_and_what_is_saved() {
+    let home = tempfile::tempdir().unwrap();
+    let chaos = crate::support::chaos::program();
+    let line = format!("sleep 1; exec '{}' stdio well", chaos.display());
+    let servers = serde_json::json!({
+        "notes": { "command": "sh", "args": ["-c", line] },
+        "gone": { "command": "/nonexistent/server" },
+    });
+    let claude = serde_json::json!({ "mcpServers": servers }).to_string();
+    fs::write(home.path().join(".claude.json"), claude).unwrap();
+    let (shown, status) = screen(home.path(), "", "cx setup --yes --take-out");
+    assert_eq!(status, Some(0), "{shown}");
+    assert!(shown.contains("asking `") && shown.contains("`notes`"), "{shown:?}");
+    // One that fails is said, and the others are counted.
+    assert!(shown.contains("  gone   failed: "), "{shown:?}");
+    let (_, of_notes) = shown.split_once("  notes  8 tools, ").unwrap_or_else(|| panic!("{shown:?}"));
+    let (tokens, _) = of_notes.split_once(" tokens\n").unwrap();
+    assert!(tokens.parse::<usize>().unwrap() > 0, "{shown:?}");
+    let said = format!("tool definitions in the context of each conversation: {tokens} tokens before, ");
+    assert!(shown.contains(&said), "{said}: {shown:?}");
+}

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use cx::ToolErrorCode;
 use serde_json::Value;
 
 use super::{blocks, check_block, check_page, in_backticks, prose, read, rows};
 use crate::support::python;
+use crate::tidy::{files, root};
 
 const GLOBALS: &str = "docs/globals.md";
 
@@ -211,6 +214,153 @@ fn the_break_evens_are_those_of_the_measurement() {
         let expected: Vec<String> = ways.map(|row| format!("{} tools", row[4])).collect();
         let row = advice.iter().find(|row| row[0].starts_with(agent)).unwrap();
         assert_eq!(row[1..], expected, "docs/when-not.md: {agent}");
+    }
+}
+
+fn figures(name: &str) -> Value {
+    serde_json::from_str(&read(&Path::new("benches/agents/figures").join(name))).unwrap()
+}
+
+/// The figures of a way through cx as the tables have them: median, saving, entries that lose, break-even.
+fn measured(summary: &Value, language: &str, way: &str) -> [String; 4] {
+    let figures = &summary[format!("{language}, discovery {way}")];
+    [
+        with_commas(figures["median"].as_u64().unwrap()),
+        figures["saved against involved"].as_str().unwrap().to_owned(),
+        figures["entries that lose against involved"].to_string(),
+        figures["break-even, tools"].to_string(),
+    ]
+}
+
+/// `make bench-agents` writes the figures, and nothing writes the page.
+#[test]
+fn the_figures_of_agents_are_those_of_the_measurement() {
+    let rows = rows(Path::new("docs/agents.md"));
+    let of_cx: Vec<&[String]> =
+        rows.iter().filter(|row| row[0].starts_with("cx, ")).map(|row| &row[1..]).collect();
+    let direct: Vec<&str> = rows
+        .iter()
+        .filter(|row| row[0].starts_with("all ") || row[0].starts_with("the tools of "))
+        .map(|row| &*row[1])
+        .collect();
+    let (mut expected, mut expected_direct) = (Vec::new(), Vec::new());
+    for name in ["base.json", "long_context.json", "agentdojo.json"] {
+        let summary = &figures(name)["summary"];
+        for way in ["direct, all tools", "direct, involved servers"] {
+            expected_direct.push(with_commas(summary[way].as_u64().unwrap()));
+        }
+        for way in ["none", "help", "search"] {
+            expected.extend(["typescript", "python"].map(|language| measured(summary, language, way)));
+        }
+    }
+    assert_eq!(of_cx, expected);
+    assert_eq!(direct, expected_direct);
+}
+
+#[test]
+fn the_table_of_the_readme_is_that_of_the_measurement() {
+    let summary = &figures("base.json")["summary"];
+    let direct = |way: &str| with_commas(summary[way].as_u64().unwrap());
+    let mut row = format!("| {}; {} |", direct("direct, all tools"), direct("direct, involved servers"));
+    for (way, unit) in [("none", " tools"), ("help", ""), ("search", "")] {
+        let [median, _, _, break_even] = measured(summary, "typescript", way);
+        let _ = write!(row, " **{median}**, break-even {break_even}{unit} |");
+    }
+    assert!(read(Path::new("README.md")).lines().any(|line| line == row), "README.md has no line {row}");
+}
+
+/// Up to how many tokens of definitions `"mode": "auto"` shows all tools.
+#[test]
+fn the_bound_of_the_mode_auto_is_the_measured_break_even() {
+    let figures = figures("base.json");
+    let size = |entry: &Value| {
+        let of = |name: &str| entry["definitions"][name].as_f64().unwrap();
+        of("involved") / of("involvedTools")
+    };
+    let mut sizes: Vec<f64> = figures["entries"].as_array().unwrap().iter().map(size).collect();
+    sizes.sort_by(f64::total_cmp);
+    let break_even = &figures["summary"]["typescript, discovery search"]["break-even, tools"];
+    let measured = break_even.as_f64().unwrap() * sizes[sizes.len() / 2];
+    let source = read(Path::new("src/server/shown.rs"));
+    let (_, bound) = source.split_once("const AUTO_TOKENS: usize = ").unwrap();
+    let bound: u64 = bound.split(';').next().unwrap().replace('_', "").parse().unwrap();
+    let share = bound as f64 / measured;
+    assert!((share - 1.0).abs() < 0.05, "{bound} tokens, and {measured} are measured");
+    let said = format!("fewer than {} tokens", with_commas(bound));
+    assert!(read(Path::new("docs/serving.md")).contains(&said), "docs/serving.md does not say {said}");
+}
+
+/// `chart.py` draws them of the same figures.
+#[test]
+fn the_charts_are_those_of_the_measurement() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = root().join("benches/agents/chart.py");
+    let drawn = Command::new("python3").arg(script).arg(directory.path()).output().unwrap();
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    for name in ["agents-break-even.svg", "agents-entries.svg"] {
+        let new = fs::read_to_string(directory.path().join(name)).unwrap();
+        let is_same = new == read(&Path::new("docs").join(name));
+        assert!(is_same, "docs/{name} is not what benches/agents/chart.py draws");
+    }
+}
+
+/// What `cx WORDS --help` names: its options, and its commands.
+fn help(words: &[String]) -> (BTreeSet<String>, Vec<String>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_cx")).args(words).arg("--help").output().unwrap();
+    assert!(output.status.success(), "{words:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // `  -e, --eval <CODE>` and `      --json`; what is said of them is further to the right.
+    let option = |line: &str| {
+        let start = line.trim_start();
+        let is_option = start.starts_with('-') && line.len() - start.len() <= 6;
+        let name = start.split_once("--").filter(|_| is_option)?.1;
+        let end = name.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+        Some(format!("--{}", &name[..end.unwrap_or(name.len())]))
+    };
+    let commands = text.split_once("\nCommands:\n").map_or("", |(_, commands)| commands);
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let commands = commands.filter_map(|line| line.strip_prefix("  ").filter(|name| !name.starts_with(' ')));
+    let commands = commands.filter_map(|line| line.split_whitespace().next());
+    let commands = commands.filter(|name| *name != "help").map(str::to_owned).collect();
+    (text.lines().filter_map(option).collect(), commands)
+}
+
+/// Whether a text has an option, and not only a longer one that begins with it.
+fn has_option(text: &str, option: &str) -> bool {
+    text.match_indices(option).any(|(at, _)| {
+        !text[at + option.len()..].starts_with(|next: char| next.is_ascii_alphanumeric() || next == '-')
+    })
+}
+
+#[test]
+fn every_option_of_a_command_is_in_a_page() {
+    // `-e` is how it is written, and the others are those of every command.
+    let left_out = set(["--eval", "--help", "--version"]);
+    let pages: String = files("docs", ".md").iter().map(|page| read(page)).collect();
+    let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
+    let mut checked = 0;
+    while let Some(words) = waiting.pop() {
+        let (options, commands) = help(&words);
+        for option in options.difference(&left_out) {
+            assert!(has_option(&pages, option), "cx {}: no page has {option}", words.join(" "));
+            checked += 1;
+        }
+        waiting.extend(commands.into_iter().map(|command| {
+            let mut words = words.clone();
+            words.push(command);
+            words
+        }));
+    }
+    assert!(checked > 100, "{checked} options");
+    // The tables of the two commands that have most of them.
+    for (command, page, heading) in
+        [("run", "docs/command.md", "## cx run"), ("serve", "docs/serving.md", "# Serving agents")]
+    {
+        let text = section(page, heading);
+        let (options, _) = help(&[command.to_owned()]);
+        for option in options.difference(&left_out) {
+            assert!(has_option(&text, option), "{page}: {heading} has no {option}");
+        }
     }
 }
 

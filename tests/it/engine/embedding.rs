@@ -380,3 +380,21 @@ async fn changed_arguments_are_checked_and_shown() {
     assert_eq!(result.error().and_then(|error| error.tool_code), Some(ToolErrorCode::InvalidArguments));
     assert_eq!(*shown.lock(), [json!({ "a": 4 })]);
 }
+
+/// A server with capitals has the forms of both languages in TypeScript. Another form is an error that has the name,
+/// and not a property that is missing.
+#[tokio::test]
+async fn a_server_with_capitals_is_found_or_named() {
+    let executor = Executor::builder()
+        .tool("MyServer.read_file", Value::Null, |arguments: Value| async move { Ok::<_, String>(arguments) })
+        .build()
+        .unwrap();
+    let source = "
+        const found = [await tools.MyServer.read_file({ a: 1 }), await tools.my_server.readFile({ a: 2 })];
+        try { await tools.myserver.read_file({}) } catch (error) { found.push(error.code, error.message) }
+        return found";
+    let result = executor.run_ts(source).await.unwrap();
+    let found = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
+    let wrong = "no server `myserver`; did you mean `MyServer`?";
+    assert_eq!(*found, json!([{ "a": 1 }, { "a": 2 }, "TOOL_NOT_FOUND", wrong]));
+}

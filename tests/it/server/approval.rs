@@ -59,6 +59,30 @@ fn a_person_sees_the_call_and_approves_it() {
     client.end();
 }
 
+/// A tool that the client is shown itself is asked about as a call of a script is.
+#[test]
+fn a_direct_call_is_made_once_it_is_approved() {
+    let start = Start::new().server("notes", &["well"]).config("direct", json!(["notes.echo"]));
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    let mut client = start.arguments(&["--ask", "notes.*"]).spawn().shaken_with(capabilities);
+    let mut answered = |action: Value| {
+        let parameters = json!({ "name": "notes__echo", "arguments": { "text": "x" } });
+        let call = client.begin("tools/call", parameters);
+        let asked = question(&mut client);
+        let message = asked["params"]["message"].as_str().unwrap();
+        assert!(message.contains("notes.echo") && message.contains("\"text\": \"x\""), "{message}");
+        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": action }));
+        client.answer(&call)["result"].clone()
+    };
+    let refused = answered(json!({ "action": "decline" }));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(text(&refused).contains("a person was asked and refused"), "{refused}");
+    let made = answered(json!({ "action": "accept", "content": { "approve": true } }));
+    assert_eq!(made["structuredContent"], json!({ "text": "x" }), "{made}");
+    assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
+    client.end();
+}
+
 #[test]
 fn whatever_is_not_a_clear_yes_is_a_no() {
     for (answer, part) in [

@@ -321,7 +321,9 @@ fn all_tools_while_they_are_few() {
     let second = Start::new().beside(&client).server("a", &["well"]).config("mode", json!("auto"));
     let (told, answer) = shaken_with(second, &json!({}));
     let instructions = answer["instructions"].as_str().unwrap();
-    assert!(instructions.contains("The 8 tools are few, so all are shown"), "{instructions}");
+    let said = " The 8 tools are few, so all are shown to you too, as server__tool: call one directly, and \
+        several in one script.";
+    assert!(instructions.contains(said), "{instructions}");
     told.end();
     client.end();
     let mut many = Start::new().config("mode", json!("auto"));

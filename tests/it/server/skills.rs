@@ -134,6 +134,39 @@ fn what_is_saved_later_is_listed_and_run() {
     client.end();
 }
 
+/// A script of the workspace is nothing to agents until a user has trusted exactly this content of it.
+#[test]
+fn a_script_of_the_workspace_is_used_once_it_is_trusted() {
+    let mut client = Client::plain();
+    let directory = client.directory().to_owned();
+    let file = directory.join(".cx/scripts/build.ts");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "return 'built'").unwrap();
+    let refused = |client: &mut Client| {
+        let answer = client.call("executeTypescript", json!({ "script": "build" }));
+        let error = &answer["structuredContent"]["error"];
+        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{answer}");
+        assert!(error["message"].as_str().unwrap().contains("`cx trust`"), "{answer}");
+        let skills = client.request("skills/list", json!({}))["result"]["skills"].clone();
+        assert_eq!(skills.as_array().unwrap().len(), 1, "{skills}");
+    };
+    refused(&mut client);
+    let trusted = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["trust", ".cx/scripts/build.ts", "--yes"])
+        .current_dir(&directory)
+        .env("HOME", &directory)
+        .env("XDG_STATE_HOME", &directory)
+        .env("XDG_CONFIG_HOME", &directory)
+        .output()
+        .unwrap();
+    assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
+    let built = client.call("executePython", json!({ "script": "build" }));
+    assert_eq!(built["structuredContent"]["value"], "built", "{built}");
+    std::fs::write(&file, "return 'something else'").unwrap();
+    refused(&mut client);
+    client.end();
+}
+
 fn sha256(text: &str) -> String {
     use sha2::{Digest as _, Sha256};
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -164,5 +197,11 @@ fn skills_of_an_upstream_server_are_among_its_resources() {
         assert_eq!(uris.iter().filter(|one| **one == uri).count(), 1, "{uri}: {answer}");
     }
     assert_eq!(answer["value"]["guide"], "---", "{answer}");
+    let code = "
+all = await mcp.list_resources('inner')
+guide = await mcp.read_resource('inner', 'skill://cx/cx-guide/SKILL.md')
+return ['skill://cx/greet/SKILL.md' in [one['uri'] for one in all], guide['contents'][0]['text'][:3]]";
+    let answer = client.call("executePython", json!({ "code": code }));
+    assert_eq!(answer["structuredContent"]["value"], json!([true, "---"]), "{answer}");
     client.end();
 }

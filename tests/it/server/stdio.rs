@@ -69,6 +69,26 @@ fn the_instructions_name_the_tools_while_they_are_few() {
     first.end();
 }
 
+/// A model writes what it reads, and `tools.my-notes.echo` is a subtraction.
+#[test]
+fn the_instructions_have_names_that_can_be_written() {
+    let start = || Start::new().server("my-notes", &["well"]);
+    let mut first = start().spawn().shaken();
+    first.run("return (await searchTools('')).length");
+    let mut client = start().beside(&first).spawn();
+    let instructions = client.initialize("2025-11-25")["result"]["instructions"].clone();
+    assert!(instructions.as_str().unwrap().contains(" Tools by server: my_notes: "), "{instructions}");
+    for (tool, code) in [
+        ("executeTypescript", "return await tools.my_notes.echo({ a: 1 })"),
+        ("executePython", "await tools.my_notes.echo(a=1)"),
+    ] {
+        let result = client.call(tool, json!({ "code": code }));
+        assert_eq!(result["structuredContent"]["value"], json!({ "a": 1 }), "{result}");
+    }
+    client.end();
+    first.end();
+}
+
 /// An agent cannot trust a file, but it can tell the user what is missing.
 #[test]
 fn promise_103_an_untrusted_file_is_told_to_the_agent() {
@@ -493,6 +513,15 @@ fn what_was_cut_can_be_read() {
     assert!(answer.get("value").is_none());
     assert!(answer["valueTruncated"]["head"].as_str().unwrap().starts_with("[0,1,2,"));
     assert!(text(&result).len() < 60_000);
+    // What it says of the rest is an expression of both languages.
+    let rest = answer["valueTruncated"]["rest"].as_str().unwrap();
+    for (tool, code) in [
+        ("executeTypescript", format!("return ({rest}).value.length")),
+        ("executePython", format!("len(({rest})['value'])")),
+    ] {
+        let whole = client.call(tool, json!({ "code": code }));
+        assert_eq!(whole["structuredContent"]["value"], 20_000, "{whole}");
+    }
     let run = answer["runId"].as_str().unwrap().to_owned();
     let mut read = |part: &str| {
         let answer = client.request("resources/read", json!({ "uri": format!("cx://runs/{run}/{part}") }));

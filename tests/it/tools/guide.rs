@@ -132,6 +132,31 @@ fn its_figures_are_the_real_ones() {
     }
 }
 
+/// Each name in a list is called as it stands there, in the language that asks.
+#[tokio::test]
+async fn the_names_in_a_list_can_be_called() {
+    let (executor, _mock) = python().await;
+    let typescript = "
+        const lines = help('mock').split('\\n');
+        const line = lines.find((line) => /with.dashes/.test(line));
+        return [lines[0], line.split('(')[0], await tools.mock.with_dashes_and_dots({ a: 1 })]";
+    let python = "
+import contextlib, io
+with contextlib.redirect_stdout(io.StringIO()) as text:
+    help('mock')
+lines = text.getvalue().split('\\n')
+line = next(line for line in lines if 'dashes' in line.split('(')[0])
+return [lines[0], line.split('(')[0], await tools.mock.with_dashes_and_dots(a=1)]";
+    for (script, call) in [(Script::typescript(typescript), "({…})"), (Script::python(python), "(…)")] {
+        let result = executor.run(script).await.unwrap();
+        let found = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
+        let heading = found[0].as_str().unwrap();
+        assert!(heading.ends_with(&format!(" tools, await tools.mock.<tool>{call}")), "{heading}");
+        assert_eq!(found[1], "with_dashes_and_dots");
+        assert_eq!(found[2], json!({ "a": 1 }));
+    }
+}
+
 /// Help knows what the script may use, and no more.
 #[tokio::test]
 async fn help_tells_of_no_tool_that_is_denied() {

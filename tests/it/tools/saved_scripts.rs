@@ -157,10 +157,7 @@ async fn inputs_are_checked_like_arguments() {
         );
         let result = executor.run(code).await.unwrap();
         let error = value(&result).to_string();
-        assert!(
-            error.contains("TOOL_NOT_FOUND") && error.contains(near) || wrong == "doubleit",
-            "{wrong}: {error}"
-        );
+        assert!(error.contains("TOOL_NOT_FOUND") && error.contains(near), "{wrong}: {error}");
     }
 }
 
@@ -171,8 +168,9 @@ async fn scripts_are_found_and_described() {
     for script in both(
         "return [(await searchTools('double a number'))[0].usage, (await \
             getToolSchema('scripts.double-it')).parameters.required, help('scripts')]",
-        "[(await search_tools('double a number'))[0]['usage'], (await \
-            get_tool_schema('scripts.double-it'))['parameters']['required'], 'double-it']",
+        "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as text:\n    help('scripts')\n\
+            [(await search_tools('double a number'))[0]['usage'], (await \
+            get_tool_schema('scripts.double-it'))['parameters']['required'], text.getvalue()]",
     ) {
         let result = executor.run(script).await.unwrap();
         let found = value(&result);
@@ -182,7 +180,7 @@ async fn scripts_are_found_and_described() {
             "{usage}"
         );
         assert_eq!(found[1], json!(["n"]));
-        assert!(found[2].as_str().unwrap().contains("double-it"), "{found}");
+        assert!(found[2].as_str().unwrap().contains("\ndouble_it(n): Doubles a number"), "{found}");
     }
     // One that is saved meanwhile is found by the next run.
     saved.add("halve.py", "\"\"\"Halves a number.\"\"\"\ninputs['n'] / 2");

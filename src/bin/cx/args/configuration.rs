@@ -39,7 +39,7 @@ pub(crate) struct SetupArguments {
     #[arg(long)]
     pub(crate) no_connect: bool,
 
-    /// Print JSON; asks nothing
+    /// Print JSON; needs --yes or --dry-run, because it asks nothing
     #[arg(long)]
     pub(crate) json: bool,
 
