@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
-use serde_json::{Map, Value, json};
 
 use super::note::{Checkpoint, Signer};
 use super::options::AuditOptions;
-use super::record::sha256;
+use super::record::{Fields, sha256};
 use super::{canonical, read};
 use crate::storage::private::{self, PrivateDirectory};
 use crate::text::ids::random_bytes;
@@ -33,6 +32,9 @@ pub(super) const NO_HASH: &str = "0000000000000000000000000000000000000000000000
 
 /// Maximum bytes of a key's file.
 const MAX_KEY_BYTES: u64 = 4 << 10;
+
+/// Bytes of a line that most lines do not exceed.
+const TYPICAL_LINE: usize = 768;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -73,7 +75,7 @@ impl Appender {
     /// # Errors
     ///
     /// If the files cannot be written.
-    pub(super) fn append(&mut self, records: Vec<Map<String, Value>>, writer: &str) -> io::Result<()> {
+    pub(super) fn append(&mut self, records: Vec<Fields>, writer: &str) -> io::Result<()> {
         let options = self.options.clone();
         let locked = Locked::new(&options.directory)?;
         self.prepare_key(&locked)?;
@@ -95,18 +97,18 @@ impl Appender {
             records.splice(0..0, fields.map(|fields| stamped("retention", writer, fields)));
         }
         records.splice(0..0, damaged.map(|fields| stamped("line.damaged", writer, fields)));
-        let mut text = String::new();
+        let mut text = Vec::new();
         for record in records {
             head.add(record, &mut text);
             if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
                 let note = self.sign(&head);
-                head.add(stamped("checkpoint", writer, json!({ "note": note })), &mut text);
+                head.add(stamped("checkpoint", writer, vec![("note", note.into())]), &mut text);
             }
         }
         let name = format!("{day}{}", read::ENDING);
         let mut file = locked.directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
         let metadata = private::check_file(&file, &options.directory.join(&name))?;
-        if let Err(error) = file.write_all(text.as_bytes()) {
+        if let Err(error) = file.write_all(&text) {
             // A line that is written in part is no line.
             let _ = file.set_len(metadata.len());
             self.head = None;
@@ -205,7 +207,7 @@ impl Appender {
 
     /// Finds the end of the chain. A last line that is incomplete, because its writer was killed or its
     /// system has failed, is set aside first: the second value says so.
-    fn find_head(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Head, Option<Value>)> {
+    fn find_head(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Head, Option<Fields>)> {
         let mut damaged = None;
         for day in names.iter().rev() {
             let name = format!("{day}{}", read::ENDING);
@@ -236,7 +238,7 @@ impl Appender {
 
     /// The files that are older than the retention time, and the fields of the line about it, by which a
     /// verifier knows where the chain begins. The newest file stays in any case: it has the end.
-    fn expired(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Option<Value>, Vec<String>)> {
+    fn expired(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Option<Fields>, Vec<String>)> {
         let oldest = self.options.retention_days.and_then(|days| SystemTime::now().checked_sub(DAY * days));
         let oldest = oldest.map(date).unwrap_or_default();
         let earlier = names.split_last().map_or(&[][..], |(_newest, earlier)| earlier);
@@ -245,7 +247,11 @@ impl Appender {
         let Some(last) = removed.last() else { return Ok((None, Vec::new())) };
         let name = |day: &&str| format!("{day}{}", read::ENDING);
         let (sequence, hash) = read::last_of(&locked.path.join(name(last)))?;
-        let fields = json!({ "removed": removed, "through": sequence, "throughHash": hash });
+        let fields = vec![
+            ("removed", removed.clone().into()),
+            ("through", sequence.into()),
+            ("throughHash", hash.into()),
+        ];
         Ok((Some(fields), removed.iter().map(name).collect()))
     }
 }
@@ -271,40 +277,37 @@ impl<'a> Locked<'a> {
     }
 
     /// Keeps an incomplete line in a file of its own. Returns the fields of the line about it.
-    fn set_aside(&self, day: &str, fragment: &[u8]) -> io::Result<Value> {
-        let text = String::from_utf8_lossy(fragment);
-        let hash = sha256(&text);
+    fn set_aside(&self, day: &str, fragment: &[u8]) -> io::Result<Fields> {
+        let hash = sha256(String::from_utf8_lossy(fragment).as_bytes());
         let name = format!("damaged-{day}-{}", &hash[..16]);
         let mut file = self.directory.open(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
         file.write_all(fragment)?;
-        Ok(json!({ "file": name, "bytes": fragment.len(), "sha256": hash }))
+        Ok(vec![("file", name.into()), ("bytes", fragment.len().into()), ("sha256", hash.into())])
     }
 }
 
 impl Head {
     /// Adds a record to the chain, and its line to `text`.
-    fn add(&mut self, mut record: Map<String, Value>, text: &mut String) {
+    fn add(&mut self, mut record: Fields, text: &mut Vec<u8>) {
         self.sequence += 1;
-        record.insert("seq".to_owned(), self.sequence.into());
-        record.insert("prev".to_owned(), std::mem::take(&mut self.hash).into());
+        record.push(("seq", self.sequence.into()));
+        record.push(("prev", std::mem::take(&mut self.hash).into()));
+        let mut line = Vec::with_capacity(TYPICAL_LINE);
         // `prev` and `seq` come after `hash`, so that it never is the last member.
-        let (record, offset) = canonical::object_and_offset(&record, "hash");
-        self.hash = sha256(&record);
-        let (before, after) = record.split_at(offset);
-        text.extend([before, "\"hash\":\"", &self.hash, "\",", after, "\n"]);
+        let offset = canonical::write_record(&mut line, &record, "hash");
+        self.hash = sha256(&line);
+        let (before, after) = line.split_at(offset);
+        for part in [before, b"\"hash\":\"", self.hash.as_bytes(), b"\",", after, b"\n"] {
+            text.extend_from_slice(part);
+        }
     }
 }
 
 /// The fields of an event of the trail itself.
-fn stamped(event: &str, writer: &str, fields: Value) -> Map<String, Value> {
-    let mut record = match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    record.insert("event".to_owned(), event.into());
-    record.insert("writer".to_owned(), writer.into());
-    record.insert("at".to_owned(), rfc3339(SystemTime::now()).into());
-    record
+fn stamped(event: &str, writer: &str, mut fields: Fields) -> Fields {
+    let at = rfc3339(SystemTime::now());
+    fields.extend([("event", event.into()), ("writer", writer.into()), ("at", at.into())]);
+    fields
 }
 
 /// The day of a time, in UTC, as files are named.

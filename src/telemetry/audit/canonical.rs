@@ -4,84 +4,103 @@
 //! also needs the offset at which a member would begin, to write each record once for its hash and
 //! its line.
 
+use std::cmp::Ordering;
+
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Above this, integers are not exact as the numbers of JSON that RFC 8785 knows.
 const MAX_SAFE_INTEGER: u64 = 1 << 53;
 
 /// The canonical text of an object.
-pub(super) fn object(fields: &Map<String, Value>) -> String {
-    let mut text = String::new();
+pub(super) fn object(fields: &Map<String, Value>) -> Vec<u8> {
+    let mut text = Vec::new();
     write_object(&mut text, fields);
     text
 }
 
-/// As [`object`], and the offset in it at which a member of this name, which the object does not
-/// have, would begin: before a member that comes later, or before the end.
-pub(super) fn object_and_offset(fields: &Map<String, Value>, name: &str) -> (String, usize) {
-    let mut text = String::new();
+/// Writes the canonical text of an object with these members, whose names differ. Those that are null are left out.
+/// Returns the offset in `text` at which a member of this name, which the object does not have, would begin: before a
+/// member that comes later, or before the end.
+pub(super) fn write_record(text: &mut Vec<u8>, fields: &[(&str, Value)], name: &str) -> usize {
+    let mut sorted: Vec<(&str, &Value)> =
+        fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (*name, value)).collect();
     let mut offset = None;
-    write_sorted(&mut text, fields, |text, next| {
-        if offset.is_none() && next.encode_utf16().gt(name.encode_utf16()) {
+    write_sorted(text, &mut sorted, |text, next| {
+        if offset.is_none() && order(next, name).is_gt() {
             offset = Some(text.len());
         }
     });
-    let end = text.len().saturating_sub(1);
-    (text, offset.unwrap_or(end))
+    offset.unwrap_or(text.len().saturating_sub(1))
 }
 
 /// The canonical text of a value. Values are nested at most as deep as serde_json parses.
-pub(super) fn value(value: &Value) -> String {
-    let mut text = String::new();
+pub(super) fn value(value: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
     write(&mut text, value);
     text
 }
 
-fn write(text: &mut String, value: &Value) {
+fn write(text: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Object(fields) => write_object(text, fields),
         Value::Array(items) => {
-            text.push('[');
+            text.push(b'[');
             for (position, item) in items.iter().enumerate() {
                 if position > 0 {
-                    text.push(',');
+                    text.push(b',');
                 }
                 write(text, item);
             }
-            text.push(']');
+            text.push(b']');
         }
         Value::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(integer), _) if integer <= MAX_SAFE_INTEGER => text.push_str(&integer.to_string()),
+            (Some(integer), _) if integer <= MAX_SAFE_INTEGER => write_simple(text, &integer),
             (None, Some(integer)) if integer.unsigned_abs() <= MAX_SAFE_INTEGER => {
-                text.push_str(&integer.to_string());
+                write_simple(text, &integer)
             }
             // JSON has no numbers that are not finite.
-            _ => text.push_str(&float(number.as_f64().unwrap_or_default())),
+            _ => text.extend_from_slice(float(number.as_f64().unwrap_or_default()).as_bytes()),
         },
         // serde_json escapes what RFC 8785 escapes, in the same way.
-        other => text.push_str(&other.to_string()),
+        other => write_simple(text, other),
     }
 }
 
-fn write_object(text: &mut String, fields: &Map<String, Value>) {
-    write_sorted(text, fields, |_text, _name| ());
+/// Writes what has no members.
+fn write_simple(text: &mut Vec<u8>, value: &impl Serialize) {
+    // Neither a vector nor what is written fails.
+    let _written = serde_json::to_writer(text, value);
+}
+
+fn write_object(text: &mut Vec<u8>, fields: &Map<String, Value>) {
+    let mut sorted: Vec<(&str, &Value)> = fields.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    write_sorted(text, &mut sorted, |_text, _name| ());
 }
 
 /// Writes an object, and calls `before` before each member with its name.
-fn write_sorted(text: &mut String, fields: &Map<String, Value>, mut before: impl FnMut(&str, &str)) {
-    let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-    sorted.sort_unstable_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
-    text.push('{');
-    for (position, (name, value)) in sorted.into_iter().enumerate() {
+fn write_sorted(text: &mut Vec<u8>, fields: &mut [(&str, &Value)], mut before: impl FnMut(&[u8], &str)) {
+    fields.sort_unstable_by(|(one, _), (other, _)| order(one, other));
+    text.push(b'{');
+    for (position, (name, value)) in fields.iter().enumerate() {
         if position > 0 {
-            text.push(',');
+            text.push(b',');
         }
         before(text, name);
-        text.push_str(&Value::from(name.as_str()).to_string());
-        text.push(':');
+        write_simple(text, name);
+        text.push(b':');
         write(text, value);
     }
-    text.push('}');
+    text.push(b'}');
+}
+
+/// The order of names: by their UTF-16 code units, which for ASCII is that of their bytes.
+fn order(one: &str, other: &str) -> Ordering {
+    if one.is_ascii() && other.is_ascii() {
+        one.cmp(other)
+    } else {
+        one.encode_utf16().cmp(other.encode_utf16())
+    }
 }
 
 /// A number as ECMAScript writes it: the shortest digits that mean it, with an exponent from 1e21 on and

@@ -10,7 +10,6 @@ use futures::FutureExt as _;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use parking_lot::{Condvar, Mutex};
-use serde_json::json;
 
 use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
@@ -85,13 +84,13 @@ impl AuditTrail {
         let trail = Self { shared };
         trail.push(Entry::new(
             "logger.started",
-            json!({
-                "pid": std::process::id(),
-                "uid": rustix::process::geteuid().as_raw(),
-                "version": env!("CARGO_PKG_VERSION"),
-                "required": required,
-                "contents": contents,
-            }),
+            vec![
+                ("pid", std::process::id().into()),
+                ("uid", rustix::process::geteuid().as_raw().into()),
+                ("version", env!("CARGO_PKG_VERSION").into()),
+                ("required", required.into()),
+                ("contents", contents.into()),
+            ],
         ));
         Ok(trail)
     }
@@ -105,7 +104,7 @@ impl AuditTrail {
     pub fn trust(&self, file: &Path, sha256: Option<&str>) {
         let name = if sha256.is_some() { "trust.given" } else { "trust.revoked" };
         let path = shown(&file.to_string_lossy());
-        self.push(Entry::new(name, json!({ "file": path, "contentSha256": sha256 })));
+        self.push(Entry::new(name, vec![("file", path.into()), ("contentSha256", sha256.into())]));
     }
 
     /// Writes what is queued and that the trail was stopped, and signs its end. Waits for at most two
@@ -115,7 +114,7 @@ impl AuditTrail {
         if *shared.ended.lock() {
             return;
         }
-        shared.queue.push(Entry::new("logger.stopped", json!({})));
+        shared.queue.push(Entry::new("logger.stopped", Vec::new()));
         shared.queue.close();
         let mut ended = shared.ended.lock();
         if !*ended && shared.has_ended.wait_for(&mut ended, MAX_STOP).timed_out() {
@@ -254,7 +253,11 @@ impl Writer {
         let mut records = Vec::with_capacity(batch.entries.len() + 1);
         if self.lost > 0 {
             let since = self.since.map(rfc3339);
-            let fields = json!({ "count": self.lost, "reason": self.reason, "since": since });
+            let fields = vec![
+                ("count", self.lost.into()),
+                ("reason", self.reason.as_str().into()),
+                ("since", since.into()),
+            ];
             records.push(Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
         }
         for mut entry in batch.entries {

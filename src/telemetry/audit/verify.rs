@@ -194,7 +194,7 @@ impl Check {
         let (hash, before) = (text("hash"), text("prev"));
         let mut hashed = fields.clone();
         hashed.shift_remove("hash");
-        if sha256(&canonical::object(&hashed)) != hash || canonical::object(fields) != line.text {
+        if sha256(&canonical::object(&hashed)) != hash || canonical::object(fields) != line.text.as_bytes() {
             self.problem(file, number, format!("line {sequence} is not what was written: its hash differs"));
         }
         self.chain(line, sequence, &before, &text("at"));
