@@ -14,6 +14,7 @@ mod state;
 #[cfg_attr(not(all(feature = "process", target_os = "linux")), path = "http/no_workers.rs")]
 mod workers;
 
+mod accepted;
 mod authentication;
 mod body;
 mod cors;
@@ -27,8 +28,8 @@ mod session;
 mod sessions;
 mod shares;
 mod streams;
-mod tenant_changes;
 mod tenant_state;
+mod token_changes;
 
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};

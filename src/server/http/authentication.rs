@@ -8,7 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use parking_lot::RwLock;
 use url::{Host, Url};
 
-use super::tenants::{HttpTenant, TenantToken, TokenChanges, check_all};
+use super::accepted::{AcceptedToken, TokenChanges};
+use super::tenants::{HttpTenant, check_all};
 use super::token::{HttpToken, MIN_TOKEN};
 use crate::error::Error;
 
@@ -20,7 +21,7 @@ pub(crate) struct Authentication {
     token: Option<HttpToken>,
     has_tenants: bool,
     /// The tokens of the tenants.
-    tenants: RwLock<Vec<Arc<TenantToken>>>,
+    tenants: RwLock<Vec<Arc<AcceptedToken>>>,
 }
 
 /// Who sends a request, by its token.
@@ -28,7 +29,7 @@ pub(crate) enum Caller {
     /// A client of a server without tenants.
     Client,
     /// A client with this token of a tenant.
-    Tenant(Arc<TenantToken>),
+    Tenant(Arc<AcceptedToken>),
     /// The operator of a server with tenants, who reads metrics and the page and runs nothing.
     Operator,
 }
@@ -63,7 +64,7 @@ impl Authentication {
             tenants: RwLock::default(),
         };
         authentication.check_tokens(&tenants)?;
-        *authentication.tenants.write() = tenants.into_iter().map(TenantToken::new).collect();
+        *authentication.tenants.write() = tenants.into_iter().map(AcceptedToken::new).collect();
         Ok(authentication)
     }
 
@@ -107,7 +108,7 @@ impl Authentication {
                 Some(token) => Arc::clone(token),
                 None => {
                     added += 1;
-                    TenantToken::new(tenant)
+                    AcceptedToken::new(tenant)
                 }
             })
             .collect();

@@ -18,8 +18,8 @@ use super::options::HttpOptions;
 use super::routes::router;
 use super::sessions::{SessionBounds, Sessions};
 use super::state::HttpState;
-use super::tenant_changes;
 use super::tenant_state::{TenantParts, TenantStates};
+use super::token_changes;
 use super::workers::Lending;
 use crate::error::Error;
 use crate::lines::MAX_LINE;
@@ -93,7 +93,7 @@ pub(crate) async fn serve(
     if !options.tenants.is_empty() {
         metrics::set_tokens(options.tenants.len());
         if let Some(read) = options.tenant_reader {
-            following.spawn(tenant_changes::follow(Arc::clone(&state), read));
+            following.spawn(token_changes::follow(Arc::clone(&state), read));
         }
     }
     let ended = {

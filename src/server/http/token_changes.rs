@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
+use super::accepted::{AcceptedToken, TokenChanges};
 use super::state::HttpState;
-use super::tenants::{HttpTenant, TenantReader, TenantToken, TokenChanges};
+use super::tenants::{HttpTenant, TenantReader};
 use crate::error::Error;
 use crate::run::observer::TokenEvent;
 use crate::server::metrics;
@@ -78,7 +79,7 @@ async fn replace(state: &HttpState, tenants: Vec<HttpTenant>) -> Result<(), Erro
 
 /// Ends what was begun with these tokens: runs at once, then sessions and connections, when the cancelled runs have
 /// been answered.
-async fn end_all(state: &HttpState, revoked: &[Arc<TenantToken>]) {
+async fn end_all(state: &HttpState, revoked: &[Arc<AcceptedToken>]) {
     if revoked.is_empty() {
         return;
     }
