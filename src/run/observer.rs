@@ -38,7 +38,7 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     /// Called with each request of a client when it has been answered. Must not block.
     fn observe_request(&self, _request: &ClientRequest<'_>) {}
 
-    /// Called when the tokens of a server's tenants have changed. Must not block.
+    /// Called when the tokens of a server's clients have changed. Must not block.
     fn observe_tokens(&self, _event: &TokenEvent<'_>) {}
 
     /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
@@ -94,7 +94,7 @@ impl Observers {
         }
     }
 
-    /// Reports what happened to the tokens of a server's tenants.
+    /// Reports what happened to the tokens of a server's clients.
     pub(crate) fn tokens(&self, event: &TokenEvent<'_>) {
         for observer in self.0.iter() {
             observer.observe_tokens(event);
@@ -170,12 +170,34 @@ pub(crate) struct ClientRequest<'a> {
     pub(crate) duration: Duration,
 }
 
-/// What happens to the tokens of a server's tenants, while it serves.
+/// What happens to the tokens of a server over HTTP, while it serves.
 pub(crate) enum TokenEvent<'a> {
-    /// Some were added or revoked.
-    Changed { added: usize, revoked: usize, in_force: usize },
-    /// The list has changed and cannot be used, so the last one stays in force.
-    Refused { reason: &'a str },
+    /// Some were added or revoked. `in_force` counts those of this owner.
+    Changed { owner: TokenOwner, added: usize, revoked: usize, in_force: usize },
+    /// What was read cannot be used, so the last tokens stay in force.
+    Refused { owner: TokenOwner, reason: &'a str },
+}
+
+/// Whose tokens they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenOwner {
+    /// Of all clients of a server without tenants, which send the same one.
+    Clients,
+    /// Of the operator: of a server with tenants, or of a metrics page.
+    Operator,
+    /// Of the tenants.
+    Tenants,
+}
+
+impl TokenOwner {
+    /// As the audit trail says it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::Operator => "operator",
+            Self::Tenants => "tenants",
+        }
+    }
 }
 
 /// What happens in a run.

@@ -24,6 +24,7 @@ mod tenants;
 mod token;
 
 mod connections;
+mod following;
 mod session;
 mod sessions;
 mod shares;
@@ -36,7 +37,7 @@ pub use options::{HttpOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest};
 pub(crate) use serve::serve;
 pub use tenants::{HttpTenant, TenantReader};
-pub use token::HttpToken;
+pub use token::{HttpToken, TokenReader};
 
 #[cfg(test)]
 mod tests;

@@ -90,11 +90,14 @@ pub(crate) async fn serve(
     let mut serving_each = JoinSet::new();
     // Ends with this.
     let mut following = JoinSet::new();
-    if !options.tenants.is_empty() {
+    let (has_token, has_tenants) = (options.token.is_some(), !options.tenants.is_empty());
+    if has_tenants {
         metrics::set_tokens(options.tenants.len());
-        if let Some(read) = options.tenant_reader {
-            following.spawn(token_changes::follow(Arc::clone(&state), read));
-        }
+    }
+    let token_reader = options.token_reader.filter(|_| has_token);
+    let tenant_reader = options.tenant_reader.filter(|_| has_tenants);
+    if token_reader.is_some() || tenant_reader.is_some() {
+        following.spawn(token_changes::follow(Arc::clone(&state), token_reader, tenant_reader));
     }
     let ended = {
         let endpoint = Endpoint { router: router(state), connections, closing: closing.clone() };

@@ -1,130 +1,170 @@
-//! Takes up changes of the tenants while the server serves: the tokens that are added, and those that are revoked.
+//! Takes up changes of the tokens while the server serves: those that are added, and those that are revoked.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::accepted::{AcceptedToken, TokenChanges};
+use super::authentication::Authentication;
+use super::following::{Followed, INTERVAL, Target, problem_reporter};
 use super::state::HttpState;
 use super::tenants::{HttpTenant, TenantReader};
+use super::token::{HttpToken, TokenReader};
 use crate::error::Error;
-use crate::run::observer::TokenEvent;
+use crate::run::observer::{TokenEvent, TokenOwner};
 use crate::server::metrics;
+use crate::server::shared::Shared;
 use crate::server::shutdown::{MAX_CANCELLATION, MAX_LAST_WRITE};
 
-/// How often the tenants are read again.
-const INTERVAL: Duration = Duration::from_secs(2);
-
-/// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
-const MAX_READ: Duration = Duration::from_secs(10);
-
 /// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server
-/// gives them as much.
+/// gives them as much. Shorter than [`INTERVAL`], so that the next change does not wait for it.
 const MAX_ANSWER: Duration = MAX_CANCELLATION.saturating_add(MAX_LAST_WRITE);
 
-/// Follows the tenants until it is dropped.
-pub(super) async fn follow(state: Arc<HttpState>, read: TenantReader) {
-    let mut refused = Refused::default();
+/// Follows the token of all clients, or of the operator, and those of the tenants, until it is dropped.
+pub(super) async fn follow(state: Arc<HttpState>, token: Option<TokenReader>, tenants: Option<TenantReader>) {
+    let mut token = token.map(|read| {
+        let on_problem = problem_reporter(&state.shared, state.authentication.token_owner());
+        Followed::new(read, ServerToken(RevokedTokens::new(&state)), on_problem)
+    });
+    let mut tenants = tenants.map(|read| {
+        let on_problem = problem_reporter(&state.shared, TokenOwner::Tenants);
+        Followed::new(read, Tenants(RevokedTokens::new(&state)), on_problem)
+    });
     loop {
         sleep(INTERVAL).await;
-        let read = Arc::clone(&read);
-        let mut reading = spawn_blocking(move || read());
-        let earlier = refused.problem.clone();
-        let read = match timeout(MAX_READ, &mut reading).await {
-            Ok(read) => read,
-            Err(_elapsed) => {
-                refused.report(&state, &format!("they could not be read within {} s", MAX_READ.as_secs()));
-                // A second reader would hang in the same place.
-                reading.await
-            }
-        };
-        match read {
-            // Nothing has changed: what was wrong before a slow reading still is, and nothing else.
-            Ok(None) => refused.restore(&state, earlier),
-            Ok(Some(Ok(tenants))) => match replace(&state, tenants).await {
-                Ok(()) => refused.clear(&state),
-                Err(error) => refused.report(&state, &error.to_string()),
-            },
-            Ok(Some(Err(problem))) => refused.report(&state, &problem),
-            // The panic hook has logged the rest.
-            Err(_panic) => refused.report(&state, "the reader of tenants panicked"),
+        // One after the other, because each has to differ from the other.
+        if let Some(token) = &mut token {
+            token.look().await;
+        }
+        if let Some(tenants) = &mut tenants {
+            tenants.look().await;
         }
     }
 }
 
-/// Replaces the tenants, and ends what was begun with the tokens that are revoked by that.
-///
-/// # Errors
-///
-/// [`Error::InvalidOptions`] if these tenants cannot be used. The last ones stay in force.
-async fn replace(state: &HttpState, tenants: Vec<HttpTenant>) -> Result<(), Error> {
-    state.authentication.check_tenants(&tenants)?;
-    // Before the tokens, so that each token that is accepted has a tenant.
-    state.tenants.add(&tenants);
-    let TokenChanges { added, revoked, in_force } = state.authentication.replace_tenants(tenants.clone());
-    if added == 0 && revoked.is_empty() {
-        return Ok(());
+/// Follows the token of a metrics page, whose requests are short: nothing has to end with it.
+pub(super) async fn follow_page(shared: Arc<Shared>, authentication: Arc<Authentication>, read: TokenReader) {
+    let on_problem = problem_reporter(&shared, TokenOwner::Operator);
+    let mut token = Followed::new(read, PageToken { shared, authentication }, on_problem);
+    loop {
+        sleep(INTERVAL).await;
+        token.look().await;
     }
-    tracing::info!(added, revoked = revoked.len(), in_force, "the tokens of tenants have changed");
-    metrics::count_token_changes(added, revoked.len());
-    metrics::set_tokens(in_force);
-    let event = TokenEvent::Changed { added, revoked: revoked.len(), in_force };
-    state.shared.executor.observe_tokens(&event);
-    end_all(state, &revoked).await;
-    state.tenants.retain(&tenants);
-    Ok(())
 }
 
-/// Ends what was begun with these tokens: runs at once, then sessions and connections, when the cancelled runs have
-/// been answered.
-async fn end_all(state: &HttpState, revoked: &[Arc<AcceptedToken>]) {
-    if revoked.is_empty() {
+/// The token of all clients, or of the operator.
+struct ServerToken(RevokedTokens);
+
+impl Target for ServerToken {
+    type Value = HttpToken;
+
+    async fn replace(&mut self, token: HttpToken) -> Result<(), Error> {
+        let HttpState { shared, authentication, .. } = &*self.0.state;
+        authentication.check_token(&token)?;
+        let changes = authentication.replace_token(token);
+        report(shared, authentication.token_owner(), &changes);
+        self.0.end(changes.revoked, None).await;
+        Ok(())
+    }
+}
+
+/// The tokens of the tenants.
+struct Tenants(RevokedTokens);
+
+impl Target for Tenants {
+    type Value = Vec<HttpTenant>;
+
+    async fn replace(&mut self, tenants: Vec<HttpTenant>) -> Result<(), Error> {
+        self.0.state.authentication.check_tenants(&tenants)?;
+        // A tenant that comes back must not find its last state.
+        self.0.wait_for_end().await;
+        // Before the tokens, so that each token that is accepted has a tenant.
+        self.0.state.tenants.add(&tenants);
+        let changes = self.0.state.authentication.replace_tenants(tenants.clone());
+        report(&self.0.state.shared, TokenOwner::Tenants, &changes);
+        if changes.added > 0 || !changes.revoked.is_empty() {
+            metrics::set_tokens(changes.in_force);
+        }
+        self.0.end(changes.revoked, Some(tenants)).await;
+        Ok(())
+    }
+}
+
+/// The token of a metrics page.
+struct PageToken {
+    shared: Arc<Shared>,
+    authentication: Arc<Authentication>,
+}
+
+impl Target for PageToken {
+    type Value = HttpToken;
+
+    async fn replace(&mut self, token: HttpToken) -> Result<(), Error> {
+        self.authentication.check_token(&token)?;
+        let changes = self.authentication.replace_token(token);
+        // The sessions of the page of runs look at this.
+        for token in &changes.revoked {
+            token.revoked.cancel();
+        }
+        report(&self.shared, TokenOwner::Operator, &changes);
+        Ok(())
+    }
+}
+
+/// Says in the log, the metrics and the audit trail what has changed, if anything has.
+fn report(shared: &Shared, owner: TokenOwner, changes: &TokenChanges) {
+    let TokenChanges { added, revoked, in_force } = changes;
+    let (added, revoked, in_force) = (*added, revoked.len(), *in_force);
+    if added == 0 && revoked == 0 {
         return;
     }
-    for token in revoked {
-        token.revoked.cancel();
-        state.sessions.cancel_runs_of(token);
-    }
-    sleep(MAX_ANSWER).await;
-    for token in revoked {
-        state.sessions.end_of(token);
-        state.connections.end_of(token);
-    }
+    tracing::info!(of = owner.as_str(), added, revoked, in_force, "the tokens have changed");
+    metrics::count_token_changes(added, revoked);
+    shared.executor.observe_tokens(&TokenEvent::Changed { owner, added, revoked, in_force });
 }
 
-/// Why the last tenants stay in force, if newer ones cannot be used.
-#[derive(Default)]
-struct Refused {
-    problem: Option<String>,
+/// Ends what was begun with tokens that are revoked: runs at once, then, in a task that ends with this, sessions and
+/// connections, when the cancelled runs have been answered. There is one task at most.
+struct RevokedTokens {
+    state: Arc<HttpState>,
+    ending: JoinSet<()>,
 }
 
-impl Refused {
-    /// Reports a problem, once as long as it stays the same.
-    fn report(&mut self, state: &HttpState, problem: &str) {
-        if self.problem.as_deref() == Some(problem) {
+impl RevokedTokens {
+    fn new(state: &Arc<HttpState>) -> Self {
+        Self { state: Arc::clone(state), ending: JoinSet::new() }
+    }
+
+    /// Waits until everything has ended that was begun with the tokens that were revoked before.
+    async fn wait_for_end(&mut self) {
+        while self.ending.join_next().await.is_some() {}
+    }
+
+    /// Ends what was begun with these tokens, and the states of all tenants but those that are `kept`.
+    async fn end(&mut self, revoked: Vec<Arc<AcceptedToken>>, kept: Option<Vec<HttpTenant>>) {
+        if revoked.is_empty() {
             return;
         }
-        tracing::warn!(problem, "the last tokens of tenants stay in force, newer ones cannot be used");
-        metrics::set_tokens_failing(true);
-        state.shared.set_tokens_failing(true);
-        state.shared.executor.observe_tokens(&TokenEvent::Refused { reason: problem });
-        self.problem = Some(problem.to_owned());
-    }
-
-    /// Goes back to what was wrong earlier, which was reported.
-    fn restore(&mut self, state: &HttpState, earlier: Option<String>) {
-        match earlier {
-            Some(_) => self.problem = earlier,
-            None => self.clear(state),
+        for token in &revoked {
+            token.revoked.cancel();
+            self.state.sessions.cancel_runs_of(token);
         }
-    }
-
-    fn clear(&mut self, state: &HttpState) {
-        if self.problem.take().is_some() {
-            metrics::set_tokens_failing(false);
-            state.shared.set_tokens_failing(false);
-        }
+        self.wait_for_end().await;
+        let state = Arc::clone(&self.state);
+        self.ending.spawn(async move {
+            sleep(MAX_ANSWER).await;
+            for token in &revoked {
+                state.sessions.end_of(token);
+                state.connections.end_of(token);
+            }
+            if let Some(kept) = kept {
+                state.tenants.retain(&kept);
+            }
+        });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,14 +110,21 @@ impl Entry {
         Self::new("request", fields)
     }
 
-    /// An event of the tokens of a server's tenants.
+    /// An event of the tokens of a server over HTTP.
     pub(super) fn of_tokens(event: &TokenEvent<'_>) -> Self {
         match *event {
-            TokenEvent::Changed { added, revoked, in_force } => {
-                let fields = json!({ "added": added, "revoked": revoked, "inForce": in_force });
+            TokenEvent::Changed { owner, added, revoked, in_force } => {
+                let fields = json!({
+                    "of": owner.as_str(),
+                    "added": added,
+                    "revoked": revoked,
+                    "inForce": in_force,
+                });
                 Self::new("tokens.changed", fields)
             }
-            TokenEvent::Refused { reason } => Self::new("tokens.refused", json!({ "reason": shown(reason) })),
+            TokenEvent::Refused { owner, reason } => {
+                Self::new("tokens.refused", json!({ "of": owner.as_str(), "reason": shown(reason) }))
+            }
         }
     }
 
