@@ -161,6 +161,8 @@ pub(crate) struct ClientRequest<'a> {
     pub(crate) method: &'a str,
     /// The tool of a call.
     pub(crate) tool: Option<&'a str>,
+    /// The id of the run that a request over REST names or is told. Untrusted.
+    pub(crate) run_id: Option<&'a str>,
     /// As in [`ObservedRun::client`].
     pub(crate) client: &'a str,
     /// As in [`ObservedRun::client_name`].

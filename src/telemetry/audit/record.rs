@@ -101,6 +101,7 @@ impl Entry {
         let fields = json!({
             "method": shown(request.method),
             "tool": request.tool.map(shown),
+            "runId": request.run_id.map(shown),
             "client": shown(request.client),
             "clientName": request.client_name.map(shown),
             "outcome": if request.code.is_some() { "failed" } else { "ok" },

@@ -380,4 +380,8 @@ fn v_541_what_the_operators_last_token_has_opened_is_closed() {
     let reason = wait_for(|| token_events(&directory).get(1).map(|event| event["reason"].to_string()));
     assert!(reason.contains("`dave` has the operator's token"), "{reason}");
     assert_eq!(status(new, "/metrics"), 200);
+    // Until the operator has another one: then the list counts that was refused for it.
+    replace_token(directory.path(), CAROL);
+    wait_for_status(new, 200);
+    assert_eq!((status(new, "/metrics"), status(old, "/metrics")), (403, 200));
 }
