@@ -53,7 +53,7 @@ struct State {
     since: Instant,
     /// That of the last request on it that was accepted. A proxy may send those of several.
     tenant: TenantKey,
-    /// That of the request in progress, if it is a tenant's.
+    /// That of the request in progress, if clients have to send one.
     token: Option<Arc<AcceptedToken>>,
     /// Whether a request on it has passed authentication.
     is_admitted: bool,

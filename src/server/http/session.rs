@@ -40,7 +40,7 @@ pub(crate) struct HttpSession {
     pub(crate) mcp: Arc<McpSession>,
     /// The tenant and the peer that sent its first request.
     holder: Holder,
-    /// The token of that request, if it is a tenant's.
+    /// The token of that request, if clients have to send one.
     token: Option<Arc<AcceptedToken>>,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
@@ -100,7 +100,7 @@ impl HttpSession {
         self.holder.tenant == tenant
     }
 
-    /// Whether its first request was sent with this token of a tenant.
+    /// Whether its first request was sent with this token.
     pub(crate) fn was_begun_with(&self, token: &Arc<AcceptedToken>) -> bool {
         self.token.as_ref().is_some_and(|own| Arc::ptr_eq(own, token))
     }

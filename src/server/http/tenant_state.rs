@@ -36,7 +36,7 @@ pub(crate) struct TenantState {
 #[derive(Clone)]
 pub(crate) struct Requester {
     pub(crate) tenant: Arc<TenantState>,
-    /// The token of the request, if it is a tenant's.
+    /// The token of the request, if clients have to send one.
     pub(crate) token: Option<Arc<AcceptedToken>>,
     pub(crate) peer: PeerKey,
 }

@@ -101,7 +101,7 @@ async fn audited(
         audited.set_run(id);
     }
     let response = answer.await;
-    if let Some(ToldRun(id)) = response.extensions().get() {
+    if let Some(ToldRun(id)) = response.extensions().get::<ToldRun>() {
         audited.set_run(id);
     }
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));

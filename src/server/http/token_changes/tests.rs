@@ -18,7 +18,7 @@ async fn v_544_the_end_of_what_a_token_has_begun_delays_no_other_change() {
     let mut options = HttpOptions { tenants: list("a first\nb second\nc third"), ..HttpOptions::default() };
     options.tenant_reader = Some(Arc::new(move || {
         looked.send(()).unwrap();
-        lists.lock().pop().map(Ok)
+        lists.lock().pop().map(Ok::<_, String>)
     }));
     let server = Server::new(Executor::builder().build().unwrap(), ServerOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
