@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use url::{Host, Url};
 
 use super::accepted::{AcceptedToken, TokenChanges};
@@ -24,6 +24,8 @@ pub(crate) struct Authentication {
     token: RwLock<Option<Arc<AcceptedToken>>>,
     /// The tokens of the tenants.
     tenants: RwLock<Vec<Arc<AcceptedToken>>>,
+    /// Held while some are checked and replaced, because each has to differ from all others.
+    replacing: Mutex<()>,
 }
 
 /// Who sends a request, by its token.
@@ -65,6 +67,7 @@ impl Authentication {
             has_tenants: !tenants.is_empty(),
             token: RwLock::default(),
             tenants: RwLock::default(),
+            replacing: Mutex::default(),
         };
         authentication.check_tokens(token.as_ref(), &tenants)?;
         *authentication.token.write() = token.map(AcceptedToken::of_server);
@@ -117,15 +120,20 @@ impl Authentication {
         self.check_tokens(Some(token), &tenants)
     }
 
-    /// Replaces the token of all clients, or of the operator, by one that was [checked](Self::check_token). From now
-    /// on the last one is as unknown as a wrong one.
-    pub(crate) fn replace_token(&self, token: HttpToken) -> TokenChanges {
+    /// Replaces the token of all clients, or of the operator. From now on the last one is as unknown as a wrong one.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_token`](Self::check_token). The last one stays in force.
+    pub(crate) fn replace_token(&self, token: HttpToken) -> Result<TokenChanges, Error> {
+        let _alone = self.replacing.lock();
+        self.check_token(&token)?;
         let mut in_force = self.token.write();
         if in_force.as_ref().is_some_and(|last| *last.token() == token) {
-            return TokenChanges { in_force: 1, ..TokenChanges::default() };
+            return Ok(TokenChanges { in_force: 1, ..TokenChanges::default() });
         }
         let revoked = in_force.replace(AcceptedToken::of_server(token));
-        TokenChanges { added: 1, revoked: revoked.into_iter().collect(), in_force: 1 }
+        Ok(TokenChanges { added: 1, revoked: revoked.into_iter().collect(), in_force: 1 })
     }
 
     /// Whose the token is that a server has beside those of its tenants.
@@ -133,9 +141,14 @@ impl Authentication {
         if self.has_tenants { TokenOwner::Operator } else { TokenOwner::Clients }
     }
 
-    /// Replaces the tenants by others that were [checked](Self::check_tenants). From now on a token that is not in the
-    /// list is as unknown as a wrong one.
-    pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> TokenChanges {
+    /// Replaces the tenants by others. From now on a token that is not in the list is as unknown as a wrong one.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_tenants`](Self::check_tenants). The last ones stay in force.
+    pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> Result<TokenChanges, Error> {
+        let _alone = self.replacing.lock();
+        self.check_tenants(&tenants)?;
         let mut in_force = self.tenants.write();
         let is_kept = |token: &AcceptedToken| token.tenant().is_some_and(|tenant| tenants.contains(tenant));
         let revoked = in_force.iter().filter(|token| !is_kept(token)).cloned().collect();
@@ -151,7 +164,7 @@ impl Authentication {
             })
             .collect();
         *in_force = replaced;
-        TokenChanges { added, revoked, in_force: in_force.len() }
+        Ok(TokenChanges { added, revoked, in_force: in_force.len() })
     }
 
     /// Whether only processes of this machine can reach the server.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::error::Error;
 use crate::run::observer::{TokenEvent, TokenOwner};
 use crate::server::metrics;
 use crate::server::shared::Shared;
 
-/// How often is looked for what is new.
-pub(super) const INTERVAL: Duration = Duration::from_secs(2);
+/// The pause between two looks for what is new.
+const INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
 const MAX_READ: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ pub(super) type OnProblem = Box<dyn FnMut(Option<&str>) + Send>;
 /// What uses the values that are read.
 pub(super) trait Target: Send {
     /// What is read.
-    type Value: Send + 'static;
+    type Value: Clone + Send + 'static;
 
     /// Replaces the last value by a new one. The next value is not read before this has ended.
     ///
@@ -43,16 +43,26 @@ pub(super) struct Followed<T: Target> {
     target: T,
     on_problem: OnProblem,
     problem: Option<String>,
+    /// What was read last, if it could not be used. That may depend on something else, so it is tried again.
+    refused: Option<T::Value>,
 }
 
 impl<T: Target> Followed<T> {
     pub(super) fn new(read: Reader<T::Value>, target: T, on_problem: OnProblem) -> Self {
-        Self { read, target, on_problem, problem: None }
+        Self { read, target, on_problem, problem: None, refused: None }
+    }
+
+    /// Looks again and again until it is dropped.
+    pub(super) async fn follow(mut self) {
+        loop {
+            sleep(INTERVAL).await;
+            self.look().await;
+        }
     }
 
     /// Reads once, and uses what is new. Ends when the reader does, however long that takes: a second reader would hang
     /// in the same place.
-    pub(super) async fn look(&mut self) {
+    async fn look(&mut self) {
         let read = Arc::clone(&self.read);
         let mut reading = spawn_blocking(move || read());
         let earlier = self.problem.clone();
@@ -65,14 +75,33 @@ impl<T: Target> Followed<T> {
         };
         match read {
             // Nothing has changed: what was wrong before a slow reading still is, and nothing else.
-            Ok(None) => self.restore(earlier),
-            Ok(Some(Ok(value))) => match self.target.replace(value).await {
-                Ok(()) => self.clear(),
-                Err(error) => self.report(&error.to_string()),
-            },
-            Ok(Some(Err(problem))) => self.report(&problem),
+            Ok(None) => {
+                self.restore(earlier);
+                if let Some(value) = self.refused.take() {
+                    self.replace(value).await;
+                }
+            }
+            Ok(Some(Ok(value))) => self.replace(value).await,
+            Ok(Some(Err(problem))) => {
+                self.refused = None;
+                self.report(&problem);
+            }
             // The panic hook has logged the rest.
-            Err(_panic) => self.report("the reader of the tokens panicked"),
+            Err(_panic) => {
+                self.refused = None;
+                self.report("the reader of the tokens panicked");
+            }
+        }
+    }
+
+    async fn replace(&mut self, value: T::Value) {
+        self.refused = None;
+        match self.target.replace(value.clone()).await {
+            Ok(()) => self.clear(),
+            Err(error) => {
+                self.refused = Some(value);
+                self.report(&error.to_string());
+            }
         }
     }
 

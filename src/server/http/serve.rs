@@ -94,10 +94,12 @@ pub(crate) async fn serve(
     if has_tenants {
         metrics::set_tokens(options.tenants.len());
     }
-    let token_reader = options.token_reader.filter(|_| has_token);
-    let tenant_reader = options.tenant_reader.filter(|_| has_tenants);
-    if token_reader.is_some() || tenant_reader.is_some() {
-        following.spawn(token_changes::follow(Arc::clone(&state), token_reader, tenant_reader));
+    // Each in a task of its own, because one file may be on a file system that hangs.
+    if let Some(read) = options.token_reader.filter(|_| has_token) {
+        following.spawn(token_changes::follow_token(Arc::clone(&state), read));
+    }
+    if let Some(read) = options.tenant_reader.filter(|_| has_tenants) {
+        following.spawn(token_changes::follow_tenants(Arc::clone(&state), read));
     }
     let ended = {
         let endpoint = Endpoint { router: router(state), connections, closing: closing.clone() };

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::accepted::{AcceptedToken, TokenChanges};
 use super::authentication::Authentication;
-use super::following::{Followed, INTERVAL, Target, problem_reporter};
+use super::following::{Followed, Target, problem_reporter};
 use super::state::HttpState;
 use super::tenants::{HttpTenant, TenantReader};
 use super::token::{HttpToken, TokenReader};
@@ -19,39 +19,25 @@ use crate::server::shared::Shared;
 use crate::server::shutdown::{MAX_CANCELLATION, MAX_LAST_WRITE};
 
 /// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server
-/// gives them as much. Shorter than [`INTERVAL`], so that the next change does not wait for it.
+/// gives them as much. Shorter than the pause between two looks, so that the next change does not wait for it.
 const MAX_ANSWER: Duration = MAX_CANCELLATION.saturating_add(MAX_LAST_WRITE);
 
-/// Follows the token of all clients, or of the operator, and those of the tenants, until it is dropped.
-pub(super) async fn follow(state: Arc<HttpState>, token: Option<TokenReader>, tenants: Option<TenantReader>) {
-    let mut token = token.map(|read| {
-        let on_problem = problem_reporter(&state.shared, state.authentication.token_owner());
-        Followed::new(read, ServerToken(RevokedTokens::new(&state)), on_problem)
-    });
-    let mut tenants = tenants.map(|read| {
-        let on_problem = problem_reporter(&state.shared, TokenOwner::Tenants);
-        Followed::new(read, Tenants(RevokedTokens::new(&state)), on_problem)
-    });
-    loop {
-        sleep(INTERVAL).await;
-        // One after the other, because each has to differ from the other.
-        if let Some(token) = &mut token {
-            token.look().await;
-        }
-        if let Some(tenants) = &mut tenants {
-            tenants.look().await;
-        }
-    }
+/// Follows the token of all clients, or of the operator, until it is dropped.
+pub(super) async fn follow_token(state: Arc<HttpState>, read: TokenReader) {
+    let on_problem = problem_reporter(&state.shared, state.authentication.token_owner());
+    Followed::new(read, ServerToken(RevokedTokens::new(state)), on_problem).follow().await;
 }
 
-/// Follows the token of a metrics page, whose requests are short: nothing has to end with it.
+/// Follows the tokens of the tenants until it is dropped.
+pub(super) async fn follow_tenants(state: Arc<HttpState>, read: TenantReader) {
+    let on_problem = problem_reporter(&state.shared, TokenOwner::Tenants);
+    Followed::new(read, Tenants(RevokedTokens::new(state)), on_problem).follow().await;
+}
+
+/// Follows the token of a metrics page until it is dropped. Its requests are short, so nothing has to end with it.
 pub(super) async fn follow_page(shared: Arc<Shared>, authentication: Arc<Authentication>, read: TokenReader) {
     let on_problem = problem_reporter(&shared, TokenOwner::Operator);
-    let mut token = Followed::new(read, PageToken { shared, authentication }, on_problem);
-    loop {
-        sleep(INTERVAL).await;
-        token.look().await;
-    }
+    Followed::new(read, PageToken { shared, authentication }, on_problem).follow().await;
 }
 
 /// The token of all clients, or of the operator.
@@ -62,8 +48,7 @@ impl Target for ServerToken {
 
     async fn replace(&mut self, token: HttpToken) -> Result<(), Error> {
         let HttpState { shared, authentication, .. } = &*self.0.state;
-        authentication.check_token(&token)?;
-        let changes = authentication.replace_token(token);
+        let changes = authentication.replace_token(token)?;
         report(shared, authentication.token_owner(), &changes);
         self.0.end(changes.revoked, None).await;
         Ok(())
@@ -82,7 +67,7 @@ impl Target for Tenants {
         self.0.wait_for_end().await;
         // Before the tokens, so that each token that is accepted has a tenant.
         self.0.state.tenants.add(&tenants);
-        let changes = self.0.state.authentication.replace_tenants(tenants.clone());
+        let changes = self.0.state.authentication.replace_tenants(tenants.clone())?;
         report(&self.0.state.shared, TokenOwner::Tenants, &changes);
         if changes.added > 0 || !changes.revoked.is_empty() {
             metrics::set_tokens(changes.in_force);
@@ -102,8 +87,7 @@ impl Target for PageToken {
     type Value = HttpToken;
 
     async fn replace(&mut self, token: HttpToken) -> Result<(), Error> {
-        self.authentication.check_token(&token)?;
-        let changes = self.authentication.replace_token(token);
+        let changes = self.authentication.replace_token(token)?;
         // The sessions of the page of runs look at this.
         for token in &changes.revoked {
             token.revoked.cancel();
@@ -133,8 +117,8 @@ struct RevokedTokens {
 }
 
 impl RevokedTokens {
-    fn new(state: &Arc<HttpState>) -> Self {
-        Self { state: Arc::clone(state), ending: JoinSet::new() }
+    fn new(state: Arc<HttpState>) -> Self {
+        Self { state, ending: JoinSet::new() }
     }
 
     /// Waits until everything has ended that was begun with the tokens that were revoked before.

@@ -1,6 +1,7 @@
 //! What readers of tokens do, and what is said of it: each test reads as often as it says, without the pauses.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -14,7 +15,7 @@ use crate::server::ServerOptions;
 type Reading = Option<Result<u32, String>>;
 type Step = Box<dyn FnOnce() -> Reading + Send>;
 
-/// A value that the target refuses.
+/// A value that the target refuses until it is told to use it.
 const UNUSABLE: u32 = 0;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -24,16 +25,19 @@ enum Event {
     Recovered,
 }
 
-struct Recording(UnboundedSender<Event>);
+struct Recording {
+    events: UnboundedSender<Event>,
+    uses_all: AtomicBool,
+}
 
 impl Target for Recording {
     type Value = u32;
 
     async fn replace(&mut self, value: u32) -> Result<(), Error> {
-        if value == UNUSABLE {
+        if value == UNUSABLE && !self.uses_all.load(Ordering::Relaxed) {
             return Err(Error::InvalidOptions { option: "token", problem: "it is unusable".to_owned() });
         }
-        self.0.send(Event::Used(value)).unwrap();
+        self.events.send(Event::Used(value)).unwrap();
         Ok(())
     }
 }
@@ -52,7 +56,8 @@ fn followed(readings: Vec<Step>) -> (Followed<Recording>, UnboundedReceiver<Even
         let event = problem.map_or(Event::Recovered, |problem| Event::Problem(problem.to_owned()));
         problems.send(event).unwrap();
     };
-    (Followed::new(Arc::new(read), Recording(sender), Box::new(on_problem)), events)
+    let target = Recording { events: sender, uses_all: AtomicBool::new(false) };
+    (Followed::new(Arc::new(read), target, Box::new(on_problem)), events)
 }
 
 fn finds(reading: Reading) -> Step {
@@ -179,6 +184,29 @@ async fn each_problem_is_reported_once_until_another_one() {
     let expected: Vec<Event> =
         [problem("line 1"), unusable, problem("line 1")].into_iter().chain(recovered).collect();
     assert_eq!(events(&mut receiver), expected);
+}
+
+/// A token may be another source's, which then gets a new one.
+#[tokio::test]
+async fn what_could_not_be_used_is_tried_again_until_something_else_is_read() {
+    let unusable = || finds(Some(Ok(UNUSABLE)));
+    let readings = vec![unusable(), finds(None), finds(None), unusable(), fails("line 1"), finds(None)];
+    let (mut followed, mut receiver) = followed(readings);
+    followed.look().await;
+    assert_eq!(events(&mut receiver).len(), 1, "a problem");
+    followed.look().await;
+    assert!(events(&mut receiver).is_empty());
+    followed.target.uses_all.store(true, Ordering::Relaxed);
+    followed.look().await;
+    assert_eq!(events(&mut receiver), [Event::Used(UNUSABLE), Event::Recovered]);
+    // What is no longer in the file is not used.
+    followed.target.uses_all.store(false, Ordering::Relaxed);
+    followed.look().await;
+    followed.look().await;
+    assert_eq!(events(&mut receiver).len(), 2, "two problems");
+    followed.target.uses_all.store(true, Ordering::Relaxed);
+    followed.look().await;
+    assert!(events(&mut receiver).is_empty());
 }
 
 /// Two sources fail by themselves: the one that can be used again does not speak for the other.

@@ -97,12 +97,12 @@ fn v_512_a_list_that_replaces_another_revokes_what_it_does_not_have() {
     let first = HttpTenant::list("a first\nb second\nc third").unwrap();
     let local = [127, 0, 0, 1].into();
     let authentication = Authentication::new(local, &[], Some(operator), first.clone()).unwrap();
-    let unchanged = authentication.replace_tenants(first);
+    let unchanged = authentication.replace_tenants(first).unwrap();
     assert_eq!((unchanged.added, unchanged.revoked.len(), unchanged.in_force), (0, 0, 3));
     // One stays, one is another tenant's, one is gone, one is new.
     let next = HttpTenant::list("d fourth\nx second\na first").unwrap();
     authentication.check_tenants(&next).unwrap();
-    let changes = authentication.replace_tenants(next);
+    let changes = authentication.replace_tenants(next).unwrap();
     let mut revoked: Vec<_> = changes.revoked.iter().filter_map(|token| token.tenant_name()).collect();
     revoked.sort_unstable();
     assert_eq!((changes.added, revoked, changes.in_force), (2, vec!["b", "c"], 3));
@@ -138,11 +138,10 @@ fn v_542_a_token_that_replaces_another_revokes_it() {
     for tenants in ["", "a first"] {
         let tenants = if tenants.is_empty() { Vec::new() } else { HttpTenant::list(tenants).unwrap() };
         let authentication = Authentication::new(local, &[], Some(token("old")), tenants).unwrap();
-        let unchanged = authentication.replace_token(token("old"));
+        let unchanged = authentication.replace_token(token("old")).unwrap();
         assert_eq!((unchanged.added, unchanged.revoked.len(), unchanged.in_force), (0, 0, 1));
         let old = authentication.server_token(&with("old")).unwrap();
-        authentication.check_token(&token("new")).unwrap();
-        let changes = authentication.replace_token(token("new"));
+        let changes = authentication.replace_token(token("new")).unwrap();
         assert_eq!((changes.added, changes.revoked.len(), changes.in_force), (1, 1, 1));
         assert!(std::sync::Arc::ptr_eq(&changes.revoked[0], &old));
         assert!(authentication.identify(&with("old")).is_err());
@@ -151,15 +150,16 @@ fn v_542_a_token_that_replaces_another_revokes_it() {
     }
     let tenants = HttpTenant::list("a first").unwrap();
     let operated = Authentication::new(local, &[], Some(token("old")), tenants).unwrap();
-    let refused = operated.check_token(&token("first")).unwrap_err();
+    let refused = operated.replace_token(token("first")).map(drop).unwrap_err();
     assert!(refused.to_string().contains("`a` has the operator's token"), "{refused}");
+    assert!(operated.server_token(&with("old")).is_some(), "it stays in force");
     // A tenant may have what was the operator's.
-    operated.replace_token(token("new"));
+    operated.replace_token(token("new")).unwrap();
     operated.check_tenants(&HttpTenant::list("a old").unwrap()).unwrap();
     let open = Authentication::new(local, &[], None, Vec::new()).unwrap();
-    assert!(open.check_token(&token("new")).is_err(), "a server without a token gets none");
+    assert!(open.replace_token(token("new")).is_err(), "a server without a token gets none");
     let long = token(&"x".repeat(32));
     let reachable = Authentication::new([0, 0, 0, 0].into(), &[], Some(long), Vec::new()).unwrap();
-    let short = reachable.check_token(&token("new")).unwrap_err();
+    let short = reachable.replace_token(token("new")).map(drop).unwrap_err();
     assert!(short.to_string().contains("at least 32 characters"), "{short}");
 }
