@@ -135,7 +135,7 @@ impl Executor {
         self.inner.observers.request(request);
     }
 
-    /// Tells the observers what happened to the tokens of a server's tenants.
+    /// Tells the observers what happened to the tokens of a server over HTTP.
     pub(crate) fn observe_tokens(&self, event: &TokenEvent<'_>) {
         self.inner.observers.tokens(event);
     }

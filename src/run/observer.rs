@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 pub(crate) use self::event::{
     Answered, ApprovalAnswered, ApproverKind, Arguments, ClientRequest, DefinitionEvent, Discovered,
-    ModelAnswered, ModelSending, Refused, RunEvent, Sending, TokenEvent,
+    ModelAnswered, ModelSending, Refused, RunEvent, Sending, TokenEvent, TokenOwner,
 };
 use crate::run::entered::entered;
 use crate::run::grants::RunGrants;
@@ -42,7 +42,7 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     /// Called with each request of a client when it has been answered. Must not block.
     fn observe_request(&self, _request: &ClientRequest<'_>) {}
 
-    /// Called when the tokens of a server's tenants have changed. Must not block.
+    /// Called when the tokens of a server's clients have changed. Must not block.
     fn observe_tokens(&self, _event: &TokenEvent<'_>) {}
 
     /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
@@ -98,7 +98,7 @@ impl Observers {
         }
     }
 
-    /// Reports what happened to the tokens of a server's tenants.
+    /// Reports what happened to the tokens of a server's clients.
     pub(crate) fn tokens(&self, event: &TokenEvent<'_>) {
         for observer in self.0.iter() {
             observer.observe_tokens(event);

@@ -23,6 +23,7 @@ struct Told {
     executor: Executor,
     method: String,
     tool: Option<String>,
+    run_id: Option<String>,
     client: String,
     client_name: Option<String>,
     began: Instant,
@@ -53,12 +54,20 @@ impl AuditedRequest {
             executor: executor.clone(),
             method: method.to_owned(),
             tool: tool.map(str::to_owned),
+            run_id: None,
             client: client.to_owned(),
             client_name: name(),
             began: Instant::now(),
             code: Some(CANCELLED.to_owned()),
         });
         Self { told }
+    }
+
+    /// Says which run the request is about. Observers bound the id's length.
+    pub(crate) fn set_run(&mut self, id: &str) {
+        if let Some(told) = &mut self.told {
+            told.run_id = Some(id.to_owned());
+        }
     }
 
     /// Says how the request was answered: with a code if it failed.
@@ -75,6 +84,7 @@ impl Drop for AuditedRequest {
         told.executor.observe_request(&ClientRequest {
             method: &told.method,
             tool: told.tool.as_deref(),
+            run_id: told.run_id.as_deref(),
             client: &told.client,
             client_name: told.client_name.as_deref(),
             code: told.code.as_deref(),

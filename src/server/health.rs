@@ -29,9 +29,9 @@ const MAX_GRANT_CHARACTERS: usize = 1_000;
 const DAMAGED_STATE: &str = "the state file was damaged and set aside, and scripts started anew: \
     `cx state list` names the file, `cx state clear --all` removes it";
 
-/// What the operator should know of the tokens of tenants. Says no more, because any tenant may read it.
-const TOKENS_FAILING: &str = "the tokens of tenants have changed and cannot be used, so the last ones stay in force: \
-    see stderr or the audit trail";
+/// What the operator should know of the tokens of clients. Says no more, because any client may read it.
+const TOKENS_FAILING: &str = "the tokens of this server have changed and cannot be used, so the last ones stay in \
+    force: see stderr or the audit trail";
 
 /// The answer of the tool `health`.
 pub(crate) fn report(shared: &Shared) -> Value {

@@ -14,6 +14,7 @@ mod state;
 #[cfg_attr(not(all(feature = "process", target_os = "linux")), path = "http/no_workers.rs")]
 mod workers;
 
+mod accepted;
 mod authentication;
 mod body;
 mod cors;
@@ -23,19 +24,20 @@ mod tenants;
 mod token;
 
 mod connections;
+mod following;
 mod session;
 mod sessions;
 mod shares;
 mod streams;
-mod tenant_changes;
 mod tenant_state;
+mod token_changes;
 
 pub(crate) use metrics_page::serve as serve_metrics;
 pub use options::{HttpOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest};
 pub(crate) use serve::serve;
 pub use tenants::{HttpTenant, TenantReader};
-pub use token::HttpToken;
+pub use token::{HttpToken, TokenReader};
 
 #[cfg(test)]
 mod tests;

@@ -51,9 +51,9 @@ pub fn describe_metrics() {
     describe_gauge!("cx_http_tokens", "Tokens of tenants that are in force");
     describe_counter!(
         "cx_http_token_changes_total",
-        "Tokens of tenants that were added and revoked while the server served, by change"
+        "Tokens that were added and revoked while the server served, by change"
     );
-    describe_gauge!("cx_http_tokens_failing", "1 while newer tokens of tenants cannot be used");
+    describe_gauge!("cx_http_tokens_failing", "1 while newer tokens cannot be used");
     describe_gauge!("cx_queue_runs_waiting", "Runs in the queue of `cx worker` that no worker has");
     describe_gauge!("cx_queue_runs_running", "Runs of the queue that this worker executes");
     describe_counter!("cx_queue_runs_taken_total", "Runs of the queue that this worker was granted");
@@ -171,12 +171,12 @@ pub(crate) fn set_tokens(number: usize) {
     gauge!("cx_http_tokens").set(count(number));
 }
 
-/// Says whether newer tokens of tenants cannot be used.
+/// Says whether newer tokens cannot be used.
 pub(crate) fn set_tokens_failing(is_failing: bool) {
     gauge!("cx_http_tokens_failing").set(f64::from(u8::from(is_failing)));
 }
 
-/// Counts tokens of tenants that were added and revoked.
+/// Counts tokens that were added and revoked.
 pub(crate) fn count_token_changes(added: usize, revoked: usize) {
     for (change, number) in [("added", added), ("revoked", revoked)] {
         counter!("cx_http_token_changes_total", "change" => change).increment(number as u64);

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "http")]
-use super::http::{self, HttpOptions, HttpToken, MetricsPrinter, Page};
+use super::http::{self, HttpOptions, HttpToken, MetricsPrinter, Page, TokenReader};
 use super::metrics;
 use super::serve_stdio;
 use super::shared::{ServerOptions, Shared};
@@ -135,6 +135,8 @@ impl Server {
     /// [`serve`](Self::serve), whose client is at a pair of pipes. `print` renders them, for example
     /// from the application's Prometheus recorder.
     ///
+    /// `token_reader` reads the token again, as that of [`HttpOptions::token_reader`] does.
+    ///
     /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8
     /// connections at once, of a minute each. On a loopback address the `Host` header must be of this
     /// machine, so that no page can read it through a name of its own.
@@ -149,10 +151,11 @@ impl Server {
         listener: TcpListener,
         print: MetricsPrinter,
         token: Option<HttpToken>,
+        token_reader: Option<TokenReader>,
         page: Option<Page>,
         stop: &CancellationToken,
     ) -> Result<(), Error> {
-        http::serve_metrics(&self.shared, listener, print, token, page, stop).await
+        http::serve_metrics(&self.shared, listener, print, token, token_reader, page, stop).await
     }
 }
 

@@ -81,8 +81,8 @@ pub(crate) struct Shared {
     /// yet.
     pub(crate) pending: Arc<PendingRuns>,
     pub(crate) hung_workers: Arc<HungWorkers>,
-    /// Whether newer tokens of tenants cannot be used, so that the last ones stay in force.
-    tokens_failing: AtomicBool,
+    /// How many sources have newer tokens that cannot be used, so that the last ones stay in force.
+    tokens_failing: AtomicUsize,
     /// The open subscriptions of clients of the stateless revision.
     pub(crate) subscriptions: ClientSlots,
     index: Index,
@@ -101,7 +101,7 @@ impl Shared {
             start_failures: Mutex::default(),
             pending: Arc::default(),
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
-            tokens_failing: AtomicBool::new(false),
+            tokens_failing: AtomicUsize::new(0),
             subscriptions: ClientSlots::new(MAX_SUBSCRIPTIONS),
             index: Index::default(),
             clients: AtomicUsize::new(0),
@@ -155,14 +155,19 @@ impl Shared {
         self.list_changes.subscribe()
     }
 
-    /// Whether newer tokens of tenants cannot be used.
+    /// Whether newer tokens cannot be used.
     pub(crate) fn tokens_failing(&self) -> bool {
-        self.tokens_failing.load(Ordering::Relaxed)
+        self.tokens_failing.load(Ordering::Relaxed) > 0
     }
 
-    /// Says whether newer tokens of tenants cannot be used.
-    pub(crate) fn set_tokens_failing(&self, is_failing: bool) {
-        self.tokens_failing.store(is_failing, Ordering::Relaxed);
+    /// Says that the newer tokens of one source more cannot be used.
+    pub(crate) fn begin_failing_tokens(&self) {
+        self.tokens_failing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes one [`begin_failing_tokens`](Self::begin_failing_tokens) back.
+    pub(crate) fn end_failing_tokens(&self) {
+        self.tokens_failing.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Returns a name for a new client, which the run history uses to tell clients apart. The name

@@ -1,18 +1,20 @@
 //! `cx serve --http`: the listener and the tokens.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use cx::RateLimit;
-use cx::server::{HttpOptions, HttpTenant, HttpToken};
+use cx::server::{HttpOptions, HttpTenant, HttpToken, TokenReader};
 use listenfd::ListenFd;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
 use crate::args::HttpArguments;
 use crate::diagnostic::{self, invalid};
-use crate::secret::{read_secret, variable};
+use crate::secret::variable;
 use crate::tokens_file::{Tenants, TokensFile, numbers_of};
 
 /// The variable with the token if no file is named.
@@ -20,9 +22,6 @@ const TOKEN_VARIABLE: &str = "CX_HTTP_TOKEN";
 
 /// The variable with the tokens of tenants if no file is named.
 const TOKENS_VARIABLE: &str = "CX_HTTP_TOKENS";
-
-/// Maximum bytes of a file with a token, which is shorter.
-const MAX_TOKEN: usize = 4 << 10;
 
 /// The options of a server at `address`, from the arguments, the configuration and the environment.
 /// Must be called in a tokio runtime.
@@ -39,7 +38,8 @@ pub(crate) fn options(
 ) -> anyhow::Result<HttpOptions> {
     let mut options = HttpOptions::default();
     options.tenants = tenants.list;
-    options.token = token(arguments.token_file.as_deref())?;
+    let own = token(arguments.token_file.as_deref())?;
+    options.token.clone_from(&own.token);
     options.allow_origins = arguments.allow_origin;
     options.client_rate = match arguments.client_rate {
         Some(runs) => NonZeroU32::new(runs).map(RateLimit::per_minute),
@@ -48,18 +48,65 @@ pub(crate) fn options(
     options.run_rate = NonZeroU32::new(arguments.run_rate).map(RateLimit::per_minute);
     options.lent_workers = arguments.compute;
     options.validate(address.ip())?;
+    let rules = Rules::new(&options, address.ip());
+    options.token_reader = own.reader(&rules);
     if let Some(file) = tenants.file {
-        let (rules, may_be_several) = (options.clone(), tenants.may_be_several);
-        options.tenant_reader = Some(file.reader(move |list| {
+        let may_be_several = tenants.may_be_several;
+        options.tenant_reader = Some(file.reader(move |list: &Vec<HttpTenant>| {
             if HttpTenant::names(list).len() > 1 && !may_be_several {
                 bail!("several tenants need worker processes: start cx again, or give it `--isolation`");
             }
-            let mut options = rules.clone();
-            options.tenants = list.to_vec();
-            Ok(options.validate(address.ip())?)
+            rules.accept(|options| options.tenants.clone_from(list))
         }));
     }
     Ok(options)
+}
+
+/// By which later tokens are accepted: the options as they are now.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    options: Arc<Mutex<HttpOptions>>,
+    address: IpAddr,
+}
+
+impl Rules {
+    /// Those of a server at `address`.
+    pub(crate) fn new(options: &HttpOptions, address: IpAddr) -> Self {
+        Self { options: Arc::new(Mutex::new(options.clone())), address }
+    }
+
+    /// Changes the options, if a server could be started with the changed ones.
+    ///
+    /// # Errors
+    ///
+    /// If it could not. The options stay.
+    fn accept(&self, change: impl FnOnce(&mut HttpOptions)) -> anyhow::Result<()> {
+        let mut options = self.options.lock();
+        let mut changed = options.clone();
+        change(&mut changed);
+        changed.validate(self.address)?;
+        *options = changed;
+        Ok(())
+    }
+}
+
+/// The token of a server at the start, and where it comes from later.
+#[derive(Default)]
+pub(crate) struct OwnToken {
+    pub(crate) token: Option<HttpToken>,
+    /// `None` if it cannot change: it is in the environment or came from a pipe, or there is none.
+    file: Option<TokensFile<HttpToken>>,
+}
+
+impl OwnToken {
+    /// What reads it again, if it can change.
+    pub(crate) fn reader(self, rules: &Rules) -> Option<TokenReader> {
+        let rules = rules.clone();
+        let file = self.file?;
+        Some(
+            file.reader(move |token: &HttpToken| rules.accept(|options| options.token = Some(token.clone()))),
+        )
+    }
 }
 
 /// Opens the address and prints it.
@@ -129,16 +176,20 @@ pub(crate) fn adopt(listener: Option<std::net::TcpListener>) -> anyhow::Result<T
 /// # Errors
 ///
 /// If there is one that cannot be read or used.
-pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<Option<HttpToken>> {
+pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<OwnToken> {
     if let Some(path) = file {
-        let shown = path.display();
-        let text = read_secret(path, MAX_TOKEN);
-        let text = text.with_context(|| format!("failed to read the token file `{shown}`"))?;
-        let token = HttpToken::new(text.trim()).with_context(|| format!("the token in `{shown}`"))?;
-        return Ok(Some(token));
+        let file = TokensFile::<HttpToken>::open(path)?;
+        let token = Some(HttpToken::clone(file.tokens()));
+        return Ok(OwnToken { token, file: can_change(path).then_some(file) });
     }
     let token = variable(TOKEN_VARIABLE)?.map(|text| HttpToken::new(&text));
-    token.transpose().with_context(|| format!("the token in {TOKEN_VARIABLE}"))
+    let token = token.transpose().with_context(|| format!("the token in {TOKEN_VARIABLE}"))?;
+    Ok(OwnToken { token, ..OwnToken::default() })
+}
+
+/// Whether what is at the path can be read again. What a pipe has can be read once.
+fn can_change(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// The tenants and the tokens of their clients: those of the argument's file, else of the environment, else of the
@@ -155,10 +206,9 @@ pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> any
         return Ok(Tenants { list, ..Tenants::default() });
     }
     let Some(path) = argument.or(configured) else { return Ok(Tenants::default()) };
-    let file = TokensFile::open(path)?;
-    let list = file.tenants().to_vec();
-    // What a pipe has can be read once.
-    Ok(Tenants { list, file: path.is_file().then_some(file), ..Tenants::default() })
+    let file = TokensFile::<Vec<HttpTenant>>::open(path)?;
+    let list = Vec::clone(file.tokens());
+    Ok(Tenants { list, file: can_change(path).then_some(file), ..Tenants::default() })
 }
 
 /// Says which tenants there are, and where their scripts are executed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use cx::server::{HttpToken, MetricsPrinter, Page, Server, describe_metrics};
+use cx::server::{HttpOptions, HttpToken, MetricsPrinter, Page, Server, TokenReader, describe_metrics};
 use cx::{CancellationToken, MCP_DURATION_BUCKETS, OpenTelemetry};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
@@ -82,6 +82,7 @@ pub(crate) async fn sample(server: Server) {
 pub(crate) struct MetricsListener {
     listener: TcpListener,
     token: Option<HttpToken>,
+    token_reader: Option<TokenReader>,
     pub(crate) address: SocketAddr,
 }
 
@@ -95,7 +96,8 @@ pub(crate) async fn listen(
     address: SocketAddr,
     token_file: Option<&Path>,
 ) -> anyhow::Result<Option<MetricsListener>> {
-    let token = http::token(token_file)?;
+    let own = http::token(token_file)?;
+    let token = own.token.clone();
     if !address.ip().to_canonical().is_loopback() && token.is_none() {
         bail!(
             "--metrics {address}: other machines can reach this address: use 127.0.0.1, or set a token of at \
@@ -114,7 +116,11 @@ pub(crate) async fn listen(
     };
     let address = listener.local_addr().context("failed to find out where the metrics are")?;
     diagnostic::print_note(&format!("metrics at http://{address}/metrics"));
-    Ok(Some(MetricsListener { listener, token, address }))
+    // The rules of a server over HTTP are those of this page.
+    let mut options = HttpOptions::default();
+    options.token.clone_from(&token);
+    let token_reader = own.reader(&http::Rules::new(&options, address.ip()));
+    Ok(Some(MetricsListener { listener, token, token_reader, address }))
 }
 
 /// Serves the metrics and the page at an address of their own, in a task.
@@ -126,10 +132,10 @@ pub(crate) fn serve(
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) {
-    let MetricsListener { listener, token, .. } = at;
+    let MetricsListener { listener, token, token_reader, .. } = at;
     let (server, stop) = (server.clone(), stop.clone());
     tasks.spawn(async move {
-        if let Err(error) = server.serve_metrics(listener, print, token, page, &stop).await {
+        if let Err(error) = server.serve_metrics(listener, print, token, token_reader, page, &stop).await {
             diagnostic::print_warning(&format!("the metrics page has ended: {error}"));
         }
     });

@@ -118,7 +118,7 @@ impl Reading {
             problems.push("the audit trail cannot be written".to_owned());
         }
         if self.are_tokens_failing {
-            problems.push("the tokens of tenants have changed and cannot be used".to_owned());
+            problems.push("the tokens have changed and cannot be used".to_owned());
         }
         let open = self.upstream.values().filter(|server| server.breaker > 0.0).count();
         if open > 0 {

@@ -1,4 +1,4 @@
-//! The file with the tokens of tenants, which is read again when it changes while `cx serve` runs.
+//! The files with tokens, which are read again when they change while `cx serve` runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::WatchedFiles;
-use cx::server::{HttpTenant, TenantReader};
+use cx::server::{HttpTenant, HttpToken};
 use parking_lot::Mutex;
 
 use crate::diagnostic;
 use crate::secret::read_secret;
 
-/// Maximum bytes of the file. 64 lines are shorter.
-const MAX_BYTES: usize = 64 << 10;
+/// Maximum bytes of a file with the tokens of tenants. 64 lines are shorter.
+const MAX_TOKENS: usize = 64 << 10;
+
+/// Maximum bytes of a file with one token, which is shorter.
+const MAX_TOKEN: usize = 4 << 10;
 
 /// How long the file must be the same before it counts, and how often that is tried. Not every program replaces a file
 /// at once, and half a list would revoke the other half.
@@ -26,71 +29,108 @@ const MAX_READINGS: usize = 20;
 pub(crate) struct Tenants {
     pub(crate) list: Vec<HttpTenant>,
     /// `None` if they cannot change: they are in the environment or came from a pipe, or there are none.
-    pub(crate) file: Option<TokensFile>,
+    pub(crate) file: Option<TokensFile<Vec<HttpTenant>>>,
     /// Whether there may be several later: where scripts run is configured, or was decided for several tokens.
     pub(crate) may_be_several: bool,
 }
 
-/// A file with the tokens of tenants, as it was read last.
-pub(crate) struct TokensFile {
-    path: PathBuf,
-    watched: WatchedFiles,
-    tenants: Vec<HttpTenant>,
-    failure: Option<String>,
-}
-
-impl TokensFile {
+/// What a file of tokens has: one token, or those of tenants.
+pub(crate) trait Tokens: Clone + PartialEq + Send + 'static {
     /// Reads the file.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or others can read it too, or it is no list of tokens.
+    /// If it cannot be read, or others can read it too, or it has something else.
+    fn read(path: &Path) -> anyhow::Result<Self>;
+
+    /// What is different from the last ones, as a note says it.
+    fn describe_changes(&self, last: &Self) -> String;
+}
+
+impl Tokens for HttpToken {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let text = read_secret(path, MAX_TOKEN);
+        let text = text.with_context(|| format!("failed to read the token file `{shown}`"))?;
+        Self::new(text.trim()).with_context(|| format!("the token in `{shown}`"))
+    }
+
+    fn describe_changes(&self, last: &Self) -> String {
+        let changes =
+            if self == last { "it is the same" } else { "it is another one, and the last one is revoked" };
+        format!("the token was read again: {changes}")
+    }
+}
+
+impl Tokens for Vec<HttpTenant> {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let text = read_secret(path, MAX_TOKENS);
+        let text = text.with_context(|| format!("failed to read the file of tokens `{shown}`"))?;
+        HttpTenant::list(&text).with_context(|| format!("the tokens in `{shown}`"))
+    }
+
+    fn describe_changes(&self, last: &Self) -> String {
+        let added = self.iter().filter(|tenant| !last.contains(tenant)).count();
+        let revoked = last.iter().filter(|tenant| !self.contains(tenant)).count();
+        format!("the tokens were read again: {added} added, {revoked} revoked: {}", numbers_of(self))
+    }
+}
+
+/// A file with tokens, as it was read last.
+pub(crate) struct TokensFile<T> {
+    path: PathBuf,
+    watched: WatchedFiles,
+    tokens: T,
+    failure: Option<String>,
+}
+
+impl<T: Tokens> TokensFile<T> {
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or others can read it too, or it has something else.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         // Looked at before it is read: a change in between is then seen by the next look.
         let watched = WatchedFiles::new([path.to_owned()]);
-        Ok(Self { path: path.to_owned(), watched, tenants: read(path)?, failure: None })
+        Ok(Self { path: path.to_owned(), watched, tokens: T::read(path)?, failure: None })
     }
 
-    /// The tenants as they were read last.
-    pub(crate) fn tenants(&self) -> &[HttpTenant] {
-        &self.tenants
+    /// The tokens as they were read last.
+    pub(crate) fn tokens(&self) -> &T {
+        &self.tokens
     }
 
-    /// Reads the file again whenever it has changed. `accept` says whether the tenants can be used.
+    /// Reads the file again whenever it has changed, and while it cannot be used. `accept` says whether the tokens can
+    /// be used.
     pub(crate) fn reader(
         self,
-        accept: impl Fn(&[HttpTenant]) -> anyhow::Result<()> + Send + Sync + 'static,
-    ) -> TenantReader {
+        accept: impl Fn(&T) -> anyhow::Result<()> + Send + Sync + 'static,
+    ) -> Arc<dyn Fn() -> Option<Result<T, String>> + Send + Sync> {
         let file = Mutex::new(self);
         Arc::new(move || file.lock().read_again(&accept))
     }
 
-    fn read_again(
-        &mut self,
-        accept: impl Fn(&[HttpTenant]) -> anyhow::Result<()>,
-    ) -> Option<Result<Vec<HttpTenant>, String>> {
-        if !self.watched.have_changed() {
+    fn read_again(&mut self, accept: impl Fn(&T) -> anyhow::Result<()>) -> Option<Result<T, String>> {
+        // What it was refused for may be elsewhere: the file with the other tokens, or a directory's mode.
+        if !self.watched.have_changed() && self.failure.is_none() {
             return None;
         }
         self.watched.look();
-        let tenants = self.read_stable()?.and_then(|tenants| {
-            accept(&tenants).map_err(|error| format!("{error:#}"))?;
-            Ok(tenants)
+        let tokens = self.read_stable()?.and_then(|tokens| {
+            accept(&tokens).map_err(|error| format!("{error:#}"))?;
+            Ok(tokens)
         });
-        match tenants {
-            Ok(tenants) => {
+        match tokens {
+            Ok(tokens) => {
                 let had_failed = self.failure.take().is_some();
-                if tenants == self.tenants && !had_failed {
+                if tokens == self.tokens && !had_failed {
                     return None;
                 }
-                let added = tenants.iter().filter(|tenant| !self.tenants.contains(tenant)).count();
-                let revoked = self.tenants.iter().filter(|tenant| !tenants.contains(tenant)).count();
-                let numbers = numbers_of(&tenants);
-                diagnostic::print_note(&format!(
-                    "the tokens were read again: {added} added, {revoked} revoked: {numbers}"
-                ));
-                self.tenants.clone_from(&tenants);
-                Some(Ok(tenants))
+                diagnostic::print_note(&tokens.describe_changes(&self.tokens));
+                self.tokens.clone_from(&tokens);
+                Some(Ok(tokens))
             }
             Err(problem) => {
                 if self.failure.as_ref() != Some(&problem) {
@@ -104,15 +144,15 @@ impl TokensFile {
         }
     }
 
-    /// The tenants when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file
+    /// The tokens when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file
     /// then counts as changed at the next look too.
-    fn read_stable(&self) -> Option<Result<Vec<HttpTenant>, String>> {
+    fn read_stable(&self) -> Option<Result<T, String>> {
         let read = || {
             // Opening a pipe could wait for ever.
             if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
                 return Err(format!("`{}` is no longer a file", self.path.display()));
             }
-            read(&self.path).map_err(|error| format!("{error:#}"))
+            T::read(&self.path).map_err(|error| format!("{error:#}"))
         };
         let mut last = read();
         for _ in 0..MAX_READINGS {
@@ -133,11 +173,4 @@ pub(crate) fn numbers_of(tenants: &[HttpTenant]) -> String {
     let token = if tenants.len() == 1 { "token" } else { "tokens" };
     let tenant = if names.len() == 1 { "tenant" } else { "tenants" };
     format!("{} {token} of {} {tenant} ({})", tenants.len(), names.len(), names.join(", "))
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<HttpTenant>> {
-    let shown = path.display();
-    let text = read_secret(path, MAX_BYTES);
-    let text = text.with_context(|| format!("failed to read the file of tokens `{shown}`"))?;
-    HttpTenant::list(&text).with_context(|| format!("the tokens in `{shown}`"))
 }

@@ -263,26 +263,20 @@ impl Judge<'_> {
                     self.add_denied(one, server, "*", judged);
                     return;
                 }
-                let is_certain = self.is_certain(position, one, server, *is_current, judged);
+                let is_certain = self.is_certain(one, server, *is_current, judged)
+                    && !self.may_change_before(position, server);
                 judged.refuses |= is_certain;
                 let severity = if is_certain { Severity::Error } else { Severity::Warning };
                 judged.add(severity, || self.of_call(error.clone(), severity, &one.tool_at));
             }
             Some(LookUp::Found { tool, is_current }) => {
-                self.add_of_tool(position, one, tool, *is_current, judged);
+                self.add_of_tool(one, tool, *is_current, judged);
             }
         }
     }
 
     /// The same for a use of a tool that its server has: whether it is permitted, and its arguments.
-    fn add_of_tool(
-        &self,
-        position: usize,
-        one: &ToolUse,
-        tool: &ResolvedTool,
-        is_current: bool,
-        judged: &mut Judged,
-    ) {
+    fn add_of_tool(&self, one: &ToolUse, tool: &ResolvedTool, is_current: bool, judged: &mut Judged) {
         if !self.in_force.permits(&tool.server, &tool.tool) {
             self.add_denied(one, &tool.server, &tool.tool, judged);
             return;
@@ -297,7 +291,7 @@ impl Judge<'_> {
             let is_certain = is_certain
                 && !self.has_hooks
                 && *is_certain_use
-                    .get_or_insert_with(|| self.is_certain(position, one, &tool.server, is_current, judged));
+                    .get_or_insert_with(|| self.is_certain(one, &tool.server, is_current, judged));
             judged.refuses |= is_certain;
             let severity = if is_certain { Severity::Error } else { Severity::Warning };
             let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
@@ -365,28 +359,24 @@ impl Judge<'_> {
         self.finding(FindingCode::ToolsUnknown, Severity::Warning, message, &one.server_at)
     }
 
-    /// Whether a mistake in a use means that no run can succeed. Notes the server if only its own list could
-    /// tell.
-    fn is_certain(
-        &self,
-        position: usize,
-        one: &ToolUse,
-        server: &Arc<str>,
-        is_current: bool,
-        judged: &mut Judged,
-    ) -> bool {
-        if !one.is_certain {
-            return false;
-        }
-        if !is_current {
+    /// Whether a mistake in a use means that no run can succeed, by the tools of this moment. Notes the server if only
+    /// its own list could tell.
+    ///
+    /// That decides about the arguments of a tool that is listed, also where the server announces changes: most servers
+    /// say that they do and never do it, and a script can be written for no other schema than the one that is known.
+    fn is_certain(&self, one: &ToolUse, server: &Arc<str>, is_current: bool, judged: &mut Judged) -> bool {
+        if one.is_certain && !is_current {
             judged.stale.insert(Arc::clone(server));
-            return false;
         }
-        !self.in_force.catalog.may_change_tools(server) || !self.may_change_before(position, server)
+        one.is_certain && is_current
     }
 
-    /// Whether another use may make the server change its tools before the one at `position`.
+    /// Whether another use may make the server change its tools before the one at `position`. A tool that is not listed
+    /// may be there by then, and a script may know of it: servers with many tools have one that shows more of them.
     fn may_change_before(&self, position: usize, server: &str) -> bool {
+        if !self.in_force.catalog.may_change_tools(server) {
+            return false;
+        }
         let changed_by = |(one, looked_up): (&ToolUse, &Option<LookUp>)| {
             changed_by(&self.in_force, one, looked_up.as_ref())
         };

@@ -17,6 +17,8 @@ pub(crate) struct ClientRequest<'a> {
     pub(crate) method: &'a str,
     /// The tool of a call.
     pub(crate) tool: Option<&'a str>,
+    /// The id of the run that a request over REST names or is told. Untrusted.
+    pub(crate) run_id: Option<&'a str>,
     /// As in [`ObservedRun::client`](super::ObservedRun::client).
     pub(crate) client: &'a str,
     /// As in [`ObservedRun::client_name`](super::ObservedRun::client_name).
@@ -26,12 +28,34 @@ pub(crate) struct ClientRequest<'a> {
     pub(crate) duration: Duration,
 }
 
-/// What happens to the tokens of a server's tenants, while it serves.
+/// What happens to the tokens of a server over HTTP, while it serves.
 pub(crate) enum TokenEvent<'a> {
-    /// Some were added or revoked.
-    Changed { added: usize, revoked: usize, in_force: usize },
-    /// The list has changed and cannot be used, so the last one stays in force.
-    Refused { reason: &'a str },
+    /// Some were added or revoked. `in_force` counts those of this owner.
+    Changed { owner: TokenOwner, added: usize, revoked: usize, in_force: usize },
+    /// What was read cannot be used, so the last tokens stay in force.
+    Refused { owner: TokenOwner, reason: &'a str },
+}
+
+/// Whose tokens they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenOwner {
+    /// Of all clients of a server without tenants, which send the same one.
+    Clients,
+    /// Of the operator: of a server with tenants, or of a metrics page.
+    Operator,
+    /// Of the tenants.
+    Tenants,
+}
+
+impl TokenOwner {
+    /// As the audit trail says it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::Operator => "operator",
+            Self::Tenants => "tenants",
+        }
+    }
 }
 
 /// What happens in a run.

@@ -5,32 +5,37 @@ use std::sync::Arc;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use url::{Host, Url};
 
-use super::tenants::{HttpTenant, TenantToken, TokenChanges, check_all};
+use super::accepted::{AcceptedToken, TokenChanges};
+use super::tenants::{HttpTenant, check_all};
 use super::token::{HttpToken, MIN_TOKEN};
 use crate::error::{Error, OptionName};
+use crate::run::observer::TokenOwner;
 
 /// Checks each request before its body is read.
 pub(crate) struct Authentication {
     address: IpAddr,
     origins: Vec<url::Origin>,
-    /// That of all clients, or, if there are tenants, that of the operator.
-    token: Option<HttpToken>,
+    has_token: bool,
     has_tenants: bool,
+    /// That of all clients, or, if there are tenants, that of the operator.
+    token: RwLock<Option<Arc<AcceptedToken>>>,
     /// The tokens of the tenants.
-    tenants: RwLock<Vec<Arc<TenantToken>>>,
+    tenants: RwLock<Vec<Arc<AcceptedToken>>>,
+    /// Held while some are checked and replaced, because each has to differ from all others.
+    replacing: Mutex<()>,
 }
 
 /// Who sends a request, by its token.
 pub(crate) enum Caller {
-    /// A client of a server without tenants.
-    Client,
+    /// A client of a server without tenants, with this token if it has one.
+    Client(Option<Arc<AcceptedToken>>),
     /// A client with this token of a tenant.
-    Tenant(Arc<TenantToken>),
+    Tenant(Arc<AcceptedToken>),
     /// The operator of a server with tenants, who reads metrics and the page and runs nothing.
-    Operator,
+    Operator(Arc<AcceptedToken>),
 }
 
 /// Why a request is refused.
@@ -58,19 +63,22 @@ impl Authentication {
         let authentication = Self {
             address,
             origins: origins.iter().map(|text| allowed_origin(text)).collect::<Result<_, _>>()?,
-            token,
+            has_token: token.is_some(),
             has_tenants: !tenants.is_empty(),
+            token: RwLock::default(),
             tenants: RwLock::default(),
+            replacing: Mutex::default(),
         };
-        authentication.check_tokens(&tenants)?;
-        *authentication.tenants.write() = tenants.into_iter().map(TenantToken::new).collect();
+        authentication.check_tokens(token.as_ref(), &tenants)?;
+        *authentication.token.write() = token.map(AcceptedToken::of_server);
+        *authentication.tenants.write() = tenants.into_iter().map(AcceptedToken::of_tenant).collect();
         Ok(authentication)
     }
 
-    fn check_tokens(&self, tenants: &[HttpTenant]) -> Result<(), Error> {
-        check_all(tenants, self.token.as_ref())?;
-        let mut tokens = self.token.iter().chain(tenants.iter().map(HttpTenant::token));
-        let has_none = self.token.is_none() && tenants.is_empty();
+    fn check_tokens(&self, token: Option<&HttpToken>, tenants: &[HttpTenant]) -> Result<(), Error> {
+        check_all(tenants, token)?;
+        let mut tokens = token.into_iter().chain(tenants.iter().map(HttpTenant::token));
+        let has_none = token.is_none() && tenants.is_empty();
         if !self.is_loopback() && (has_none || !tokens.all(HttpToken::is_long_enough)) {
             let problem = format!(
                 "other machines can reach {}: expected a token of at least {MIN_TOKEN} characters, or \
@@ -92,27 +100,71 @@ impl Authentication {
             let problem = "a server has tenants from its start to its end, or never".to_owned();
             return Err(Error::InvalidOptions { option: OptionName::Tenants, problem });
         }
-        self.check_tokens(tenants)
+        let token = self.token.read().clone();
+        self.check_tokens(token.as_deref().map(AcceptedToken::token), tenants)
     }
 
-    /// Replaces the tenants by others that were [checked](Self::check_tenants). From now on a token that is not in the
-    /// list is as unknown as a wrong one.
-    pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> TokenChanges {
+    /// Checks whether the token of all clients, or of the operator, can be replaced by another one, by the rules of
+    /// [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`], also if there is none: a server has a token or has none until its end.
+    pub(crate) fn check_token(&self, token: &HttpToken) -> Result<(), Error> {
+        if !self.has_token {
+            let problem = "a server has a token from its start to its end, or never".to_owned();
+            return Err(Error::InvalidOptions { option: OptionName::Token, problem });
+        }
+        let tenants: Vec<HttpTenant> =
+            self.tenants.read().iter().filter_map(|token| token.tenant().cloned()).collect();
+        self.check_tokens(Some(token), &tenants)
+    }
+
+    /// Replaces the token of all clients, or of the operator. From now on the last one is as unknown as a wrong one.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_token`](Self::check_token). The last one stays in force.
+    pub(crate) fn replace_token(&self, token: HttpToken) -> Result<TokenChanges, Error> {
+        let _alone = self.replacing.lock();
+        self.check_token(&token)?;
+        let mut in_force = self.token.write();
+        if in_force.as_ref().is_some_and(|last| *last.token() == token) {
+            return Ok(TokenChanges { in_force: 1, ..TokenChanges::default() });
+        }
+        let revoked = in_force.replace(AcceptedToken::of_server(token));
+        Ok(TokenChanges { added: 1, revoked: revoked.into_iter().collect(), in_force: 1 })
+    }
+
+    /// Whose the token is that a server has beside those of its tenants.
+    pub(crate) const fn token_owner(&self) -> TokenOwner {
+        if self.has_tenants { TokenOwner::Operator } else { TokenOwner::Clients }
+    }
+
+    /// Replaces the tenants by others. From now on a token that is not in the list is as unknown as a wrong one.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_tenants`](Self::check_tenants). The last ones stay in force.
+    pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> Result<TokenChanges, Error> {
+        let _alone = self.replacing.lock();
+        self.check_tenants(&tenants)?;
         let mut in_force = self.tenants.write();
-        let revoked = in_force.iter().filter(|token| !tenants.contains(token.tenant())).cloned().collect();
+        let is_kept = |token: &AcceptedToken| token.tenant().is_some_and(|tenant| tenants.contains(tenant));
+        let revoked = in_force.iter().filter(|token| !is_kept(token)).cloned().collect();
         let mut added = 0;
         let replaced = tenants
             .into_iter()
-            .map(|tenant| match in_force.iter().find(|token| *token.tenant() == tenant) {
+            .map(|tenant| match in_force.iter().find(|token| token.tenant() == Some(&tenant)) {
                 Some(token) => Arc::clone(token),
                 None => {
                     added += 1;
-                    TenantToken::new(tenant)
+                    AcceptedToken::of_tenant(tenant)
                 }
             })
             .collect();
         *in_force = replaced;
-        TokenChanges { added, revoked, in_force: in_force.len() }
+        Ok(TokenChanges { added, revoked, in_force: in_force.len() })
     }
 
     /// Whether only processes of this machine can reach the server.
@@ -122,7 +174,7 @@ impl Authentication {
 
     /// Whether there is a token that clients must send.
     pub(crate) const fn has_token(&self) -> bool {
-        self.token.is_some() || self.has_tenants
+        self.has_token || self.has_tenants
     }
 
     /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
@@ -186,14 +238,16 @@ impl Authentication {
     /// If the token is missing or wrong.
     pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller, AccessRefusal> {
         if !self.has_token() {
-            return Ok(Caller::Client);
+            return Ok(Caller::Client(None));
         }
         let sent = bearer(headers).map(HttpToken::fingerprint_of).ok_or(AccessRefusal::Unauthorized)?;
-        let own = || if self.has_tenants { Caller::Operator } else { Caller::Client };
-        let mut caller = self.token.as_ref().filter(|token| token.has_fingerprint(&sent)).map(|_| own());
+        let own =
+            |token| if self.has_tenants { Caller::Operator(token) } else { Caller::Client(Some(token)) };
+        let token = self.token.read().clone();
+        let mut caller = token.filter(|token| token.token().has_fingerprint(&sent)).map(own);
         // All are compared, so that the duration does not reveal which ones there are.
         for token in self.tenants.read().iter() {
-            if token.tenant().token().has_fingerprint(&sent) {
+            if token.token().has_fingerprint(&sent) {
                 caller = Some(Caller::Tenant(Arc::clone(token)));
             }
         }
@@ -207,10 +261,19 @@ impl Authentication {
     /// If it is a tenant, or has no token.
     pub(crate) fn check_operator(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
         match self.identify(headers)? {
-            Caller::Client | Caller::Operator => Ok(()),
+            Caller::Client(_) | Caller::Operator(_) => Ok(()),
             Caller::Tenant(_) => Err(AccessRefusal::Forbidden(
                 "this is of all tenants: it needs the operator's token (`--token-file`, CX_HTTP_TOKEN)",
             )),
+        }
+    }
+
+    /// The token of a request, if it is that of all clients or of the operator.
+    pub(crate) fn server_token(&self, headers: &HeaderMap) -> Option<Arc<AcceptedToken>> {
+        match self.identify(headers).ok()? {
+            Caller::Client(token) => token,
+            Caller::Operator(token) => Some(token),
+            Caller::Tenant(_) => None,
         }
     }
 }

@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::accepted::AcceptedToken;
 use super::shares::{Eviction, EvictionCandidate, Holder, PeerKey, TenantKey, select_for_eviction};
 use super::socket::SocketActivity;
-use super::tenants::TenantToken;
 
 /// How long a request may be incomplete before its connection may be evicted. Only large bodies
 /// over slow networks take longer, and they are evicted only if all connections are in use.
@@ -53,8 +53,8 @@ struct State {
     since: Instant,
     /// That of the last request on it that was accepted. A proxy may send those of several.
     tenant: TenantKey,
-    /// That of the request in progress, if it is a tenant's.
-    token: Option<Arc<TenantToken>>,
+    /// That of the request in progress, if clients have to send one.
+    token: Option<Arc<AcceptedToken>>,
     /// Whether a request on it has passed authentication.
     is_admitted: bool,
     /// Whether a request on it was answered. The end of the answer may not have been written yet.
@@ -143,7 +143,7 @@ impl Connections {
     }
 
     /// Ends the connections with a request in progress that was sent with this token.
-    pub(crate) fn end_of(&self, token: &Arc<TenantToken>) {
+    pub(crate) fn end_of(&self, token: &Arc<AcceptedToken>) {
         let open = self.open.lock();
         for connection in open.by_number.values().filter(|connection| connection.has_token(token)) {
             connection.evicted.cancel();
@@ -186,14 +186,14 @@ impl Connection {
 
     /// The request has passed authentication. `tenant` is whose it is, if it is a tenant's, and `token` what it was
     /// sent with.
-    pub(crate) fn admit(&self, tenant: Option<TenantKey>, token: Option<Arc<TenantToken>>) {
+    pub(crate) fn admit(&self, tenant: Option<TenantKey>, token: Option<Arc<AcceptedToken>>) {
         let mut state = self.state.lock();
         state.is_admitted = true;
         state.tenant = tenant.unwrap_or(state.tenant);
         state.token = token;
     }
 
-    fn has_token(&self, token: &Arc<TenantToken>) -> bool {
+    fn has_token(&self, token: &Arc<AcceptedToken>) -> bool {
         self.state.lock().token.as_ref().is_some_and(|own| Arc::ptr_eq(own, token))
     }
 

@@ -8,6 +8,7 @@ use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method, Request, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::authentication::Authentication;
@@ -17,7 +18,8 @@ use super::page::Page;
 use super::responses::{plain, refused};
 use super::routes::PROMETHEUS;
 use super::small_server::{self, Answer};
-use super::token::HttpToken;
+use super::token::{HttpToken, TokenReader};
+use super::token_changes;
 use crate::error::Error;
 use crate::server::metrics;
 use crate::server::shared::Shared;
@@ -34,12 +36,20 @@ pub(crate) async fn serve(
     listener: TcpListener,
     print: MetricsPrinter,
     token: Option<HttpToken>,
+    token_reader: Option<TokenReader>,
     page: Option<Page>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let address =
         listener.local_addr().map_err(|source| Error::Start { what: "the metrics page", source })?;
-    let authentication = Authentication::new(address.ip(), &[], token, Vec::new())?;
+    let has_token = token.is_some();
+    let authentication = Arc::new(Authentication::new(address.ip(), &[], token, Vec::new())?);
+    // Ends with this.
+    let mut following = JoinSet::new();
+    if let Some(read) = token_reader.filter(|_| has_token) {
+        let (shared, authentication) = (Arc::clone(shared), Arc::clone(&authentication));
+        following.spawn(token_changes::follow_page(shared, authentication, read));
+    }
     let pages = Arc::new(Pages { shared: Arc::clone(shared), authentication, print, page });
     let answer: Answer = Arc::new(move |request| {
         let pages = Arc::clone(&pages);
@@ -51,7 +61,7 @@ pub(crate) async fn serve(
 
 struct Pages {
     shared: Arc<Shared>,
-    authentication: Authentication,
+    authentication: Arc<Authentication>,
     print: MetricsPrinter,
     page: Option<Page>,
 }

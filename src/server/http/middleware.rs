@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures::FutureExt as _;
 
+use super::accepted::AcceptedToken;
 use super::authentication::{AccessRefusal, Caller};
 use super::connections::Connection;
 use super::cors;
@@ -121,11 +122,11 @@ fn requester(
     connection: Option<&Connection>,
 ) -> Result<Option<Requester>, AccessRefusal> {
     let token = match caller {
-        Caller::Operator => return Ok(None),
-        Caller::Client => None,
+        Caller::Operator(_) => return Ok(None),
+        Caller::Client(token) => token,
         Caller::Tenant(token) => Some(token),
     };
-    let name = token.as_ref().map(|token| token.tenant().name());
+    let name = token.as_deref().and_then(AcceptedToken::tenant_name);
     let tenant = state.tenants.find(name).ok_or(AccessRefusal::Unauthorized)?;
     Ok(Some(Requester { tenant, token, peer: connection.map(Connection::peer).unwrap_or_default() }))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::authentication::Authentication;
 use super::page::Page;
 use super::tenants::{HttpTenant, TenantReader};
-use super::token::HttpToken;
+use super::token::{HttpToken, TokenReader};
 use crate::error::Error;
 use crate::rate::RateLimit;
 use crate::server::run_rate::default_client_rate;
@@ -26,6 +26,11 @@ pub struct HttpOptions {
     /// The token that clients must send. Required if other machines can reach the server. If there are tenants, this
     /// is the operator's: it reads the metrics and opens the page of runs, and is not accepted for anything else.
     pub token: Option<HttpToken>,
+    /// Reads the token again, every two seconds, on a thread that may block. Another one then replaces the last one at
+    /// once, if [`validate`](Self::validate) would accept it; a server without a token stays one. The last one is
+    /// revoked as those of tenants are ([`tenant_reader`](Self::tenant_reader)). If there are tenants, the sessions
+    /// of the page that were started with it end. Default: none, and the token is that of the start.
+    pub token_reader: Option<TokenReader>,
     /// The tenants, by the tokens of their clients; at most 64 tokens. Sessions, run records, `state`, answers of
     /// idempotency keys and rates are those of one tenant, and so is a share of the sessions and connections. Tools,
     /// grants and limits of scripts are the same for all. Give an executor of several tenants
@@ -66,6 +71,7 @@ impl Default for HttpOptions {
         Self {
             allow_origins: Vec::new(),
             token: None,
+            token_reader: None,
             tenants: Vec::new(),
             tenant_reader: None,
             metrics: None,

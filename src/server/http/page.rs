@@ -245,15 +245,15 @@ impl Page {
         }
     }
 
-    /// Exchanges a one-time token, or the token of the server's clients, for one of a session. A tenant's token is
-    /// none: the page shows the runs of all tenants.
+    /// Exchanges a one-time token, or the token of the server's clients, for one of a session. The session ends
+    /// with that token. A tenant's token is none: the page shows the runs of all tenants.
     fn start_session(&self, authentication: &Authentication, request: &Request<Body>) -> Response {
         let headers = request.headers();
-        let is_operator = authentication.has_token() && authentication.check_operator(headers).is_ok();
-        if !is_operator && !self.inner.access.use_one_time_token(headers) {
+        let token = authentication.server_token(headers);
+        if token.is_none() && !self.inner.access.use_one_time_token(headers) {
             return refused(&super::authentication::AccessRefusal::Unauthorized);
         }
-        match self.inner.access.start_session() {
+        match self.inner.access.start_session(token) {
             Ok(token) => json_text(json!({ "token": token }).to_string()),
             Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }

@@ -18,8 +18,8 @@ use super::options::HttpOptions;
 use super::routes::router;
 use super::sessions::{SessionBounds, Sessions};
 use super::state::HttpState;
-use super::tenant_changes;
 use super::tenant_state::{TenantParts, TenantStates};
+use super::token_changes;
 use super::workers::Lending;
 use crate::error::Error;
 use crate::lines::MAX_LINE;
@@ -90,11 +90,16 @@ pub(crate) async fn serve(
     let mut serving_each = JoinSet::new();
     // Ends with this.
     let mut following = JoinSet::new();
-    if !options.tenants.is_empty() {
+    let (has_token, has_tenants) = (options.token.is_some(), !options.tenants.is_empty());
+    if has_tenants {
         metrics::set_tokens(options.tenants.len());
-        if let Some(read) = options.tenant_reader {
-            following.spawn(tenant_changes::follow(Arc::clone(&state), read));
-        }
+    }
+    // Each in a task of its own, because one file may be on a file system that hangs.
+    if let Some(read) = options.token_reader.filter(|_| has_token) {
+        following.spawn(token_changes::follow_token(Arc::clone(&state), read));
+    }
+    if let Some(read) = options.tenant_reader.filter(|_| has_tenants) {
+        following.spawn(token_changes::follow_tenants(Arc::clone(&state), read));
     }
     let ended = {
         let endpoint = Endpoint { router: router(state), connections, closing: closing.clone() };

@@ -19,9 +19,9 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::accepted::AcceptedToken;
 use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
 use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
-use super::tenants::TenantToken;
 use crate::conventions;
 use crate::server::request_span::{ClientRequestId, CountedSession};
 use crate::server::session::McpSession;
@@ -40,8 +40,8 @@ pub(crate) struct HttpSession {
     pub(crate) mcp: Arc<McpSession>,
     /// The tenant and the peer that sent its first request.
     holder: Holder,
-    /// The token of that request, if it is a tenant's.
-    token: Option<Arc<TenantToken>>,
+    /// The token of that request, if clients have to send one.
+    token: Option<Arc<AcceptedToken>>,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
     ended: CancellationToken,
@@ -74,7 +74,7 @@ impl HttpSession {
     pub(crate) fn new(
         mcp: McpSession,
         holder: Holder,
-        token: Option<Arc<TenantToken>>,
+        token: Option<Arc<AcceptedToken>>,
     ) -> (Arc<Self>, SessionTransport) {
         let (incoming, messages) = mpsc::channel(MAX_INCOMING);
         let session = Arc::new(Self {
@@ -100,8 +100,8 @@ impl HttpSession {
         self.holder.tenant == tenant
     }
 
-    /// Whether its first request was sent with this token of a tenant.
-    pub(crate) fn was_begun_with(&self, token: &Arc<TenantToken>) -> bool {
+    /// Whether its first request was sent with this token.
+    pub(crate) fn was_begun_with(&self, token: &Arc<AcceptedToken>) -> bool {
         self.token.as_ref().is_some_and(|own| Arc::ptr_eq(own, token))
     }
 

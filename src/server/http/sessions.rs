@@ -17,10 +17,10 @@ use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use tokio_util::sync::CancellationToken;
 
+use super::accepted::AcceptedToken;
 use super::session::{HttpSession, SessionError, SessionTransport};
 use super::shares::{Holder, TenantKey, select_for_eviction};
 use super::tenant_state::Requester;
-use super::tenants::TenantToken;
 use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
 use crate::server::session::McpSession;
@@ -108,7 +108,7 @@ impl Sessions {
 
     /// Cancels the runs of the sessions that were begun with this token, and ends their standalone streams. Their
     /// calls can still be answered.
-    pub(crate) fn cancel_runs_of(&self, token: &Arc<TenantToken>) {
+    pub(crate) fn cancel_runs_of(&self, token: &Arc<AcceptedToken>) {
         for session in self.open.lock().values().filter(|session| session.was_begun_with(token)) {
             session.mcp.runs.cancel();
             session.end_listening();
@@ -116,7 +116,7 @@ impl Sessions {
     }
 
     /// Ends the sessions that were begun with this token, which was revoked. No later one begins with it.
-    pub(crate) fn end_of(&self, token: &Arc<TenantToken>) {
+    pub(crate) fn end_of(&self, token: &Arc<AcceptedToken>) {
         self.open.lock().retain(|_, session| {
             let is_kept = !session.was_begun_with(token);
             if !is_kept {

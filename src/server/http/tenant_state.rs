@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
+use super::accepted::AcceptedToken;
 use super::rest::runs::{AnswerBytes, RestRuns};
 use super::shares::{PeerKey, TenantKey};
-use super::tenants::{HttpTenant, TenantToken};
+use super::tenants::HttpTenant;
 use crate::executor::Executor;
 use crate::rate::RateLimit;
 use crate::run::history::client_of_tenant;
@@ -35,8 +36,8 @@ pub(crate) struct TenantState {
 #[derive(Clone)]
 pub(crate) struct Requester {
     pub(crate) tenant: Arc<TenantState>,
-    /// The token of the request, if it is a tenant's.
-    pub(crate) token: Option<Arc<TenantToken>>,
+    /// The token of the request, if clients have to send one.
+    pub(crate) token: Option<Arc<AcceptedToken>>,
     pub(crate) peer: PeerKey,
 }
 

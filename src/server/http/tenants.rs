@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
 use super::token::HttpToken;
 use crate::error::{Error, OptionName};
 
@@ -91,32 +89,6 @@ impl HttpTenant {
 /// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader): `None` if they are
 /// those of the last call, a message if they cannot be read. The message must not have a token.
 pub type TenantReader = Arc<dyn Fn() -> Option<Result<Vec<HttpTenant>, String>> + Send + Sync>;
-
-/// A token of a tenant that is in force.
-pub(crate) struct TenantToken {
-    tenant: HttpTenant,
-    /// Cancelled when the token is revoked, and with it what its clients have begun.
-    pub(crate) revoked: CancellationToken,
-}
-
-impl TenantToken {
-    pub(super) fn new(tenant: HttpTenant) -> Arc<Self> {
-        Arc::new(Self { tenant, revoked: CancellationToken::new() })
-    }
-
-    /// The name and the token.
-    pub(crate) const fn tenant(&self) -> &HttpTenant {
-        &self.tenant
-    }
-}
-
-/// How a list of tenants differs from the last one. A token that another tenant has now is revoked and added.
-pub(crate) struct TokenChanges {
-    pub(crate) added: usize,
-    pub(crate) revoked: Vec<Arc<TenantToken>>,
-    /// The number of tokens that are in force now.
-    pub(crate) in_force: usize,
-}
 
 /// Checks that each token says who sends it: no two tenants have the same one, and no tenant has the operator's.
 ///

@@ -1,6 +1,7 @@
 //! A secret that clients send.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -72,6 +73,10 @@ impl HttpToken {
         self.has_fingerprint(&other.fingerprint)
     }
 }
+
+/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader): `None` if it is that of the
+/// last call, a message if it cannot be read. The message must not have the token.
+pub type TokenReader = Arc<dyn Fn() -> Option<Result<HttpToken, String>> + Send + Sync>;
 
 impl PartialEq for HttpToken {
     fn eq(&self, other: &Self) -> bool {

@@ -133,6 +133,7 @@ impl Entry {
         let fields = vec![
             ("method", shown(request.method).into()),
             ("tool", request.tool.map(shown).into()),
+            ("runId", request.run_id.map(shown).into()),
             ("client", shown(request.client).into()),
             ("clientName", request.client_name.map(shown).into()),
             ("outcome", if request.code.is_some() { "failed" } else { "ok" }.into()),
@@ -142,16 +143,21 @@ impl Entry {
         Self::new("request", fields)
     }
 
-    /// An event of the tokens of a server's tenants.
+    /// An event of the tokens of a server over HTTP.
     pub(super) fn of_tokens(event: &TokenEvent<'_>) -> Self {
         match *event {
-            TokenEvent::Changed { added, revoked, in_force } => {
-                let fields =
-                    vec![("added", added.into()), ("revoked", revoked.into()), ("inForce", in_force.into())];
+            TokenEvent::Changed { owner, added, revoked, in_force } => {
+                let fields = vec![
+                    ("of", owner.as_str().into()),
+                    ("added", added.into()),
+                    ("revoked", revoked.into()),
+                    ("inForce", in_force.into()),
+                ];
                 Self::new("tokens.changed", fields)
             }
-            TokenEvent::Refused { reason } => {
-                Self::new("tokens.refused", vec![("reason", shown(reason).into())])
+            TokenEvent::Refused { owner, reason } => {
+                let fields = vec![("of", owner.as_str().into()), ("reason", shown(reason).into())];
+                Self::new("tokens.refused", fields)
             }
         }
     }

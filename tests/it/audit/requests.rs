@@ -81,6 +81,60 @@ fn requests_that_are_refused_before_a_run_are_in_the_trail() {
     assert_eq!(found.collect::<Vec<_>>(), [rest("400"), rest(""), rest("429")]);
 }
 
+/// The method and the run of each request over REST in the trail, in order.
+fn requested_runs(trail: &Path) -> Vec<(String, String)> {
+    let mut reader = AuditReader::new(trail);
+    let mut runs = Vec::new();
+    while let Some(line) = reader.next_line(true).unwrap() {
+        let text = |field| line.text_of(field).unwrap_or_default().to_owned();
+        if text("event") == "request" {
+            runs.push((text("method"), text("runId")));
+        }
+    }
+    runs
+}
+
+/// A run that one client begins can be followed to those who have read it.
+#[test]
+fn requests_over_rest_name_their_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let arguments = ["--http", "127.0.0.1:0", "--audit", trail.to_str().unwrap()];
+    let mut server = Server::start_with(&arguments, Start::new());
+    let json_body = ("Content-Type", "application/json");
+    let post = |fields: serde_json::Value| {
+        let reply = server.send("POST", "/v1/runs", &[json_body], &fields.to_string());
+        reply.message()["runId"].as_str().unwrap_or_default().to_owned()
+    };
+    let short = post(json!({ "language": "typescript", "code": "return 1" }));
+    let begun = post(json!({ "language": "typescript", "code": "return 1", "background": true }));
+    // Its value is left out of the answer.
+    let kept = post(json!({ "language": "typescript", "code": "return 'x'.repeat(60_000)" }));
+    assert_eq!((short.as_str(), begun.len(), kept.len()), ("", 16, 16));
+    let read = format!("/v1/runs/{begun}?waitMs=60000");
+    assert_eq!(server.get(&read, &[]).status, 200);
+    assert_eq!(server.get(&format!("/v1/runs/{kept}/value"), &[]).status, 200);
+    let unknown = "b".repeat(5_000);
+    assert_eq!(server.send("DELETE", &format!("/v1/runs/{unknown}"), &[], "").status, 404);
+    server.signal("TERM");
+    server.wait(END);
+    let runs = requested_runs(&trail);
+    let request = |method: &str, run: &str| (method.to_owned(), run.to_owned());
+    assert_eq!(
+        runs[..5],
+        [
+            request("POST /v1/runs", ""),
+            request("POST /v1/runs", &begun),
+            request("POST /v1/runs", &kept),
+            request("GET /v1/runs/{id}", &begun),
+            request("GET /v1/runs/{id}/{part}", &kept),
+        ]
+    );
+    let (method, shown) = &runs[5];
+    assert_eq!(method, "DELETE /v1/runs/{id}");
+    assert!(shown.starts_with("bbbb") && shown.len() < 300, "{shown}");
+}
+
 /// Who asks for a run, reads its record or cancels it over REST is in the trail, and who listens over MCP.
 #[test]
 fn requests_for_runs_over_rest_and_streams_are_in_the_trail() {

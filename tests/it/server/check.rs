@@ -98,6 +98,39 @@ fn a_mistake_far_down_in_the_first_script_of_a_server_does_nothing() {
     }
 }
 
+/// The server says that it announces changes, as most do. Arguments can be written for the schema that is known only.
+#[test]
+fn arguments_are_checked_although_an_earlier_call_might_change_the_tools() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    for (tool, code) in [
+        (
+            "executeTypescript",
+            "console.log('started');\nawait tools.well.add_tool({});\nreturn await tools.well.slow({ ms: 'long' })",
+        ),
+        ("executePython", "print('started')\nawait tools.well.add_tool()\nawait tools.well.slow(ms='long')"),
+    ] {
+        let result = refused(&mut client, tool, code);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("`ms`: expected an integer"), "{text}");
+    }
+}
+
+/// A tool that is not listed may be there after an earlier call: the run decides.
+#[test]
+fn a_tool_that_an_earlier_call_might_add_is_left_to_the_run() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    for (tool, code) in [
+        (
+            "executeTypescript",
+            "console.log('started');\nawait tools.well.add_tool({});\nreturn await tools.well.no_such_tool({})",
+        ),
+        ("executePython", "print('started')\nawait tools.well.add_tool()\nawait tools.well.no_such_tool()"),
+    ] {
+        let answer = client.call(tool, json!({ "code": code }))["structuredContent"].clone();
+        assert_eq!(answer["output"], "started", "{answer}");
+    }
+}
+
 /// All refused imports are in one answer, and nothing before them was run.
 #[test]
 fn imports_of_servers_that_do_not_exist_are_refused_before_the_run() {

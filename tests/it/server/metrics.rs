@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::serve::{Client, Start, WATCHDOG};
+use crate::support::serve_http::wait_for;
 use crate::tidy::root;
 
 const RULES: &str = "docs/observability/alerts.yml";
@@ -89,6 +91,34 @@ fn the_metrics_of_a_server_over_stdio() {
     client.run("return 'y'.repeat(5000)");
     let page = get(address, "/metrics");
     assert!(page.contains(&format!("cx_context_kept_out_bytes_total {}\n", returned - answered)), "{page}");
+    client.end();
+}
+
+/// The page follows the file of its token.
+#[test]
+fn v_542_a_replaced_token_does_not_read_the_metrics() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let path = directory.path().join("token");
+    let replace = |token: &str| {
+        // Only its user can read it.
+        let next = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
+        std::fs::write(next.path(), token).unwrap();
+        next.persist(&path).unwrap();
+    };
+    replace("old");
+    let start = Start::new().within(Arc::clone(&directory));
+    let file = path.display().to_string();
+    let start = start.arguments(&["--metrics", "127.0.0.1:0", "--token-file", &file]);
+    let client = start.with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    let is_read = |token: &str| {
+        let head = format!("Host: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}");
+        send(address, &format!("GET /metrics HTTP/1.1\r\n{head}\r\n\r\n")).starts_with("HTTP/1.1 200 ")
+    };
+    assert_eq!(["old", "new"].map(is_read), [true, false]);
+    replace("new");
+    wait_for(|| is_read("new").then_some(()));
+    assert!(!is_read("old"));
     client.end();
 }
 

@@ -1,5 +1,5 @@
-//! Tokens of tenants that are added and revoked while the server serves: each change of the file counts without a
-//! restart, and what cannot be used changes nothing.
+//! Tokens that are added and revoked while the server serves: each change of a file counts without a restart, and what
+//! cannot be used changes nothing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,6 +14,7 @@ use crate::support::serve::Start;
 use crate::support::serve_http::{Reply, Server, wait_for};
 
 const CAROL: &str = "carol-0123456789abcdef0123456789abcdef";
+const DAVE: &str = "dave-0123456789abcdef0123456789abcdef";
 
 /// Longer than a run may take: its end is another one.
 const LONG: &str = "await new Promise((resolve) => setTimeout(resolve, 600_000)); return 1";
@@ -27,8 +28,13 @@ fn replace(directory: &Path, text: &str) {
 
 /// A server of two tenants with an audit trail.
 fn audited_server(directory: &Arc<TempDir>, tokens: &str) -> Server {
+    audited_server_with(directory, tokens, &[])
+}
+
+fn audited_server_with(directory: &Arc<TempDir>, tokens: &str, arguments: &[&str]) -> Server {
     let trail = trail(directory).display().to_string();
-    server_within(directory, tokens, &["--client-rate", "0", "--timeout", "600s", "--audit", &trail])
+    let own = ["--client-rate", "0", "--timeout", "600s", "--audit", &trail];
+    server_within(directory, tokens, &[&own[..], arguments].concat())
 }
 
 fn trail(directory: &TempDir) -> PathBuf {
@@ -39,7 +45,7 @@ fn trail(directory: &TempDir) -> PathBuf {
 fn token_events(directory: &TempDir) -> Vec<Value> {
     let files = fs::read_dir(trail(directory)).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect::<String>();
-    assert!(![ALICE, BOB, CAROL].iter().any(|token| texts.contains(token)), "{texts}");
+    assert!(![ALICE, BOB, CAROL, DAVE].iter().any(|token| texts.contains(token)), "{texts}");
     let lines = texts.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["event"].as_str().is_some_and(|event| event.starts_with("tokens."))).collect()
 }
@@ -114,7 +120,8 @@ fn v_512_a_revoked_token_is_refused_and_what_it_has_begun_ends() {
     assert_eq!(alice.run_in(&of_alice, "return 7")["value"], 7);
     let events = token_events(&directory);
     assert_eq!(events.len(), 1, "{events:?}");
-    assert_eq!((&events[0]["event"], &events[0]["added"]), (&json!("tokens.changed"), &json!(0)));
+    assert_eq!((&events[0]["event"], &events[0]["of"]), (&json!("tokens.changed"), &json!("tenants")));
+    assert_eq!(events[0]["added"], 0);
     assert_eq!((&events[0]["revoked"], &events[0]["inForce"]), (&json!(1), &json!(1)));
     // With the same line as before he comes back, and finds nothing of what has ended.
     replace(directory.path(), &two());
@@ -187,8 +194,9 @@ fn v_514_a_list_that_cannot_be_used_changes_nothing() {
     let (alice, bob) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
     let of_bob = bob.session();
     let path = directory.path().join("tokens");
-    let hint =
-        |health: &Value| health["hint"].as_str().is_some_and(|hint| hint.contains("the tokens of tenants"));
+    let hint = |health: &Value| {
+        health["hint"].as_str().is_some_and(|hint| hint.contains("the tokens of this server"))
+    };
     assert!(!hint(&server.health()));
     // Each of them leaves the second tenant out, whose token is not revoked by that.
     let mut refused = 0;
@@ -264,4 +272,116 @@ fn v_516_a_second_tenant_does_not_come_into_the_process_of_the_first() {
     replace(directory.path(), &format!("alice {ALICE}\nalice {CAROL}\n"));
     wait_for_status(carol, 200);
     assert_eq!((carol.value("return 1"), bob.initialize().status), (json!(1), 401));
+}
+
+/// Writes the file of `--token-file` anew, at once as `mv` does.
+fn replace_token(directory: &Path, text: &str) -> String {
+    let path = directory.join("token");
+    let next = tempfile::NamedTempFile::new_in(directory).unwrap();
+    fs::write(next.path(), text).unwrap();
+    next.persist(&path).unwrap();
+    path.display().to_string()
+}
+
+/// A server without tenants, all of whose clients have the token of a file.
+fn server_of_one_token(directory: &Arc<TempDir>, token: &str) -> Server {
+    let (file, trail) = (replace_token(directory.path(), token), trail(directory).display().to_string());
+    let arguments = ["--http", "127.0.0.1:0", "--timeout", "600s", "--audit", &trail, "--token-file", &file];
+    Server::start_with(&arguments, Start::new().within(Arc::clone(directory)))
+}
+
+#[test]
+fn v_542_a_replaced_token_of_all_clients_is_refused_and_what_it_has_begun_ends() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = server_of_one_token(&directory, ALICE);
+    let (old, new) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let session = old.session();
+    assert_eq!(new.initialize().status, 401);
+    let mut listening = old.in_session("GET", &session, &Value::Null);
+    assert_eq!(listening.status, 200);
+    let call = json!({ "name": "executeTypescript", "arguments": { "code": LONG } });
+    std::thread::scope(|scope| {
+        let in_session = scope.spawn(|| begin_in(old, &session, LONG).message());
+        let without = scope.spawn(|| old.stateless("tools/call", call.clone()));
+        server.wait_for_health(|health| health["connectionPool"]["active"] == 2);
+        replace_token(directory.path(), &format!("{BOB}\n"));
+        wait_for_status(old, 401);
+        assert_eq!(code(&in_session.join().unwrap()), "CANCELLED");
+        assert_eq!(code(&without.join().unwrap()), "CANCELLED");
+    });
+    while listening.next().is_some() {}
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    assert_eq!(old.in_session("POST", &session, &ping).status, 401);
+    wait_for(|| (new.in_session("POST", &session, &ping).status == 404).then_some(()));
+    assert_eq!(new.value("return 8"), 8);
+    let change = wait_for(|| token_events(&directory).pop());
+    let fields = ["event", "of", "added", "revoked", "inForce"].map(|field| change[field].clone());
+    assert_eq!(fields, [json!("tokens.changed"), json!("clients"), json!(1), json!(1), json!(1)]);
+}
+
+#[test]
+fn v_543_a_token_that_cannot_be_used_leaves_the_last_one_in_force() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = server_of_one_token(&directory, ALICE);
+    let (old, new) = (Tenant::new(&server, ALICE), Tenant::new(&server, BOB));
+    let hint = |health: &Value| {
+        health["hint"].as_str().is_some_and(|hint| hint.contains("the tokens of this server"))
+    };
+    let mut refused = 0;
+    let mut refuse = |expected: &str| {
+        refused += 1;
+        let reason = wait_for(|| {
+            let events = token_events(&directory);
+            (events.len() == refused).then(|| events[refused - 1]["reason"].as_str().unwrap().to_owned())
+        });
+        assert!(reason.contains(expected), "{reason}");
+        server.wait_for_health(hint);
+        assert_eq!(old.value("return 1"), 1);
+    };
+    replace_token(directory.path(), "\n");
+    refuse("is empty");
+    replace_token(directory.path(), &format!("{BOB} {CAROL}"));
+    refuse("visible ASCII characters");
+    fs::remove_file(directory.path().join("token")).unwrap();
+    refuse("No such file");
+    replace_token(directory.path(), BOB);
+    wait_for_status(new, 200);
+    server.wait_for_health(|health| !hint(health));
+    assert_eq!(old.initialize().status, 401);
+}
+
+/// The browser has a token of its own by then, which is not in the file.
+#[test]
+fn v_541_what_the_operators_last_token_has_opened_is_closed() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let file = replace_token(directory.path(), CAROL);
+    let server = audited_server_with(&directory, &two(), &["--metrics", "--token-file", &file]);
+    let (old, new, alice) =
+        (Tenant::new(&server, CAROL), Tenant::new(&server, DAVE), Tenant::new(&server, ALICE));
+    let status = |caller: Tenant<'_>, path: &str| caller.send("GET", path, &[], "").status;
+    let started: Value = serde_json::from_str(&old.send("POST", "/ui/session", &[], "").body()).unwrap();
+    let browser = Tenant::new(&server, started["token"].as_str().unwrap());
+    assert_eq!(
+        (status(browser, "/ui/state"), status(old, "/metrics"), status(new, "/metrics")),
+        (200, 200, 401)
+    );
+    let of_alice = alice.session();
+    replace_token(directory.path(), DAVE);
+    wait_for(|| (status(old, "/metrics") == 401).then_some(()));
+    wait_for(|| (status(browser, "/ui/state") == 401).then_some(()));
+    assert_eq!(status(new, "/metrics"), 200);
+    assert_eq!(old.send("POST", "/ui/session", &[], "").status, 401);
+    // The tenants' tokens are others.
+    assert_eq!(alice.run_in(&of_alice, "return 7")["value"], 7);
+    let change = wait_for(|| token_events(&directory).pop());
+    assert_eq!((&change["event"], &change["of"]), (&json!("tokens.changed"), &json!("operator")));
+    // A tenant may not get the token that is now the operator's.
+    replace(directory.path(), &format!("{}dave {DAVE}\n", two()));
+    let reason = wait_for(|| token_events(&directory).get(1).map(|event| event["reason"].to_string()));
+    assert!(reason.contains("`dave` has the operator's token"), "{reason}");
+    assert_eq!(status(new, "/metrics"), 200);
+    // Until the operator has another one: then the list counts that was refused for it.
+    replace_token(directory.path(), CAROL);
+    wait_for_status(new, 200);
+    assert_eq!((status(new, "/metrics"), status(old, "/metrics")), (403, 200));
 }

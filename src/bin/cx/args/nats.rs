@@ -82,8 +82,8 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Read the token that readers of the metrics must send from this file, which only you may read; without it, from
-    /// CX_HTTP_TOKEN
+    /// Read the token that readers of the metrics must send from this file, which only you may read, and again when it
+    /// changes; without it, from CX_HTTP_TOKEN
     #[arg(long, value_name = "FILE", requires = "metrics")]
     pub(crate) token_file: Option<PathBuf>,
 }

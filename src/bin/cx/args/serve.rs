@@ -107,8 +107,8 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
 
-    /// Read the token that clients must send from this file, which only you may read; without it,
-    /// from CX_HTTP_TOKEN
+    /// Read the token that clients must send from this file, which only you may read, and again when it changes;
+    /// without it, from CX_HTTP_TOKEN
     #[arg(long, value_name = "FILE", requires = "address")]
     pub(crate) token_file: Option<PathBuf>,
 

@@ -91,7 +91,7 @@ fn v_512_a_connection_ends_with_the_token_of_its_request_in_progress() {
     let connections = Connections::new(3, true);
     let [revoked, kept] = ["a", "b"].map(|name| {
         let token = HttpToken::new(name).unwrap();
-        TenantToken::new(HttpTenant::new(name, token).unwrap())
+        AcceptedToken::of_tenant(HttpTenant::new(name, token).unwrap())
     });
     let [busy, other, idle] = [&revoked, &kept, &revoked].map(|token| {
         let open = open(&connections, &permits);

@@ -3,12 +3,14 @@
 //! A browser holds its session's token in the memory of one tab and sends it in a header. A cookie would
 //! also go to every other program that listens at this host, because cookies know no ports.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use parking_lot::Mutex;
 
 use crate::error::Error;
+use crate::server::http::accepted::AcceptedToken;
 use crate::server::http::authentication::bearer;
 use crate::server::http::token::HttpToken;
 
@@ -36,8 +38,16 @@ pub(super) struct Access {
 #[derive(Default)]
 struct PageTokens {
     one_time: Vec<(HttpToken, Instant)>,
-    sessions: Vec<(HttpToken, Instant)>,
+    sessions: Vec<PageSession>,
     tickets: Vec<(HttpToken, Instant, String)>,
+}
+
+/// A session of a browser.
+struct PageSession {
+    token: HttpToken,
+    used: Instant,
+    /// The token of the server with which it was started. It ends with that. `None` for a one-time token.
+    started_with: Option<Arc<AcceptedToken>>,
 }
 
 impl Access {
@@ -59,8 +69,8 @@ impl Access {
         let Some(token) = bearer(headers) else { return false };
         let mut known = self.known.lock();
         known.forget_old();
-        let session = known.sessions.iter_mut().find(|(session, _)| session.matches(token));
-        session.map(|(_, used)| *used = Instant::now()).is_some()
+        let session = known.sessions.iter_mut().find(|session| session.token.matches(token));
+        session.map(|session| session.used = Instant::now()).is_some()
     }
 
     /// Makes a token that starts one session.
@@ -88,21 +98,22 @@ impl Access {
         found.map(|position| known.one_time.remove(position)).is_some()
     }
 
-    /// Starts a session, and returns its token.
+    /// Starts a session, and returns its token. It ends when `started_with` is revoked.
     ///
     /// # Errors
     ///
     /// If the system provides no random numbers.
-    pub(super) fn start_session(&self) -> Result<String, Error> {
+    pub(super) fn start_session(&self, started_with: Option<Arc<AcceptedToken>>) -> Result<String, Error> {
         let (token, text) = HttpToken::generate()?;
         let mut known = self.known.lock();
         known.forget_old();
         if known.sessions.len() >= MAX_SESSIONS
-            && let Some(idle) = (0..known.sessions.len()).min_by_key(|&position| known.sessions[position].1)
+            && let Some(idle) =
+                (0..known.sessions.len()).min_by_key(|&position| known.sessions[position].used)
         {
             known.sessions.remove(idle);
         }
-        known.sessions.push((token, Instant::now()));
+        known.sessions.push(PageSession { token, used: Instant::now(), started_with });
         Ok(text)
     }
 
@@ -134,7 +145,10 @@ impl Access {
 impl PageTokens {
     fn forget_old(&mut self) {
         self.one_time.retain(|(_, made)| made.elapsed() < MAX_UNUSED);
-        self.sessions.retain(|(_, used)| used.elapsed() < MAX_IDLE);
+        self.sessions.retain(|session| {
+            let is_revoked = session.started_with.as_ref().is_some_and(|token| token.revoked.is_cancelled());
+            !is_revoked && session.used.elapsed() < MAX_IDLE
+        });
         self.tickets.retain(|(_, made, _)| made.elapsed() < MAX_TICKET);
     }
 }

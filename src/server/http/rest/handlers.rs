@@ -52,6 +52,10 @@ const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
 /// How long a request may wait for the end of a run in the background. Proxies wait for a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
+/// The id of the run that an answer tells, for observers.
+#[derive(Clone)]
+struct ToldRun(String);
+
 /// Says that the answer is that of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -77,20 +81,29 @@ async fn create(
     let connection = connection_of(&request);
     let (parts, body) = request.into_parts();
     let created = create_run(&state, &requester, &parts.headers, body, connection);
-    audited(REST_RUN, &state, &requester, &parts.headers, created).await
+    audited(REST_RUN, None, &state, &requester, &parts.headers, created).await
 }
 
-/// Answers a request, and reports it to observers. A run's own events report its end.
+/// Answers a request, and reports it to observers. `id` is that of the run that it names. A run's own events report
+/// its end.
 async fn audited(
     method: &str,
+    id: Option<&str>,
     state: &HttpState,
     requester: &Requester,
     headers: &HeaderMap,
     answer: impl Future<Output = Response>,
 ) -> Response {
     let (executor, client) = (&state.shared.executor, requester.client_name());
-    let audited = AuditedRequest::new(executor, method, None, &client, || caller_name(headers));
+    let mut audited = AuditedRequest::new(executor, method, None, &client, || caller_name(headers));
+    // Before the answer, because its client may be gone by then.
+    if let Some(id) = id {
+        audited.set_run(id);
+    }
     let response = answer.await;
+    if let Some(ToldRun(id)) = response.extensions().get::<ToldRun>() {
+        audited.set_run(id);
+    }
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
     response
 }
@@ -164,6 +177,7 @@ async fn begin(
     };
     // A run belongs to the request that has started it.
     let cancel = (is_new && !is_background).then(|| run.cancel.clone().drop_guard());
+    let mut told = run.told_id();
     let mut response = if is_background {
         accepted(&run)
     } else if is_stream {
@@ -171,9 +185,13 @@ async fn begin(
     } else {
         drop::<Option<RunEvents>>(events);
         let response = answer(&run).await;
+        told = run.told_id();
         tenant.rest.keep(run);
         response
     };
+    if let Some(id) = told {
+        response.extensions_mut().insert(ToldRun(id));
+    }
     if !is_new {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
@@ -219,7 +237,7 @@ async fn read(
     headers: HeaderMap,
 ) -> Response {
     let answer = read_run(&state, &requester, &id, query);
-    audited(REST_READ, &state, &requester, &headers, answer).await
+    audited(REST_READ, Some(&id), &state, &requester, &headers, answer).await
 }
 
 async fn read_run(
@@ -273,7 +291,7 @@ async fn remove(
         run.cancel.cancel();
         StatusCode::NO_CONTENT.into_response()
     };
-    audited(REST_CANCEL, &state, &requester, &headers, removed).await
+    audited(REST_CANCEL, Some(&id), &state, &requester, &headers, removed).await
 }
 
 /// A part of a run's record: what the answer left out.
@@ -284,7 +302,7 @@ async fn read_part(
     headers: HeaderMap,
 ) -> Response {
     let answer = read_record(&state, &requester, &id, &part);
-    audited(REST_RECORD, &state, &requester, &headers, answer).await
+    audited(REST_RECORD, Some(&id), &state, &requester, &headers, answer).await
 }
 
 async fn read_record(state: &HttpState, requester: &Requester, id: &str, part: &str) -> Response {

@@ -137,6 +137,11 @@ impl RestRun {
         ended.as_ref().map(|ended| ended.answer.clone())
     }
 
+    /// The id that the client is told: before the answer, or in it if it leaves something out.
+    pub(super) fn told_id(&self) -> Option<String> {
+        self.id.clone().or_else(|| self.answer.borrow().as_ref().and_then(|ended| ended.record.clone()))
+    }
+
     fn has_id(&self, id: &str) -> bool {
         self.id.as_deref() == Some(id)
             || self.answer.borrow().as_ref().is_some_and(|ended| ended.record.as_deref() == Some(id))

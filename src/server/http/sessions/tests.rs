@@ -138,9 +138,9 @@ async fn v_512_a_revoked_token_has_no_session_and_begins_none() {
     let tenant = tenant(&sessions, Some("a"), TenantKey::Number(0));
     let [revoked, kept] = ["first", "second"].map(|token| {
         let token = HttpToken::new(token).unwrap();
-        TenantToken::new(HttpTenant::new("a", token).unwrap())
+        AcceptedToken::of_tenant(HttpTenant::new("a", token).unwrap())
     });
-    let begin = async |token: &Arc<TenantToken>| {
+    let begin = async |token: &Arc<AcceptedToken>| {
         let (tenant, token) = (Arc::clone(&tenant), Some(Arc::clone(token)));
         let requester = Requester { tenant, token, peer: PeerKey::Local };
         REQUESTER.scope(requester, sessions.create_session()).await

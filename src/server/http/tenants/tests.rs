@@ -44,8 +44,8 @@ fn whose(token: Option<&str>) -> Result<String, bool> {
     }
     let may_see_all = authentication.check_operator(&headers).is_ok();
     match authentication.identify(&headers) {
-        Ok(Caller::Tenant(token)) if !may_see_all => Ok(token.tenant().name().to_owned()),
-        Ok(Caller::Operator) if may_see_all => Ok("operator".to_owned()),
+        Ok(Caller::Tenant(token)) if !may_see_all => Ok(token.tenant_name().unwrap().to_owned()),
+        Ok(Caller::Operator(_)) if may_see_all => Ok("operator".to_owned()),
         Ok(_) => panic!("{token:?}: another caller"),
         Err(AccessRefusal::Unauthorized) => Err(may_see_all),
         Err(AccessRefusal::Forbidden(problem)) => panic!("{problem}"),
@@ -84,7 +84,7 @@ fn owners(authentication: &Authentication, tokens: &[&str]) -> Vec<Option<String
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
         match authentication.identify(&headers) {
-            Ok(Caller::Tenant(token)) => Some(token.tenant().name().to_owned()),
+            Ok(Caller::Tenant(token)) => Some(token.tenant_name().unwrap().to_owned()),
             _ => None,
         }
     };
@@ -97,13 +97,13 @@ fn v_512_a_list_that_replaces_another_revokes_what_it_does_not_have() {
     let first = HttpTenant::list("a first\nb second\nc third").unwrap();
     let local = [127, 0, 0, 1].into();
     let authentication = Authentication::new(local, &[], Some(operator), first.clone()).unwrap();
-    let unchanged = authentication.replace_tenants(first);
+    let unchanged = authentication.replace_tenants(first).unwrap();
     assert_eq!((unchanged.added, unchanged.revoked.len(), unchanged.in_force), (0, 0, 3));
     // One stays, one is another tenant's, one is gone, one is new.
     let next = HttpTenant::list("d fourth\nx second\na first").unwrap();
     authentication.check_tenants(&next).unwrap();
-    let changes = authentication.replace_tenants(next);
-    let mut revoked: Vec<_> = changes.revoked.iter().map(|token| token.tenant().name()).collect();
+    let changes = authentication.replace_tenants(next).unwrap();
+    let mut revoked: Vec<_> = changes.revoked.iter().filter_map(|token| token.tenant_name()).collect();
     revoked.sort_unstable();
     assert_eq!((changes.added, revoked, changes.in_force), (2, vec!["b", "c"], 3));
     let expected = [Some("a"), Some("x"), None, Some("d")].map(|name| name.map(str::to_owned));
@@ -122,5 +122,44 @@ fn v_512_a_list_that_replaces_another_revokes_what_it_does_not_have() {
     let tokens = HttpTenant::list(&format!("a {}", "x".repeat(32))).unwrap();
     let others = Authentication::new([0, 0, 0, 0].into(), &[], None, tokens).unwrap();
     let short = others.check_tenants(&HttpTenant::list("a first").unwrap()).unwrap_err();
+    assert!(short.to_string().contains("at least 32 characters"), "{short}");
+}
+
+/// The token of all clients of a server without tenants, or of the operator, is replaced by the same rules.
+#[test]
+fn v_542_a_token_that_replaces_another_revokes_it() {
+    let token = |text: &str| HttpToken::new(text).unwrap();
+    let local = [127, 0, 0, 1].into();
+    let with = |text: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {text}")).unwrap());
+        headers
+    };
+    for tenants in ["", "a first"] {
+        let tenants = if tenants.is_empty() { Vec::new() } else { HttpTenant::list(tenants).unwrap() };
+        let authentication = Authentication::new(local, &[], Some(token("old")), tenants).unwrap();
+        let unchanged = authentication.replace_token(token("old")).unwrap();
+        assert_eq!((unchanged.added, unchanged.revoked.len(), unchanged.in_force), (0, 0, 1));
+        let old = authentication.server_token(&with("old")).unwrap();
+        let changes = authentication.replace_token(token("new")).unwrap();
+        assert_eq!((changes.added, changes.revoked.len(), changes.in_force), (1, 1, 1));
+        assert!(std::sync::Arc::ptr_eq(&changes.revoked[0], &old));
+        assert!(authentication.identify(&with("old")).is_err());
+        assert!(authentication.server_token(&with("new")).is_some());
+        assert!(authentication.server_token(&with("first")).is_none());
+    }
+    let tenants = HttpTenant::list("a first").unwrap();
+    let operated = Authentication::new(local, &[], Some(token("old")), tenants).unwrap();
+    let refused = operated.replace_token(token("first")).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("`a` has the operator's token"), "{refused}");
+    assert!(operated.server_token(&with("old")).is_some(), "it stays in force");
+    // A tenant may have what was the operator's.
+    operated.replace_token(token("new")).unwrap();
+    operated.check_tenants(&HttpTenant::list("a old").unwrap()).unwrap();
+    let open = Authentication::new(local, &[], None, Vec::new()).unwrap();
+    assert!(open.replace_token(token("new")).is_err(), "a server without a token gets none");
+    let long = token(&"x".repeat(32));
+    let reachable = Authentication::new([0, 0, 0, 0].into(), &[], Some(long), Vec::new()).unwrap();
+    let short = reachable.replace_token(token("new")).map(drop).unwrap_err();
     assert!(short.to_string().contains("at least 32 characters"), "{short}");
 }

@@ -1,0 +1,53 @@
+//! The tokens that are in force.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::tenants::HttpTenant;
+use super::token::HttpToken;
+
+/// A token that is in force.
+pub(crate) struct AcceptedToken {
+    token: HttpToken,
+    /// Whose it is, if it is a tenant's. Otherwise it is that of all clients, or of the operator.
+    tenant: Option<HttpTenant>,
+    /// Cancelled when the token is revoked, and with it what its clients have begun.
+    pub(crate) revoked: CancellationToken,
+}
+
+impl AcceptedToken {
+    /// That of all clients, or of the operator.
+    pub(super) fn of_server(token: HttpToken) -> Arc<Self> {
+        Arc::new(Self { token, tenant: None, revoked: CancellationToken::new() })
+    }
+
+    /// That of a tenant.
+    pub(super) fn of_tenant(tenant: HttpTenant) -> Arc<Self> {
+        let token = tenant.token().clone();
+        Arc::new(Self { token, tenant: Some(tenant), revoked: CancellationToken::new() })
+    }
+
+    pub(super) const fn token(&self) -> &HttpToken {
+        &self.token
+    }
+
+    /// The tenant's name and the token, if it is a tenant's.
+    pub(super) const fn tenant(&self) -> Option<&HttpTenant> {
+        self.tenant.as_ref()
+    }
+
+    /// The tenant's name, if it is a tenant's.
+    pub(super) fn tenant_name(&self) -> Option<&str> {
+        self.tenant().map(HttpTenant::name)
+    }
+}
+
+/// How tokens differ from the last ones. A token that another tenant has now is revoked and added.
+#[derive(Default)]
+pub(crate) struct TokenChanges {
+    pub(crate) added: usize,
+    pub(crate) revoked: Vec<Arc<AcceptedToken>>,
+    /// The number of tokens of the same owner that are in force now.
+    pub(crate) in_force: usize,
+}
