@@ -10,6 +10,7 @@
 //! to no tool.
 
 mod bounds;
+mod builtins;
 mod by_name;
 mod flow;
 mod literal;
