@@ -76,7 +76,7 @@ impl ExecutionContext {
             return replay.recorded_refusal(&self.script.source);
         }
         // Of what the reader does not accept the engine decides.
-        if !survey.mistakes.is_empty() || !survey.uses.iter().any(|one| one.is_certain) {
+        if !survey.mistakes.is_empty() || !survey.has_certain() {
             return None;
         }
         let mut judged = self.judge(survey, false);
@@ -146,6 +146,7 @@ impl ExecutionContext {
             is_python: self.script.language == Language::Python,
         };
         let mut judged = Judged::default();
+        judge.add_imports(&mut judged);
         for (position, one) in survey.uses.iter().enumerate() {
             // The arguments of one use can take some tenths of a second, and there are hundreds.
             if self.cancel.is_cancelled() {
@@ -207,6 +208,18 @@ enum Changed {
 }
 
 impl Judge<'_> {
+    /// Adds the imports of modules that the script cannot use.
+    fn add_imports(&self, judged: &mut Judged) {
+        for import in &self.survey.imports {
+            judged.refuses |= import.is_certain;
+            let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
+            judged.add(severity, || {
+                let message = import.message.clone();
+                self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
+            });
+        }
+    }
+
     /// Adds what is wrong with one use.
     fn add(&self, position: usize, one: &ToolUse, judged: &mut Judged) {
         if one.is_forgotten && self.looked_up[position].is_some() {

@@ -25,6 +25,9 @@ const ABOUT_ARGUMENTS: [&str; 12] = [
 /// The code of `pyright` for a call that is not awaited. `tsc` has none.
 const NOT_AWAITED: &str = "reportUnusedCoroutine";
 
+/// The code of `pyright` for a module that is not there.
+const NO_MODULE: &str = "reportMissingImports";
+
 /// Removes the problems that findings report already. Those findings become errors, as all that a type checker
 /// finds.
 pub(super) fn remove_repeated(problems: &mut Vec<Problem>, checked: &mut Checked, source: &str) {
@@ -59,6 +62,7 @@ fn is_same(
         }
         FindingCode::Call(_) => span.contains(&at),
         FindingCode::NotAwaited => problem.code == NOT_AWAITED && span.start == at,
+        FindingCode::ModuleUnavailable => problem.code == NO_MODULE && span.contains(&at),
         _ => false,
     }
 }
