@@ -55,6 +55,7 @@ const CLIENT_EXTENSIONS: &[&str] = &[
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
+    "sep-2640-client-verify-frontmatter",
 ];
 
 const CLIENT_2025_03: &[&str] =
@@ -274,10 +275,6 @@ const NOT_HELD: &[(&str, &str)] = &[
     ("auth/wif-jwt-bearer", "the same"),
     ("auth/dpop", "tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
-    (
-        "sep-2640-client-verify-frontmatter",
-        "scripts get a skill as text: cx compares its digest with the list, and does not read its front matter",
-    ),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
     ("authorization-code-grant", "the same"),
 ];
