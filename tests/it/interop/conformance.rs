@@ -112,7 +112,8 @@ const SERVER_2026: &[&str] = &[
 ];
 
 /// Extensions: the guide as a skill.
-const SERVER_EXTENSIONS: &[&str] = &["sep-2640-skills-enumeration", "sep-2640-skills-manifest"];
+const SERVER_EXTENSIONS: &[&str] =
+    &["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
 
 /// What the suite requires of servers with fixtures.
 const FIXTURES_2025: &[&str] = &[
@@ -263,7 +264,6 @@ const NOT_HELD: &[(&str, &str)] = &[
     ("resources-subscribe", "what cx offers as resources does not change"),
     ("resources-unsubscribe", "the same"),
     ("server-sse-polling", "streams have no numbers of events, so they cannot be resumed"),
-    ("sep-2640-skills-directory", "the suite skips it: the guide is a skill of one file"),
     (
         "tasks-required-task-error",
         "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that \
