@@ -113,6 +113,17 @@ mod tests {
     }
 
     #[test]
+    fn a_module_that_is_not_there_is_reported_once() {
+        let problem =
+            |code: &str| Problem { code: code.to_owned(), message: String::new(), line: 1, column: 8 };
+        let is_same =
+            |code: &str, at| is_same(FindingCode::ModuleUnavailable, &(7..15), &problem(code), at, &[]);
+        assert!(is_same("reportMissingImports", 7));
+        assert!(!is_same("reportMissingImports", 20));
+        assert!(!is_same("reportCallIssue", 7));
+    }
+
+    #[test]
     fn the_call_that_is_meant_is_the_innermost() {
         let calls = [0..50, 10..20, 30..40];
         assert_eq!(innermost(&calls, 12), Some(&calls[1]));
