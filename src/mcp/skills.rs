@@ -98,8 +98,14 @@ impl SkillFiles {
             if field == "contents" {
                 let _read = json::each_item(value.get(), |content| {
                     if checked.is_ok() {
-                        checked =
-                            listed.check(requested, serde_json::from_str(content.get())?, &mut compared);
+                        checked = match serde_json::from_str(content.get()) {
+                            Ok(read) => listed.check(requested, read, &mut compared),
+                            // A script could read it nevertheless: one with two texts, or with a number for an address.
+                            Err(_) if listed.has(requested) => {
+                                Err(format!("`{requested}` has contents that are no file"))
+                            }
+                            Err(_) => Ok(()),
+                        };
                     }
                     Ok(())
                 });
@@ -110,11 +116,14 @@ impl SkillFiles {
 }
 
 impl Listed {
+    fn has(&self, uri: &str) -> bool {
+        self.files.contains_key(uri) || self.front_matters.contains_key(uri)
+    }
+
     /// Compares a file in an answer. Counts the front matters that were `compared`.
     fn check(&self, requested: &str, read: ReadFile, compared: &mut usize) -> Result<(), String> {
         // A server could answer for a listed file with the address of another one.
-        let is_listed = self.files.contains_key(&read.uri) || self.front_matters.contains_key(&read.uri);
-        let uri = if is_listed { read.uri.clone() } else { requested.to_owned() };
+        let uri = if self.has(&read.uri) { read.uri.clone() } else { requested.to_owned() };
         let (file, front_matter) = (self.files.get(&uri), self.front_matters.get(&uri));
         if file.is_none() && front_matter.is_none() {
             return Ok(());
@@ -159,6 +168,14 @@ mod tests {
         assert!(known.check(a, &answer(a, "blob", "?")).unwrap_err().contains("neither"));
         assert!(known.check(a, &answer(b, "text", "wrong")).unwrap_err().contains("digest"));
         assert!(known.check(b, &answer(a, "text", "wrong")).unwrap_err().contains("digest"));
+        // What is no file hides none, and is none.
+        let sent = |contents: &str| Json::parse(&format!(r#"{{ "contents": {contents} }}"#)).unwrap();
+        let wrong = format!(r#"{{ "uri": "{a}", "text": "wrong" }}"#);
+        assert!(known.check(b, &sent(&format!("[5, {wrong}]"))).unwrap_err().contains("digest"));
+        for contents in [r#"[{ "uri": 5, "text": "wrong" }]"#, r#"[{ "text": "right", "text": "wrong" }]"#] {
+            assert!(known.check(a, &sent(contents)).unwrap_err().contains("no file"), "{contents}");
+            assert_eq!(known.check(b, &sent(contents)), Ok(()), "{contents}");
+        }
     }
 
     #[test]
