@@ -1,14 +1,15 @@
 //! Lists of a server over its connection: all pages, within bounds.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams};
 use rmcp::service::ServiceError;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::answers::RequestTrace;
@@ -17,6 +18,7 @@ use super::definitions::{self, ListBuilder, MAX_TOOLS};
 use super::errors;
 use super::pages::{ListCut, Pages};
 use crate::json::{self, Json};
+use crate::text::preview;
 use crate::tools::{ToolError, ToolErrorCode, ToolList};
 
 /// Maximum time for listing the tools, all pages together. All known servers list from memory.
@@ -199,6 +201,10 @@ impl Connection {
     }
 }
 
+/// Maximum characters of what a list says of a skill: its name, and its description. They are those of the format.
+const MAX_SKILL_NAME: usize = 64;
+const MAX_SKILL_DESCRIPTION: usize = 1_024;
+
 /// A resource in a list.
 #[derive(Deserialize)]
 struct ListedResource {
@@ -220,27 +226,55 @@ struct Frontmatter {
     description: String,
 }
 
-/// The array of resources with the skills that are not among them. What is not a skill is left out.
+impl Frontmatter {
+    fn shown_description(&self) -> String {
+        preview(&self.description, MAX_SKILL_DESCRIPTION)
+    }
+}
+
+/// The array of resources with the skills that are not among them. Those that are get the description of their front
+/// matter if they have none. What is not a skill is left out.
 fn with_skills(resources: &Json, skills: &Json) -> serde_json::Result<Json> {
-    let mut known = HashSet::new();
-    json::each_item(resources.text(), |resource| {
-        known.extend(serde_json::from_str::<ListedResource>(resource.get()).map(|resource| resource.uri));
-        Ok(())
-    })?;
-    let mut all = resources.text().strip_suffix(']').unwrap_or_default().to_owned();
+    // By position, because the order of the list is kept.
+    let (mut described, mut positions) = (Vec::new(), HashMap::new());
     json::each_item(skills.text(), |skill| {
         let Ok(ListedSkill { uri, frontmatter }) = serde_json::from_str(skill.get()) else { return Ok(()) };
-        let Frontmatter { name, description } = frontmatter;
-        if known.insert(uri.clone()) {
-            let separator = if all.ends_with('[') { "" } else { "," };
-            let described =
-                json!({ "uri": uri, "name": name, "description": description, "mimeType": "text/markdown" });
-            all.push_str(&format!("{separator}{described}"));
+        if let Entry::Vacant(position) = positions.entry(uri.clone()) {
+            position.insert(described.len());
+            described.push(Some((uri, frontmatter)));
         }
         Ok(())
     })?;
-    all.push(']');
-    Json::parse(&all)
+    let mut all = Vec::new();
+    json::each_item(resources.text(), |resource| {
+        let resource = resource.get();
+        let listed: Option<ListedResource> = serde_json::from_str(resource).ok();
+        let skill = listed.and_then(|one| described.get_mut(*positions.get(&one.uri)?)?.take());
+        all.push(match skill {
+            Some((_, frontmatter)) => with_description(resource, &frontmatter.shown_description()),
+            None => resource.to_owned(),
+        });
+        Ok(())
+    })?;
+    all.extend(described.into_iter().flatten().map(|(uri, frontmatter)| {
+        let (name, description) =
+            (preview(&frontmatter.name, MAX_SKILL_NAME), frontmatter.shown_description());
+        json!({ "uri": uri, "name": name, "description": description, "mimeType": "text/markdown" })
+            .to_string()
+    }));
+    Json::parse(&format!("[{}]", all.join(",")))
+}
+
+/// A resource, as text, with a description if it has none.
+fn with_description(resource: &str, description: &str) -> String {
+    let mut has_one = false;
+    let read = json::each_field(resource, |field, _| has_one |= field == "description");
+    match resource.strip_suffix('}') {
+        Some(fields) if read.is_ok() && !has_one && !description.is_empty() => {
+            format!("{fields},\"description\":{}}}", Value::from(description))
+        }
+        _ => resource.to_owned(),
+    }
 }
 
 /// Adds the tools of a page. Returns why some of them do not fit, if so.
@@ -267,7 +301,8 @@ mod tests {
         let skill = |uri: &str| json!({ "uri": uri, "frontmatter": frontmatter, "resources": [] });
         let resource =
             |uri: &str| json!({ "uri": uri, "name": "n", "description": "d", "mimeType": "text/markdown" });
-        let own = json!({ "uri": "skill://a/SKILL.md", "name": "own" });
+        let own = json!({ "uri": "skill://a/SKILL.md", "name": "own", "description": "its own" });
+        let bare = json!({ "uri": "skill://a/SKILL.md", "name": "own" });
         for (resources, skills, expected) in [
             (json!([]), json!([]), json!([])),
             (json!([]), json!([skill("skill://b/SKILL.md")]), json!([resource("skill://b/SKILL.md")])),
@@ -276,9 +311,27 @@ mod tests {
                 json!([skill("skill://a/SKILL.md"), 5, { "uri": "u" }, skill("skill://b/SKILL.md")]),
                 json!([own, resource("skill://b/SKILL.md")]),
             ),
+            // The front matter describes it.
+            (
+                json!([bare, { "uri": "u" }]),
+                json!([skill("skill://a/SKILL.md"), skill("skill://a/SKILL.md")]),
+                json!([{ "uri": "skill://a/SKILL.md", "name": "own", "description": "d" }, { "uri": "u" }]),
+            ),
         ] {
             let all = with_skills(&resources.into(), &skills.into()).unwrap();
             assert_eq!(all.value(), Some(&expected));
+        }
+    }
+
+    #[test]
+    fn what_a_list_says_of_a_skill_is_bounded() {
+        let long = "x".repeat(100_000);
+        let frontmatter = json!({ "name": long, "description": long });
+        let skills = json!([{ "uri": "skill://a/SKILL.md", "frontmatter": frontmatter }]);
+        let bare = json!([{ "uri": "skill://a/SKILL.md" }]);
+        for resources in [json!([]), bare] {
+            let all = with_skills(&resources.into(), &skills.clone().into()).unwrap();
+            assert!(all.text().len() < 2_000, "{}", all.text().len());
         }
     }
 }

@@ -1,4 +1,7 @@
-//! Digests of a server's skills (SEP-2640): a file that its list describes is used only with the listed digest.
+//! What a server's list says of its skills (SEP-2640): a file is used only with the listed digest, and a `SKILL.md` only
+//! with the listed front matter.
+
+mod front_matter;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +11,37 @@ use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use rmcp::model::SkillResource;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::json::{self, Json};
 
-/// The files of the skills that a server has listed last, by address. Bounded as its list is.
-#[derive(Default)]
-pub(crate) struct SkillFiles(Mutex<Arc<HashMap<String, SkillResource>>>);
+/// Maximum number of front matters of one answer that are compared: an answer has one file mostly, and parsing YAML is
+/// slow.
+const MAX_COMPARED: usize = 2;
 
-/// A skill in a list. The files of a dynamic one have no digests.
+/// What a server has listed last of its skills. Bounded as its list is.
+#[derive(Default)]
+pub(crate) struct SkillFiles(Mutex<Arc<Listed>>);
+
+#[derive(Default)]
+struct Listed {
+    /// The files of the skills, by address.
+    files: HashMap<String, SkillResource>,
+    /// The front matter of each skill, by the address of its `SKILL.md`.
+    front_matters: HashMap<String, Box<RawValue>>,
+}
+
+/// The files of a skill in a list. Those of a dynamic one have no digests.
 #[derive(Deserialize)]
 struct ListedFiles {
     resources: Vec<SkillResource>,
+}
+
+/// What a list says of a skill.
+#[derive(Deserialize)]
+struct ListedSkill {
+    uri: String,
+    frontmatter: Box<RawValue>,
 }
 
 /// A file in the answer to `resources/read`.
@@ -41,17 +64,20 @@ impl ReadFile {
 }
 
 impl SkillFiles {
-    /// Takes the files of an array of skills in place of those that are known.
+    /// Takes an array of skills in place of those that are known.
     pub(crate) fn set(&self, skills: &Json) {
-        let mut files = HashMap::new();
+        let mut listed = Listed::default();
         let read = json::each_item(skills.text(), |skill| {
             if let Ok(ListedFiles { resources }) = serde_json::from_str(skill.get()) {
-                files.extend(resources.into_iter().map(|file| (file.uri.clone(), file)));
+                listed.files.extend(resources.into_iter().map(|file| (file.uri.clone(), file)));
+            }
+            if let Ok(ListedSkill { uri, frontmatter }) = serde_json::from_str(skill.get()) {
+                listed.front_matters.insert(uri, frontmatter);
             }
             Ok(())
         });
         if read.is_ok() {
-            *self.0.lock() = Arc::new(files);
+            *self.0.lock() = Arc::new(listed);
         }
     }
 
@@ -61,31 +87,57 @@ impl SkillFiles {
     ///
     /// Which of them differs from the list.
     pub(crate) fn check(&self, requested: &str, answer: &Json) -> Result<(), String> {
-        let files = Arc::clone(&self.0.lock());
-        if files.is_empty() {
+        let listed = Arc::clone(&self.0.lock());
+        if listed.files.is_empty() && listed.front_matters.is_empty() {
             return Ok(());
         }
-        let mut wrong = None;
+        let mut compared = 0;
+        let mut checked = Ok(());
         // An answer that cannot be read here has no file of a skill.
         let _read = json::each_field(answer.text(), |field, value| {
             if field == "contents" {
                 let _read = json::each_item(value.get(), |content| {
-                    let read: ReadFile = serde_json::from_str(content.get())?;
-                    // A server could answer for a listed file with the address of another one.
-                    if let Some(listed) = files.get(&read.uri).or_else(|| files.get(requested)) {
-                        let verified = match read.bytes() {
-                            Some(bytes) => listed.verify(&bytes).map_err(|error| error.to_string()),
-                            None => Err(format!("`{}` has neither text nor base64", listed.uri)),
+                    if checked.is_ok() {
+                        checked = match serde_json::from_str(content.get()) {
+                            Ok(read) => listed.check(requested, read, &mut compared),
+                            // A script could read it nevertheless: one with two texts, or with a number for an address.
+                            Err(_) if listed.has(requested) => {
+                                Err(format!("`{requested}` has contents that are no file"))
+                            }
+                            Err(_) => Ok(()),
                         };
-                        if let Err(problem) = verified {
-                            wrong.get_or_insert(problem);
-                        }
                     }
                     Ok(())
                 });
             }
         });
-        wrong.map_or(Ok(()), Err)
+        checked
+    }
+}
+
+impl Listed {
+    fn has(&self, uri: &str) -> bool {
+        self.files.contains_key(uri) || self.front_matters.contains_key(uri)
+    }
+
+    /// Compares a file in an answer. Counts the front matters that were `compared`.
+    fn check(&self, requested: &str, read: ReadFile, compared: &mut usize) -> Result<(), String> {
+        // A server could answer for a listed file with the address of another one.
+        let uri = if self.has(&read.uri) { read.uri.clone() } else { requested.to_owned() };
+        let (file, front_matter) = (self.files.get(&uri), self.front_matters.get(&uri));
+        if file.is_none() && front_matter.is_none() {
+            return Ok(());
+        }
+        let bytes = read.bytes().ok_or_else(|| format!("`{uri}` has neither text nor base64"))?;
+        if let Some(file) = file {
+            file.verify(&bytes).map_err(|error| error.to_string())?;
+        }
+        let Some(front_matter) = front_matter else { return Ok(()) };
+        *compared += 1;
+        if *compared > MAX_COMPARED {
+            return Err(format!("there are more than {MAX_COMPARED} files `SKILL.md` in one answer"));
+        }
+        front_matter::check(&bytes, front_matter).map_err(|problem| format!("`{uri}` {problem}"))
     }
 }
 
@@ -116,5 +168,45 @@ mod tests {
         assert!(known.check(a, &answer(a, "blob", "?")).unwrap_err().contains("neither"));
         assert!(known.check(a, &answer(b, "text", "wrong")).unwrap_err().contains("digest"));
         assert!(known.check(b, &answer(a, "text", "wrong")).unwrap_err().contains("digest"));
+        // What is no file hides none, and is none.
+        let sent = |contents: &str| Json::parse(&format!(r#"{{ "contents": {contents} }}"#)).unwrap();
+        let wrong = format!(r#"{{ "uri": "{a}", "text": "wrong" }}"#);
+        assert!(known.check(b, &sent(&format!("[5, {wrong}]"))).unwrap_err().contains("digest"));
+        for contents in [r#"[{ "uri": 5, "text": "wrong" }]"#, r#"[{ "text": "right", "text": "wrong" }]"#] {
+            assert!(known.check(a, &sent(contents)).unwrap_err().contains("no file"), "{contents}");
+            assert_eq!(known.check(b, &sent(contents)), Ok(()), "{contents}");
+        }
+    }
+
+    #[test]
+    fn a_skill_says_of_itself_what_its_list_says() {
+        let (uri, other) = ("skill://a/SKILL.md", "skill://a/more.md");
+        let text = |description: &str| format!("---\nname: a\ndescription: {description}\n---\nText\n");
+        let known = SkillFiles::default();
+        let list = |text: &str| {
+            let file = SkillResource::from_bytes(uri, text.as_bytes());
+            let beside = SkillResource::from_bytes(other, b"more");
+            let frontmatter = json!({ "name": "a", "description": "Reads files" });
+            known.set(
+                &json!([{ "uri": uri, "frontmatter": frontmatter, "resources": [file, beside] }]).into(),
+            );
+        };
+        let check = |contents: serde_json::Value| known.check(uri, &json!({ "contents": contents }).into());
+        let (same, different) = (text("Reads files"), text("Reads keys"));
+        list(&same);
+        assert_eq!(check(json!([{ "uri": uri, "text": same }, { "uri": other, "text": "more" }])), Ok(()));
+        // The digest is that of the file.
+        list(&different);
+        let problem = check(json!([{ "uri": uri, "text": different }])).unwrap_err();
+        assert!(problem.contains("another `description`"), "{problem}");
+        let problem = check(json!([{ "uri": "skill://b/x", "text": different }])).unwrap_err();
+        assert!(problem.contains("another `description`"), "{problem}");
+        // Without digests too.
+        let frontmatter = json!({ "name": "a", "description": "Reads files" });
+        known.set(&json!([{ "uri": uri, "frontmatter": frontmatter, "resources": "dynamic" }]).into());
+        assert_eq!(check(json!([{ "uri": uri, "text": same }])), Ok(()));
+        assert!(check(json!([{ "uri": uri, "text": different }])).is_err());
+        let problem = check(vec![json!({ "uri": uri, "text": same }); MAX_COMPARED + 1].into()).unwrap_err();
+        assert!(problem.contains("more than 2"), "{problem}");
     }
 }

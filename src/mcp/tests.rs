@@ -423,6 +423,23 @@ async fn v_530_a_skill_that_is_not_the_listed_one_is_no_failure_of_its_server() 
     assert!(read().await.unwrap().text().contains("other"));
 }
 
+/// A model chooses a skill by the list. The digest of the file is the listed one.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_530_a_skill_that_says_of_itself_what_its_list_does_not_is_refused() {
+    let upstream = Upstream::new("skills");
+    let send = |request: ServerRequest| {
+        let context = RequestContext::new(Instant::now() + Duration::from_secs(30));
+        watched(upstream.servers.request("fault".into(), request, context))
+    };
+    let read = || send(ServerRequest::ReadResource { uri: "skill://fault/SKILL.md".to_owned() });
+    send(ServerRequest::ListResources).await.unwrap();
+    assert!(read().await.unwrap().text().contains("a skill"));
+    upstream.call("change_skill", json!({ "description": "another" })).await.unwrap();
+    let error = read().await.unwrap_err();
+    assert_eq!(error.code, UpstreamProtocol, "{error}");
+    assert!(error.message.contains("`skill://fault/SKILL.md` has another `description`"), "{error}");
+}
+
 /// A crash that fails many calls is one failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_crash_is_one_failure() {

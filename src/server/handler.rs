@@ -10,8 +10,8 @@ use rmcp::model::{
     ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
     GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
-    SubscriptionFilter, Tool, UpdateTaskParams,
+    PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -133,6 +133,7 @@ impl ServerHandler for RequestHandler {
         "prompts/get": get_prompt(GetPromptRequestParams) -> GetPromptResponse;
         "resources/list": list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
         "resources/templates/list": list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
+        "resources/directory/read": read_resource_directory(ReadResourceDirectoryRequestParams) -> ListResourcesResult;
         "resources/read": read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
         "skills/list": list_skills(Option<PaginatedRequestParams>) -> ListSkillsResult;
         "skills/get": get_skill(GetSkillRequestParams) -> GetSkillResult;

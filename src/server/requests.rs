@@ -7,8 +7,9 @@ use rmcp::model::{
     DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
     GetSkillResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool, UpdateTaskParams,
+    ListToolsResult, PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool,
+    UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -40,6 +41,7 @@ const KNOWN_METHODS: &[&str] = &[
     "completion/complete",
     "prompts/get",
     "prompts/list",
+    "resources/directory/read",
     "resources/list",
     "resources/read",
     "resources/templates/list",
@@ -70,7 +72,7 @@ impl ServerHandler for McpSession {
             .enable_tools()
             .enable_tool_list_changed()
             .enable_tasks()
-            .enable_skills()
+            .enable_skills_with_directory_read()
             .build();
         if self.shared.executor.direct_rules().shows_interfaces() {
             let extensions = capabilities.extensions.get_or_insert_default();
@@ -188,6 +190,14 @@ impl ServerHandler for McpSession {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
         skills::get(&self.shared.executor, &request.uri)
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        skills::directory(&self.shared.executor, &request.uri)
     }
 
     async fn list_resource_templates(

@@ -2,8 +2,8 @@
 //! directory of resources below `skill://cx/`. Reading one runs nothing.
 
 use rmcp::model::{
-    ErrorData, GetSkillResult, ListSkillsResult, ReadResourceResult, Resource, ResourceContents, Skill,
-    SkillFrontmatter, SkillResource, SkillResources,
+    DIRECTORY_MIME_TYPE, ErrorData, GetSkillResult, ListResourcesResult, ListSkillsResult,
+    ReadResourceResult, Resource, ResourceContents, Skill, SkillFrontmatter, SkillResource, SkillResources,
 };
 use serde_json::{Value, json};
 
@@ -14,6 +14,9 @@ use crate::tools::{Language, SavedScript};
 
 /// Prefix of the URIs.
 pub(crate) const PREFIX: &str = "skill://cx/";
+
+/// The directory of all skills.
+const ROOT: &str = "skill://cx";
 
 /// The file that describes a skill.
 const SKILL_FILE: &str = "SKILL.md";
@@ -47,6 +50,26 @@ impl SkillFiles {
             self.files.iter().map(|(file, text)| SkillResource::from_bytes(self.uri(file), text.as_bytes()));
         let frontmatter = SkillFrontmatter::new(&self.name, &self.description);
         Skill::new(self.uri(SKILL_FILE), frontmatter, SkillResources::Files(files.collect()))
+    }
+
+    /// Its directory as a resource.
+    fn directory(&self) -> Resource {
+        Resource::new(format!("{PREFIX}{}", self.name), self.name.clone())
+            .with_description(self.description.clone())
+            .with_mime_type(DIRECTORY_MIME_TYPE)
+    }
+
+    /// Its files as resources.
+    fn resources(&self) -> Vec<Resource> {
+        let described = self.files.iter().map(|(file, text)| {
+            let is_entry = file == SKILL_FILE;
+            let name = if is_entry { self.name.clone() } else { format!("{}/{file}", self.name) };
+            let resource = Resource::new(self.uri(file), name)
+                .with_mime_type(if is_entry { MARKDOWN } else { PLAIN })
+                .with_size(text.len() as u64);
+            if is_entry { resource.with_description(self.description.clone()) } else { resource }
+        });
+        described.collect()
     }
 }
 
@@ -119,18 +142,30 @@ pub(crate) fn get(executor: &Executor, uri: &str) -> Result<GetSkillResult, Erro
 
 /// The files of the saved scripts as resources. The guide is listed by an address of its own.
 pub(crate) fn resources(executor: &Executor) -> Vec<Resource> {
-    let all: Vec<SkillFiles> = of_scripts(executor).collect();
-    let files = all.iter().flat_map(|skill| skill.files.iter().map(move |file| (skill, file)));
-    files
-        .map(|(skill, (file, text))| {
-            let is_entry = file == SKILL_FILE;
-            let name = if is_entry { skill.name.clone() } else { format!("{}/{file}", skill.name) };
-            let resource = Resource::new(skill.uri(file), name)
-                .with_mime_type(if is_entry { MARKDOWN } else { PLAIN })
-                .with_size(text.len() as u64);
-            if is_entry { resource.with_description(skill.description.clone()) } else { resource }
-        })
-        .collect()
+    of_scripts(executor).flat_map(|skill| skill.resources()).collect()
+}
+
+/// The files of a skill, or the directories of all skills, as `resources/directory/read` returns them.
+///
+/// # Errors
+///
+/// If there is no directory at this URI.
+pub(crate) fn directory(executor: &Executor, uri: &str) -> Result<ListResourcesResult, ErrorData> {
+    let path = uri.strip_suffix('/').unwrap_or(uri);
+    let skills = all(executor);
+    let children = if path == ROOT {
+        Some(skills.iter().map(SkillFiles::directory).collect())
+    } else {
+        let name = path.strip_prefix(PREFIX);
+        skills.iter().find(|skill| name == Some(skill.name.as_str())).map(SkillFiles::resources)
+    };
+    match children {
+        Some(children) => Ok(ListResourcesResult::with_all_items(children).with_ttl_ms(FRESH_MS)),
+        None => {
+            let problem = format!("no directory at this address; `{ROOT}` has all: {uri}");
+            Err(ErrorData::invalid_params(problem, Some(json!({ "uri": uri }))))
+        }
+    }
 }
 
 /// Reads a file of a skill.

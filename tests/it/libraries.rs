@@ -190,7 +190,13 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("toml", One("config/document")),
     ("toml_edit", One("config/setup/edit")),
     ("icu_normalizer", One("config/setup/own_entry")),
-    ("yaml-edit", Several(&["config/document", "config/setup/edit"], "goose's file is read, and changed")),
+    (
+        "yaml-edit",
+        Several(
+            &["config/document", "config/setup/edit", "mcp/skills/front_matter"],
+            "goose's file is read, and changed; skills of servers",
+        ),
+    ),
     // The command.
     ("clap", One("bin/cx")),
     ("anyhow", One("bin/cx")),

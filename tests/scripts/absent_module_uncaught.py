@@ -1,5 +1,6 @@
 import json
 
-import pandas as pd
+if json.dumps({}):
+    import pandas as pd
 
 return pd.DataFrame(inputs["list"])

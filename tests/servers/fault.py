@@ -25,8 +25,8 @@ TOOLS = [
 ]
 EXTRA_TOOLS = []
 SKILL = "skill://fault/SKILL.md"
-# The text that the list of skills describes, and the one that is sent.
-SKILL_TEXTS = {"listed": "first", "sent": "first"}
+# The text that the list of skills describes, the one that is sent, and what both say of themselves.
+SKILL_TEXTS = {"listed": "first", "sent": "first", "description": "a skill"}
 LOCK = threading.Lock()
 
 
@@ -51,6 +51,10 @@ def answer(identifier, result):
 
 def text(value):
     return {"content": [{"type": "text", "text": value}]}
+
+
+def skill(which):
+    return f"---\nname: fault\ndescription: {SKILL_TEXTS['description']}\n---\n{SKILL_TEXTS[which]}"
 
 
 def refuse(identifier, code, message):
@@ -212,13 +216,13 @@ def handle(message):
     elif method == "resources/list" and MODE == "skills":
         answer(identifier, {"resources": []})
     elif method == "skills/list" and MODE == "skills":
-        listed = SKILL_TEXTS["listed"].encode()
+        listed = skill("listed").encode()
         digest = "sha256:" + hashlib.sha256(listed).hexdigest()
         file = {"uri": SKILL, "digest": digest, "size": len(listed)}
         frontmatter = {"name": "fault", "description": "a skill"}
         answer(identifier, {"skills": [{"uri": SKILL, "frontmatter": frontmatter, "resources": [file]}]})
     elif method == "resources/read" and MODE == "skills":
-        answer(identifier, {"contents": [{"uri": SKILL, "text": SKILL_TEXTS["sent"]}]})
+        answer(identifier, {"contents": [{"uri": SKILL, "text": skill("sent")}]})
     elif method == "notifications/cancelled":
         note(f"cancelled {parameters.get('requestId')}")
     elif method is None:

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::json;
 use crate::run::check::survey::{
-    Bytes, Literal, MAX_MISTAKES, MAX_USES, Mistake, Survey, ToolUse, ValueCount,
+    Bytes, ImportProblem, Literal, MAX_IMPORTS, MAX_MISTAKES, MAX_USES, Mistake, Survey, ToolUse, ValueCount,
 };
 use crate::text::preview;
 
@@ -18,7 +18,7 @@ pub(crate) const MAX_BYTES: usize = 4 << 20;
 /// dropped before it is parsed.
 const MAX_TREE: usize = 32 << 20;
 
-/// Maximum characters of what a survey says about a mistake. Readers say less.
+/// Maximum characters of what a survey says about a mistake or an import. Readers say less.
 const MAX_SAID: usize = 1_000;
 
 /// The survey as text; empty if that would be too long.
@@ -41,7 +41,10 @@ pub(crate) fn decode(text: &str, took: Duration, source: &str) -> Survey {
     let uses = survey.uses.into_iter().take(MAX_USES).filter(|one| use_fits(one, source)).collect();
     let mistakes = survey.mistakes.into_iter().take(MAX_MISTAKES);
     let mistakes = mistakes.filter(|mistake| is_span(&mistake.at, source)).map(shortened).collect();
-    Survey { uses, mistakes, program, took }
+    let imports = survey.imports.into_iter().take(MAX_IMPORTS).filter(|import| is_span(&import.at, source));
+    let imports =
+        imports.map(|import| ImportProblem { message: preview(&import.message, MAX_SAID), ..import });
+    Survey { uses, mistakes, imports: imports.collect(), program, took }
 }
 
 fn is_span(at: &Bytes, source: &str) -> bool {

@@ -7,14 +7,17 @@
 //! The rules are those of TypeScript. A call is certain if it is awaited at the top level, or in a
 //! function that is called there, if no condition, `with` or `try` surrounds it, no loop except one
 //! over a list literal, and no `return` can precede it. A name that the script binds itself refers
-//! to no tool.
+//! to no tool. An import of a module that is not there is certain where a call would be.
 
 mod bounds;
+mod builtins;
 mod by_name;
 mod flow;
+mod imports;
 mod literal;
 mod names;
 mod references;
+mod unavailable;
 
 use std::collections::{HashMap, HashSet};
 use std::panic::catch_unwind;
@@ -196,6 +199,9 @@ fn read(module: &ModModule) -> Survey {
         flow: Flow::of_script(!names.is_opaque),
         value_at: None,
         is_in_class: false,
+        is_in_head: true,
+        is_guarded: false,
+        has_named_packages: false,
         names,
     };
     surveyor.module(module);
@@ -216,6 +222,12 @@ struct Surveyor<'a> {
     value_at: Option<TextRange>,
     /// Whether the body of a class is read, whose variables are read as its attributes.
     is_in_class: bool,
+    /// Whether only imports were read until now.
+    is_in_head: bool,
+    /// Whether what is read may be there for imports that fail.
+    is_guarded: bool,
+    /// Whether a problem of an import has named the packages that there are.
+    has_named_packages: bool,
 }
 
 impl FlowReader for Surveyor<'_> {
@@ -240,9 +252,11 @@ impl<'a> Surveyor<'a> {
             self.value_at = Some(at);
         }
         for statement in &module.body {
+            self.is_in_head &= names::is_of_head(statement);
             self.visit_stmt(statement);
             self.flow.next();
         }
+        self.is_in_head = false;
         if let Some(Value::Call(name)) = value {
             self.follow(name, true);
         }

@@ -88,6 +88,8 @@ pub enum FindingCode {
     NotAwaited,
     /// A server's tools are not known, so calls of them are not checked.
     ToolsUnknown,
+    /// A module of Python that scripts cannot import, or that can be imported and not be used.
+    ModuleUnavailable,
 }
 
 impl FindingCode {
@@ -98,6 +100,7 @@ impl FindingCode {
             Self::Call(code) => code.as_str(),
             Self::NotAwaited => "NOT_AWAITED",
             Self::ToolsUnknown => "TOOLS_UNKNOWN",
+            Self::ModuleUnavailable => "MODULE_UNAVAILABLE",
         }
     }
 }

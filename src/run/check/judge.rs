@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 
 use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::literal::{kind_of, span_of, to_json};
+use super::refusal::{MAX_NAMED, refusal};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
-use crate::run::result::{ErrorCode, ScriptError};
+use crate::run::result::ScriptError;
 use crate::run::script::Language;
 use crate::tools::arguments::partial::Unknowns;
 use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
@@ -25,9 +26,6 @@ const MAX_FINDINGS: usize = 50;
 
 /// Maximum number of findings of each severity that are described.
 const MAX_DESCRIBED: usize = 100;
-
-/// Maximum number of findings that the message of a refused run names.
-const MAX_NAMED: usize = 10;
 
 /// What is known of a script's calls, and of which servers more has to be known.
 #[derive(Default)]
@@ -78,7 +76,7 @@ impl ExecutionContext {
             return replay.recorded_refusal(&self.script.source);
         }
         // Of what the reader does not accept the engine decides.
-        if !survey.mistakes.is_empty() || !survey.uses.iter().any(|one| one.is_certain) {
+        if !survey.mistakes.is_empty() || !survey.has_certain() {
             return None;
         }
         let mut judged = self.judge(survey, false);
@@ -148,6 +146,7 @@ impl ExecutionContext {
             is_python: self.script.language == Language::Python,
         };
         let mut judged = Judged::default();
+        judge.add_imports(&mut judged);
         for (position, one) in survey.uses.iter().enumerate() {
             // The arguments of one use can take some tenths of a second, and there are hundreds.
             if self.cancel.is_cancelled() {
@@ -183,36 +182,6 @@ fn rest(left_out: Vec<Finding>, not_described: usize) -> Option<Finding> {
     Some(Finding { hint: Some(hint), ..first })
 }
 
-/// The error of a run that is refused.
-fn refusal(findings: Vec<Finding>) -> ScriptError {
-    let errors: Vec<&Finding> =
-        findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
-    let mut error = ScriptError::new(ErrorCode::CheckFailed, String::new());
-    if let Some(first) = errors.first() {
-        error.line = first.line;
-        error.column = first.column;
-        error.source_line.clone_from(&first.source_line);
-        error.tool_code = match first.code {
-            FindingCode::Call(code) => Some(code),
-            _ => None,
-        };
-    }
-    error.message = match errors.as_slice() {
-        [only] => only.message.clone(),
-        errors => {
-            let named = errors.iter().take(MAX_NAMED);
-            let named = named.map(|one| format!("line {}: {}", one.line.unwrap_or(1), one.message));
-            let named = named.collect::<Vec<_>>().join("; ");
-            let more = errors.len().saturating_sub(MAX_NAMED);
-            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            format!("{} calls or imports cannot succeed: {named}{more}", errors.len())
-        }
-    };
-    error.hint = Some("nothing of the script was run; correct it and run it again".to_owned());
-    error.problems = findings;
-    error
-}
-
 /// What a survey is judged by.
 struct Judge<'a> {
     in_force: Arc<ToolsInForce>,
@@ -239,6 +208,18 @@ enum Changed {
 }
 
 impl Judge<'_> {
+    /// Adds the imports of modules that the script cannot use.
+    fn add_imports(&self, judged: &mut Judged) {
+        for import in &self.survey.imports {
+            judged.refuses |= import.is_certain;
+            let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
+            judged.add(severity, || {
+                let message = import.message.clone();
+                self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
+            });
+        }
+    }
+
     /// Adds what is wrong with one use.
     fn add(&self, position: usize, one: &ToolUse, judged: &mut Judged) {
         if one.is_forgotten && self.looked_up[position].is_some() {

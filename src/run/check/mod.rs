@@ -10,4 +10,5 @@ pub(crate) mod failed;
 pub(crate) mod finding;
 mod judge;
 mod literal;
+mod refusal;
 pub(crate) mod survey;

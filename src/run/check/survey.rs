@@ -1,4 +1,4 @@
-//! The survey of a script: the calls in its text, as plain data. A worker process sends it as JSON.
+//! The survey of a script: the calls and imports in its text, as plain data. A worker process sends it as JSON.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,6 +21,9 @@ pub(crate) const MAX_DEPTH: usize = 32;
 /// Maximum number of syntax errors in a survey.
 pub(crate) const MAX_MISTAKES: usize = 20;
 
+/// Maximum number of imports of a survey that cannot succeed.
+pub(crate) const MAX_IMPORTS: usize = 100;
+
 /// So many syntax errors are always kept.
 const FEW_MISTAKES: usize = 3;
 
@@ -42,6 +45,9 @@ pub(crate) struct Survey {
     /// is used is what could be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mistakes: Vec<Mistake>,
+    /// The imports of modules that a script cannot use, up to [`MAX_IMPORTS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) imports: Vec<ImportProblem>,
     /// The part of the script that is the program: all of it, or what is inside a Markdown fence. Empty if no
     /// program was found.
     pub(crate) program: Bytes,
@@ -60,6 +66,18 @@ pub(crate) struct Mistake {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
     pub(crate) at: Bytes,
+}
+
+/// An import of a module that a script cannot use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImportProblem {
+    /// What the engine says when it is imported or used.
+    pub(crate) message: String,
+    /// The module's name.
+    pub(crate) at: Bytes,
+    /// Whether no run can succeed: the import fails, every run makes it, and nothing catches its error.
+    pub(crate) is_certain: bool,
 }
 
 /// One use of a server or a tool in a script.
@@ -255,6 +273,7 @@ impl Survey {
         }
         let moved = |at: &mut Bytes| *at = at.start + by..at.end + by;
         self.mistakes.iter_mut().for_each(|mistake| moved(&mut mistake.at));
+        self.imports.iter_mut().for_each(|import| moved(&mut import.at));
         for one in &mut self.uses {
             moved(&mut one.at);
             moved(&mut one.server_at);
@@ -312,6 +331,18 @@ impl Survey {
         if self.uses.len() < MAX_USES {
             self.uses.push(one);
         }
+    }
+
+    /// Adds an import that a script cannot use, up to the bound.
+    pub(crate) fn add_import(&mut self, problem: ImportProblem) {
+        if self.imports.len() < MAX_IMPORTS {
+            self.imports.push(problem);
+        }
+    }
+
+    /// Whether a check could find that no run of the script succeeds.
+    pub(crate) fn has_certain(&self) -> bool {
+        self.uses.iter().any(|one| one.is_certain) || self.imports.iter().any(|one| one.is_certain)
     }
 }
 

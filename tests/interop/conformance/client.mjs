@@ -129,6 +129,7 @@ const scripts = {
   "sep-2640-client-no-prefetch": `await mcp.listResources("server")`,
   "sep-2640-client-verify-digest": LOAD_SKILL,
   "sep-2640-client-verify-size": LOAD_SKILL,
+  "sep-2640-client-verify-frontmatter": LOAD_SKILL,
   "json-schema-2020-12-preservation": `
     const tool = await getToolSchema("mcp__server__json_schema_2020_12_tool");
     await callMCPTool("mcp__server__json_schema_echo", { schema: tool.inputSchema ?? tool.parameters ?? tool })`,

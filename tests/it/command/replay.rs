@@ -112,6 +112,21 @@ fn a_script_that_was_refused_is_refused_again() {
     assert_eq!(replay.status.code(), Some(1));
 }
 
+/// The findings of its imports are read back from the recording.
+#[test]
+fn a_script_whose_imports_were_refused_is_refused_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let run = record(directory, "report.py", "import requests\nimport numpy\n");
+    assert!(text(&run.stderr).contains("No module named 'requests'"), "{}", text(&run.stderr));
+    let replay = cx(directory, &["replay", "run.jsonl", "--json"]);
+    let report: Value = serde_json::from_slice(&replay.stdout).unwrap();
+    assert_eq!(report["same"], true, "{report:#}");
+    let problems = report["result"]["error"]["problems"].as_array().unwrap();
+    let codes: Vec<&Value> = problems.iter().map(|problem| &problem["code"]).collect();
+    assert_eq!(codes, ["MODULE_UNAVAILABLE", "MODULE_UNAVAILABLE"], "{report:#}");
+}
+
 #[test]
 fn a_recording_has_no_secrets_and_explains_itself() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
 //! The component matches its documents: its hash, its table of modules, its parts in the repository.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cx::Script;
+use cx::{Script, Severity};
 use sha2::{Digest as _, Sha256};
 
 use crate::support::python;
@@ -47,6 +48,71 @@ async fn every_module_is_as_the_table_says() {
     assert_eq!(rows, found.len(), "the table has other modules than the interpreter");
     let working = found.values().filter(|text| text.as_str().is_some_and(|text| text == "works")).count();
     assert!(rows > 300 && working > 230, "{working} of {rows} modules work");
+}
+
+/// Of each module that the interpreter refuses, or that it patches because scripts cannot use it: what it says.
+const SAID: &str = r#"
+import http.client, socket, subprocess, urllib.request, webbrowser
+from cx_guest import refused
+
+def said(use):
+    try:
+        use()
+    except Exception as error:
+        return str(error)
+    return "works"
+
+names = [name for name in [*refused.MODULES, *refused.PACKAGES] if "." not in name]
+result = {
+    "absent": {name: said(lambda: __import__(name)) for name in names},
+    "in use": {
+        "http.client": said(lambda: http.client.HTTPConnection("localhost").connect()),
+        "socket": said(lambda: socket.socket()),
+        "subprocess": said(lambda: subprocess.run(["true"])),
+        "urllib.request": said(lambda: urllib.request.urlopen("http://localhost")),
+        "webbrowser": said(lambda: webbrowser.open("http://localhost")),
+    },
+}
+result
+"#;
+
+/// The check before a run has a table of its own, which finds what the interpreter refuses, with the same words.
+#[tokio::test]
+async fn the_check_of_imports_says_what_the_interpreter_says() {
+    let executor = python().await.0;
+    let said = executor.run(Script::python(SAID)).await.unwrap();
+    let said = said.value().unwrap_or_else(|| panic!("{}", said.to_json()));
+    let texts = |part: &str| -> BTreeMap<String, String> {
+        let texts = said[part].as_object().unwrap().iter();
+        texts.map(|(name, text)| (name.clone(), text.as_str().unwrap().to_owned())).collect()
+    };
+    let (absent, in_use) = (texts("absent"), texts("in use"));
+
+    // The same names, on both sides.
+    let table = fs::read_to_string(root().join("src/engine/python/survey/unavailable.rs")).unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("    (\"")?.split('"').next());
+    let rows: BTreeSet<&str> = rows.collect();
+    let names: BTreeSet<&str> = absent.keys().chain(in_use.keys()).map(String::as_str).collect();
+    assert_eq!(rows, names);
+
+    // Fewer than one check describes.
+    let all: Vec<(&String, &String)> = absent.iter().chain(&in_use).collect();
+    for some in all.chunks(40) {
+        let source: String = some.iter().map(|(name, _)| format!("import {name}\n")).collect();
+        let found = executor.check(Script::python(source)).await.unwrap().findings;
+        let mut has_named_packages = false;
+        let expected = some.iter().map(|(name, text)| {
+            let severity = if in_use.contains_key(*name) { Severity::Warning } else { Severity::Error };
+            // Which packages there are is said once in a script.
+            let short = text.split("; besides the standard library").next().unwrap();
+            let is_said = short != text.as_str() && std::mem::replace(&mut has_named_packages, true);
+            (severity, if is_said { short.to_owned() } else { (*text).clone() })
+        });
+        let expected: Vec<(Severity, String)> = expected.collect();
+        let found: Vec<(Severity, String)> =
+            found.into_iter().map(|finding| (finding.severity, finding.message)).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 /// What scripts run on must not come from a checkout with other sources.

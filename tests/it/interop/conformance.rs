@@ -55,6 +55,7 @@ const CLIENT_EXTENSIONS: &[&str] = &[
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
+    "sep-2640-client-verify-frontmatter",
 ];
 
 const CLIENT_2025_03: &[&str] =
@@ -111,7 +112,8 @@ const SERVER_2026: &[&str] = &[
 ];
 
 /// Extensions: the guide as a skill.
-const SERVER_EXTENSIONS: &[&str] = &["sep-2640-skills-enumeration", "sep-2640-skills-manifest"];
+const SERVER_EXTENSIONS: &[&str] =
+    &["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
 
 /// What the suite requires of servers with fixtures.
 const FIXTURES_2025: &[&str] = &[
@@ -262,7 +264,6 @@ const NOT_HELD: &[(&str, &str)] = &[
     ("resources-subscribe", "what cx offers as resources does not change"),
     ("resources-unsubscribe", "the same"),
     ("server-sse-polling", "streams have no numbers of events, so they cannot be resumed"),
-    ("sep-2640-skills-directory", "the suite skips it: the guide is a skill of one file"),
     (
         "tasks-required-task-error",
         "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that \
@@ -274,10 +275,6 @@ const NOT_HELD: &[(&str, &str)] = &[
     ("auth/wif-jwt-bearer", "the same"),
     ("auth/dpop", "tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
-    (
-        "sep-2640-client-verify-frontmatter",
-        "scripts get a skill as text: cx compares its digest with the list, and does not read its front matter",
-    ),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
     ("authorization-code-grant", "the same"),
 ];

@@ -149,3 +149,16 @@ fn imports_of_servers_that_do_not_exist_are_refused_before_the_run() {
         }
     }
 }
+
+/// The same for modules of Python.
+#[test]
+fn imports_of_modules_that_are_not_there_are_refused_before_the_run() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    let result = refused(&mut client, "executePython", "print('started')\nimport requests\nimport numpy\n");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    let begins = "CHECK_FAILED: calls or imports of the script cannot succeed\n\
+                  error at line 2, column 8: MODULE_UNAVAILABLE: No module named 'requests': ";
+    assert!(text.starts_with(begins), "{text}");
+    let second = "\nerror at line 3, column 8: MODULE_UNAVAILABLE: No module named 'numpy': use math, ";
+    assert!(text.contains(second), "{text}");
+}

@@ -104,6 +104,34 @@ fn skills_are_listed_with_their_digests_and_read() {
     client.end();
 }
 
+#[test]
+fn directories_of_skills_are_read() {
+    let mut client = client();
+    let read =
+        |client: &mut Client, uri: &str| client.request("resources/directory/read", json!({ "uri": uri }));
+    for root in ["skill://cx", "skill://cx/"] {
+        let answer = read(&mut client, root);
+        let found: Vec<(&Value, &Value)> = answer["result"]["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (&one["uri"], &one["mimeType"]))
+            .collect();
+        let directory = json!("inode/directory");
+        let uris = [json!("skill://cx/cx-guide"), json!("skill://cx/greet"), json!("skill://cx/sum")];
+        let expected: Vec<(&Value, &Value)> = uris.iter().map(|uri| (uri, &directory)).collect();
+        assert_eq!(found, expected, "{root}");
+    }
+    let answer = read(&mut client, "skill://cx/greet");
+    let files = answer["result"]["resources"].as_array().unwrap();
+    let uris: Vec<&Value> = files.iter().map(|one| &one["uri"]).collect();
+    assert_eq!(uris, ["skill://cx/greet/SKILL.md", "skill://cx/greet/script.ts"]);
+    for wrong in ["skill://cx/greet/SKILL.md", "skill://cx/none", "skill://c", "cx://guide", ""] {
+        assert_eq!(read(&mut client, wrong)["error"]["code"], -32602, "{wrong}");
+    }
+    client.end();
+}
+
 /// What a script says about itself cannot add fields to the front matter of its skill.
 #[test]
 fn a_hostile_description_stays_one_field() {

@@ -10,6 +10,8 @@ mod check;
 mod guide;
 /// What a failed run says of its tools.
 mod hints;
+/// Imports of modules that scripts cannot use.
+mod imports;
 /// Another configuration while scripts run.
 mod reconfigure;
 /// Saved scripts: called, found and saved by scripts.

@@ -25,6 +25,9 @@ const ABOUT_ARGUMENTS: [&str; 12] = [
 /// The code of `pyright` for a call that is not awaited. `tsc` has none.
 const NOT_AWAITED: &str = "reportUnusedCoroutine";
 
+/// The code of `pyright` for a module that is not there.
+const NO_MODULE: &str = "reportMissingImports";
+
 /// Removes the problems that findings report already. Those findings become errors, as all that a type checker
 /// finds.
 pub(super) fn remove_repeated(problems: &mut Vec<Problem>, checked: &mut Checked, source: &str) {
@@ -59,6 +62,7 @@ fn is_same(
         }
         FindingCode::Call(_) => span.contains(&at),
         FindingCode::NotAwaited => problem.code == NOT_AWAITED && span.start == at,
+        FindingCode::ModuleUnavailable => problem.code == NO_MODULE && span.contains(&at),
         _ => false,
     }
 }
@@ -106,6 +110,17 @@ mod tests {
         ] {
             assert_eq!(offset(source, line, column), expected, "{line}:{column}");
         }
+    }
+
+    #[test]
+    fn a_module_that_is_not_there_is_reported_once() {
+        let problem =
+            |code: &str| Problem { code: code.to_owned(), message: String::new(), line: 1, column: 8 };
+        let is_same =
+            |code: &str, at| is_same(FindingCode::ModuleUnavailable, &(7..15), &problem(code), at, &[]);
+        assert!(is_same("reportMissingImports", 7));
+        assert!(!is_same("reportMissingImports", 20));
+        assert!(!is_same("reportCallIssue", 7));
     }
 
     #[test]

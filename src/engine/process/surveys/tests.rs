@@ -22,6 +22,10 @@ fn a_mistake(at: Bytes) -> Mistake {
     Mistake { message: "expected a name".to_owned(), hint: Some("write one".to_owned()), at }
 }
 
+fn an_import(at: Bytes) -> ImportProblem {
+    ImportProblem { message: "No module named 'a'".to_owned(), at, is_certain: true }
+}
+
 fn with_arguments(arguments: Literal) -> Survey {
     Survey { uses: vec![ToolUse { arguments: Some(arguments), ..a_use() }], ..Survey::default() }
 }
@@ -42,10 +46,16 @@ type SpanOf = fn(&mut ToolUse) -> &mut Bytes;
 
 #[test]
 fn v_471_spans_of_a_survey_are_in_the_source() {
-    let survey =
-        Survey { uses: vec![a_use()], mistakes: vec![a_mistake(0..1)], program: 0..32, took: Duration::ZERO };
+    let survey = Survey {
+        uses: vec![a_use()],
+        mistakes: vec![a_mistake(0..1)],
+        imports: vec![an_import(0..1)],
+        program: 0..32,
+        took: Duration::ZERO,
+    };
     let known = sent(&survey);
     assert_eq!((known.uses.len(), known.mistakes.len(), known.program.clone()), (1, 1, 0..32));
+    assert_eq!(known.imports, [an_import(0..1)]);
     let spans: [(&str, SpanOf); 5] = [
         ("at", |one| &mut one.at),
         ("server_at", |one| &mut one.server_at),
@@ -63,8 +73,10 @@ fn v_471_spans_of_a_survey_are_in_the_source() {
             assert_eq!(found.uses.len(), 1, "{name} {wrong:?}");
         }
         let mistakes = vec![a_mistake(wrong.clone()), a_mistake(0..1)];
-        let found = sent(&Survey { mistakes, program: wrong.clone(), ..Survey::default() });
-        assert_eq!((found.mistakes.len(), found.program), (1, 0..0), "{wrong:?}");
+        let imports = vec![an_import(wrong.clone()), an_import(0..1)];
+        let found = sent(&Survey { mistakes, imports, program: wrong.clone(), ..Survey::default() });
+        let counts = (found.mistakes.len(), found.imports.len());
+        assert_eq!((counts, found.program), ((1, 1), 0..0), "{wrong:?}");
     }
 }
 
@@ -72,12 +84,17 @@ fn v_471_spans_of_a_survey_are_in_the_source() {
 fn v_471_a_survey_has_as_many_findings_as_a_reader_makes() {
     let uses: Vec<ToolUse> = (0..MAX_USES + 100).map(|_| a_use()).collect();
     let mistakes: Vec<Mistake> = (0..MAX_MISTAKES + 100).map(|_| a_mistake(0..1)).collect();
-    let found = sent(&Survey { uses, mistakes, ..Survey::default() });
+    let imports: Vec<ImportProblem> = (0..MAX_IMPORTS + 100).map(|_| an_import(0..1)).collect();
+    let found = sent(&Survey { uses, mistakes, imports, ..Survey::default() });
     assert_eq!((found.uses.len(), found.mistakes.len()), (MAX_USES, MAX_MISTAKES));
+    assert_eq!(found.imports.len(), MAX_IMPORTS);
     let long = Mistake { message: "x".repeat(100_000), hint: Some("y".repeat(100_000)), at: 0..1 };
     let found = sent(&Survey { mistakes: vec![long], ..Survey::default() });
     let one = &found.mistakes[0];
     assert_eq!((one.message.len(), one.hint.as_ref().unwrap().len()), (MAX_SAID + 3, MAX_SAID + 3));
+    let long = ImportProblem { message: "x".repeat(100_000), ..an_import(0..1) };
+    let found = sent(&Survey { imports: vec![long], ..Survey::default() });
+    assert_eq!(found.imports[0].message.len(), MAX_SAID + 3);
 }
 
 #[test]

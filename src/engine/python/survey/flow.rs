@@ -9,7 +9,7 @@ use ruff_python_ast::{
 use ruff_text_size::Ranged as _;
 
 use super::literal::bytes;
-use super::names::is_of_coroutine;
+use super::names::{is_of_coroutine, is_type_checking};
 use super::{Surveyor, is_main_guard};
 use crate::engine::survey::{FlowReader as _, forget};
 
@@ -19,6 +19,14 @@ impl<'a> Surveyor<'a> {
         let outer = std::mem::replace(&mut self.is_in_class, is_class);
         self.function(read);
         self.is_in_class = outer;
+    }
+
+    /// Reads what may catch the error of an import in it, or is not run. Nothing is said of such imports: their author
+    /// knows that they can fail.
+    fn guarded(&mut self, read: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_guarded, true);
+        self.doubtful(read);
+        self.is_guarded = outer;
     }
 
     /// Marks an expression as not awaited, if it is a coroutine of calls of tools. `before` is the number of uses
@@ -139,8 +147,15 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 walk_stmt(self, statement);
                 self.set_list_of_calls(slice::from_ref(&*assigned.target), &assigned.value);
             }
-            Stmt::Import(import) => self.import(import),
-            Stmt::ImportFrom(import) => self.import_from(import),
+            Stmt::Import(import) => {
+                self.note_import(import);
+                self.import(import);
+            }
+            Stmt::ImportFrom(import) => {
+                self.note_import_from(import);
+                self.import_from(import);
+            }
+            Stmt::If(test) if is_type_checking(test) => self.guarded(|own| walk_stmt(own, statement)),
             Stmt::If(test) if is_main_guard(test) && test.elif_else_clauses.is_empty() => {
                 self.visit_body(&test.body);
             }
@@ -170,9 +185,8 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 self.looped(false, |own| own.visit_body(&test.body));
                 self.doubtful(|own| own.visit_body(&test.orelse));
             }
-            Stmt::Try(_) | Stmt::With(_) | Stmt::Match(_) | Stmt::Assert(_) => {
-                self.doubtful(|own| walk_stmt(own, statement));
-            }
+            Stmt::Try(_) | Stmt::With(_) => self.guarded(|own| walk_stmt(own, statement)),
+            Stmt::Match(_) | Stmt::Assert(_) => self.doubtful(|own| walk_stmt(own, statement)),
             Stmt::FunctionDef(function) => {
                 if !self.functions.contains_key(&*function.name) {
                     self.uncalled(false, |own| walk_stmt(own, statement));

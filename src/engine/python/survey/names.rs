@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ruff_python_ast::visitor::{Visitor, walk_except_handler, walk_expr, walk_pattern, walk_stmt};
 use ruff_python_ast::{
     Alias, Comprehension, ExceptHandler, Expr, ExprCall, ExprContext, ExprNumberLiteral, ModModule, Number,
-    Parameter, Pattern, Stmt, StmtFunctionDef,
+    Parameter, Pattern, Stmt, StmtFunctionDef, StmtIf,
 };
 
 /// Names with which a script can change what others mean, or end early with success. With one of them nothing is
@@ -24,6 +24,22 @@ const OPAQUE: [&str; 11] = [
     "SystemExit",
 ];
 
+/// Whether a script that has this name can change what an import finds.
+fn is_of_imports(name: &str) -> bool {
+    matches!(
+        name,
+        "__dict__"
+            | "__import__"
+            | "_bootstrap"
+            | "attrgetter"
+            | "getattr"
+            | "meta_path"
+            | "modules"
+            | "patch"
+            | "path_hooks"
+    )
+}
+
 /// Functions of Python that change no list that they are given.
 const READERS: [&str; 13] = [
     "enumerate",
@@ -40,107 +56,6 @@ const READERS: [&str; 13] = [
     "tuple",
     "zip",
 ];
-
-/// Python's own functions, and those that every script has, so that they are no servers.
-const BUILTINS: &[&str] = &[
-    "abs",
-    "aiter",
-    "all",
-    "anext",
-    "any",
-    "ascii",
-    "asyncio",
-    "bin",
-    "bool",
-    "breakpoint",
-    "bytearray",
-    "bytes",
-    "call_mcp_tool",
-    "call_mcp_tool_sync",
-    "call_tool",
-    "call_tools",
-    "callable",
-    "chr",
-    "classmethod",
-    "compile",
-    "complex",
-    "copyright",
-    "credits",
-    "delattr",
-    "dict",
-    "dir",
-    "discover_mcp_tools",
-    "discover_mcp_tools_sync",
-    "divmod",
-    "emit",
-    "enumerate",
-    "eval",
-    "exec",
-    "exit",
-    "filter",
-    "float",
-    "format",
-    "frozenset",
-    "get_tool_schema",
-    "get_tool_schema_sync",
-    "getattr",
-    "globals",
-    "hasattr",
-    "hash",
-    "help",
-    "hex",
-    "id",
-    "input",
-    "inputs",
-    "int",
-    "isinstance",
-    "issubclass",
-    "iter",
-    "len",
-    "license",
-    "list",
-    "llm",
-    "locals",
-    "map",
-    "max",
-    "memoryview",
-    "min",
-    "next",
-    "object",
-    "oct",
-    "open",
-    "ord",
-    "pow",
-    "print",
-    "progress",
-    "property",
-    "quit",
-    "range",
-    "repr",
-    "reversed",
-    "round",
-    "search_tools",
-    "search_tools_sync",
-    "set",
-    "setattr",
-    "slice",
-    "sorted",
-    "state",
-    "staticmethod",
-    "str",
-    "sum",
-    "super",
-    "tuple",
-    "type",
-    "vars",
-    "zip",
-    "McpToolError",
-];
-
-/// Whether it is a name that every script has.
-pub(super) fn is_builtin(name: &str) -> bool {
-    BUILTINS.contains(&name) || name.starts_with(|first: char| first.is_ascii_uppercase())
-}
 
 /// Whether coroutines or futures have an attribute of this name.
 pub(super) fn is_of_coroutine(name: &str) -> bool {
@@ -181,6 +96,8 @@ pub(super) struct Names<'a> {
     lists_of_calls: HashSet<&'a str>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
+    /// Whether it can change what its imports find.
+    pub(super) changes_imports: bool,
     /// Whether `asyncio` is bound by imports of the module of that name only.
     rebinds_asyncio: bool,
 }
@@ -273,7 +190,7 @@ impl<'a> Names<'a> {
         match expression {
             Expr::Name(name) if matches!(name.ctx, ExprContext::Load) => {
                 self.used.entry(&name.id).or_insert(false);
-                self.is_opaque |= OPAQUE.contains(&name.id.as_str());
+                self.note_powers(&name.id);
             }
             other => self.visit_expr(other),
         }
@@ -295,6 +212,12 @@ impl<'a> Names<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Notes what a script can do that has this name.
+    fn note_powers(&mut self, name: &str) {
+        self.is_opaque |= OPAQUE.contains(&name);
+        self.changes_imports |= is_of_imports(name);
     }
 
     fn bind(&mut self, name: &'a str) {
@@ -341,7 +264,7 @@ impl<'a> Visitor<'a> for Names<'a> {
         }
         match expression {
             Expr::Name(name) => {
-                self.is_opaque |= OPAQUE.contains(&name.id.as_str());
+                self.note_powers(&name.id);
                 match name.ctx {
                     ExprContext::Load => {
                         self.used.insert(&name.id, true);
@@ -361,11 +284,11 @@ impl<'a> Visitor<'a> for Names<'a> {
                 return call.arguments.keywords.iter().for_each(|given| self.visit_keyword(given));
             }
             Expr::Attribute(member) => {
-                self.is_opaque |= OPAQUE.contains(&member.attr.as_str());
+                self.note_powers(&member.attr);
                 if let Expr::Name(object) = &*member.value
                     && !is_of_coroutine(&member.attr)
                 {
-                    self.is_opaque |= OPAQUE.contains(&object.id.as_str());
+                    self.note_powers(&object.id);
                     self.used.insert(&object.id, true);
                     return;
                 }
@@ -386,7 +309,8 @@ impl<'a> Visitor<'a> for Names<'a> {
             Some(name) => name,
             None => alias.name.split('.').next().unwrap_or_default(),
         };
-        self.is_opaque |= OPAQUE.contains(&name) || OPAQUE.contains(&alias.name.as_str());
+        self.note_powers(name);
+        self.note_powers(&alias.name);
         if name == "asyncio" && &*alias.name == "asyncio" {
             *self.bound.entry(name).or_default() += 1;
         } else {
@@ -437,6 +361,25 @@ fn has_item(expression: &Expr) -> bool {
         _ => return false,
     };
     items.iter().any(|item| !item.is_starred_expr())
+}
+
+/// Whether a statement belongs to the head of a script, which only imports: nothing in it can change what a later
+/// import finds, or end the script with success.
+pub(super) fn is_of_head(statement: &Stmt) -> bool {
+    match statement {
+        Stmt::Import(_) | Stmt::ImportFrom(_) | Stmt::Pass(_) => true,
+        Stmt::Expr(expression) => expression.value.is_string_literal_expr(),
+        _ => false,
+    }
+}
+
+/// Whether the test is `TYPE_CHECKING`, which never holds.
+pub(super) fn is_type_checking(statement: &StmtIf) -> bool {
+    match &*statement.test {
+        Expr::Name(name) => name.id == "TYPE_CHECKING",
+        Expr::Attribute(member) => member.attr.as_str() == "TYPE_CHECKING",
+        _ => false,
+    }
 }
 
 /// Whether the statements return, not counting the functions in them.

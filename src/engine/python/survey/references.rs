@@ -4,7 +4,7 @@ use ruff_python_ast::{Alias, Expr, StmtImport, StmtImportFrom};
 use ruff_text_size::{Ranged as _, TextRange};
 
 use super::literal::bytes;
-use super::{Surveyor, literal, names};
+use super::{Surveyor, builtins, literal};
 use crate::engine::survey::{self as shared, Server};
 use crate::run::check::survey::{Target, ToolUse};
 
@@ -64,7 +64,7 @@ impl<'a> Surveyor<'a> {
 
     /// What a variable refers to that the script does not bind.
     pub(super) fn global(&self, name: &str) -> Option<Reference> {
-        if self.names.is_bound(name) || names::is_builtin(name) {
+        if self.names.is_bound(name) || builtins::is_builtin(name) {
             return None;
         }
         let server = |name: &str| Reference::Server(Server { name: name.to_owned(), is_global: true });

@@ -1,5 +1,5 @@
 use super::survey;
-use crate::run::check::survey::{Literal, MAX_VALUES, Mistake};
+use crate::run::check::survey::{Literal, MAX_IMPORTS, MAX_VALUES, Mistake};
 
 fn read(source: &str) -> Vec<String> {
     survey(source).render_uses()
@@ -114,6 +114,100 @@ fn loops_over_lists_that_are_written_out_are_certain() {
     ] {
         assert_eq!(read(source).join(" "), expected, "{source}");
     }
+}
+
+/// The modules of the imports that cannot succeed, `!` after those of which no run can succeed.
+fn imports(source: &str) -> String {
+    let shown = survey(source).imports.into_iter().map(|import| {
+        let certain = if import.is_certain { "!" } else { "" };
+        format!("{}{certain}", &source[import.at])
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn imports_that_every_run_makes_are_certain_to_fail() {
+    for (source, expected) in [
+        ("import requests", "requests!"),
+        ("import json, numpy as np, ssl", "numpy! ssl!"),
+        ("from google.cloud import storage", "google.cloud!"),
+        ("import multiprocessing.pool as pool", "multiprocessing.pool!"),
+        ("'''Text'''\nfrom __future__ import annotations\nimport requests\nimport numpy", "requests! numpy!"),
+        ("x = 1\nimport requests", "requests!"),
+        ("def f():\n    import requests\nf()", "requests!"),
+        ("async def main():\n    import requests\n    return 1", "requests!"),
+        ("Text of prose.\n```python\nimport requests\n```\n", "requests!"),
+        // What is not certain.
+        ("if x:\n    import requests", "requests"),
+        ("def f():\n    import requests\nx = 1\ny = 2", "requests"),
+        ("class A:\n    import requests\nx = 1", "requests"),
+        ("for x in y:\n    import requests", "requests"),
+        ("if x:\n    return 1\nimport requests", "requests"),
+        ("def f():\n    import requests\ntry:\n    f()\nexcept ImportError:\n    pass", "requests"),
+        // They can be imported.
+        ("import subprocess, socket", "subprocess socket"),
+        ("import urllib.request\nfrom urllib import parse, request", "urllib.request request"),
+        ("from http.client import HTTPConnection", "http.client"),
+        // Nothing is wrong.
+        ("import json, urllib.parse, yaml\nfrom http import HTTPStatus", ""),
+        ("from . import requests\nfrom .requests import get", ""),
+        ("from mcp_tools import requests\nimport mcp.servers.redis", ""),
+    ] {
+        assert_eq!(imports(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn imports_that_may_fail_are_no_mistakes() {
+    for source in [
+        "try:\n    import requests\nexcept ImportError:\n    requests = None",
+        "try:\n    import orjson as json\nexcept Exception:\n    import json",
+        "import contextlib\nwith contextlib.suppress(ImportError):\n    import requests",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas as pd\nelse:\n    pd = None",
+        "import typing as t\nif t.TYPE_CHECKING:\n    import pandas as pd",
+    ] {
+        assert_eq!(imports(source), "", "{source}");
+    }
+}
+
+#[test]
+fn a_script_that_changes_what_imports_find_is_not_refused() {
+    for source in [
+        "import sys\nsys.modules['requests'] = sys\nimport requests",
+        "from sys import modules as known\nknown['requests'] = known\nimport requests",
+        "import builtins\nbuiltins.__import__ = print\nimport requests",
+        "import sys\nsys.meta_path.append(x)\nimport requests",
+        "import sys\ngetattr(sys, 'mod' + 'ules')['requests'] = sys\nimport requests",
+        "import sys\nvars(sys)['mod' + 'ules']['requests'] = sys\nimport requests",
+        "from unittest import mock\nmock.patch.dict('sys.modules', requests=1).start()\nimport requests",
+        "import sys\nif x:\n    sys.exit()\nimport requests",
+    ] {
+        assert_eq!(imports(source), "requests", "{source}");
+    }
+    // Nothing has run before the imports at its head.
+    for source in [
+        "import sys, requests\nsys.modules['requests'] = sys\nsys.exit()",
+        "import requests\nimport sys\nsys.exit(globals())",
+    ] {
+        assert_eq!(imports(source), "requests!", "{source}");
+    }
+}
+
+#[test]
+fn the_packages_that_there_are_are_named_once() {
+    let survey = survey("import ssl\nimport requests\nimport numpy\nimport pandas");
+    let named: Vec<bool> = survey
+        .imports
+        .iter()
+        .map(|import| import.message.ends_with("a script cannot install more"))
+        .collect();
+    assert_eq!(named, [false, true, false, false], "{survey:?}");
+}
+
+#[test]
+fn a_survey_has_a_bounded_number_of_imports() {
+    let survey = survey(&"import requests\n".repeat(MAX_IMPORTS + 100));
+    assert_eq!(survey.imports.len(), MAX_IMPORTS);
 }
 
 #[test]

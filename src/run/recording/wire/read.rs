@@ -286,7 +286,7 @@ fn script_error(line: ScriptErrorLine) -> Result<ScriptError, String> {
 
 /// A finding of the check before a run.
 fn finding(line: FindingLine) -> Result<Finding, String> {
-    let named = [FindingCode::NotAwaited, FindingCode::ToolsUnknown];
+    let named = [FindingCode::NotAwaited, FindingCode::ToolsUnknown, FindingCode::ModuleUnavailable];
     let of_scripts = ERROR_CODES.iter().copied().map(FindingCode::Script);
     let code = match named.into_iter().chain(of_scripts).find(|code| code.as_str() == line.code) {
         Some(code) => code,
