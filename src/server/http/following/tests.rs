@@ -9,6 +9,7 @@ use tokio::task::yield_now;
 use tokio::time::advance;
 
 use super::*;
+use crate::error::OptionName;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
 
@@ -35,7 +36,10 @@ impl Target for Recording {
 
     async fn replace(&mut self, value: u32) -> Result<(), Error> {
         if value == UNUSABLE && !self.uses_all.load(Ordering::Relaxed) {
-            return Err(Error::InvalidOptions { option: "token", problem: "it is unusable".to_owned() });
+            return Err(Error::InvalidOptions {
+                option: OptionName::Token,
+                problem: "it is unusable".to_owned(),
+            });
         }
         self.events.send(Event::Used(value)).unwrap();
         Ok(())
@@ -178,7 +182,7 @@ async fn each_problem_is_reported_once_until_another_one() {
     for _ in 0..number {
         followed.look().await;
     }
-    let unusable = Error::InvalidOptions { option: "token", problem: "it is unusable".to_owned() };
+    let unusable = Error::InvalidOptions { option: OptionName::Token, problem: "it is unusable".to_owned() };
     let unusable = problem(&unusable.to_string());
     let recovered = [Event::Used(7), Event::Recovered, problem("line 1")];
     let expected: Vec<Event> =
