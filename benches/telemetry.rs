@@ -1,6 +1,8 @@
 //! What telemetry adds to a call over a pipe: rounds of the same calls without it, with traces, with the audit trail,
-//! and with everything that `cx serve` can write, one after the other in an order that rotates. Needs the example
-//! `chaos`.
+//! and with everything that `cx serve` can write, one after the other in an order that rotates. The calls go to the
+//! example `chaos`, which returns its arguments and costs as little as a server can, and, if `CX_INTEROP_DIR` says where
+//! `make interop` has installed it, to the official server of files, which reads one. Needs the example `chaos`. Words
+//! in the arguments choose the cases whose names contain one of them; `off` is always there.
 //!
 //! Each figure is the median of the ratios within a round, because the machine is another one from round to round. The
 //! second case without telemetry is the control: what differs there is noise. `clock` is the time of a call by the
@@ -12,6 +14,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +33,13 @@ use chaos::chaos;
 
 /// Calls in one round. The exporter takes 512 spans at once, so most of its work falls within the round.
 const CALLS: u32 = 2_048;
+
+/// The server of the calls, and the call as a script writes it.
+struct Upstream {
+    name: &'static str,
+    server: McpServer,
+    call: String,
+}
 
 /// Rounds that count, after one that does not.
 const ROUNDS: usize = 25;
@@ -74,51 +84,88 @@ fn main() {
     let recorder = Switch(everything.recorder(Some(Box::new(prometheus))));
     assert!(metrics::set_global_recorder(recorder).is_ok(), "there is no recorder yet");
     let directory = tempfile::tempdir().expect("a directory");
+    let echo = Upstream {
+        name: "echo",
+        server: McpServer::stdio("chaos", chaos()).args(["stdio", "well"]),
+        call: "tools.chaos.echo({ text: 'x' })".to_owned(),
+    };
+    let upstreams: Vec<Upstream> = [Some(echo), filesystem(directory.path())].into_iter().flatten().collect();
+    let mut measured = 0;
     runtime.block_on(async {
-        let trail = |name: &str| AuditOptions::new(directory.path().join(name));
-        let case = |name, telemetry: Option<&OpenTelemetry>, audit: Option<AuditOptions>, counts| {
-            let mut builder = Executor::builder()
-                .limits(Limits { tool_calls: 0, ..Limits::default() })
-                .mcp_server(McpServer::stdio("chaos", chaos()).args(["stdio", "well"]));
-            if let Some(telemetry) = telemetry {
-                builder = builder.open_telemetry(telemetry);
+        for upstream in &upstreams {
+            let trail = |name: &str| AuditOptions::new(directory.path().join(upstream.name).join(name));
+            let case = |name, telemetry: Option<&OpenTelemetry>, audit: Option<AuditOptions>, counts| {
+                let mut builder = Executor::builder()
+                    .limits(Limits { tool_calls: 0, ..Limits::default() })
+                    .mcp_server(upstream.server.clone());
+                if let Some(telemetry) = telemetry {
+                    builder = builder.open_telemetry(telemetry);
+                }
+                if let Some(audit) = audit {
+                    builder = builder.audit(audit);
+                }
+                let executor = builder.build().expect("an executor");
+                Case { name, executor, counts, clock: Vec::new(), cpu: Vec::new() }
+            };
+            let mut cases = vec![
+                case("off", None, None, false),
+                case("off, again", None, None, false),
+                case("traces", Some(&traces), None, false),
+                case("audit", None, Some(trail("audit")), false),
+                case("audit, metrics and traces", Some(&everything), Some(trail("everything")), true),
+            ];
+            cases.retain(|case| case.name == "off" || is_chosen(case.name));
+            measured += cases.iter().filter(|case| case.name.contains("traces")).count();
+            let count = cases.len();
+            for round in 0..=ROUNDS {
+                for step in 0..count {
+                    measure(&mut cases[(round + step) % count], &upstream.call, round > 0).await;
+                }
             }
-            if let Some(audit) = audit {
-                builder = builder.audit(audit);
+            println!("{}", upstream.name);
+            report(&cases);
+            for case in cases {
+                case.executor.close().await;
             }
-            let executor = builder.build().expect("an executor");
-            Case { name, executor, counts, clock: Vec::new(), cpu: Vec::new() }
-        };
-        let mut cases = [
-            case("off", None, None, false),
-            case("off, again", None, None, false),
-            case("traces", Some(&traces), None, false),
-            case("audit", None, Some(trail("audit")), false),
-            case("audit, metrics and traces", Some(&everything), Some(trail("everything")), true),
-        ];
-        let count = cases.len();
-        for round in 0..=ROUNDS {
-            for step in 0..count {
-                measure(&mut cases[(round + step) % count], round > 0).await;
-            }
-        }
-        report(&cases);
-        for case in cases {
-            case.executor.close().await;
         }
     });
     for telemetry in [&traces, &everything] {
         telemetry.shutdown(Duration::from_secs(5));
         assert_eq!(telemetry.export_failures(), 0);
     }
-    let expected = 2 * (ROUNDS + 1) * CALLS as usize;
+    let expected = measured * (ROUNDS + 1) * CALLS as usize;
     println!("spans that the collector has received: {} of {expected}", end_collector(collector));
 }
 
+/// The official server of files, and a file that it reads.
+fn filesystem(directory: &Path) -> Option<Upstream> {
+    let packages = PathBuf::from(std::env::var_os("CX_INTEROP_DIR")?);
+    let program = packages.join("node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
+    if !program.exists() {
+        return None;
+    }
+    let files = directory.join("files");
+    std::fs::create_dir(&files).expect("a directory");
+    std::fs::write(files.join("notes.txt"), "one line\n".repeat(20)).expect("a file");
+    let path = files.join("notes.txt").display().to_string();
+    Some(Upstream {
+        name: "filesystem",
+        server: McpServer::stdio("filesystem", "node")
+            .args([program.display().to_string(), files.display().to_string()]),
+        call: format!("tools.filesystem.read_text_file({{ path: '{path}' }})"),
+    })
+}
+
+/// Whether the arguments choose this case.
+fn is_chosen(name: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
+    words.peek().is_none() || words.any(|word| name.contains(&word))
+}
+
 /// One round of one case.
-async fn measure(case: &mut Case, is_counted: bool) {
+async fn measure(case: &mut Case, call: &str, is_counted: bool) {
     case.executor.warm(Language::TypeScript).await.expect("an engine");
-    let source = format!("for (let i = 0; i < {CALLS}; i++) await tools.chaos.echo({{ text: 'x' }})");
+    let source = format!("for (let i = 0; i < {CALLS}; i++) await {call}");
     COUNTS.store(case.counts, Ordering::Relaxed);
     let (began, cpu) = (Instant::now(), cpu_time());
     let result = case.executor.run(Script::typescript(&*source)).await.expect("the executor works");
@@ -256,7 +303,7 @@ fn collect() {
 }
 
 fn take_exports(stream: TcpStream, spans: &AtomicUsize) {
-    const NAME: &[u8] = b"tools/call echo";
+    const NAME: &[u8] = b"tools/call ";
     let mut answers = stream.try_clone().expect("a stream");
     let mut requests = BufReader::new(stream);
     loop {
