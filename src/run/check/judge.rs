@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 
+use super::budget::StepBudget;
 use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::literal::{kind_of, span_of, to_json};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
@@ -145,6 +146,7 @@ impl ExecutionContext {
             source: &self.script.source,
             lines: OnceCell::new(),
             has_hooks: !self.has_no_hooks(),
+            steps: StepBudget::of_judgement(),
             is_python: self.script.language == Language::Python,
         };
         let mut judged = Judged::default();
@@ -228,6 +230,8 @@ struct Judge<'a> {
     suggestions: &'a SuggestionBudget,
     /// Whether something may change arguments before they are checked.
     has_hooks: bool,
+    /// The work that is left for arguments.
+    steps: StepBudget,
     is_python: bool,
 }
 
@@ -431,7 +435,11 @@ impl Judge<'_> {
             }
         };
         let Some(check) = tool.argument_check() else { return Vec::new() };
-        if unknowns.is_empty() && check.accepts(&value) {
+        // What is not checked here the calls themselves check.
+        if !self.steps.spend(check.steps(&value))
+            || (unknowns.is_empty() && check.accepts(&value))
+            || !self.steps.spend(StepBudget::DESCRIPTION)
+        {
             return Vec::new();
         }
         let problems =

@@ -6,6 +6,7 @@
 //! is an error if no run of the script can succeed, else a warning. Only errors prevent a run, so
 //! the survey records of each call whether every successful run has to make it.
 
+mod budget;
 pub(crate) mod failed;
 pub(crate) mod finding;
 mod judge;
