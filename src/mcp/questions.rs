@@ -36,9 +36,9 @@ use crate::tools::{
 /// Maximum number of open questions of one connection. They are asked one after the other.
 const MAX_OPEN: usize = 16;
 
-/// Maximum number of questions in one call. Each stops and starts the time limits of its calls, so a server could keep a
-/// thread busy with questions that nobody is asked.
-const MAX_OF_CALL: usize = 100;
+/// Maximum number of questions in one call, as many as a run may have at most. Each stops and starts the time limits of
+/// its calls, so a server could keep a thread busy with questions that no user is asked.
+const MAX_OF_CALL: usize = 1_000;
 
 /// Maximum number of calls that a question may belong to. It stops the time limits of all of them.
 pub(crate) const MAX_CALLERS: usize = 1_000;
