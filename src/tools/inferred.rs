@@ -134,10 +134,11 @@ impl InferredSchemas {
                         Some(known) => {
                             known.merge(shape);
                         }
-                        // Other processes may have seen other tools.
-                        None if tools.len() >= MAX_TOOLS => {}
                         None => {
-                            tools.insert(name, shape);
+                            // Other processes may have seen other tools.
+                            if tools.len() < MAX_TOOLS {
+                                tools.insert(name, shape);
+                            }
                         }
                     }
                 }
