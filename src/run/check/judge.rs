@@ -151,7 +151,7 @@ impl ExecutionContext {
         };
         let mut judged = Judged::default();
         for (position, one) in survey.uses.iter().enumerate() {
-            // The arguments of one use can take some tenths of a second, and there are hundreds.
+            // The arguments of one use can take some hundredths of a second, and there are hundreds.
             if self.cancel.is_cancelled() {
                 break;
             }

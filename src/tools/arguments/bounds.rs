@@ -28,7 +28,7 @@ const FEW_IN_PLACE: u64 = 16;
 
 /// Maximum number of schema evaluations in one check, as computed from the most expensive value: some 20 ms. Whether a
 /// check of more is short enough is found out by walking the schema and the arguments.
-pub(crate) const MAX_STEPS: u64 = 1_000_000;
+const MAX_STEPS: u64 = 1_000_000;
 
 /// Maximum number of steps for text that is read by patterns and the like, computed the same way.
 const MAX_TEXT_STEPS: u64 = 200_000;
