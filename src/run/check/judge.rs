@@ -10,13 +10,14 @@ use serde_json::{Map, Value};
 use super::budget::StepBudget;
 use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::literal::{kind_of, span_of, to_json};
+use super::look_up::{is_list_of_tools, look_up};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::run::script::Language;
 use crate::tools::arguments::partial::Unknowns;
-use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
+use crate::tools::catalog::{LookUp, ResolvedTool};
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::names::{SuggestionBudget, is_python_identifier, nearest};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -473,30 +474,4 @@ fn changed_by(in_force: &ToolsInForce, one: &ToolUse, looked_up: Option<&LookUp>
         // It fails, and changes nothing.
         Some(LookUp::NoServer(_) | LookUp::NoTool { .. }) => Changed::None,
     }
-}
-
-/// What is known of a target without asking a server; `None` if it is not known to be one.
-fn look_up(catalog: &Catalog, target: &Target, budget: &SuggestionBudget) -> Option<LookUp> {
-    Some(match target {
-        Target::Unknown => return None,
-        Target::Server(server) => match catalog.server_name(server) {
-            Some(_known) => return None,
-            None => LookUp::NoServer(catalog.unknown_server(server, budget)),
-        },
-        Target::Tool { server, tool } => catalog.look_up(server, tool, budget),
-        Target::ToolOfGlobal { server, tool } => {
-            // A variable that is no server is none of ours.
-            catalog.server_name(server)?;
-            catalog.look_up(server, tool, budget)
-        }
-        Target::Full(name) => match ToolName::of_text(name) {
-            ToolName::Pair { server, tool } => catalog.look_up(&server, &tool, budget),
-            ToolName::Full(name) => catalog.look_up_full_name(&name, budget),
-        },
-    })
-}
-
-/// Whether it is `list_tools` of a server, which Python's servers have beside their tools.
-fn is_list_of_tools(target: &Target) -> bool {
-    matches!(target, Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } if tool == "list_tools")
 }

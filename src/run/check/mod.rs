@@ -11,4 +11,5 @@ pub(crate) mod failed;
 pub(crate) mod finding;
 mod judge;
 mod literal;
+mod look_up;
 pub(crate) mod survey;
