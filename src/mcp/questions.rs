@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
@@ -35,6 +36,13 @@ use crate::tools::{
 /// Maximum number of open questions of one connection. They are asked one after the other.
 const MAX_OPEN: usize = 16;
 
+/// Maximum number of questions in one call, as many as a run may have at most. Each stops and starts the time limits of
+/// its calls, so a server could keep a thread busy with questions that no user is asked.
+const MAX_OF_CALL: usize = 1_000;
+
+/// Maximum number of calls that a question may belong to. It stops the time limits of all of them.
+pub(crate) const MAX_CALLERS: usize = 1_000;
+
 /// Maximum bytes of a question, as of the arguments in an approval prompt.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
 
@@ -48,6 +56,8 @@ pub(crate) struct Caller {
     handler: Option<ElicitationHandler>,
     pub(crate) trace: RequestTrace,
     pub(crate) patience: Arc<Patience>,
+    /// How many questions there were in it.
+    asked: AtomicUsize,
     /// Cancelled when the call is over or abandoned.
     over: CancellationToken,
 }
@@ -63,7 +73,8 @@ impl Caller {
         let over = CancellationToken::new();
         let guard = over.clone().drop_guard();
         let (server, tool, patience) = (Arc::clone(server), Arc::clone(tool), Arc::default());
-        (Arc::new(Self { server, tool, handler, trace, patience, over }), guard)
+        let asked = AtomicUsize::new(0);
+        (Arc::new(Self { server, tool, handler, trace, patience, asked, over }), guard)
     }
 
     /// Whether there is a user who can be asked.
@@ -116,6 +127,8 @@ pub(crate) enum Refused {
     TooLong(usize),
     #[error("at most {MAX_OPEN} questions can be open")]
     TooMany,
+    #[error("at most {MAX_OF_CALL} questions can be asked in one call")]
+    TooManyOfCall,
     #[error("no call is in flight that this could belong to")]
     NoCall,
     #[error("calls of several runs are in flight, so it is not known who is to be asked")]
@@ -198,7 +211,7 @@ impl Questions {
         let Some(refusal) = answer_to(method, id) else { return Reply::None };
         match (method, self.roots()) {
             ("roots/list", Some(roots)) => Reply::Now(json!({ "jsonrpc": "2.0", "id": id, "result": roots })),
-            ("elicitation/create", _) if self.asks => self.begin(id, parameters, &callers()),
+            ("elicitation/create", _) if self.asks => self.begin(id, parameters, callers),
             _ => Reply::Now(refusal),
         }
     }
@@ -207,7 +220,7 @@ impl Questions {
         self: &Arc<Self>,
         id: &RawValue,
         parameters: Option<&RawValue>,
-        callers: &[Arc<Caller>],
+        callers: impl FnOnce() -> Vec<Arc<Caller>>,
     ) -> Reply {
         let key = id.get().to_owned();
         let answer = |result: Result<Value, Refused>, id: &str| {
@@ -221,14 +234,18 @@ impl Questions {
                 }
             }
         };
-        let question = match self.question(callers, parameters) {
+        // A server that asks without end costs no more than reading its messages.
+        if !has_room(&self.open.lock(), &key) {
+            return Reply::Now(answer(Err(Refused::TooMany), &key));
+        }
+        let question = match self.question(callers(), parameters) {
             Ok(question) => question,
             Err(refused) => return Reply::Now(answer(Err(refused), &key)),
         };
         let cancelled = CancellationToken::new();
         {
             let mut open = self.open.lock();
-            if open.len() >= MAX_OPEN || open.contains_key(&key) {
+            if !has_room(&open, &key) {
                 return Reply::Now(answer(Err(Refused::TooMany), &key));
             }
             open.insert(key.clone(), cancelled.clone());
@@ -272,25 +289,31 @@ impl Questions {
         if !self.asks {
             return Err(Refused::Off);
         }
-        self.question(std::slice::from_ref(caller), parameters)?.await
+        self.question(vec![Arc::clone(caller)], parameters)?.await
     }
 
     /// Checks a question, and returns the future that asks it.
     fn question(
         &self,
-        callers: &[Arc<Caller>],
+        callers: Vec<Arc<Caller>>,
         parameters: Option<&RawValue>,
     ) -> Result<impl Future<Output = Result<Value, Refused>> + Send + use<>, Refused> {
         let Some(first) = callers.first() else { return Err(Refused::NoCall) };
         let handler = match &first.handler {
+            _ if callers.len() > MAX_CALLERS => return Err(Refused::Ambiguous),
             Some(handler) if callers.iter().all(|caller| caller.is_of_run(first)) => Arc::clone(handler),
             None if callers.len() == 1 => return Err(ElicitationRefusal::Unavailable.into()),
             _ => return Err(Refused::Ambiguous),
         };
+        if callers.iter().any(|caller| caller.asked.load(Ordering::Relaxed) >= MAX_OF_CALL) {
+            return Err(Refused::TooManyOfCall);
+        }
         let tool = (callers.len() == 1).then(|| first.tool.to_string());
         let request = self.request(&first.server, tool, parameters.map_or("{}", RawValue::get))?;
         let is_form = matches!(request.mode, ElicitationMode::Form(_));
-        let callers = callers.to_vec();
+        for caller in &callers {
+            caller.asked.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(async move {
             let _pauses: Vec<_> = callers.iter().map(|caller| caller.patience.pause()).collect();
             let answer = tokio::select! {
@@ -352,6 +375,11 @@ impl Questions {
         }
         Ok(url.into())
     }
+}
+
+/// Whether another question of this id can be open.
+fn has_room(open: &HashMap<String, CancellationToken>, key: &str) -> bool {
+    open.len() < MAX_OPEN && !open.contains_key(key)
 }
 
 /// Removes a question when it is answered or withdrawn.

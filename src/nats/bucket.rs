@@ -19,8 +19,9 @@ use super::server::{MAX_ANSWER_TIME, NatsServer};
 /// How long it may take to list the entries of a bucket.
 const MAX_LIST_TIME: Duration = Duration::from_secs(30);
 
-/// Maximum number of entries that are listed.
+/// Maximum number of entries that are listed, and maximum bytes of their keys. A key of cx has some 80.
 const MAX_LISTED: usize = 1_000_000;
+const MAX_LISTED_BYTES: usize = 64 << 20;
 
 /// What a bucket is made with, if it is not there. One that is there stays as its operator has made it.
 pub(crate) struct BucketOptions {
@@ -160,7 +161,9 @@ impl Bucket {
         let purge = self.stream.purge().filter(format!("{}{pattern}", self.prefix));
         let purged = match revision {
             // Up to and without this one.
-            Some(revision) => timeout(MAX_ANSWER_TIME, purge.sequence(revision + 1).into_future()).await,
+            Some(revision) => {
+                timeout(MAX_ANSWER_TIME, purge.sequence(revision.saturating_add(1)).into_future()).await
+            }
             None => timeout(MAX_ANSWER_TIME, purge.into_future()).await,
         };
         let purged = purged.map_err(|_late| BucketError::Unanswered)?;
@@ -174,15 +177,14 @@ impl Bucket {
             let subjects = self.stream.info_with_subjects(format!("{}>", self.prefix)).await;
             let mut subjects = subjects.map_err(|error| failed(&error))?;
             let newest = subjects.info.state.last_timestamp.unix_timestamp();
-            let mut keys = Vec::new();
+            let mut listed = ListedKeys::default();
             while let Some(subject) = subjects.next().await {
                 let (subject, _count) = subject.map_err(|error| failed(&error))?;
-                keys.extend(subject.strip_prefix(&self.prefix).map(str::to_owned));
-                if keys.len() >= MAX_LISTED {
+                if subject.strip_prefix(&self.prefix).is_some_and(|key| !listed.add(key)) {
                     break;
                 }
             }
-            Ok((keys, newest))
+            Ok((listed.keys, newest))
         };
         timeout(MAX_LIST_TIME, listing).await.unwrap_or(Err(BucketError::Unanswered))
     }
@@ -190,6 +192,22 @@ impl Bucket {
     /// Its name, for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// The keys of a listing, within its bounds: whoever may write to the bucket chooses them.
+#[derive(Default)]
+pub(super) struct ListedKeys {
+    pub(super) keys: Vec<String>,
+    bytes: usize,
+}
+
+impl ListedKeys {
+    /// Adds a key. Returns whether there is space for another one.
+    pub(super) fn add(&mut self, key: &str) -> bool {
+        self.bytes += key.len();
+        self.keys.push(key.to_owned());
+        self.keys.len() < MAX_LISTED && self.bytes < MAX_LISTED_BYTES
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::bucket::ListedKeys;
 use super::conversation::{Conversation, Heard, MAX_DATA, MAX_MESSAGE, WINDOW};
 use super::seal::tenant::TenantKey;
 use super::seal::{Purpose, SharedKey, Side};
@@ -276,4 +277,15 @@ fn names_of_tenants_are_parts_of_names_of_buckets() {
     for name in ["", "A", "a.b", "a b", "*", ">", "a/b", "\u{e4}", &"x".repeat(33)] {
         assert!(check_name(name).is_err(), "{name}");
     }
+}
+
+/// Whoever may write to a bucket chooses how many entries it has, and their names.
+#[test]
+fn v_539_the_keys_of_a_bucket_take_little_memory() {
+    let mut listed = ListedKeys::default();
+    let long = "k".repeat(1 << 20);
+    assert_eq!((0..1_000).take_while(|_| listed.add(&long)).count(), 63);
+    assert_eq!(listed.keys.len(), 64);
+    let mut listed = ListedKeys::default();
+    assert_eq!((0..2_000_000).take_while(|_| listed.add("k")).count(), 999_999);
 }

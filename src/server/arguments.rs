@@ -21,11 +21,16 @@ use crate::run::sampling::SamplingOptions;
 use crate::run::script::{Language, Script};
 use crate::run::time_zone::TimeZone;
 use crate::storage::state::StateScope;
+use crate::tools::policy::pattern_work;
 
 /// Maximum number of patterns of `allowedTools`, and maximum bytes of one. Each is compared with the names of all tools
 /// when a script lists or searches them.
 const MAX_PATTERNS: usize = 500;
 const MAX_PATTERN_BYTES: usize = 512;
+
+/// Maximum work of all of them for one name: see [`pattern_work`]. There are up to ten thousand names, and a server
+/// chooses them.
+const MAX_PATTERN_WORK: usize = 500;
 
 /// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
@@ -158,6 +163,13 @@ impl RunArguments {
                         return Err(ArgumentProblem::Invalid { parameter, problem });
                     }
                     patterns.push(pattern);
+                }
+                if patterns.iter().map(|pattern| pattern_work(pattern)).sum::<usize>() > MAX_PATTERN_WORK {
+                    let problem = format!(
+                        "expected at most {MAX_PATTERN_WORK} `*` in all patterns together, besides the first one of \
+                         each part of a name, and few `?`"
+                    );
+                    return Err(ArgumentProblem::Invalid { parameter, problem });
                 }
                 self.allowed_tools = Some(patterns);
             }

@@ -19,6 +19,7 @@ pub(crate) mod partial;
 mod render;
 mod unchecked;
 mod values;
+mod work;
 
 use std::collections::HashSet;
 
@@ -50,7 +51,7 @@ const MAX_VALUES_FOR_ALL_ERRORS: usize = 10_000;
 const MAX_POINTERS_FOR_ALL_ERRORS: usize = 1 << 20;
 
 /// What is said of such arguments if the schema has alternatives.
-const TOO_LARGE: &str = "the arguments do not match the tool's schema, and have too many values to say where";
+const TOO_LARGE: &str = "the arguments do not match the tool's schema, and are too large to say where";
 
 /// A compiled input schema. Made once, used for every call.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ impl ArgumentCheck {
     /// `InvalidArguments` with up to three reasons, always the same ones for the same arguments.
     pub(crate) fn check(&self, arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
         let mut arguments = Value::Object(arguments);
-        if self.bounds.allow(&arguments)
+        if self.allows(&arguments)
             && !self.validator.is_valid(&arguments)
             && !self.leave_out_nulls(&mut arguments)
             && let Some(message) = self.explain(&arguments)
@@ -118,7 +119,7 @@ impl ArgumentCheck {
 
     /// Whether [`check`](Self::check) accepts arguments. Unlike that it does not explain why not.
     pub(crate) fn accepts(&self, arguments: &Value) -> bool {
-        !self.bounds.allow(arguments)
+        !self.allows(arguments)
             || self.validator.is_valid(arguments)
             || self.leave_out_nulls(&mut arguments.clone())
     }
@@ -126,8 +127,23 @@ impl ArgumentCheck {
     /// Why a value of any kind does not match the schema; `None` if it does, or if a recursive schema
     /// could take too long.
     pub(crate) fn problem(&self, value: &Value) -> Option<String> {
-        let is_valid = !self.bounds.allow(value) || self.validator.is_valid(value);
+        let is_valid = !self.allows(value) || self.validator.is_valid(value);
         if is_valid { None } else { self.explain(value) }
+    }
+
+    /// The number of schema evaluations that [`accepts`](Self::accepts) takes at most, as far as it is known without
+    /// making them.
+    pub(crate) fn steps(&self, arguments: &Value) -> u64 {
+        self.bounds.steps(arguments)
+    }
+
+    /// Whether a check of a value ends soon enough.
+    fn allows(&self, value: &Value) -> bool {
+        let walk = || {
+            let schema = self.schema.to_value();
+            work::has_few_steps(SchemaView::root(&schema), value)
+        };
+        self.bounds.allow(value, walk)
     }
 
     /// Leaves out the optional fields that are null and may not be. Returns whether the arguments are
@@ -178,7 +194,7 @@ impl ArgumentCheck {
     fn may_have_all_errors(&self, arguments: &Value) -> bool {
         count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some()
             && pointers_fit(arguments, MAX_POINTERS_FOR_ALL_ERRORS)
-            && self.bounds.allow_all_errors(arguments)
+            && work::has_small_errors(SchemaView::root(&self.schema.to_value()), arguments)
     }
 }
 

@@ -19,6 +19,9 @@ const VERSION: u32 = 1;
 /// After this many results of a tool, further results are ignored.
 const ENOUGH: u64 = 1_000;
 
+/// Maximum number of tools of one server with a shape, as of its list. A server can have others in each list.
+const MAX_TOOLS: usize = 10_000;
+
 /// How long to wait for further changes before new shapes are written.
 const SAVE_PAUSE: Duration = Duration::from_secs(2);
 
@@ -56,8 +59,11 @@ impl InferredSchemas {
     /// Whether the shape of another result of the tool should be recorded.
     pub(crate) fn wants(&self, server: &Arc<str>, identity: Option<&str>, tool: &str) -> bool {
         let mut servers = self.servers.lock();
-        let known = self.server(&mut servers, server, identity).tools.get(tool);
-        known.and_then(|tool| tool.known.as_ref()).is_none_or(|known| known.calls() < ENOUGH)
+        let tools = &self.server(&mut servers, server, identity).tools;
+        match tools.get(tool) {
+            Some(tool) => tool.known.as_ref().is_none_or(|known| known.calls() < ENOUGH),
+            None => tools.len() < MAX_TOOLS,
+        }
     }
 
     /// Records the shape of a result. Returns whether that changed anything except a count, so that
@@ -65,6 +71,9 @@ impl InferredSchemas {
     pub(crate) fn record(&self, server: &Arc<str>, identity: Option<&str>, tool: &str, shape: Shape) -> bool {
         let mut servers = self.servers.lock();
         let shapes = self.server(&mut servers, server, identity);
+        if shapes.tools.len() >= MAX_TOOLS && !shapes.tools.contains_key(tool) {
+            return false;
+        }
         let tool = match shapes.tools.get_mut(tool) {
             Some(tool) => tool,
             None => shapes.tools.entry(tool.to_owned()).or_default(),
@@ -126,7 +135,10 @@ impl InferredSchemas {
                             known.merge(shape);
                         }
                         None => {
-                            tools.insert(name, shape);
+                            // Other processes may have seen other tools.
+                            if tools.len() < MAX_TOOLS {
+                                tools.insert(name, shape);
+                            }
                         }
                     }
                 }

@@ -1,11 +1,12 @@
 //! Which tools a run may call, and which calls need approval. Deny has precedence over ask, ask
 //! over allow.
 
+mod glob;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use wildmatch::WildMatch;
-
+use self::glob::Glob;
 use super::approval::{AskAnnotation, AskReason, Effects};
 use super::dispatch::ServerRequest;
 use super::rules::ToolRules;
@@ -214,6 +215,12 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     !readings(text).is_empty()
 }
 
+/// How much work it is to match a pattern: 0 for names and for parts with one `*`, which nearly all are; else the number
+/// of wildcards of each way to read it, and more for `?`.
+pub(crate) fn pattern_work(text: &str) -> usize {
+    readings(text).iter().map(Reading::work).sum()
+}
+
 /// The ways to split a pattern into a server and a tool; none if the text is no pattern.
 fn readings(text: &str) -> Vec<Reading> {
     // Real names do not have more separators than this.
@@ -248,13 +255,13 @@ pub(super) struct Pattern {
 #[derive(Clone, Debug)]
 struct Reading {
     server: ServerPattern,
-    tool: WildMatch,
+    tool: Glob,
     every_tool: bool,
 }
 
 #[derive(Clone, Debug)]
 enum ServerPattern {
-    Wild(WildMatch),
+    Wild(Glob),
     /// One server, whose name may contain `*`.
     Exact(String),
 }
@@ -268,10 +275,10 @@ impl ServerPattern {
     }
 
     /// The name of the one server that it matches; `None` if it has wildcards.
-    fn literal(&self) -> Option<String> {
+    fn literal(&self) -> Option<&str> {
         match self {
-            Self::Wild(pattern) => Some(pattern.pattern()).filter(|text| !text.contains(['*', '?'])),
-            Self::Exact(name) => Some(name.clone()),
+            Self::Wild(pattern) => pattern.literal(),
+            Self::Exact(name) => Some(name),
         }
     }
 }
@@ -297,7 +304,7 @@ impl Pattern {
     fn of_server(server: &str, tool: &str) -> Self {
         let reading = Reading {
             server: ServerPattern::Exact(server.to_owned()),
-            tool: WildMatch::new(tool),
+            tool: Glob::new(tool),
             every_tool: tool == "*",
         };
         Self { text: format!("{server}.{tool}"), readings: vec![reading] }
@@ -309,7 +316,7 @@ impl Pattern {
         let mut report: Option<UnmatchedPattern> = None;
         for reading in &self.readings {
             let server = reading.server.literal()?;
-            let has_server = match known.tools(&server) {
+            let has_server = match known.tools(server) {
                 Ok(None) => return None,
                 Ok(Some(tools)) if reading.matches_any(list, tools) => return None,
                 Ok(Some(_)) => true,
@@ -317,7 +324,8 @@ impl Pattern {
             };
             // A server that exists is more likely to be meant.
             if report.as_ref().is_none_or(|report| has_server && !report.has_server) {
-                report = Some(UnmatchedPattern { list, pattern: self.text.clone(), server, has_server });
+                let (pattern, server) = (self.text.clone(), server.to_owned());
+                report = Some(UnmatchedPattern { list, pattern, server, has_server });
             }
         }
         report
@@ -339,15 +347,24 @@ impl Pattern {
 impl Reading {
     fn new(server: &str, tool: &str) -> Self {
         Self {
-            server: ServerPattern::Wild(WildMatch::new(server)),
-            tool: WildMatch::new(tool),
+            server: ServerPattern::Wild(Glob::new(server)),
+            tool: Glob::new(tool),
             every_tool: tool == "*",
         }
     }
 
+    fn work(&self) -> usize {
+        let server = match &self.server {
+            ServerPattern::Wild(pattern) => pattern.work(),
+            ServerPattern::Exact(_) => 0,
+        };
+        server + self.tool.work()
+    }
+
     /// Whether it matches one of the tools, or something else that rules can name.
     fn matches_any(&self, list: RuleList, tools: &[Arc<str>]) -> bool {
-        let is_word = list == RuleList::Ask && AskAnnotation::from_word(&self.tool.pattern()).is_some();
+        let is_word = list == RuleList::Ask
+            && self.tool.literal().is_some_and(|word| AskAnnotation::from_word(word).is_some());
         let mut names = tools.iter().map(AsRef::as_ref).chain(ServerRequest::METHODS);
         self.every_tool || is_word || names.any(|name| self.tool.matches(name))
     }

@@ -23,6 +23,10 @@ const VERSION: u32 = 1;
 /// inventing others.
 const MAX_SKILLS: usize = 1_000;
 
+/// Maximum bytes of an address that is pinned. Longer ones differ too: a script chooses them, and a server can answer for
+/// any.
+const MAX_ADDRESS: usize = 2 << 10;
+
 const PREFIX: &str = "skills-";
 
 /// The pinned skills of all servers, one file per server name.
@@ -59,7 +63,7 @@ pub struct SkillChange {
 pub(crate) enum SkillPin {
     /// It is the pinned one, or the first one.
     Same,
-    /// Another one is pinned, or there is no space for more.
+    /// Another one is pinned, or there is no space for more or for its address.
     Different,
 }
 
@@ -74,6 +78,9 @@ impl SkillPins {
     ///
     /// If the pins cannot be read or written.
     pub(crate) fn check(&self, server: &str, uri: &str, contents: &str) -> io::Result<SkillPin> {
+        if uri.len() > MAX_ADDRESS {
+            return Ok(SkillPin::Different);
+        }
         let (name, digest) = (file_name(server), files::sha256(contents.as_bytes()));
         let known: Option<ServerSkills> = self.0.read(&name, VERSION)?;
         if let Some(pin) = known.and_then(|known| known.compared(uri, &digest)) {
@@ -238,6 +245,18 @@ mod tests {
         assert_eq!(pins.check("a", "skill://0", "other").unwrap(), SkillPin::Different);
         assert_eq!(pins.accept("a").unwrap(), 2, "the user can still accept one");
         assert_eq!(pins.check("a", "skill://more", "text").unwrap(), SkillPin::Same);
+    }
+
+    #[test]
+    fn v_540_addresses_of_skills_do_not_fill_the_pins() {
+        let directory = tempfile::tempdir().unwrap();
+        let pins = SkillPins::new(Store::new(directory.path()));
+        let address = |length: usize| format!("{SKILL_SCHEME}{}", "x".repeat(length - SKILL_SCHEME.len()));
+        let check = |length: usize| pins.check("a", &address(length), "text").unwrap();
+        assert_eq!((check(MAX_ADDRESS), check(MAX_ADDRESS)), (SkillPin::Same, SkillPin::Same));
+        assert_eq!((check(MAX_ADDRESS + 1), check(1 << 20)), (SkillPin::Different, SkillPin::Different));
+        let bytes = std::fs::metadata(pins.0.path(&file_name("a"))).unwrap().len();
+        assert!(bytes < 4_000, "{bytes}");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! `prometheus-parse` reads the whole format, with regular expressions for the lines and chrono for
 //! the times. The part that is needed here is shorter than the code that would convert its types.
 
+use std::collections::BTreeMap;
+
 /// Maximum number of samples that are read: fifty servers have some thousands.
 const MAX_SAMPLES: usize = 50_000;
 
@@ -37,6 +39,17 @@ impl Samples {
     /// The samples of a name.
     pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Sample> {
         self.0.iter().filter(move |sample| sample.name == name)
+    }
+
+    /// The samples by the value of a label. Those without it are left out.
+    pub(crate) fn by_label(&self, label: &str) -> BTreeMap<&str, Self> {
+        let mut by_value: BTreeMap<&str, Self> = BTreeMap::new();
+        for sample in &self.0 {
+            if let Some((_, value)) = sample.labels.iter().find(|(name, _)| name == label) {
+                by_value.entry(value).or_default().0.push(sample.clone());
+            }
+        }
+        by_value
     }
 
     /// The sum of all samples of a name, whatever their labels; 0 without any.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::prometheus::{Samples, total};
+use crate::prometheus::{Sample, Samples};
 
 /// One reading of a server's metrics.
 #[derive(Clone, Debug, Default)]
@@ -67,21 +67,21 @@ impl Reading {
         let runs_ok = samples.sum_with("cx_runs_total", "outcome", "ok");
         let all_calls = samples.sum("cx_tool_calls_total");
         let mut upstream: BTreeMap<String, UpstreamReading> = BTreeMap::new();
-        for sample in samples.named("circuit_breaker_state") {
-            upstream.entry(sample.label("server").to_owned()).or_default().breaker = sample.value;
-        }
-        for (name, server) in &mut upstream {
-            let sum = |metric: &str| samples.sum_with(metric, "server", name);
-            server.breaker_failures = sum("circuit_breaker_failures_total");
-            server.active = sum("pool_active_connections");
-            server.queued = sum("pool_queue_depth");
-            server.calls = sum("cx_tool_calls_total");
-            server.rate_limited = sum("rate_limited_total");
-            let ok = samples
-                .named("cx_tool_calls_total")
-                .filter(|sample| sample.label("server") == name && sample.label("outcome") == "ok");
-            server.failed = server.calls - total(ok.map(|sample| sample.value));
-            server.p95 = percentile(samples, "cx_tool_call_duration_seconds", Some(name));
+        // Each sample is looked at for one server: their numbers are those of the page, which another process sends.
+        for (name, own) in samples.by_label("server") {
+            let Some(state) = own.named("circuit_breaker_state").last() else { continue };
+            let calls = own.sum("cx_tool_calls_total");
+            let server = UpstreamReading {
+                breaker: state.value,
+                breaker_failures: own.sum("circuit_breaker_failures_total"),
+                active: own.sum("pool_active_connections"),
+                queued: own.sum("pool_queue_depth"),
+                calls,
+                failed: calls - own.sum_with("cx_tool_calls_total", "outcome", "ok"),
+                p95: percentile(&own, "cx_tool_call_duration_seconds"),
+                rate_limited: own.sum("rate_limited_total"),
+            };
+            upstream.insert(name.to_owned(), server);
         }
         Self {
             runs_active: samples.sum("cx_runs_active"),
@@ -91,8 +91,8 @@ impl Reading {
             runs_failed: all_runs - runs_ok,
             hung_workers: samples.sum("cx_engine_hung_workers"),
             engine_queued: samples.sum("cx_engine_queued_runs"),
-            run_p95: percentile(samples, "cx_run_duration_seconds", None),
-            wait_p95: percentile(samples, "cx_run_queue_wait_seconds", None),
+            run_p95: percentile(samples, "cx_run_duration_seconds"),
+            wait_p95: percentile(samples, "cx_run_queue_wait_seconds"),
             calls: all_calls,
             calls_failed: all_calls - samples.sum_with("cx_tool_calls_total", "outcome", "ok"),
             calls_active: samples.sum("pool_active_connections"),
@@ -151,23 +151,21 @@ impl Reading {
     }
 }
 
-/// The upper bound of the bucket in which the 95th percentile of a histogram is, of one server or of all
-/// labels. `None` without an observation.
-fn percentile(samples: &Samples, name: &str, server: Option<&str>) -> Option<f64> {
+/// The upper bound of the bucket in which the 95th percentile of a histogram is, of all labels together. `None` without
+/// an observation.
+fn percentile(samples: &Samples, name: &str) -> Option<f64> {
     let buckets_name = format!("{name}_bucket");
-    let mut buckets: Vec<(f64, f64)> = Vec::new();
-    let mine = samples
-        .named(&buckets_name)
-        .filter(|sample| server.is_none_or(|server| sample.label("server") == server));
-    for sample in mine {
-        // `+Inf` parses as infinity.
-        let Ok(bound) = sample.label("le").parse::<f64>() else { continue };
-        match buckets.iter_mut().find(|(known, _)| *known == bound) {
-            Some((_, count)) => *count += sample.value,
-            None => buckets.push((bound, sample.value)),
-        }
-    }
+    // `+Inf` parses as infinity.
+    let bucket = |sample: &Sample| Some((sample.label("le").parse::<f64>().ok()?, sample.value));
+    let mut buckets: Vec<(f64, f64)> = samples.named(&buckets_name).filter_map(bucket).collect();
     buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
+    buckets.dedup_by(|next, first| {
+        let is_same = next.0 == first.0;
+        if is_same {
+            first.1 += next.1;
+        }
+        is_same
+    });
     let (_, all) = *buckets.last()?;
     if all <= 0.0 {
         return None;
@@ -175,4 +173,52 @@ fn percentile(samples: &Samples, name: &str, server: Option<&str>) -> Option<f64
     let largest = buckets.iter().rev().map(|(bound, _)| *bound).find(|bound| bound.is_finite());
     let found = buckets.iter().find(|(_, count)| *count >= all * 0.95)?.0;
     if found.is_finite() { Some(found) } else { largest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(page: &str) -> Reading {
+        Reading::new(&Samples::parse(page))
+    }
+
+    #[test]
+    fn numbers_of_upstream_servers_are_their_own() {
+        let reading = read(concat!(
+            "circuit_breaker_state{server=\"a\"} 0\n",
+            "circuit_breaker_state{server=\"b\"} 1\n",
+            "cx_tool_calls_total{server=\"a\",outcome=\"ok\"} 3\n",
+            "cx_tool_calls_total{server=\"a\",outcome=\"failed\"} 2\n",
+            "cx_tool_calls_total{server=\"b\",outcome=\"ok\"} 7\n",
+            "cx_tool_call_duration_seconds_bucket{server=\"a\",tool=\"x\",le=\"0.1\"} 1\n",
+            "cx_tool_call_duration_seconds_bucket{server=\"a\",tool=\"x\",le=\"+Inf\"} 1\n",
+            "cx_tool_call_duration_seconds_bucket{server=\"a\",tool=\"y\",le=\"0.1\"} 0\n",
+            "cx_tool_call_duration_seconds_bucket{server=\"a\",tool=\"y\",le=\"0.5\"} 3\n",
+            "cx_tool_call_duration_seconds_bucket{server=\"a\",tool=\"y\",le=\"+Inf\"} 3\n",
+            "rate_limited_total{server=\"c\"} 9\n",
+        ));
+        let (a, b) = (&reading.upstream["a"], &reading.upstream["b"]);
+        assert_eq!((a.calls, a.failed, a.breaker_state()), (5.0, 2.0, "closed"));
+        assert_eq!((b.calls, b.failed, b.breaker_state()), (7.0, 0.0, "open"));
+        assert_eq!((a.p95, b.p95), (Some(0.5), None));
+        assert_eq!(reading.upstream.len(), 2, "without a breaker it is no server");
+    }
+
+    /// Servers times samples, each of which another process chooses.
+    #[test]
+    fn v_537_metrics_of_many_servers_are_read_once() {
+        let mut page = String::new();
+        for number in 0..16_000 {
+            page.push_str(&format!("circuit_breaker_state{{server=\"s{number}\"}} 0\n"));
+            page.push_str(&format!("cx_tool_calls_total{{server=\"s{number}\",outcome=\"ok\"}} {number}\n"));
+            page.push_str(&format!(
+                "cx_tool_call_duration_seconds_bucket{{server=\"s0\",le=\"{number}\"}} 1\n"
+            ));
+        }
+        let reading = read(&page);
+        assert_eq!(reading.upstream.len(), 16_000);
+        assert_eq!(reading.upstream["s15999"].calls, 15_999.0);
+        assert_eq!(reading.upstream["s0"].p95, Some(0.0));
+    }
 }

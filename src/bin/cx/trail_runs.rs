@@ -106,8 +106,10 @@ impl TrailRuns {
             started: text("at"),
             ..TrailRun::default()
         };
-        if self.by_id.insert(id.to_owned(), run).is_none() {
-            self.order.push_back(id.to_owned());
+        match self.by_id.insert(id.to_owned(), run) {
+            None => self.order.push_back(id.to_owned()),
+            // A line that comes twice: its calls are gone.
+            Some(before) => self.calls -= before.calls.len(),
         }
     }
 

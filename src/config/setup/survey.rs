@@ -11,6 +11,7 @@ use crate::config::environment::{Environment, canonical};
 use crate::config::error::{ConfigError, Finding, FindingKind, Key};
 use crate::config::expand::Scope;
 use crate::config::file::{Provenance, read, text};
+use crate::config::formats::MAX_SERVERS;
 use crate::config::resolve::resolve;
 
 /// The clients that setup knows, by their names in `import`, with the names that people know.
@@ -274,7 +275,18 @@ fn no_list(client: &Client, root: &Node) -> Option<Finding> {
     let list = root.get(client.list_key())?;
     // In YAML a key without a value is an empty list.
     let is_empty = client.layout == Layout::Yaml && matches!(list.content, Content::Null);
-    (list.as_object().is_none() && !is_empty).then(|| unexpected(&whole.child(client.list_key()), list))
+    if list.as_object().is_none() && !is_empty {
+        return Some(unexpected(&whole.child(client.list_key()), list));
+    }
+    too_many(client, list)
+}
+
+/// A list with more servers than a configuration of cx can have.
+fn too_many(client: &Client, list: &Node) -> Option<Finding> {
+    let count = list.as_object().map_or(0, <[_]>::len);
+    let key = Key::default().child(client.list_key());
+    let expected = || format!("at most {MAX_SERVERS} servers");
+    (count > MAX_SERVERS).then(|| Finding::unexpected(&key, list.location, expected(), count.to_string()))
 }
 
 /// The lists that a client has in its own file for single directories.
@@ -288,7 +300,8 @@ fn own_projects<'a>(
         let directory = PathBuf::from(&project.name);
         let key = client.client.list_key();
         let scope = Scope { environment, workspace: &directory };
-        let servers = found_servers(client.client, project.value.get(key)?, scope);
+        let list = project.value.get(key).filter(|list| too_many(client.client, list).is_none())?;
+        let servers = found_servers(client.client, list, scope);
         let path = vec!["projects".to_owned(), project.name.clone(), key.to_owned()];
         (!servers.is_empty()).then(|| FoundProject {
             client: client.name,
@@ -314,8 +327,19 @@ fn workspace_project(
     scope: Scope<'_>,
 ) -> Option<FoundProject> {
     let (bytes, root) = contents(client, &file, Provenance::Workspace);
-    let (servers, problem) = match root {
-        Ok(root) => (found_servers(client, root?.get(client.list_key())?, scope), None),
+    let servers = match root {
+        Ok(root) => {
+            let root = root?;
+            let list = root.get(client.list_key())?;
+            match too_many(client, list) {
+                Some(finding) => Err(ConfigError::new(&file, vec![finding]).to_string()),
+                None => Ok(found_servers(client, list, scope)),
+            }
+        }
+        Err(problem) => Err(problem),
+    };
+    let (servers, problem) = match servers {
+        Ok(servers) => (servers, None),
         Err(problem) => (Vec::new(), Some(problem)),
     };
     (!servers.is_empty() || problem.is_some()).then(|| FoundProject {

@@ -243,3 +243,31 @@ fn a_file_that_was_changed_since_the_plan_is_not_written() {
     assert!(matches!(&error, SetupError::Changed { path } if *path == claude), "{error}");
     moving.check_unchanged(changed);
 }
+
+/// Each of them would be compared with all others, and a file in a directory can be of anyone.
+#[test]
+fn a_list_of_thousands_of_servers_is_left_where_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let workspace = home.path().join("work");
+    fs::create_dir(&workspace).unwrap();
+    let list = |count: usize| {
+        let servers = (0..count).map(|number| (format!("s{number}"), json!({ "command": "a" })));
+        json!({ "mcpServers": servers.collect::<serde_json::Map<_, _>>() }).to_string()
+    };
+    let read = |count: usize| {
+        write(&home.path().join(".cursor/mcp.json"), &list(count));
+        write(&workspace.join(".cursor/mcp.json"), &list(count));
+        let survey = Survey::of(&workspace, Environment::of([("HOME", home.path().to_str().unwrap())]));
+        let client = survey.clients.iter().find(|client| client.name == "cursor").unwrap();
+        let project = survey.projects.iter().find(|project| project.client == "cursor").unwrap();
+        let problems = [client.problem.clone(), project.problem.clone()];
+        (problems, client.servers.len(), project.servers.len())
+    };
+    assert_eq!(read(1_000), ([None, None], 1_000, 1_000));
+    let (problems, of_client, of_project) = read(1_001);
+    assert_eq!((of_client, of_project), (0, 0));
+    for problem in problems {
+        let problem = problem.unwrap();
+        assert!(problem.contains("at most 1000 servers") && problem.contains("1001"), "{problem}");
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::DropGuard;
 
-use super::{Caller, MAX_OPEN, MAX_QUESTION_BYTES, Questions, Reply};
+use super::{Caller, MAX_CALLERS, MAX_OF_CALL, MAX_OPEN, MAX_QUESTION_BYTES, Questions, Reply};
 use crate::mcp::answers::RequestTrace;
 use crate::mcp::settings::{McpServer, Root};
 use crate::tools::{ElicitationAnswer, ElicitationHandler, ElicitationRequest};
@@ -172,6 +172,40 @@ async fn open_questions_are_bounded_and_end_with_the_call() {
     let ended = tokio::time::timeout(Duration::from_secs(5), last).await.expect("its call is over").unwrap();
     assert!(ended["error"]["message"].as_str().unwrap().contains("the run is over"), "{ended}");
     assert!(questions.open.lock().is_empty());
+}
+
+/// A server that asks hundreds of questions while many calls are in flight.
+#[tokio::test]
+async fn v_536_a_flood_of_questions_does_not_touch_the_calls() {
+    let questions = Questions::new(&process());
+    let handler = absent();
+    let (caller, _over) = call(Some(&handler));
+    let begin = |number: usize, callers: &dyn Fn() -> Vec<Arc<Caller>>| {
+        let id = RawValue::from_string(number.to_string()).unwrap();
+        questions.answer("elicitation/create", &id, Some(&raw(&form())), callers)
+    };
+    let one = || vec![Arc::clone(&caller)];
+    let _open: Vec<_> = (0..MAX_OPEN).map(|number| begin(number, &one)).collect();
+    for number in [MAX_OPEN, 0] {
+        let Reply::Now(refused) = begin(number, &|| panic!("the calls are not looked at")) else {
+            panic!("one too many is open")
+        };
+        assert_eq!(refused["error"]["message"], "at most 16 questions can be open");
+    }
+
+    // A user who answers at once, or is asked nothing because the run has asked enough.
+    let questions = Questions::new(&process());
+    let (handler, asked) = user();
+    let (caller, _over) = call(Some(&handler));
+    for number in 0..2 * MAX_OF_CALL {
+        let answered = answer(&questions, "1", &form(), &[&caller]).await;
+        assert_eq!(answered.get("error").is_some(), number >= MAX_OF_CALL, "{number}: {answered}");
+    }
+    assert_eq!(asked.lock().len(), MAX_OF_CALL);
+    let (next, _next_over) = call(Some(&handler));
+    assert_eq!(answer(&questions, "1", &form(), &[&next]).await["result"]["action"], "accept");
+    let many = vec![&next; MAX_CALLERS + 1];
+    assert_eq!(answer(&questions, "1", &form(), &many).await["error"]["code"], -32600);
 }
 
 #[tokio::test]

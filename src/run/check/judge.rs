@@ -7,8 +7,10 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 
+use super::budget::StepBudget;
 use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::literal::{kind_of, span_of, to_json};
+use super::look_up::{is_list_of_tools, look_up};
 use super::refusal::{MAX_NAMED, refusal};
 use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
@@ -16,7 +18,7 @@ use crate::run::context::{ExecutionContext, denied};
 use crate::run::result::ScriptError;
 use crate::run::script::Language;
 use crate::tools::arguments::partial::Unknowns;
-use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
+use crate::tools::catalog::{LookUp, ResolvedTool};
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::names::{SuggestionBudget, is_python_identifier, nearest};
 use crate::tools::{ToolError, ToolErrorCode};
@@ -143,12 +145,13 @@ impl ExecutionContext {
             source: &self.script.source,
             lines: OnceCell::new(),
             has_hooks: !self.has_no_hooks(),
+            steps: StepBudget::of_judgement(),
             is_python: self.script.language == Language::Python,
         };
         let mut judged = Judged::default();
         judge.add_imports(&mut judged);
         for (position, one) in survey.uses.iter().enumerate() {
-            // The arguments of one use can take some tenths of a second, and there are hundreds.
+            // The arguments of one use can take some hundredths of a second, and there are hundreds.
             if self.cancel.is_cancelled() {
                 break;
             }
@@ -197,6 +200,8 @@ struct Judge<'a> {
     suggestions: &'a SuggestionBudget,
     /// Whether something may change arguments before they are checked.
     has_hooks: bool,
+    /// The work that is left for arguments.
+    steps: StepBudget,
     is_python: bool,
 }
 
@@ -402,7 +407,11 @@ impl Judge<'_> {
             }
         };
         let Some(check) = tool.argument_check() else { return Vec::new() };
-        if unknowns.is_empty() && check.accepts(&value) {
+        // What is not checked here the calls themselves check.
+        if !self.steps.spend(check.steps(&value))
+            || (unknowns.is_empty() && check.accepts(&value))
+            || !self.steps.spend(StepBudget::DESCRIPTION)
+        {
             return Vec::new();
         }
         let problems =
@@ -436,30 +445,4 @@ fn changed_by(in_force: &ToolsInForce, one: &ToolUse, looked_up: Option<&LookUp>
         // It fails, and changes nothing.
         Some(LookUp::NoServer(_) | LookUp::NoTool { .. }) => Changed::None,
     }
-}
-
-/// What is known of a target without asking a server; `None` if it is not known to be one.
-fn look_up(catalog: &Catalog, target: &Target, budget: &SuggestionBudget) -> Option<LookUp> {
-    Some(match target {
-        Target::Unknown => return None,
-        Target::Server(server) => match catalog.server_name(server) {
-            Some(_known) => return None,
-            None => LookUp::NoServer(catalog.unknown_server(server, budget)),
-        },
-        Target::Tool { server, tool } => catalog.look_up(server, tool, budget),
-        Target::ToolOfGlobal { server, tool } => {
-            // A variable that is no server is none of ours.
-            catalog.server_name(server)?;
-            catalog.look_up(server, tool, budget)
-        }
-        Target::Full(name) => match ToolName::of_text(name) {
-            ToolName::Pair { server, tool } => catalog.look_up(&server, &tool, budget),
-            ToolName::Full(name) => catalog.look_up_full_name(&name, budget),
-        },
-    })
-}
-
-/// Whether it is `list_tools` of a server, which Python's servers have beside their tools.
-fn is_list_of_tools(target: &Target) -> bool {
-    matches!(target, Target::Tool { tool, .. } | Target::ToolOfGlobal { tool, .. } if tool == "list_tools")
 }

@@ -6,9 +6,11 @@
 //! is an error if no run of the script can succeed, else a warning. Only errors prevent a run, so
 //! the survey records of each call whether every successful run has to make it.
 
+mod budget;
 pub(crate) mod failed;
 pub(crate) mod finding;
 mod judge;
 mod literal;
+mod look_up;
 mod refusal;
 pub(crate) mod survey;

@@ -19,7 +19,7 @@ const MIN_NAMED: usize = 4;
 /// The shortest word after `Bearer` or `Basic` that is masked.
 const MIN_SCHEME: usize = 8;
 
-/// Maximum bytes of a line that are read to find out where a text in quotes ends, and of the space behind a value in
+/// Maximum bytes that are read to find out whether a text in quotes is open, and of the space behind a value in
 /// brackets. Each word of a text without line breaks, or before much space, would be compared with all of it.
 const MAX_LINE: usize = 1 << 10;
 
@@ -135,7 +135,7 @@ fn follows(
     if let Some(quote) = quote {
         // Up to the quote that ends it, without the backslash of text within text.
         let value = &text[start..];
-        if kind == TextKind::Source && ends_text(quote, &text[..start - between.len()], value) {
+        if kind == TextKind::Source && is_code(text, start, word) {
             return None;
         }
         let value = &value[..value.find([quote, '\n']).unwrap_or(value.len())];
@@ -151,16 +151,37 @@ fn follows(
     (kind == TextKind::Data && word.len() >= MIN_NAMED && !is_literal).then_some((start, end))
 }
 
-/// Whether a quote ends the text that the name of a secret is in, so that code follows it:
-/// `'client_secret=' + password`. `before` ends with the name.
-fn ends_text(quote: char, before: &str, after: &str) -> bool {
-    if !after.starts_with(['+', '%', '.']) {
-        return false;
-    }
+/// Words of the languages that may follow a text: `if 'password:' in line`.
+const OPERATORS: [&str; 10] = ["in", "not", "is", "and", "or", "if", "for", "else", "as", "instanceof"];
+
+/// Whether what begins with `word` at `start` is code behind the text that the name of a secret is in:
+/// `'client_secret=' + password`.
+fn is_code(text: &str, start: usize, word: &str) -> bool {
+    (word.starts_with(['+', '%', '.']) || OPERATORS.contains(&word)) && is_outside_of_texts(&text[..start])
+}
+
+/// Whether no text in quotes is open at the end of `before`. If that is not known, because the beginning is too far
+/// away, it is `false`, and the value is masked.
+fn is_outside_of_texts(before: &str) -> bool {
     let end = &before[before.ceil_char_boundary(before.len().saturating_sub(MAX_LINE))..];
-    // Of a longer line it is not known, and the value is masked.
-    let line = end.rsplit_once('\n').map(|(_, line)| line).or((end.len() == before.len()).then_some(end));
-    line.is_some_and(|line| line.matches(quote).count() % 2 == 1)
+    let known =
+        if end.len() == before.len() { Some(end) } else { end.split_once('\n').map(|(_, lines)| lines) };
+    let Some(known) = known else { return false };
+    let mut open = None;
+    let mut characters = known.chars();
+    while let Some(character) = characters.next() {
+        match (open, character) {
+            (_, '\\') => {
+                characters.next();
+            }
+            (Some(quote), _) if character == quote => open = None,
+            // Only templates have several lines; an apostrophe in a comment ends with its line.
+            (Some('"' | '\''), '\n') => open = None,
+            (None, '"' | '\'' | '`') => open = Some(character),
+            _ => {}
+        }
+    }
+    open.is_none()
 }
 
 /// The secret that begins at `start`, if it is the second of two texts in brackets, as headers are written:

@@ -70,11 +70,25 @@ fn a_source_stays_a_script() {
         "body='client_secret=' + inputs['password'])",
         "f(\"a=b&token=\"+ token + \"&c\")",
         "'password: %s' % word",
+        "if 'password:' in line and 'token=' not in line:",
+        "say(\"it's\", 'secret=' + value)",
+        "const t = `\n  client_secret=` + value",
+        "x = 'it\\'s'; f('token=' + value)",
     ] {
         assert_eq!(mask(source, TextKind::Source), source);
     }
     assert_eq!(mask("const apiKey = \"abcd1234\";", TextKind::Source), "const apiKey = \"***1\";");
-    assert_eq!(mask("login({ password: '+plus+' })", TextKind::Source), "login({ password: '***1' })");
+    // What is in quotes is a value, whatever it begins with.
+    for (source, masked) in [
+        ("login({ password: '+plus+' })", "login({ password: '***1' })"),
+        (r#"login({"password": "+plus+"})"#, r#"login({"password": "***1"})"#),
+        ("a('b', {'token': '%2babc'})", "a('b', {'token': '***1'})"),
+        ("password = 'in the garden'", "password = '***1'"),
+        ("// don't\npassword = '.hidden'", "// don't\npassword = '***1'"),
+        (r#"f("{\"token\":\"+abc+\"}")"#, r#"f("{\"token\":\"***1\"}")"#),
+    ] {
+        assert_eq!(mask(source, TextKind::Source), masked);
+    }
 }
 
 #[test]

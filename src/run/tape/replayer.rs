@@ -150,7 +150,7 @@ impl Replayer {
 
     pub(super) fn begin_timer(&mut self, delay: Duration) -> Delivered {
         let position = self.timer_times.len();
-        let time = self.timer_time + delay;
+        let time = self.timer_time.saturating_add(delay);
         self.timer_times.push(time);
         self.running_timers.insert((time, position));
         Delivered::Timer(position)

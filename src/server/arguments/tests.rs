@@ -226,3 +226,22 @@ fn v_527_patterns_of_a_client_have_a_bound() {
     assert_eq!(problem(vec![format!("{long}.*")]), "`allowedTools`: a pattern has at most 512 bytes: 514");
     assert!(read(json!({ "code": "", "allowedTools": vec!["fs.*"; MAX_PATTERNS] })).is_ok());
 }
+
+/// Wildcards of a client times names that a server chooses.
+#[test]
+fn v_535_wildcards_of_a_client_have_a_bound() {
+    let read = |pattern: &str, count: usize| {
+        let read = read(json!({ "code": "", "allowedTools": vec![pattern; count] }));
+        read.map_err(|problem| problem.to_string()).err().unwrap_or_default()
+    };
+    for (pattern, count) in [("*.get_*", 500), ("mcp__*__list*", 500), ("*.*_x_*", 500), ("a?.b", 30)] {
+        assert_eq!(read(pattern, count), "", "{pattern}");
+    }
+    for (pattern, count) in [("fs.*a*a*a*", 500), ("*.*a*b*", 251), ("*.aaaaaaaa?", 10)] {
+        let problem = read(pattern, count);
+        assert!(problem.starts_with("`allowedTools`: expected at most 500 `*` in all patterns"), "{problem}");
+    }
+    let all = "*a".repeat(200);
+    assert_eq!(read(&format!("fs.{all}"), 2), "");
+    assert_ne!(read(&format!("fs.{all}"), 3), "");
+}

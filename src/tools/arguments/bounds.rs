@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::values::{count_up_to, levels_of};
+use super::values::{count_up_to, levels_of, text_up_to};
+use super::work::{TEXT_UNIT, text_weight_of, tries_of_applied};
 use crate::tools::schema::view::SchemaView;
 
 /// Maximum depth of nested schemas that apply to the same value, through `$ref`, `allOf` and so on.
@@ -25,8 +26,12 @@ const MAX_IN_PLACE: u64 = 10_000;
 /// Evaluations are not counted if at most this many schemas are tried on one value.
 const FEW_IN_PLACE: u64 = 16;
 
-/// Maximum number of schema evaluations in one check: some tenths of a second in the worst case.
-const MAX_STEPS: u64 = 5_000_000;
+/// Maximum number of schema evaluations in one check, as computed from the most expensive value: some 20 ms. Whether a
+/// check of more is short enough is found out by walking the schema and the arguments.
+const MAX_STEPS: u64 = 1_000_000;
+
+/// Maximum number of steps for text that is read by patterns and the like, computed the same way.
+const MAX_TEXT_STEPS: u64 = 200_000;
 
 /// Maximum number of schemas on the stack in one check. A frame takes some 500 bytes, and threads
 /// have 2 MB.
@@ -34,11 +39,7 @@ const MAX_STACKED: usize = 1_500;
 
 /// Maximum number of comparisons with constants and names in one check. Each takes some
 /// nanoseconds.
-const MAX_COMPARISONS: usize = 50_000_000;
-
-/// Maximum number of errors in the list of all: some 25 MB. Each takes 250 bytes, and the validator collects them
-/// before it returns the first.
-const MAX_ERRORS: u64 = 100_000;
+const MAX_COMPARISONS: usize = 10_000_000;
 
 /// Comparisons are not counted if a keyword has at most this many constants or names: parsing took
 /// longer.
@@ -52,8 +53,8 @@ pub(crate) struct Bounds {
     /// Length of the longest list of constants or names in one schema. Each value can be compared
     /// with all of them.
     longest: usize,
-    /// Maximum number of errors of one schema about one value.
-    errors: u64,
+    /// The largest weight of text of one schema: see [`text_weight_of`].
+    text_weight: u64,
     /// What is below the schema; `None` if it is recursive.
     below: Option<Below>,
 }
@@ -100,42 +101,60 @@ impl Bounds {
             return Err(format!("more than {MAX_IN_PLACE} of its alternatives apply to one value"));
         }
         let below = (!walk.is_recursive).then_some(below);
-        Ok(Self { cost, longest: walk.longest, errors: walk.errors, below })
+        Ok(Self { cost, longest: walk.longest, text_weight: walk.text_weight, below })
     }
 
-    /// Whether a check of `arguments` ends soon enough.
-    pub(crate) fn allow(&self, arguments: &Value) -> bool {
+    /// Whether a check of `arguments` ends soon enough. If its steps are too many by the most expensive value, they are
+    /// those of each value that decide, which `walk` counts.
+    pub(crate) fn allow(&self, arguments: &Value, walk: impl FnOnce() -> bool) -> bool {
         if self.longest > FEW && count_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
         }
         // Where each part is visited once, and by few schemas, the work is in proportion to the arguments that were
         // sent, and only the stack needs a bound. Mostly the schema's own levels are one.
         let visits_once = self.cost.visits == 1 && self.cost.schemas <= FEW_IN_PLACE;
-        if visits_once && self.below.is_some_and(|below| below.levels * self.cost.depth < MAX_STACKED) {
-            return true;
-        }
-        let levels = self.levels_of(arguments);
-        if levels * self.cost.depth > MAX_STACKED {
+        let is_shallow =
+            visits_once && self.below.is_some_and(|below| below.levels * self.cost.depth < MAX_STACKED);
+        if !is_shallow && self.levels_of(arguments) * self.cost.depth > MAX_STACKED {
             return false;
         }
-        visits_once || self.count_is_within(MAX_STEPS / self.cost.schemas, arguments)
+        let has_few_steps = visits_once || self.count_is_within(MAX_STEPS / self.cost.schemas, arguments);
+        (has_few_steps && self.text_is_within(arguments)) || walk()
     }
 
-    /// Whether the list of all errors about `arguments` is short enough.
-    pub(crate) fn allow_all_errors(&self, arguments: &Value) -> bool {
-        self.count_is_within(MAX_ERRORS / self.cost.schemas / self.errors.max(1), arguments)
+    /// The number of schema evaluations in a check of `arguments`, at most [`MAX_STEPS`].
+    pub(crate) fn steps(&self, arguments: &Value) -> u64 {
+        let each = self.cost.schemas.saturating_mul(self.visits(arguments)).max(1);
+        let most = usize::try_from(MAX_STEPS / each).unwrap_or(usize::MAX);
+        count_up_to(arguments, most).map_or(MAX_STEPS, |count| each * count as u64)
     }
 
     /// Whether all visits of all values in `arguments` are at most `most`.
     fn count_is_within(&self, most: u64, arguments: &Value) -> bool {
+        let most = most / self.visits(arguments);
+        count_up_to(arguments, usize::try_from(most).unwrap_or(usize::MAX)).is_some()
+    }
+
+    /// Whether the text in `arguments` is short enough for the patterns that read it.
+    fn text_is_within(&self, arguments: &Value) -> bool {
+        if self.text_weight == 0 {
+            return true;
+        }
+        let each = self.text_weight.saturating_mul(self.cost.schemas).saturating_mul(self.visits(arguments));
+        let most = MAX_TEXT_STEPS * TEXT_UNIT / each;
+        text_up_to(arguments, usize::try_from(most).unwrap_or(usize::MAX)).is_some()
+    }
+
+    /// How often any value in `arguments` is visited at most.
+    fn visits(&self, arguments: &Value) -> u64 {
         // Each level of a recursive schema can multiply the visits. Of another one they are known: a union of five
         // objects in a list is one factor of five, however deep the arguments are.
         let visits = match self.below {
-            Some(below) => below.visits.max(1),
+            Some(below) => below.visits,
             None => u32::try_from(self.levels_of(arguments))
                 .map_or(u64::MAX, |levels| self.cost.visits.saturating_pow(levels.saturating_sub(1))),
         };
-        count_up_to(arguments, usize::try_from(most / visits).unwrap_or(usize::MAX)).is_some()
+        visits.max(1)
     }
 
     /// The number of levels of `arguments` that schemas are tried on.
@@ -152,7 +171,7 @@ struct Walk {
     below: HashMap<usize, Option<Below>>,
     is_recursive: bool,
     longest: usize,
-    errors: u64,
+    text_weight: u64,
 }
 
 impl Walk {
@@ -172,7 +191,7 @@ impl Walk {
         }
         self.cost(schema, 0)?;
         self.longest = self.longest.max(schema.longest_keyword());
-        self.errors = self.errors.max(errors_of(schema) as u64);
+        self.text_weight = self.text_weight.max(text_weight_of(schema));
         let mut below = Below { levels: 0, visits: 0 };
         for child in applied(schema)? {
             let child = self.below(child, above + 1)?;
@@ -220,23 +239,6 @@ fn visits_of_parts(schema: SchemaView<'_>) -> u64 {
     let has_parts = usize::from(schema.parts().next().is_some());
     let contains = usize::from(schema.get("contains").is_some());
     (has_parts + schema.map("patternProperties").count() + contains) as u64
-}
-
-/// How often the alternatives of `schema` are tried: a second time to find out which parts are evaluated.
-fn tries_of_applied(schema: SchemaView<'_>) -> u64 {
-    let finds_out =
-        ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some());
-    if finds_out { 2 } else { 1 }
-}
-
-/// The number of errors that `schema` itself can have about one value: one of each keyword, and of each name that it
-/// requires.
-fn errors_of(schema: SchemaView<'_>) -> usize {
-    let dependent =
-        ["dependentRequired", "dependencies"].into_iter().filter_map(|keyword| schema.get(keyword));
-    let dependent = dependent.filter_map(Value::as_object).flat_map(Map::values).filter_map(Value::as_array);
-    let keywords = schema.keywords().map_or(0, Map::len);
-    keywords + schema.required().count() + dependent.map(Vec::len).sum::<usize>()
 }
 
 /// The schemas that apply to the same value as `schema`, including the target of its reference.

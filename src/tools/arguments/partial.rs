@@ -65,9 +65,9 @@ impl ArgumentCheck {
         unknowns: &Unknowns,
         budget: &SuggestionBudget,
     ) -> Vec<PartProblem> {
-        if !self.bounds.allow(arguments)
-            || !self.may_have_all_errors(arguments)
+        if !self.allows(arguments)
             || self.validator.is_valid(arguments)
+            || !self.may_have_all_errors(arguments)
         {
             return Vec::new();
         }

@@ -504,8 +504,8 @@ fn v_523_many_alternatives_are_not_tried_on_many_values() {
     let alternatives: Vec<Value> =
         (0..2_000).map(|number| json!({ "minimum": number, "maximum": number })).collect();
     let check = compile(json!({ "properties": { "x": { "items": { "anyOf": alternatives } } } })).unwrap();
-    assert!(check.bounds.allow(&json!({ "x": vec![0.5; 100] })));
-    assert!(!check.bounds.allow(&json!({ "x": vec![0.5; 10_000] })));
+    assert!(check.allows(&json!({ "x": vec![0.5; 100] })));
+    assert!(!check.allows(&json!({ "x": vec![0.5; 10_000] })));
     assert_eq!(message(&check, json!({ "x": vec![0.5; 10_000] })), "", "left to the server");
 }
 
@@ -554,4 +554,75 @@ fn v_524_misspelt_fields_are_compared_within_a_budget() {
     let message = explain(errors, SchemaView::root(&schema), &budget);
     assert_eq!(budget.left(), 0);
     assert!(message.starts_with("unknown field `x[0]."), "{message}");
+}
+
+/// Each error of an alternative has a copy of its value.
+#[test]
+fn v_531_errors_of_alternatives_do_not_copy_a_large_value() {
+    let alternatives = vec![json!({ "type": "integer" }); 1_000];
+    for union in ["anyOf", "oneOf"] {
+        let check = compile(json!({ "properties": { "x": { union: alternatives } } })).unwrap();
+        let few = message(&check, json!({ "x": "a" }));
+        assert!(few.starts_with("`x`: expected"), "{few}");
+        assert_eq!(message(&check, json!({ "x": "a".repeat(100_000) })), TOO_LARGE);
+        assert_eq!(message(&check, json!({ "x": vec!["a"; 5_000] })), TOO_LARGE);
+    }
+    // The names of fields are copied too.
+    let closed = vec![json!({ "additionalProperties": false }); 1_000];
+    let check = compile(json!({ "properties": { "x": { "anyOf": closed } } })).unwrap();
+    assert_eq!(message(&check, json!({ "x": { "a".repeat(100_000): 1 } })), TOO_LARGE);
+}
+
+/// Errors have copies of texts of the schema.
+#[test]
+fn v_532_texts_of_a_schema_are_not_copied_for_every_value() {
+    let long = "a".repeat(20_000);
+    let schemas = [
+        json!({ "required": [long] }),
+        json!({ "dependentRequired": { "a": [long] } }),
+        json!({ "not": { "type": "object", "description": long } }),
+    ];
+    for items in schemas {
+        let check = compile(json!({ "properties": { "x": { "items": items } } })).unwrap();
+        let arguments = |count: usize| json!({ "x": vec![json!({ "a": 1 }); count] });
+        assert!(check.may_have_all_errors(&arguments(10)), "{items}");
+        assert!(!check.may_have_all_errors(&arguments(1_000)), "{items}");
+        // The first one is explained.
+        let first = message(&check, arguments(1_000));
+        assert!(first.contains("x[0]") && !first.contains("more"), "{first}");
+    }
+}
+
+/// For each byte, all states of a pattern's automaton can be active.
+#[test]
+fn v_533_patterns_read_a_bounded_amount_of_text() {
+    let text = "ab".repeat(250_000);
+    let many: Vec<Value> = (0..200).map(|number| json!({ "pattern": format!("a.*b.*{number}$") })).collect();
+    let schemas = [json!({ "pattern": "[ab]*a[ab]{100}c" }), json!({ "allOf": many })];
+    for schema in schemas {
+        let check = compile(json!({ "properties": { "x": schema } })).unwrap();
+        assert!(message(&check, json!({ "x": "ab" })).contains("a string that matches"));
+        assert!(!check.allows(&json!({ "x": text })), "{schema}");
+        assert_eq!(message(&check, json!({ "x": text })), "", "left to the server");
+        // Text that no pattern reads does not count.
+        assert!(check.allows(&json!({ "x": "ab", "y": text })), "{schema}");
+    }
+    let names = compile(json!({ "patternProperties": { "[ab]*a[ab]{100}c": false } })).unwrap();
+    assert!(!names.allows(&json!({ text.as_str(): 1 })));
+    let names = compile(json!({ "propertyNames": { "pattern": "[ab]*a[ab]{100}c" } })).unwrap();
+    assert!(!names.allows(&json!({ text.as_str(): 1 })));
+    assert!(names.allows(&json!({ "a": text })));
+}
+
+/// A JSON text takes many times its bytes when it is parsed.
+#[test]
+fn v_534_the_content_of_strings_is_not_decoded() {
+    for keyword in [json!({ "contentMediaType": "application/json" }), json!({ "contentEncoding": "base64" })]
+    {
+        let mut schema = json!({ "$schema": "http://json-schema.org/draft-07/schema#" });
+        schema["properties"] = json!({ "x": keyword, "contentEncoding": { "type": "string" } });
+        let check = compile(schema).unwrap();
+        assert_eq!(message(&check, json!({ "x": "{?" })), "");
+        assert!(message(&check, json!({ "contentEncoding": 1 })).contains("expected a string"));
+    }
 }

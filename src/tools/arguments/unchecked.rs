@@ -1,5 +1,5 @@
-//! Parts of a schema that are left out of the check: an unknown `$schema`, and patterns that need
-//! backtracking, whose time has no bound.
+//! Parts of a schema that are left out of the check: an unknown `$schema`, patterns that need
+//! backtracking, whose time has no bound, and the content of strings, which would be decoded and parsed.
 
 use serde_json::Value;
 
@@ -16,15 +16,21 @@ pub(crate) fn leave_out(schema: &mut Value) {
             root.shift_remove("$schema");
         }
     }
-    leave_out_patterns(schema);
+    leave_out_below(schema);
 }
 
 /// The recursion is bounded by the parser's 128 levels.
-fn leave_out_patterns(schema: &mut Value) {
+fn leave_out_below(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
             if keywords.get("pattern").and_then(Value::as_str).is_some_and(needs_backtracking) {
                 keywords.shift_remove("pattern");
+            }
+            // Drafts 6 and 7 assert them, the later ones do not. A field may have such a name; its schema is no string.
+            for keyword in ["contentEncoding", "contentMediaType"] {
+                if keywords.get(keyword).is_some_and(Value::is_string) {
+                    keywords.shift_remove(keyword);
+                }
             }
             let patterns = keywords.get("patternProperties").and_then(Value::as_object);
             if patterns.is_some_and(|patterns| patterns.keys().any(|pattern| needs_backtracking(pattern))) {
@@ -36,11 +42,11 @@ fn leave_out_patterns(schema: &mut Value) {
             for (keyword, value) in keywords.iter_mut() {
                 // Examples and constants are data, in which `pattern` has no special meaning.
                 if !matches!(keyword.as_str(), "enum" | "const" | "default" | "examples" | "example") {
-                    leave_out_patterns(value);
+                    leave_out_below(value);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_patterns),
+        Value::Array(items) => items.iter_mut().for_each(leave_out_below),
         _ => {}
     }
 }

@@ -23,6 +23,30 @@ pub(crate) fn count_up_to(value: &Value, most: usize) -> Option<usize> {
     (count <= most).then_some(count)
 }
 
+/// The bytes of the strings and names in `value`, with a few for each value; `None` if there are more than `most`.
+pub(crate) fn text_up_to(value: &Value, most: usize) -> Option<usize> {
+    /// A list of numbers is text too, for what compares all of its items.
+    const VALUE_BYTES: usize = 8;
+    let mut bytes = 0_usize;
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        bytes = bytes.saturating_add(VALUE_BYTES);
+        match value {
+            Value::String(text) => bytes = bytes.saturating_add(text.len()),
+            Value::Array(items) => rest.extend(items),
+            Value::Object(fields) => {
+                bytes = fields.keys().fold(bytes, |bytes, name| bytes.saturating_add(name.len()));
+                rest.extend(fields.values());
+            }
+            _ => {}
+        }
+        if bytes.saturating_add(rest.len() * VALUE_BYTES) > most {
+            return None;
+        }
+    }
+    Some(bytes)
+}
+
 /// Whether the JSON pointers of all values in `value` have at most `most` bytes together, if no name is escaped. A
 /// validator makes one for each error.
 pub(crate) fn pointers_fit(value: &Value, most: usize) -> bool {

@@ -56,3 +56,25 @@ fn processes_add_to_what_others_have_seen() {
     let fields: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     assert_eq!(fields, ["field0", "field1"]);
 }
+
+/// A server whose lists have other tools each time.
+#[test]
+fn the_tools_of_a_server_with_a_shape_have_a_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let server: Arc<str> = "s".into();
+    let shapes = inferred(&directory);
+    let record = |tool: &str| shapes.record(&server, Some("id"), tool, Shape::from_value(&json!(1)));
+    for number in 0..MAX_TOOLS {
+        assert!(record(&format!("tool{number}")));
+    }
+    assert!(shapes.wants(&server, Some("id"), "tool0") && !shapes.wants(&server, Some("id"), "more"));
+    assert!(!record("more") && shapes.shape(&server, Some("id"), "more").is_none());
+    // Another process has seen another one.
+    let other = inferred(&directory);
+    other.record(&server, Some("id"), "other", Shape::from_value(&json!(1)));
+    shapes.save();
+    other.save();
+    let known = inferred(&directory);
+    assert!(known.shape(&server, Some("id"), "tool0").is_some());
+    assert!(known.shape(&server, Some("id"), "other").is_none());
+}

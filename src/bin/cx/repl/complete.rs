@@ -1,6 +1,6 @@
 //! What Tab offers: globals, servers, their tools, parameters of a tool, and fields of the last value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use cx::text::{one_line, start};
@@ -234,7 +234,8 @@ fn globals(executor: &Executor, language: Language) -> Vec<String> {
 /// The required parameters of an input schema first.
 fn parameters(schema: &Value) -> Vec<String> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required: Vec<&str> = required.filter_map(Value::as_str).collect();
+    // A set, because a server chooses how many there are of both.
+    let required: HashSet<&str> = required.filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut names: Vec<String> = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
     names.retain(|name| is_identifier(name));
@@ -313,6 +314,13 @@ mod tests {
         let offers = completer.complete(text, text.len());
         let offers = offers.suggestions().iter();
         offers.map(|offer| format!("{}{}", &text[..offer.span.start], offer.value)).collect()
+    }
+
+    #[test]
+    fn required_parameters_come_first() {
+        let schema =
+            json!({ "properties": { "a": {}, "b": {}, "c": {}, "d-e": {} }, "required": ["c", "b", "x"] });
+        assert_eq!(super::parameters(&schema), ["b", "c", "a"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use cx::Json;
 use cx::server::{MetricsPrinter, PageClient, Server};
 use cx::text::one_line;
 use futures::future::join_all;
@@ -24,6 +25,9 @@ const MIN_AGE: Duration = Duration::from_millis(900);
 
 /// Maximum number of runs in a list.
 const MAX_LISTED: usize = 200;
+
+/// Maximum number of approvals of one server, as of its own page.
+const MAX_APPROVALS: usize = 64;
 
 /// Points of the history: one hour.
 const POINT_EVERY: Duration = Duration::from_secs(5);
@@ -220,8 +224,15 @@ async fn read_server(description: RunningServer) -> ReadServer {
     };
     let (metrics, approvals) = tokio::join!(client.metrics(), client.approvals());
     let reading = metrics.map(|text| Reading::new(&Samples::parse(&text))).map_err(|error| error.to_string());
-    let approvals = approvals.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let approvals = approvals.map(|text| read_approvals(&text)).unwrap_or_default();
     ReadServer { description, reading: Some(reading), approvals }
+}
+
+/// The approvals in an answer, which can be of many megabytes. Its tree is made only if it takes little more than that.
+fn read_approvals(text: &str) -> Vec<Value> {
+    let listed = Json::parse(text).ok();
+    let listed = listed.as_ref().and_then(Json::value).and_then(Value::as_array);
+    listed.map(|all| all.iter().take(MAX_APPROVALS).cloned().collect()).unwrap_or_default()
 }
 
 fn client(server: &RunningServer) -> Option<PageClient> {
@@ -343,4 +354,22 @@ fn notes(trails: &Trails, servers: &[ReadServer]) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v_538_approvals_of_another_process_take_little_memory() {
+        let many = format!("[{}]", vec![r#"{"id":"a"}"#; 100].join(","));
+        assert_eq!(read_approvals(&many).len(), MAX_APPROVALS);
+        assert_eq!(read_approvals(r#"[{"id":"a"}]"#), [json!({ "id": "a" })]);
+        // As a tree it would take ninety times as much.
+        let hostile = format!("[{}]", vec![r#"{"":0}"#; 200_000].join(","));
+        assert!(read_approvals(&hostile).is_empty());
+        for text in ["", "{}", "null", "[", "[1]x"] {
+            assert!(read_approvals(text).is_empty(), "{text}");
+        }
+    }
 }

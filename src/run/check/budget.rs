@@ -1,0 +1,42 @@
+//! How much work the arguments of a script's calls may cause before the script runs.
+
+use std::cell::Cell;
+
+/// The steps that are left: evaluations of one schema for one value, some 20 ns each.
+pub(super) struct StepBudget(Cell<u64>);
+
+impl StepBudget {
+    /// What is counted for describing what is wrong with the arguments of one call.
+    pub(super) const DESCRIPTION: u64 = 100_000;
+
+    /// For all arguments of one script: some 0.6 s. Arguments of one call can take 20 ms, and there are hundreds of
+    /// calls.
+    pub(super) fn of_judgement() -> Self {
+        Self(Cell::new(30_000_000))
+    }
+
+    /// Whether as many steps are left, which are then spent.
+    pub(super) fn spend(&self, steps: u64) -> bool {
+        match self.0.get().checked_sub(steps) {
+            Some(left) => {
+                self.0.set(left);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StepBudget;
+
+    #[test]
+    fn as_much_as_is_left_can_be_spent() {
+        let budget = StepBudget::of_judgement();
+        assert!(budget.spend(29_900_000));
+        assert!(!budget.spend(200_000));
+        assert!(budget.spend(100_000));
+        assert!(!budget.spend(1));
+    }
+}
