@@ -2,7 +2,7 @@
 //! in worker processes, both in one run so that they see the same machine. In worker processes with
 //! one run each, and with many.
 //!
-//! `cargo bench --bench isolation`
+//! `cargo bench --bench isolation`, with words that choose the rows whose language or place contains one of them.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 
 use std::sync::Arc;
@@ -61,6 +61,12 @@ fn distribution(mut times: Vec<Duration>) -> String {
     format!("{:>9.3?} {:>9.3?}", at(50), at(99))
 }
 
+/// Whether the arguments choose this row.
+fn is_chosen(row: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
+    words.peek().is_none() || words.any(|word| row.contains(&word))
+}
+
 fn main() {
     // This program is its own worker.
     cx::worker_process();
@@ -75,6 +81,9 @@ fn main() {
     println!("language    where                warm run: p50     p99   a call   runs/s ({AT_ONCE} at once)");
     for language in [Language::TypeScript, Language::Python] {
         for (name, isolation) in &modes {
+            if !is_chosen(&format!("{language:?} {name}")) {
+                continue;
+            }
             let executor = Arc::new(executor(language, isolation.clone()));
             let mut times = Vec::new();
             for number in 0..RUNS + UNMEASURED {

@@ -33,9 +33,6 @@ pub(super) const NO_HASH: &str = "0000000000000000000000000000000000000000000000
 /// Maximum bytes of a key's file.
 const MAX_KEY_BYTES: u64 = 4 << 10;
 
-/// Bytes of a line that most lines do not exceed.
-const TYPICAL_LINE: usize = 768;
-
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// One process's access to the files of a trail.
@@ -97,12 +94,12 @@ impl Appender {
             records.splice(0..0, fields.map(|fields| stamped("retention", writer, fields)));
         }
         records.splice(0..0, damaged.map(|fields| stamped("line.damaged", writer, fields)));
-        let mut text = Vec::new();
+        let (mut text, mut line) = (Vec::new(), Vec::new());
         for record in records {
-            head.add(record, &mut text);
+            head.add(record, &mut text, &mut line);
             if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
                 let note = self.sign(&head);
-                head.add(stamped("checkpoint", writer, vec![("note", note.into())]), &mut text);
+                head.add(stamped("checkpoint", writer, vec![("note", note.into())]), &mut text, &mut line);
             }
         }
         let name = format!("{day}{}", read::ENDING);
@@ -287,15 +284,15 @@ impl<'a> Locked<'a> {
 }
 
 impl Head {
-    /// Adds a record to the chain, and its line to `text`.
-    fn add(&mut self, mut record: Fields, text: &mut Vec<u8>) {
+    /// Adds a record to the chain, and its line to `text`. `line` is overwritten.
+    fn add(&mut self, mut record: Fields, text: &mut Vec<u8>, line: &mut Vec<u8>) {
         self.sequence += 1;
         record.push(("seq", self.sequence.into()));
         record.push(("prev", std::mem::take(&mut self.hash).into()));
-        let mut line = Vec::with_capacity(TYPICAL_LINE);
+        line.clear();
         // `prev` and `seq` come after `hash`, so that it never is the last member.
-        let offset = canonical::write_record(&mut line, &record, "hash");
-        self.hash = sha256(&line);
+        let offset = canonical::write_record(line, &record, "hash");
+        self.hash = sha256(line);
         let (before, after) = line.split_at(offset);
         for part in [before, b"\"hash\":\"", self.hash.as_bytes(), b"\",", after, b"\n"] {
             text.extend_from_slice(part);

@@ -15,8 +15,9 @@ const MAX_ENTRIES: usize = 65_536;
 const MAX_BYTES: usize = 64 << 20;
 
 /// How long the writer gathers events before it writes them, unless a caller waits for one. Waking
-/// a thread costs the caller microseconds, so a burst of calls wakes it once.
-const GATHER: Duration = Duration::from_millis(2);
+/// a thread costs the caller microseconds, so a burst of calls wakes it once; and to open and lock the files costs as
+/// much as some ten lines.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// Events that wait to be written.
 #[derive(Default)]
