@@ -165,3 +165,6 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     rules.insert(libc::SYS_fcntl, commands.collect::<Result<_, _>>()?);
     Ok(rules)
 }
+
+#[cfg(test)]
+mod tests;
