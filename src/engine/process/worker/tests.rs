@@ -107,19 +107,26 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         .join("; ")),
         "signal" => {
             let parent = i64::from(std::os::unix::process::parent_id());
+            let others = named_processes(source);
             say([
                 tried("kill parent", fails(libc::SYS_kill, [parent, 0, 0, 0])),
+                tried("kill others", others.iter().all(|other| fails(libc::SYS_kill, [*other, 0, 0, 0]))),
                 tried("kill 1", fails(libc::SYS_tgkill, [1, 1, 0, 0])),
                 tried("pidfd", fails(libc::SYS_pidfd_open, [parent, 0, 0, 0])),
             ]
             .join("; "));
         }
         "memory" => {
-            let parent = i64::from(std::os::unix::process::parent_id());
+            let mut others = named_processes(source);
+            others.push(i64::from(std::os::unix::process::parent_id()));
+            let all = |is_refused: &dyn Fn(i64) -> bool| others.iter().all(|other| is_refused(*other));
+            let attach = i64::from(libc::PTRACE_ATTACH);
+            let memory = |other: i64| std::fs::File::open(format!("/proc/{other}/mem"));
             say([
-                tried("process_vm_readv", fails(libc::SYS_process_vm_readv, [parent, 0, 0, 0])),
-                tried("ptrace", fails(libc::SYS_ptrace, [i64::from(libc::PTRACE_ATTACH), parent, 0, 0])),
-                tried("/proc/parent/mem", std::fs::File::open(format!("/proc/{parent}/mem")).is_err()),
+                tried("read", all(&|other| fails(libc::SYS_process_vm_readv, [other, 0, 0, 0]))),
+                tried("write", all(&|other| fails(libc::SYS_process_vm_writev, [other, 0, 0, 0]))),
+                tried("ptrace", all(&|other| fails(libc::SYS_ptrace, [attach, other, 0, 0]))),
+                tried("mem", all(&|other| memory(other).is_err())),
             ]
             .join("; "));
         }
@@ -144,6 +151,12 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         other => say(format!("unknown: {other}")),
     }
     connection.flush();
+}
+
+/// The processes whose numbers are in the second line of the source.
+fn named_processes(source: &str) -> Vec<i64> {
+    let line = source.lines().nth(1).unwrap_or_default();
+    line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 /// What the executor answers to a call.
