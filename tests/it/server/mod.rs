@@ -24,6 +24,8 @@ mod metrics;
 mod nats;
 /// NATS servers with TLS, credentials and permissions.
 mod nats_access;
+/// What scripts on machines of a queue tell while they run.
+mod nats_progress;
 /// What front ends share over a NATS server.
 mod nats_shared;
 /// The configuration while the server runs.
