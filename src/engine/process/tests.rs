@@ -373,6 +373,23 @@ async fn a_flood_ends_with_its_run() {
     assert_eq!(text(&stage.run("return 1 + 1").await), "2");
 }
 
+/// Neither do calls that are not answered add up: some are under way, many wait, and the rest is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_555_calls_that_are_not_answered_are_bounded() {
+    let mut stage = Stage::new(1, 1);
+    let calls = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&calls);
+    let function = move |_arguments: Value| -> BoxFuture<'static, Result<Json, ToolError>> {
+        counted.fetch_add(1, Ordering::SeqCst);
+        futures::future::pending().boxed()
+    };
+    stage.tools.add("mock.waits", ToolDefinition::new(""), Arc::new(function));
+    let limits = Limits { wall_time: Duration::from_secs(100), tool_calls: 0, ..short() };
+    let result = stage.run_for(None, "// hostile: unanswered\nreturn 1", limits).await;
+    assert_eq!((text(&result).as_str(), printed(&result).as_str()), ("1", "QUEUE_FULL"));
+    assert_eq!(calls.load(Ordering::SeqCst), limits.calls_in_flight as usize);
+}
+
 /// It can name itself what it likes, and claim what it likes of a run: the executor gives the codes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_outcome_is_not_trusted() {

@@ -4,6 +4,10 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
+
+use crate::engine::host::Answer;
 use crate::engine::process::connection::{Connection, Waiter, end_process};
 use crate::engine::process::frames::{self, RunNumber};
 use crate::engine::process::wire::{Done, FromWorker, WireName};
@@ -49,7 +53,7 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         "flood" => loop {
             let name = WireName::Pair { server: "none".to_owned(), tool: "none".to_owned() };
             let call = |call| FromWorker::Call { call, name, arguments: "x".repeat(1000) };
-            let (waiter, _answer) = tokio::sync::oneshot::channel();
+            let (waiter, _answer) = oneshot::channel();
             let _sent = connection.begin(Waiter::Answer(waiter), call);
             let _sent = connection.send(&FromWorker::Log { level: 1, text: "y".repeat(1000) });
         },
@@ -62,6 +66,16 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         "budget" => {
             let free = || WireName::Pair { server: "mock".to_owned(), tool: "free".to_owned() };
             say([0; 6].map(|_| called(connection, free())).join(" "));
+        }
+        "unanswered" => {
+            let waits = || WireName::Pair { server: "mock".to_owned(), tool: "waits".to_owned() };
+            let mut answers: Vec<_> = (0..MORE_CALLS).map(|_| begun(connection, waits())).collect();
+            connection.flush();
+            let refused = answers.split_off(MORE_CALLS - 100);
+            let mut codes: Vec<String> =
+                refused.into_iter().map(|answer| answered(connection, answer)).collect();
+            codes.dedup();
+            say(codes.join(" "));
         }
         "forge" => {
             let error = ScriptError {
@@ -159,22 +173,36 @@ fn named_processes(source: &str) -> Vec<i64> {
     line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// What the executor answers to a call.
-fn called(connection: &Arc<Connection>, name: WireName) -> String {
-    let (waiter, mut answer) = tokio::sync::oneshot::channel();
+/// More calls than a run may have that are not answered.
+const MORE_CALLS: usize = 11_100;
+
+/// Queues a call.
+fn begun(connection: &Arc<Connection>, name: WireName) -> oneshot::Receiver<Answer> {
+    let (waiter, answer) = oneshot::channel();
     let call = |call| FromWorker::Call { call, name, arguments: "{}".to_owned() };
     connection.begin(Waiter::Answer(waiter), call).unwrap();
-    connection.flush();
+    answer
+}
+
+/// What the executor answers to it.
+fn answered(connection: &Arc<Connection>, mut answer: oneshot::Receiver<Answer>) -> String {
     loop {
         match answer.try_recv() {
             Ok(Ok(_value)) => return "ok".to_owned(),
             Ok(Err(error)) => return error.code.as_str().to_owned(),
-            Err(tokio::sync::oneshot::error::TryRecvError::Closed) => return "no answer".to_owned(),
-            Err(tokio::sync::oneshot::error::TryRecvError::Empty) => {
+            Err(TryRecvError::Closed) => return "no answer".to_owned(),
+            Err(TryRecvError::Empty) => {
                 let _received = connection.receive(true);
             }
         }
     }
+}
+
+/// What the executor answers to a call that is sent now.
+fn called(connection: &Arc<Connection>, name: WireName) -> String {
+    let answer = begun(connection, name);
+    connection.flush();
+    answered(connection, answer)
 }
 
 fn tried(what: &str, is_refused: bool) -> String {
