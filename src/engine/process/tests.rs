@@ -205,7 +205,9 @@ async fn a_crash_costs_its_own_run_only() {
     #[expect(clippy::disallowed_methods, reason = "a test is told how long it may take")]
     let count = std::env::var(CRASHES_VARIABLE).ok().and_then(|count| count.parse().ok()).unwrap_or(CRASHES);
     let stage = Arc::new(Stage::new(1, 2));
-    for kind in ["abort", "overflow", "fault", "kill", "corrupt", "oversize", "other-run", "exit", "deaf"] {
+    for kind in
+        ["abort", "illegal", "overflow", "fault", "kill", "corrupt", "oversize", "other-run", "exit", "deaf"]
+    {
         let mut runs = tokio::task::JoinSet::new();
         for number in 0..count {
             let crashing = Arc::clone(&stage);

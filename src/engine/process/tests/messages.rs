@@ -78,6 +78,25 @@ async fn v_555_calls_that_are_not_answered_are_bounded() {
     assert_eq!(calls.load(Ordering::SeqCst), limits.calls_in_flight as usize);
 }
 
+/// Nor do answers that it does not read: while some wait for it, no more calls are made.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_555_answers_that_are_not_read_are_bounded() {
+    let mut stage = Stage::new(1, 1);
+    let calls = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&calls);
+    let function = move |_arguments: Value| -> BoxFuture<'static, Result<Json, ToolError>> {
+        counted.fetch_add(1, Ordering::SeqCst);
+        futures::future::ready(Ok(Value::from("x".repeat(1 << 20)).into())).boxed()
+    };
+    stage.tools.add("mock.large", ToolDefinition::new(""), Arc::new(function));
+    let limits = Limits { wall_time: Duration::from_secs(10), tool_calls: 0, ..short() };
+    let result = stage.run_for(None, "// hostile: unread\nreturn 1", limits).await;
+    assert_eq!(code(&result), Some(ErrorCode::Timeout), "{result:?}");
+    // 16 MiB in its queue, and those that were under way.
+    let made = calls.load(Ordering::SeqCst);
+    assert!((1..200).contains(&made), "{made} calls");
+}
+
 /// It can name itself what it likes, and claim what it likes of a run: the executor gives the codes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_outcome_is_not_trusted() {

@@ -34,6 +34,11 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         }
         // SAFETY: none: this is the crash.
         "fault" => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+        // As V8 ends a process whose state it does not believe any more.
+        "illegal" => {
+            // SAFETY: the signal goes to this process, which has no handler for it.
+            unsafe { libc::raise(libc::SIGILL) };
+        }
         "corrupt" => connection.send_raw(&[0xff; 64]),
         "oversize" => {
             let mut bytes = u32::MAX.to_le_bytes().to_vec();
@@ -76,6 +81,14 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
                 refused.into_iter().map(|answer| answered(connection, answer)).collect();
             codes.dedup();
             say(codes.join(" "));
+        }
+        "unread" => {
+            let large = || WireName::Pair { server: "mock".to_owned(), tool: "large".to_owned() };
+            let _answers: Vec<_> = (0..LARGE_CALLS).map(|_| begun(connection, large())).collect();
+            connection.flush();
+            loop {
+                std::thread::park();
+            }
         }
         "forge" => {
             let error = ScriptError {
@@ -175,6 +188,9 @@ fn named_processes(source: &str) -> Vec<i64> {
 
 /// More calls than a run may have that are not answered.
 const MORE_CALLS: usize = 11_100;
+
+/// Calls whose answers together are too large for any queue, and which fit into the buffer of a connection themselves.
+const LARGE_CALLS: usize = 1_000;
 
 /// Queues a call.
 fn begun(connection: &Arc<Connection>, name: WireName) -> oneshot::Receiver<Answer> {
