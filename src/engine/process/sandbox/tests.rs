@@ -1,4 +1,4 @@
-//! Landlock and the filter of system calls, of which each is said to suffice: in a process that has only one of them.
+//! What Landlock and the filter of system calls do by themselves: in a process that has only one of them.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
@@ -89,11 +89,11 @@ fn refuses(measure: &str) {
 }
 
 #[test]
-fn v_552_landlock_alone_opens_nothing_and_reaches_nothing() {
+fn v_552_landlock_alone_opens_no_file_and_no_tcp_connection() {
     refuses("landlock");
 }
 
 #[test]
-fn v_552_the_filter_of_system_calls_alone_opens_nothing_and_reaches_nothing() {
+fn v_552_the_filter_of_system_calls_alone_opens_and_connects_nothing() {
     refuses("seccomp");
 }
