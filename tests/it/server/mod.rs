@@ -24,8 +24,6 @@ mod metrics;
 mod nats;
 /// NATS servers with TLS, credentials and permissions.
 mod nats_access;
-/// What scripts on machines of a queue tell while they run.
-mod nats_progress;
 /// What front ends share over a NATS server.
 mod nats_shared;
 /// The configuration while the server runs.
@@ -50,5 +48,7 @@ mod tenants;
 mod threats;
 /// Tokens that are added and revoked while the server serves.
 mod tokens;
+/// What scripts on other machines tell while they run.
+mod told_elsewhere;
 /// Runs that go on after their answer, and progress of scripts.
 mod wait;
