@@ -39,7 +39,8 @@ fn confined() {
     let pair = || UnixStream::pair().map(drop);
     #[expect(clippy::disallowed_methods, reason = "it must not start")]
     let start = || Command::new("/bin/true").status().map(drop);
-    let mut attempts: Vec<Attempt<'_>> = vec![("open", &open), ("make", &make), ("list", &list)];
+    let of_files: [Attempt<'_>; 3] = [("open", &open), ("make", &make), ("list", &list)];
+    let mut attempts = of_files.to_vec();
     let mut confinement = Confinement::default();
     // Nothing else refuses them here.
     let others: [Attempt<'_>; 2] = [("connect", &connect), ("signal", &signal)];
