@@ -190,3 +190,7 @@ use self::worker::{ARGUMENT, is_worker_program};
 /// Returns at once: this build has no worker processes.
 #[cfg(not(all(feature = "process", target_os = "linux")))]
 pub fn worker_process() {}
+
+#[cfg(test)]
+#[cfg(all(feature = "process", target_os = "linux"))]
+mod tests;

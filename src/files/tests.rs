@@ -412,7 +412,6 @@ async fn the_longest_directory_decides() {
 /// the link is never read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_is_swapped_in_while_a_path_is_opened() {
-    // CX_RACES=10000 for the long form.
     let races = 10_000;
     let place = tempfile::tempdir().unwrap();
     let (granted, outside) = (place.path().join("granted"), place.path().join("outside"));

@@ -31,9 +31,9 @@ fn main() {
         // SAFETY: `_exit` has no preconditions.
         unsafe { libc::_exit(0) }
     }
-    // A reply that never comes must fail the test, not hold it up.
+    // A reply that never comes must fail the test, not hold it up. Longer than any limit of a script here.
     std::thread::spawn(|| {
-        std::thread::sleep(Duration::from_secs(90));
+        std::thread::sleep(Duration::from_secs(300));
         // SAFETY: `_exit` has no preconditions.
         unsafe { libc::_exit(9) }
     });

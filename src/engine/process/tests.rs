@@ -2,7 +2,9 @@
 //! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
 mod impostor;
+mod messages;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +29,7 @@ use crate::tools::catalog::{Catalog, CatalogOptions};
 use crate::tools::in_force::{RunTools, ToolSet};
 use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
-use crate::tools::{ToolDefinition, ToolDispatcher, ToolError, ToolRules};
+use crate::tools::{ToolDefinition, ToolDispatcher, ToolError};
 
 /// Each kind of crash, this many times in the gate. `make isolation` sets it to 1,000.
 const CRASHES: usize = 20;
@@ -203,7 +205,9 @@ async fn a_crash_costs_its_own_run_only() {
     #[expect(clippy::disallowed_methods, reason = "a test is told how long it may take")]
     let count = std::env::var(CRASHES_VARIABLE).ok().and_then(|count| count.parse().ok()).unwrap_or(CRASHES);
     let stage = Arc::new(Stage::new(1, 2));
-    for kind in ["abort", "overflow", "fault", "kill", "corrupt", "oversize", "other-run", "exit", "deaf"] {
+    for kind in
+        ["abort", "illegal", "overflow", "fault", "kill", "corrupt", "oversize", "other-run", "exit", "deaf"]
+    {
         let mut runs = tokio::task::JoinSet::new();
         for number in 0..count {
             let crashing = Arc::clone(&stage);
@@ -235,89 +239,96 @@ async fn a_crash_costs_its_own_run_only() {
     assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
 }
 
+/// The children of this process, with spaces between: the workers of all tests. Waits until there are some.
+async fn children() -> String {
+    let began = Instant::now();
+    loop {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let files = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")));
+        let all = files.map(Result::unwrap_or_default).collect::<Vec<_>>().join(" ");
+        if !all.trim().is_empty() {
+            return all;
+        }
+        assert!(began.elapsed() < WATCHDOG, "no worker is started");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// What a worker that has been taken over tries after its sandbox is complete. It reports what it
 /// could do.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_taken_over_reaches_nothing() {
-    let stage = Stage::new(1, 1);
+async fn reaches_nothing(language: Language) {
+    // As another library leaves them: open in every process that is started.
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let inherited: Vec<_> = (0..32).map(|_| rustix::io::dup(&null).unwrap()).collect();
+    let cache = tempfile::tempdir().unwrap();
+    let stage = Stage::of_language(language, 1, 2, vec![cache.path().to_owned()]);
+    let mark = if stage.is_python { "#" } else { "//" };
+    let long = Duration::from_secs(100);
+    let limits = Limits { wall_time: long, cpu_time: long, ..short() };
     for (attack, refused) in [
         (
             "open",
             "open /etc/passwd: refused; create /tmp/cx-escape: refused; stat: refused; readdir /proc: refused",
         ),
         ("connect", "socket inet: refused; socket unix: refused; pair: refused"),
-        ("signal", "kill parent: refused; kill 1: refused; pidfd: refused"),
-        ("memory", "process_vm_readv: refused; ptrace: refused; /proc/parent/mem: refused"),
+        ("signal", "kill parent: refused; kill others: refused; kill 1: refused; pidfd: refused"),
+        ("memory", "read: refused; write: refused; ptrace: refused; mem: refused"),
         ("spawn", "fork: refused; exec: refused; unshare: refused; privileges: refused; bpf: refused"),
         ("environment", "environment: 0; descriptors: only its own"),
     ] {
-        let result = stage.run(&format!("// hostile: {attack}\nreturn 1")).await;
+        let source = format!("{mark} hostile: {attack}\n{mark} {}\nreturn 1", children().await);
+        let result = stage.run_for(None, &source, limits).await;
         assert_eq!(printed(&result), refused, "{attack}: {result:?}");
     }
-}
-
-/// A worker that has been taken over sends what calls it likes. The executor decides about each as about a script's.
-async fn only_what_the_run_may_call(language: Language) {
-    let cache = tempfile::tempdir().unwrap();
-    let stage = Stage::of_language(language, 1, 1, vec![cache.path().to_owned()]);
-    let (stage, free) = stage.with_tool("mock.free");
-    let (mut stage, denied) = stage.with_tool("mock.denied");
-    stage.policy = Policy::new(&ToolRules::new().deny(["mock.denied"])).unwrap();
-    let mark = if stage.is_python { "#" } else { "//" };
-    // Long enough for a worker without a cache of Python's code.
-    let long = Duration::from_secs(100);
-    let limits = Limits { wall_time: long, cpu_time: long, tool_calls: 3, ..short() };
-    for (attack, expected) in [
-        // By each form of its name, and a server that is not there.
-        ("denied", "TOOL_DENIED TOOL_DENIED TOOL_NOT_FOUND"),
-        ("budget", "ok ok ok MAX_TOOL_CALLS_EXCEEDED MAX_TOOL_CALLS_EXCEEDED MAX_TOOL_CALLS_EXCEEDED"),
-    ] {
-        let result = stage.run_for(None, &format!("{mark} hostile: {attack}\nreturn 1"), limits).await;
-        assert_eq!(printed(&result), expected, "{attack}: {result:?}");
-    }
-    assert_eq!((free.load(Ordering::SeqCst), denied.load(Ordering::SeqCst)), (3, 0));
+    drop(inherited);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_taken_over_calls_what_its_typescript_may() {
-    only_what_the_run_may_call(Language::TypeScript).await;
+async fn a_worker_that_was_taken_over_reaches_nothing() {
+    reaches_nothing(Language::TypeScript).await;
 }
 
 #[cfg(feature = "python")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_taken_over_calls_what_its_python_may() {
-    only_what_the_run_may_call(Language::Python).await;
+async fn a_python_worker_that_was_taken_over_reaches_nothing() {
+    reaches_nothing(Language::Python).await;
 }
 
-/// Calls of a worker that floods its executor are bounded, and its run ends by the rules of every run.
+/// What the kernel says of a worker whose script runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_ends_with_its_run() {
+async fn v_553_the_kernel_restricts_every_thread_of_a_worker() {
     let stage = Stage::new(1, 1);
-    // Whether it computes or waits for its executor to read is up to the two: the time that passes
-    // ends both.
-    let limits = Limits { wall_time: Duration::from_secs(4), cpu_time: Duration::from_secs(60), ..short() };
-    let result = stage.run_for(None, "// hostile: flood\nreturn 1", limits).await;
-    assert_eq!(code(&result), Some(ErrorCode::Timeout), "{result:?}");
-    assert_eq!(text(&stage.run("return 1 + 1").await), "2");
-}
-
-/// It can name itself what it likes, and claim what it likes of a run: the executor gives the codes.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_forged_outcome_is_not_trusted() {
-    let stage = Stage::new(1, 1);
-    let result = stage.run("// hostile: forge\nreturn 1").await;
-    assert_eq!(code(&result), Some(ErrorCode::RuntimeError), "{result:?}");
-    let Outcome::Failed(error) = &result.outcome else { unreachable!() };
-    assert_eq!(error.tool_code, None);
-}
-
-/// Memory that a worker takes beside its engine is bounded too.
-#[tokio::test(flavor = "multi_thread")]
-async fn memory_beside_the_engine_ends_the_run() {
-    let stage = Stage::new(1, 1);
-    let limits = Limits { memory_bytes: 32 << 20, ..short() };
-    let result = stage.run_for(None, "// hostile: memory-bomb\nreturn 1", limits).await;
-    assert_eq!(code(&result), Some(ErrorCode::MemoryLimit), "{result:?}");
+    let seen = Arc::<parking_lot::Mutex<(Vec<String>, String)>>::default();
+    let mut script = Script::typescript("// hostile: pid\nreturn 1");
+    let kept = Arc::clone(&seen);
+    // The worker cannot end before its line was heard.
+    script.on_output = Some(Arc::new(move |entry, _cancel| {
+        let Output::Log { text, .. } = entry else { return };
+        let process = PathBuf::from(format!("/proc/{text}"));
+        let threads = std::fs::read_dir(process.join("task")).unwrap();
+        let statuses = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("status")));
+        let limits = std::fs::read_to_string(process.join("limits")).unwrap();
+        *kept.lock() = (statuses.flatten().collect(), limits);
+    }));
+    let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
+    assert_eq!(text(&stage.run_in(environment, script).await), "1");
+    let (statuses, limits) = std::mem::take(&mut *seen.lock());
+    assert!(statuses.len() > 1, "{statuses:?}");
+    for status in &statuses {
+        for expected in ["NoNewPrivs:\t1", "Seccomp:\t2"] {
+            assert!(status.lines().any(|line| line == expected), "{expected}: {status}");
+        }
+    }
+    for (name, most) in [
+        ("Max core file size", "0"),
+        ("Max file size", "0"),
+        ("Max locked memory", "0"),
+        ("Max open files", "64"),
+    ] {
+        let values = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let values: Vec<&str> = values.split_whitespace().take(2).collect();
+        assert_eq!(values, [most, most], "{name}: {limits}");
+    }
 }
 
 /// A worker serves runs of one tenant only, one after the other, and each in an isolate of its own.
@@ -359,6 +370,18 @@ async fn a_worker_of_one_run_is_not_met_again() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 4);
+}
+
+/// With several, it ends after the last of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_of_three_runs_serves_three() {
+    let stage = Stage::new(3, 1);
+    let mut served = BTreeMap::<String, u32>::new();
+    // One whose run took long serves fewer.
+    for _ in 0..40 {
+        *served.entry(printed(&stage.run("// hostile: pid\nreturn 1").await)).or_default() += 1;
+    }
+    assert_eq!(served.values().max(), Some(&3), "{served:?}");
 }
 
 /// A priority that was lowered cannot be raised again, so a worker with a low one serves no other run.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use cx::ProviderKind;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::home::Home;
 use crate::support::chaos::entry;
+use crate::support::interop::script;
 use crate::support::provider::{FakeProvider, KEY, Reply};
 use crate::support::python_cache;
 
@@ -116,6 +118,52 @@ fn what_confines_worker_processes_is_said() {
         let home = with_config(&json!({ "isolation": { "mode": isolation } }));
         home.doctor(&["--offline"]).has("ok", "sandbox features of the kernel", said, "");
     }
+}
+
+/// A filter of system calls stands for a kernel without Landlock.
+#[test]
+fn a_kernel_without_landlock_is_reported_and_what_requires_it_does_not_start() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/seccomp.json");
+    let mut profile: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let names = profile["syscalls"][0]["names"].as_array_mut().unwrap();
+    names.retain(|name| !name.as_str().unwrap().starts_with("landlock_"));
+    let there = |isolation: Value, arguments: &[&str]| {
+        let home = with_config(&json!({ "isolation": isolation }));
+        home.write("profile.json", &profile.to_string());
+        Command::new("python3")
+            .arg(script("schemas/with_seccomp.py"))
+            .arg(home.path("profile.json"))
+            .arg(env!("CARGO_BIN_EXE_cx"))
+            .args(arguments)
+            .current_dir(home.0.path())
+            .env_clear()
+            .env("HOME", home.0.path())
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("XDG_CACHE_HOME", python_cache())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let doctor = there(json!({ "mode": "process" }), &["doctor", "--json", "--offline"]);
+    if doctor.status.code() == Some(77) {
+        return skipped("there is no libseccomp.so.2 on this machine");
+    }
+    let doctor = Examined::of(doctor);
+    let lacks = "configured; this kernel lacks what confines them: Landlock";
+    let check = doctor.has("warning", "sandbox features of the kernel", lacks, "5.13 or later with Landlock");
+    assert_eq!(check["details"]["missing"], json!(["Landlock"]));
+    let run = ["run", "-e", "return 1 + 1"];
+    let weaker = there(json!({ "mode": "process" }), &run);
+    assert_eq!(String::from_utf8_lossy(&weaker.stdout), "2\n", "{weaker:?}");
+    let refused = there(json!({ "mode": "process", "require": true }), &run);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("this kernel lacks what confines worker processes: Landlock"), "{said}");
+}
+
+#[expect(clippy::print_stderr, reason = "the user has to know what was not tested")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod config;
 mod doctor;
 /// The demo.
 mod examples;
+/// What a person grants to scripts, and what the environment does not add.
+mod grants;
 /// A home directory for the command.
 mod home;
 /// Language models that environment variables configure.

@@ -22,6 +22,8 @@ mod guards;
 mod inspect;
 /// Runs in worker processes: the same outcomes, and what ends a worker.
 mod isolation;
+/// Attacks that may take a process down, in worker processes.
+mod isolation_threats;
 /// The library as an embedder uses it.
 mod library;
 /// Limits in pairs: obeyed and violated.

@@ -85,6 +85,24 @@ fn the_manifests_are_valid_and_fit_together() {
     assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
     assert_ne!(pod["spec"]["securityContext"]["seccompProfile"]["type"], "Unconfined");
     assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
+    // What a script makes a server fetch is of the internet: not of the cluster, and no credentials of the cloud.
+    let policy = &all["NetworkPolicy"]["spec"];
+    assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
+    assert!(
+        policy["ingress"][0]["from"].as_array().is_some_and(|from| !from.is_empty()),
+        "anyone may come in"
+    );
+    for rule in policy["egress"].as_array().unwrap() {
+        for to in rule["to"].as_array().unwrap() {
+            let Some(block) = to.get("ipBlock").filter(|block| block["cidr"] == "0.0.0.0/0") else {
+                continue;
+            };
+            for private in ["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
+            {
+                assert!(block["except"].as_array().unwrap().contains(&private.into()), "{private}");
+            }
+        }
+    }
     // A pod that ends lets its runs end first: the timeout of the config map is shorter than that time.
     let sleep = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().unwrap();
     let grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap();
@@ -126,6 +144,12 @@ fn the_manifests_of_workers_are_valid_and_fit_together() {
     assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
     assert_ne!(pod["spec"]["securityContext"]["seccompProfile"]["type"], "Unconfined");
     assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
+    // A worker reaches names and the NATS server, and listens to monitoring only.
+    let policy = &all["NetworkPolicy"]["spec"];
+    assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
+    for rule in policy["egress"].as_array().unwrap() {
+        assert!(rule["to"].as_array().unwrap().iter().all(|to| to.get("ipBlock").is_none()), "{rule}");
+    }
     // Runs end before the pod does.
     let arguments: Vec<&str> =
         container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();

@@ -48,5 +48,7 @@ mod tenants;
 mod threats;
 /// Tokens that are added and revoked while the server serves.
 mod tokens;
+/// What scripts on other machines tell while they run.
+mod told_elsewhere;
 /// Runs that go on after their answer, and progress of scripts.
 mod wait;

@@ -1,16 +1,16 @@
 //! `cx run --remote`: the script runs in a worker process of another cx, its tools are here.
 
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::chaos;
 use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_for, wait_within};
+use crate::support::{chaos, children_of};
 
 /// A server that lends workers and has no upstream servers.
 fn lender(more: &[&str]) -> Server {
@@ -78,10 +78,7 @@ fn result(output: &Output) -> Value {
 
 /// The worker processes of a server.
 fn workers(server: &Server) -> Vec<PathBuf> {
-    let children = std::fs::read_dir(format!("/proc/{}/task", server.process())).unwrap();
-    let of_thread = |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
-    let all = children.map(|thread| of_thread(thread.unwrap().path())).collect::<Vec<_>>().join(" ");
-    all.split_whitespace().map(|pid| Path::new("/proc").join(pid)).collect()
+    children_of(server.process())
 }
 
 #[test]

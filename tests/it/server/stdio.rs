@@ -753,6 +753,7 @@ fn health_is_true() {
             && health["engines"]["typescript"]["ready"].as_u64() > Some(0)
     });
     assert_eq!(health["healthy"], true, "{health:#}");
+    assert_eq!(health["isolation"], "in-process");
     assert_eq!(health["auditLog"], json!({ "enabled": false }));
     assert_eq!(health["mcpClients"], json!({ "connected": 1 }));
     assert_eq!(health["connectionPool"], json!({ "active": 0, "waiting": 0, "max": 100 }));

@@ -95,6 +95,14 @@ pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
     (error.code, error.message.clone())
 }
 
+/// The processes that a process of this machine has started, below `/proc`.
+pub(crate) fn children_of(process: u32) -> Vec<PathBuf> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let of_thread = |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
+    let all = threads.flatten().map(|thread| of_thread(thread.path())).collect::<Vec<_>>().join(" ");
+    all.split_whitespace().map(|child| Path::new("/proc").join(child)).collect()
+}
+
 /// Waits for something that another thread brings about.
 pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
     for _ in 0..1_000 {

@@ -185,13 +185,7 @@ impl Worker {
 
     /// The worker processes that it has started.
     pub(crate) fn processes(&self) -> Vec<PathBuf> {
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.child.id())) else {
-            return Vec::new();
-        };
-        let of_thread =
-            |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
-        let all = threads.map(|thread| of_thread(thread.unwrap().path())).collect::<Vec<_>>().join(" ");
-        all.split_whitespace().map(|pid| Path::new("/proc").join(pid)).collect()
+        super::children_of(self.child.id())
     }
 
     pub(crate) fn signal(&self, name: &str) {

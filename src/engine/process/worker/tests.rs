@@ -4,6 +4,10 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
+
+use crate::engine::host::Answer;
 use crate::engine::process::connection::{Connection, Waiter, end_process};
 use crate::engine::process::frames::{self, RunNumber};
 use crate::engine::process::wire::{Done, FromWorker, WireName};
@@ -30,6 +34,11 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         }
         // SAFETY: none: this is the crash.
         "fault" => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+        // As V8 ends a process whose state it does not believe any more.
+        "illegal" => {
+            // SAFETY: the signal goes to this process, which has no handler for it.
+            unsafe { libc::raise(libc::SIGILL) };
+        }
         "corrupt" => connection.send_raw(&[0xff; 64]),
         "oversize" => {
             let mut bytes = u32::MAX.to_le_bytes().to_vec();
@@ -49,7 +58,7 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         "flood" => loop {
             let name = WireName::Pair { server: "none".to_owned(), tool: "none".to_owned() };
             let call = |call| FromWorker::Call { call, name, arguments: "x".repeat(1000) };
-            let (waiter, _answer) = tokio::sync::oneshot::channel();
+            let (waiter, _answer) = oneshot::channel();
             let _sent = connection.begin(Waiter::Answer(waiter), call);
             let _sent = connection.send(&FromWorker::Log { level: 1, text: "y".repeat(1000) });
         },
@@ -62,6 +71,24 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         "budget" => {
             let free = || WireName::Pair { server: "mock".to_owned(), tool: "free".to_owned() };
             say([0; 6].map(|_| called(connection, free())).join(" "));
+        }
+        "unanswered" => {
+            let waits = || WireName::Pair { server: "mock".to_owned(), tool: "waits".to_owned() };
+            let mut answers: Vec<_> = (0..MORE_CALLS).map(|_| begun(connection, waits())).collect();
+            connection.flush();
+            let refused = answers.split_off(MORE_CALLS - 100);
+            let mut codes: Vec<String> =
+                refused.into_iter().map(|answer| answered(connection, answer)).collect();
+            codes.dedup();
+            say(codes.join(" "));
+        }
+        "unread" => {
+            let large = || WireName::Pair { server: "mock".to_owned(), tool: "large".to_owned() };
+            let _answers: Vec<_> = (0..LARGE_CALLS).map(|_| begun(connection, large())).collect();
+            connection.flush();
+            loop {
+                std::thread::park();
+            }
         }
         "forge" => {
             let error = ScriptError {
@@ -107,19 +134,26 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         .join("; ")),
         "signal" => {
             let parent = i64::from(std::os::unix::process::parent_id());
+            let others = named_processes(source);
             say([
                 tried("kill parent", fails(libc::SYS_kill, [parent, 0, 0, 0])),
+                tried("kill others", others.iter().all(|other| fails(libc::SYS_kill, [*other, 0, 0, 0]))),
                 tried("kill 1", fails(libc::SYS_tgkill, [1, 1, 0, 0])),
                 tried("pidfd", fails(libc::SYS_pidfd_open, [parent, 0, 0, 0])),
             ]
             .join("; "));
         }
         "memory" => {
-            let parent = i64::from(std::os::unix::process::parent_id());
+            let mut others = named_processes(source);
+            others.push(i64::from(std::os::unix::process::parent_id()));
+            let all = |is_refused: &dyn Fn(i64) -> bool| others.iter().all(|other| is_refused(*other));
+            let attach = i64::from(libc::PTRACE_ATTACH);
+            let memory = |other: i64| std::fs::File::open(format!("/proc/{other}/mem"));
             say([
-                tried("process_vm_readv", fails(libc::SYS_process_vm_readv, [parent, 0, 0, 0])),
-                tried("ptrace", fails(libc::SYS_ptrace, [i64::from(libc::PTRACE_ATTACH), parent, 0, 0])),
-                tried("/proc/parent/mem", std::fs::File::open(format!("/proc/{parent}/mem")).is_err()),
+                tried("read", all(&|other| fails(libc::SYS_process_vm_readv, [other, 0, 0, 0]))),
+                tried("write", all(&|other| fails(libc::SYS_process_vm_writev, [other, 0, 0, 0]))),
+                tried("ptrace", all(&|other| fails(libc::SYS_ptrace, [attach, other, 0, 0]))),
+                tried("mem", all(&|other| memory(other).is_err())),
             ]
             .join("; "));
         }
@@ -146,22 +180,45 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
     connection.flush();
 }
 
-/// What the executor answers to a call.
-fn called(connection: &Arc<Connection>, name: WireName) -> String {
-    let (waiter, mut answer) = tokio::sync::oneshot::channel();
+/// The processes whose numbers are in the second line of the source.
+fn named_processes(source: &str) -> Vec<i64> {
+    let line = source.lines().nth(1).unwrap_or_default();
+    line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// More calls than a run may have that are not answered.
+const MORE_CALLS: usize = 11_100;
+
+/// Calls whose answers together are too large for any queue, and which fit into the buffer of a connection themselves.
+const LARGE_CALLS: usize = 1_000;
+
+/// Queues a call.
+fn begun(connection: &Arc<Connection>, name: WireName) -> oneshot::Receiver<Answer> {
+    let (waiter, answer) = oneshot::channel();
     let call = |call| FromWorker::Call { call, name, arguments: "{}".to_owned() };
     connection.begin(Waiter::Answer(waiter), call).unwrap();
-    connection.flush();
+    answer
+}
+
+/// What the executor answers to it.
+fn answered(connection: &Arc<Connection>, mut answer: oneshot::Receiver<Answer>) -> String {
     loop {
         match answer.try_recv() {
             Ok(Ok(_value)) => return "ok".to_owned(),
             Ok(Err(error)) => return error.code.as_str().to_owned(),
-            Err(tokio::sync::oneshot::error::TryRecvError::Closed) => return "no answer".to_owned(),
-            Err(tokio::sync::oneshot::error::TryRecvError::Empty) => {
+            Err(TryRecvError::Closed) => return "no answer".to_owned(),
+            Err(TryRecvError::Empty) => {
                 let _received = connection.receive(true);
             }
         }
     }
+}
+
+/// What the executor answers to a call that is sent now.
+fn called(connection: &Arc<Connection>, name: WireName) -> String {
+    let answer = begun(connection, name);
+    connection.flush();
+    answered(connection, answer)
 }
 
 fn tried(what: &str, is_refused: bool) -> String {
