@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
-use super::memory::{Image, Mapping, give_back};
+use super::memory::{self, Image, Mapping, give_back};
 
 /// Maximum number of idle memories. Bursts of runs create more, which are unmapped afterwards.
 const MAX_IDLE: usize = 4;
@@ -36,6 +36,7 @@ struct Shared {
 impl Memories {
     /// Sets the image. From now on, memories of the image's length start from it.
     pub(super) fn set_image(&self, image: Image) {
+        memory::open_pagemap();
         // A second image would be identical, because there is only one component.
         let _ = self.shared.image.set(image);
     }

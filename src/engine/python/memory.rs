@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::slice;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -204,12 +204,18 @@ fn forget(base: *mut u8, from: usize, to: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// What the kernel says of the pages of this process. `None` where there is no `/proc`.
+static PAGEMAP: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/self/pagemap").ok());
+
+/// Opens what [`written`] reads. A worker process can open no file once it has its sandbox.
+pub(super) fn open_pagemap() {
+    LazyLock::force(&PAGEMAP);
+}
+
 /// The pages among the first `length` bytes of a mapping that differ from the file's own, as byte
 /// ranges.
 pub(super) fn written(base: *const u8, length: usize) -> io::Result<Vec<Range<usize>>> {
-    static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
-    let pagemap = PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok());
-    let pagemap = pagemap.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let pagemap = PAGEMAP.as_ref().ok_or(io::ErrorKind::NotFound)?;
     let page = rustix::param::page_size();
     let mut entries = vec![0; length / page * ENTRY];
     pagemap.read_exact_at(&mut entries, (base as usize / page * ENTRY) as u64)?;

@@ -36,6 +36,8 @@ pub(super) const ALLOWED: &[(&str, i64)] = &[
     ("clock_nanosleep", libc::SYS_clock_nanosleep),
     ("getrandom", libc::SYS_getrandom),
     ("getrusage", libc::SYS_getrusage),
+    // Files that are open: the image of the interpreter's memory, and which pages of a memory were modified.
+    ("pread64", libc::SYS_pread64),
     // The connection, and the event loop of the runtime.
     ("close", libc::SYS_close),
     ("epoll_create1", libc::SYS_epoll_create1),
