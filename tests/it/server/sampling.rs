@@ -145,6 +145,30 @@ fn the_order_of_the_ways_is_the_operators() {
     }
 }
 
+/// A provider that cannot be reached is passed over, and the client is asked.
+#[test]
+fn the_client_is_asked_if_the_provider_cannot_be_reached() {
+    // Nothing listens there.
+    let llm =
+        json!({ "provider": "openai", "model": "fake-model", "url": "http://127.0.0.1:1/v1", "apiKey": KEY });
+    let mut client = client(Start::new().config("llm", llm));
+    let code = "return await llm.ask('x', { maxTokens: 50 })";
+    let call = client.begin_call("executeTypescript", json!({ "code": code, "enableSampling": true }));
+    let asked = question(&mut client);
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer("the client") }));
+    let structured = client.answer(&call)["result"]["structuredContent"].clone();
+    assert_eq!(structured["value"], "the client", "{structured:#}");
+    let calls = structured["samplingCalls"].as_array().unwrap();
+    let ways: Vec<_> = calls.iter().map(|call| (&call["provider"], &call["status"])).collect();
+    let expected = [(json!("openai"), json!("MODEL_UNAVAILABLE")), (json!("client"), json!("ok"))];
+    assert_eq!(ways, expected.each_ref().map(|(provider, status)| (provider, status)), "{structured:#}");
+    // Each was a call, and the one that was never sent took no tokens.
+    assert_eq!(calls[0]["tokensUsed"], 0, "{structured:#}");
+    assert_eq!(structured["samplingMetrics"]["totalTokens"], calls[1]["tokensUsed"], "{structured:#}");
+    assert_eq!(structured["samplingMetrics"]["quotaRemaining"]["rounds"], 8, "{structured:#}");
+    client.end();
+}
+
 /// What a call asks for is capped by what the operator has set, and otherwise counts.
 #[test]
 fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
