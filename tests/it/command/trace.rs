@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::chaos;
 use crate::support::serve::{Start, WATCHDOG};
+use crate::support::ui::browse;
 
 const HOSTILE: &str =
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u{202e}";
@@ -112,6 +113,30 @@ fn a_page_of_a_trace_is_drawn_in_light_and_dark_and_on_a_phone() {
         assert!(picture.starts_with(b"\x89PNG") && picture.len() > 20_000, "{} bytes", picture.len());
     }
     assert_ne!(light, dark);
+}
+
+/// On a phone's screen nothing is wider than it, whatever names and texts others chose.
+#[test]
+fn a_page_of_a_trace_is_no_wider_than_a_phone() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "x".repeat(300);
+    let source = format!(
+        "console.log('{long}');
+        await tools.well.echo({{ text: '{long}' }});
+        await callMCPTool('mcp__well__{long}', {{}}).catch(() => {{}});
+        throw new Error('{long}');"
+    );
+    let page = traced(directory.path(), "trace.html", &source);
+    let picture = directory.path().join("phone.png");
+    browse(
+        &format!("file://{}", page.display()),
+        &json!([
+            { "wait": "document.title.endsWith('cx run')" },
+            { "picture": picture.display().to_string(), "width": 390, "height": 1400 },
+            { "wait": "document.documentElement.scrollWidth <= 390" },
+        ]),
+    );
+    assert!(fs::read(picture).unwrap().starts_with(b"\x89PNG"));
 }
 
 #[test]

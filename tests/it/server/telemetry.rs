@@ -159,6 +159,17 @@ fn a_collector_receives_the_spans_of_the_conventions() {
     }
 }
 
+/// Without a collector there are no spans, and a client's context is not sent on.
+#[test]
+fn without_a_collector_no_context_is_sent_on() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{SPAN}-01"), "baggage": "tenant=seven" });
+    assert_eq!(call(&mut client, SCRIPT, meta)["value"], 1);
+    let notes = client.notes("well");
+    assert!(notes.contains("executed echo") && !notes.contains("traced "), "{notes}");
+    client.end();
+}
+
 /// Requests to a language model, to a resource and for a prompt.
 #[test]
 fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
