@@ -161,6 +161,25 @@ fn since_leaves_out_what_is_older() {
     }
 }
 
+/// THREATS 546: what a script calls a tool is a text wherever it is printed: no formula of a spreadsheet, no line of its
+/// own, and nothing that a terminal obeys.
+#[test]
+fn v_546_names_are_texts_in_what_is_printed() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    let names = ["=1+1", "@a", "=HYPERLINK(\"b\")\nrun.ended", "\u{1b}[31mred"];
+    let input = json!(names.map(|name| format!("mcp__s__{name}"))).to_string();
+    let source = "for (const name of input) await callMCPTool(name, {}).catch(() => {})";
+    user.prints(&["run", "-e", source, "--input", &input]);
+    let table = user.prints(&["audit", "export", "--format", "csv"]);
+    for cell in [",s,'=1+1,", ",s,'@a,", ",s,\"'=HYPERLINK(\"\"b\"\")\nrun.ended\","] {
+        assert!(table.contains(cell), "{cell}: {table}");
+    }
+    let shown = user.prints(&["audit", "show"]);
+    assert_eq!(shown.lines().count(), fs::read_to_string(user.file()).unwrap().lines().count(), "{shown}");
+    assert!(shown.contains("tool=@a") && !shown.contains('\u{1b}'), "{shown}");
+}
+
 /// OpenTelemetry's own classes read what is exported for it, and find the lines of the trail in it.
 #[test]
 fn exported_log_records_are_those_of_opentelemetry() {
