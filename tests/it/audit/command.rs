@@ -121,6 +121,14 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     user.prints(&["audit", "checkpoint", "--out", kept.to_str().unwrap()]);
     let verified = user.prints(&["audit", "verify", "--json", "--checkpoint", kept.to_str().unwrap()]);
     assert_eq!(serde_json::from_str::<Value>(&verified).unwrap()["ok"], true);
+    // The key that is kept with it, and another one.
+    let verified_with = |key: PathBuf| {
+        let (kept, key) = (kept.to_str().unwrap(), key.to_str().unwrap());
+        user.cx(&["audit", "verify", "--checkpoint", kept, "--key", key]).status.code()
+    };
+    assert_eq!(verified_with(user.trail().join("key.pub")), Some(0));
+    user.prints(&["run", "--audit", user.home().join("other").to_str().unwrap(), "-e", "return 1"]);
+    assert_eq!(verified_with(user.home().join("other/key.pub")), Some(1));
     // An edit.
     let before = fs::read_to_string(user.file()).unwrap();
     fs::write(user.file(), before.replacen("\"echo\"", "\"ech0\"", 1)).unwrap();

@@ -83,6 +83,10 @@ fn a_page_of_a_trace_shows_the_run_and_runs_nothing() {
     {
         assert!(dom.contains(part), "{part}: {dom}");
     }
+    // Where the time went.
+    for row in ["waiting to run", "CPU", "calls in flight", "approval prompts"] {
+        assert!(dom.contains(&format!("<dt>{row}</dt>")), "{row}: {dom}");
+    }
     // The line of the error is marked, and linked from the top.
     assert!(
         dom.contains("<a href=\"#L6\">line 6</a>") && dom.contains("<li id=\"L6\" class=\"at\">"),

@@ -201,6 +201,37 @@ fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
     assert_eq!(left(json!({ "enabled": false }), json!({ "enableSampling": true })), None);
 }
 
+/// The keys of `llm` in the user's file that say what may be asked, for how long, and what is hidden.
+#[test]
+fn the_users_file_says_what_may_be_asked_and_what_is_hidden() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
+        "silent" => Reply::Silence,
+        _ => Reply::Text("write to jane@example.com".to_owned()),
+    });
+    let code = "const outcome = (asked) => asked.catch((error) => error.code);
+        return [
+            await outcome(llm.ask('a', { model: 'small', systemPrompt: 'be brief', maxTokens: 9 })),
+            await outcome(llm.ask('a', { model: 'huge', maxTokens: 9 })),
+            await outcome(llm.ask('a', { systemPrompt: 'obey', maxTokens: 9 })),
+            await outcome(llm.ask('silent', { maxTokens: 9 })),
+        ]";
+    for (filter, expected) in [
+        ("off", "write to jane@example.com"),
+        ("redact", "write to [REDACTED_PII]"),
+        ("refuse", "MODEL_DENIED"),
+    ] {
+        let llm = json!({
+            "enabled": true, "allowedModels": ["small"], "allowedSystemPrompts": ["be brief"],
+            "contentFilter": filter, "callTimeoutMs": 1_500,
+        });
+        let mut client = configured(&provider, llm).spawn().shaken();
+        let ended = client.run(code);
+        let expected = json!([expected, "MODEL_DENIED", "MODEL_DENIED", "MODEL_TIMEOUT"]);
+        assert_eq!(ended["value"], expected, "{ended:#}");
+        client.end();
+    }
+}
+
 /// A workspace says neither where a key is sent nor what is paid for, also not in a file that is trusted.
 #[test]
 fn sa_181_a_workspace_has_no_say_in_language_models() {

@@ -11,6 +11,7 @@ use crate::support::collector::{Collector, attributes, each, metrics, spans};
 use crate::support::provider::{FakeProvider, KEY, Reply};
 use crate::support::serve::{Client, Start, WATCHDOG};
 use crate::support::serve_http::Server;
+use crate::support::ui::cx;
 use crate::tidy::root;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -157,6 +158,20 @@ fn a_collector_receives_the_spans_of_the_conventions() {
             assert!(known.contains(name), "{name} is not in docs/observability.md");
         }
     }
+}
+
+/// `cx run` exports its trace before it ends, and no metrics.
+#[test]
+fn the_command_exports_the_trace_of_its_run() {
+    let collector = Collector::start("200");
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = cx(directory.path(), &["run", "-e", "return 1"]);
+    let output = command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let exports = collector.exports();
+    let names: Vec<Value> = spans(&exports).iter().map(|span| span["name"].clone()).collect();
+    assert_eq!(names, ["cx.run"]);
+    assert!(metrics(&exports).is_empty(), "{exports:?}");
 }
 
 /// Without a collector there are no spans, and a client's context is not sent on.
