@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::chaos;
 use crate::support::serve::{Start, WATCHDOG};
+use crate::support::serve_http::wait_for;
 use crate::support::ui::browse;
 
 const HOSTILE: &str =
@@ -228,4 +229,30 @@ fn a_server_keeps_the_last_traces() {
     let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("others may write"), "{output:?}");
+}
+
+/// All kept traces together are at most 256 MB.
+#[test]
+fn the_traces_of_a_server_are_bounded_in_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let traces = directory.path().join("traces");
+    fs::create_dir(&traces).unwrap();
+    fs::set_permissions(&traces, fs::Permissions::from_mode(0o700)).unwrap();
+    for number in 0..4 {
+        // Holes take no space on the disk.
+        let file = fs::File::create(traces.join(format!("run-{number:013}-old.html"))).unwrap();
+        file.set_len(100 << 20).unwrap();
+    }
+    let argument = traces.display().to_string();
+    let mut client = Start::new().arguments(&["--traces", &argument]).spawn().shaken();
+    client.run("return 7");
+    let kept = wait_for(|| {
+        let entries = fs::read_dir(&traces).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        (names.len() == 3).then_some(names)
+    });
+    assert_eq!(kept[..2], ["run-0000000000002-old.html", "run-0000000000003-old.html"]);
+    assert!(!kept[2].ends_with("-old.html"), "{kept:?}");
+    client.end();
 }
