@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::support::collector::{Collector, attributes, each, metrics, spans};
 use crate::support::provider::{FakeProvider, KEY, Reply};
 use crate::support::serve::Start;
+use crate::tidy::{code, files, root};
 
 /// A span that was exported.
 #[derive(Debug)]
@@ -268,6 +269,40 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
         for point in points {
             assert_eq!(point.contains_key("mcp.method.name"), has_method, "{name}: {point:?}");
             assert!(point.keys().all(|attribute| known.contains(&attribute.as_str())), "{name}: {point:?}");
+        }
+    }
+}
+
+/// The names are in one file that cites their commit, so that an upgrade changes one file.
+#[test]
+fn the_names_of_the_conventions_are_in_one_file() {
+    const FILE: &str = "src/conventions.rs";
+    const COMMIT: &str = "1e01e830ef3c17b939ab7db8d25c7061e4239c0b";
+    for cites in [FILE, "docs/observability.md"] {
+        let text = std::fs::read_to_string(root().join(cites)).unwrap();
+        assert!(text.contains(COMMIT), "{cites}");
+    }
+    for path in files("src", ".rs").into_iter().filter(|path| !path.ends_with(FILE)) {
+        let code = code(&path);
+        for name in [
+            "gen_ai.",
+            "mcp.client.",
+            "mcp.method.",
+            "mcp.protocol.",
+            "mcp.resource.",
+            "mcp.server.",
+            "mcp.session.",
+            "mcp_client_",
+            "mcp_server_",
+            "jsonrpc.",
+            "rpc.",
+            "network.transport",
+            "network.protocol",
+            "error.type",
+            "server.address",
+            "server.port",
+        ] {
+            assert!(!code.contains(&format!("\"{name}")), "{} has {name}", path.display());
         }
     }
 }
