@@ -169,8 +169,8 @@ fn since_leaves_out_what_is_older() {
     }
 }
 
-/// THREATS 546: what a script calls a tool is a text wherever it is printed: no formula of a spreadsheet, no line of its
-/// own, and nothing that a terminal obeys.
+/// THREATS 546: what a script calls a tool is a text wherever it is printed: no formula of a spreadsheet, no line of
+/// its own, and nothing that a terminal obeys.
 #[test]
 fn v_546_names_are_texts_in_what_is_printed() {
     let user = User::new();
