@@ -160,18 +160,25 @@ fn a_collector_receives_the_spans_of_the_conventions() {
     }
 }
 
-/// `cx run` exports its trace before it ends, and no metrics.
+/// `cx run` exports its trace before it ends, and no metrics. The headers, such as a token, go to the collector only.
 #[test]
 fn the_command_exports_the_trace_of_its_run() {
+    const TOKEN: &str = "token-of-the-collector";
     let collector = Collector::start("200");
     let directory = tempfile::tempdir().unwrap();
     let mut command = cx(directory.path(), &["run", "-e", "return 1"]);
-    let output = command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint).output().unwrap();
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint);
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-token={TOKEN}")).env("CX_LOG", "trace");
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let exports = collector.exports();
     let names: Vec<Value> = spans(&exports).iter().map(|span| span["name"].clone()).collect();
     assert_eq!(names, ["cx.run"]);
     assert!(metrics(&exports).is_empty(), "{exports:?}");
+    assert_eq!(exports[0]["headers"]["x-token"], TOKEN, "{exports:?}");
+    assert!(!exports[0]["message"].to_string().contains(TOKEN), "{exports:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains(TOKEN), "{stderr}");
 }
 
 /// Without a collector there are no spans, and a client's context is not sent on.
