@@ -293,6 +293,19 @@ fn alert_rules_are_valid_and_name_metrics_that_exist() {
     assert!(checked.status.success() && said.contains("9 rules found"), "{said}{checked:?}");
 }
 
+/// The promised alerts fire beyond their thresholds, and not below: `tests/alerts.yml`.
+#[test]
+fn alerts_fire_at_their_thresholds() {
+    assert!(has("promtool"), "promtool is missing: tests/interop/install.sh installs Debian's prometheus");
+    let tested = Command::new("promtool")
+        .args(["test", "rules", "tests/alerts.yml"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let said = [tested.stdout, tested.stderr].concat();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
 #[test]
 fn the_dashboard_names_metrics_that_exist() {
     let text = std::fs::read_to_string(root().join("docs/observability/dashboard.json")).unwrap();
