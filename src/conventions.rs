@@ -4,8 +4,9 @@
 //!
 //! From <https://github.com/open-telemetry/semantic-conventions-genai> at commit
 //! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`: `docs/gen-ai/mcp.md`, `docs/gen-ai/gen-ai-spans.md`.
-//! Their status is Development: names will change, and an upgrade changes this file, the commit above
-//! and the table in `docs/observability.md`, which a test compares with what is exported.
+//! Their status is Development: names will change, and an upgrade changes this file, the commit above,
+//! the table in `docs/observability.md` and those in `tests/it/server/conventions.rs`. Tests compare both
+//! with what is exported.
 
 /// The instrumentation scope.
 pub(crate) const SCOPE: &str = "cx";

@@ -304,8 +304,8 @@ impl BegunCall {
         }
     }
 
-    /// Ends a call that was answered, with the text as far as it was kept, or the code of the error in its
-    /// place. `text_tokens` are those of the text, estimated, for ways that do not say what a call took.
+    /// Ends a call that was answered, with the text if observers of the run need it, or the code of the error in
+    /// its place. `text_tokens` are those of the text, estimated, for ways that do not say what a call took.
     pub(super) fn end(
         mut self,
         text_tokens: u64,

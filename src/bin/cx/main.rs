@@ -3,6 +3,7 @@
 mod allocator;
 mod args;
 mod audit;
+mod audit_watch;
 mod auth;
 mod browser;
 mod cache;

@@ -10,7 +10,7 @@ use cx::audit::{AuditLine, AuditReader};
 use cx::text::one_line;
 use serde_json::{Map, Value, json};
 
-use crate::args::{RunsArguments, RunsCommand};
+use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
 use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
@@ -28,11 +28,12 @@ const MAX_LISTED: usize = 10_000;
 pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
     let directory = setup::audit_directory(&arguments.trail)?;
     match &arguments.command {
-        RunsCommand::List { limit, since, json } => {
+        None => list(&directory, LISTED_RUNS, None, false),
+        Some(RunsCommand::List { limit, since, json }) => {
             list(&directory, (*limit).clamp(1, MAX_LISTED), *since, *json)
         }
-        RunsCommand::Show { id, json } => show(&directory, id, *json),
-        RunsCommand::Open { id, traces, no_browser } => {
+        Some(RunsCommand::Show { id, json }) => show(&directory, id, *json),
+        Some(RunsCommand::Open { id, traces, no_browser }) => {
             open_page(&directory, id, traces.as_deref(), !no_browser)
         }
     }

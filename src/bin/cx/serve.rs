@@ -21,7 +21,7 @@ use crate::running::Transport;
 use crate::tokens_file::Tenants;
 use crate::trace::TraceDirectory;
 use crate::ui::inbox::Inbox;
-use crate::{diagnostic, http, logging, metrics, output, setup, signals, telemetry};
+use crate::{audit_watch, diagnostic, http, logging, metrics, output, setup, signals, telemetry};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
@@ -124,6 +124,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         if telemetry.is_some() {
             following.spawn(metrics::sample(server.clone()));
         }
+        following.spawn(audit_watch::watch(executor.clone()));
         let metrics_at = match arguments.metrics {
             Some(MetricsAddress::Own(address)) => {
                 metrics::listen(address, arguments.over_http.token_file.as_deref()).await?

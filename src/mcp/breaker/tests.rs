@@ -116,3 +116,15 @@ fn up_226_what_began_before_it_opened_says_nothing_about_the_probe() {
     probe.record(CallOutcome::Failed, later);
     assert_eq!(breaker.phase(), Phase::Open { until: later + OPEN_TIME });
 }
+
+/// The values of the gauge `circuit_breaker_state`.
+#[test]
+fn each_phase_has_its_value_in_metrics() {
+    let (breaker, now) = opened();
+    assert_eq!(breaker.phase().as_metric(), 1.0);
+    let later = now + OPEN_TIME;
+    let probe = breaker.enter(later).unwrap();
+    assert_eq!(breaker.phase().as_metric(), 0.5);
+    probe.record(CallOutcome::Healthy, later);
+    assert_eq!(breaker.phase().as_metric(), 0.0);
+}

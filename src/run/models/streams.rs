@@ -38,6 +38,8 @@ pub(in crate::run) struct OpenStream {
     bytes: usize,
     /// Tokens of them, estimated.
     tokens: u64,
+    /// What was passed on, for the observers of the run. `None` if there are none.
+    passed: Option<String>,
 }
 
 /// What a script gets next.
@@ -87,6 +89,7 @@ pub(in crate::run) enum StreamFailure {
 impl OpenStream {
     pub(in crate::run) fn new(mut call: BegunCall, pieces: ModelStream) -> Self {
         call.release();
+        let passed = call.observed.is_reported().then(String::new);
         Self {
             call,
             pieces,
@@ -94,6 +97,14 @@ impl OpenStream {
             violations: Violations::default(),
             bytes: 0,
             tokens: 0,
+            passed,
+        }
+    }
+
+    /// Keeps what is passed on, of which `next` bounds the bytes.
+    fn keep(&mut self, piece: &str) {
+        if let Some(passed) = &mut self.passed {
+            passed.push_str(piece);
         }
     }
 
@@ -117,14 +128,17 @@ impl OpenStream {
                     let passed = filter_piece(filter, mode, passed, &mut self.violations)
                         .map_err(StreamFailure::Refused)?;
                     if !passed.is_empty() {
+                        self.keep(&passed);
                         return Ok(Next::Piece(passed));
                     }
                 }
                 ModelPiece::End(answer) => {
                     self.call.answer = answer;
                     let rest = self.filter.finish();
-                    let rest = filter_piece(filter, mode, rest, &mut self.violations);
-                    return rest.map(Next::End).map_err(StreamFailure::Refused);
+                    let rest = filter_piece(filter, mode, rest, &mut self.violations)
+                        .map_err(StreamFailure::Refused)?;
+                    self.keep(&rest);
+                    return Ok(Next::End(rest));
                 }
             }
         }
@@ -134,7 +148,7 @@ impl OpenStream {
     pub(in crate::run) fn end(self, failure: Option<StreamFailure>) -> Option<ToolError> {
         match failure {
             None => {
-                self.call.end(self.tokens, &self.violations, Ok(None));
+                self.call.end(self.tokens, &self.violations, Ok(self.passed.as_deref()));
                 None
             }
             Some(StreamFailure::Refused(error)) => {

@@ -206,7 +206,7 @@ pub(crate) struct ModelAnswered<'a> {
     pub(crate) provider: &'a str,
     /// As the answer names it.
     pub(crate) model: Option<&'a str>,
-    /// The answer's text, which is not kept of an answer in pieces, or the code of why there is none.
+    /// The answer's text as the script got it, or the code of why there is none.
     pub(crate) result: Result<Option<&'a str>, &'a str>,
     pub(crate) input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,

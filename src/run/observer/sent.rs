@@ -93,6 +93,11 @@ impl ObservedModelRequest {
         self.observation.before_effect(RunEvent::ModelSending(sending)).await.map(drop)
     }
 
+    /// Whether its sending was reported, and its end was not.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.sent.is_some()
+    }
+
     pub(crate) fn end(&mut self, model: Option<&str>, end: ModelEnd<'_>) {
         let Some(sent) = self.sent.take() else { return };
         self.observation.emit(|| {

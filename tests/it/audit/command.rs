@@ -1,7 +1,7 @@
 //! `cx audit` and `cx runs`.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::chaos;
+use crate::support::interop::telemetry_python;
 use crate::support::serve::{END, Start, WATCHDOG};
 use crate::support::stopwatch::Stopwatch;
 
@@ -102,6 +103,7 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     assert_eq!(runs[0]["ended"]["code"], "RUNTIME_ERROR", "{runs}");
     let list = user.prints(&["runs", "list"]);
     assert!(list.starts_with(id) && list.contains("typescript"), "{list}");
+    assert_eq!(user.prints(&["runs"]), list);
     assert_eq!(user.prints(&["audit", "show", "--run", id]), user.prints(&["runs", "show", id]));
     assert_eq!(user.cx(&["runs", "show", "absent"]).status.code(), Some(2));
     assert_eq!(user.prints(&["audit", "show", "--since", "1h"]), shown);
@@ -119,12 +121,106 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     user.prints(&["audit", "checkpoint", "--out", kept.to_str().unwrap()]);
     let verified = user.prints(&["audit", "verify", "--json", "--checkpoint", kept.to_str().unwrap()]);
     assert_eq!(serde_json::from_str::<Value>(&verified).unwrap()["ok"], true);
+    // The key that is kept with it, and another one.
+    let verified_with = |key: PathBuf| {
+        let (kept, key) = (kept.to_str().unwrap(), key.to_str().unwrap());
+        user.cx(&["audit", "verify", "--checkpoint", kept, "--key", key]).status.code()
+    };
+    assert_eq!(verified_with(user.trail().join("key.pub")), Some(0));
+    user.prints(&["run", "--audit", user.home().join("other").to_str().unwrap(), "-e", "return 1"]);
+    assert_eq!(verified_with(user.home().join("other/key.pub")), Some(1));
     // An edit.
     let before = fs::read_to_string(user.file()).unwrap();
     fs::write(user.file(), before.replacen("\"echo\"", "\"ech0\"", 1)).unwrap();
     let output = user.cx(&["audit", "verify"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("is not what was written: its hash differs"), "{}", text(&output));
+}
+
+/// `--since` leaves out what is older, in each command that has it.
+#[test]
+fn since_leaves_out_what_is_older() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    user.prints(&["run", "-e", "return 'old'"]);
+    // As if it were of an earlier year: what is shown is not verified.
+    let file = user.file();
+    let mut old = String::new();
+    for line in fs::read_to_string(&file).unwrap().lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line["at"] = "2020-01-01T00:00:00.000Z".into();
+        old.push_str(&format!("{line}\n"));
+    }
+    fs::write(&file, &old).unwrap();
+    fs::rename(&file, user.trail().join("2020-01-01.jsonl")).unwrap();
+    user.prints(&["run", "-e", "return 'new'"]);
+    let runs = |more: &[&str]| -> Vec<String> {
+        let list = user.prints(&[&["runs", "list", "--json"][..], more].concat());
+        let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+        list.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = runs(&[]);
+    assert_eq!(all.len(), 2);
+    assert_eq!(runs(&["--since", "1h"]), all[1..]);
+    for command in [&["audit", "show"][..], &["audit", "export", "--format", "csv"]] {
+        let (shown, recent) = (user.prints(command), user.prints(&[command, &["--since", "1h"]].concat()));
+        assert!(shown.contains(&all[0]) && shown.contains("2020-01-01"), "{shown}");
+        assert!(recent.contains(&all[1]) && !recent.contains("2020-01-01"), "{recent}");
+    }
+}
+
+/// THREATS 546: what a script calls a tool is a text wherever it is printed: no formula of a spreadsheet, no line of
+/// its own, and nothing that a terminal obeys.
+#[test]
+fn v_546_names_are_texts_in_what_is_printed() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    let names = ["=1+1", "@a", "=HYPERLINK(\"b\")\nrun.ended", "\u{1b}[31mred"];
+    let input = json!(names.map(|name| format!("mcp__s__{name}"))).to_string();
+    let source = "for (const name of input) await callMCPTool(name, {}).catch(() => {})";
+    user.prints(&["run", "-e", source, "--input", &input]);
+    let table = user.prints(&["audit", "export", "--format", "csv"]);
+    for cell in [",s,'=1+1,", ",s,'@a,", ",s,\"'=HYPERLINK(\"\"b\"\")\nrun.ended\","] {
+        assert!(table.contains(cell), "{cell}: {table}");
+    }
+    let shown = user.prints(&["audit", "show"]);
+    assert_eq!(shown.lines().count(), fs::read_to_string(user.file()).unwrap().lines().count(), "{shown}");
+    assert!(shown.contains("tool=@a") && !shown.contains('\u{1b}'), "{shown}");
+}
+
+/// OpenTelemetry's own classes read what is exported for it, and find the lines of the trail in it.
+#[test]
+fn exported_log_records_are_those_of_opentelemetry() {
+    const READER: &str = "
+import sys
+from google.protobuf.json_format import Parse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+for line in sys.stdin:
+    request = Parse(line, ExportLogsServiceRequest())
+    for record in request.resource_logs[0].scope_logs[0].log_records:
+        print(record.event_name, record.time_unix_nano > 0, record.body.string_value)
+";
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    user.prints(&["run", "-e", "return await tools.s.echo({ text: 'a' })"]);
+    let exported = user.prints(&["audit", "export", "--format", "otlp-logs"]);
+    let mut reader = Command::new(telemetry_python())
+        .args(["-c", READER])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    reader.stdin.take().unwrap().write_all(exported.as_bytes()).unwrap();
+    let output = reader.wait_with_output().unwrap();
+    assert!(output.status.success(), "{exported}");
+    let mut expected = String::new();
+    for line in fs::read_to_string(user.file()).unwrap().lines() {
+        let fields: Value = serde_json::from_str(line).unwrap();
+        expected.push_str(&format!("cx.audit.{} True {line}\n", fields["event"].as_str().unwrap()));
+    }
+    assert!(expected.contains("cx.audit.call.will True"), "{expected}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }
 
 /// `--follow` shows what is written later, and nothing twice, until it is interrupted.

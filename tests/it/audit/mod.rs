@@ -1,6 +1,7 @@
 //! The audit trail, from outside.
 
 mod command;
+mod events;
 mod kills;
 mod models;
 mod requests;

@@ -21,7 +21,10 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     let options = AuditOptions::new(directory.path().join("trail"));
     let executor =
         Executor::builder().llm(provider.options()).audit(options.clone()).warm_instances(1).build().unwrap();
-    let source = format!("await llm.ask('{QUESTION}'); await llm.ask('fails').catch(() => 0)");
+    let source = format!(
+        "await llm.ask('{QUESTION}'); await llm.ask('fails').catch(() => 0);
+        for await (const piece of llm.ask('in pieces', {{ stream: true }}));"
+    );
     let result = executor.run_blocking(Script::typescript(source)).unwrap();
     assert_eq!(result.error(), None);
     futures::executor::block_on(executor.close());
@@ -38,12 +41,12 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
         lines.iter().filter(|line| line["event"] == event && line["run"] == run).collect()
     };
     let (will, did) = (of("model.will"), of("model.did"));
-    assert!(will.len() >= 2 && will.len() == did.len(), "{lines:?}");
+    assert_eq!((will.len(), did.len()), (3, 3), "{lines:?}");
     for (number, line) in will.iter().enumerate() {
         assert_eq!(line["request"], json!(number + 1), "{line:?}");
         assert_eq!(line["messagesSha256"].as_str().unwrap().len(), 64, "{line:?}");
     }
-    let [first, second] = [did[0], did[1]];
+    let [first, second, third] = did[..] else { panic!("{did:?}") };
     assert_eq!((&first["request"], &first["outcome"]), (&json!(1), &json!("ok")));
     assert_eq!(first["answerSha256"].as_str().unwrap().len(), 64);
     let tokens = first["inputTokens"].as_u64().unwrap() + first["outputTokens"].as_u64().unwrap();
@@ -52,4 +55,8 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     assert_eq!(first["violations"], json!(["email"]));
     assert_eq!(second["outcome"], "failed");
     assert!(second["code"].is_string() && second.get("answerSha256").is_none(), "{second:?}");
+    // The same answer in pieces.
+    for field in ["outcome", "answerSha256", "violations"] {
+        assert_eq!(third[field], first[field], "{field}: {third:?}");
+    }
 }

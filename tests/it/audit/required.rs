@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cx::audit::{AuditOptions, AuditReader};
-use cx::{ErrorCode, ExecuteResult, Executor, ToolErrorCode};
+use cx::{ErrorCode, ExecuteResult, Executor, ProviderKind, ToolErrorCode};
 use serde_json::Value;
+
+use crate::support::provider::{FakeProvider, Reply};
 
 /// Runs a script that makes one call. Returns its result, how many calls were made, and whether the trail
 /// has failed.
@@ -44,6 +46,34 @@ fn a_required_trail_that_cannot_be_written_stops_runs_before_they_begin() {
     assert_eq!((error.code, calls, has_failed), (ErrorCode::EngineUnavailable, 0, true));
     let expected = "nothing was run: the audit trail cannot be written, and `audit.required` is set: ";
     assert!(error.message.starts_with(expected), "{error:?}");
+}
+
+/// The trail's directory is there when the run begins, and not when it asks a language model.
+#[test]
+fn a_required_trail_that_can_be_written_no_more_stops_questions_to_models() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("fine".to_owned()));
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let mut options = AuditOptions::new(&trail);
+    options.required = true;
+    let executor = Executor::builder()
+        .audit(options)
+        .llm(provider.options())
+        .tool("s.unmount", Value::Null, move |_: Value| {
+            std::fs::rename(&trail, trail.with_extension("away")).unwrap();
+            std::fs::write(&trail, "no directory").unwrap();
+            async { Ok::<_, String>(1) }
+        })
+        .build()
+        .unwrap();
+    let source = "await llm.ask('x'); await tools.s.unmount({}); return await llm.ask('y')";
+    let result = executor.run_blocking(source).unwrap();
+    let error = result.error().unwrap();
+    assert_eq!(error.tool_code, Some(ToolErrorCode::ToolDenied), "{error:?}");
+    assert!(error.message.contains("nothing was sent: the audit trail cannot be written"), "{error:?}");
+    // The first question only, and what was not sent took no tokens.
+    assert_eq!(provider.asked().len(), 1);
+    assert_eq!(result.sampling.unwrap().calls[1].tokens, 0);
 }
 
 /// The trail's directory is there when the run begins, and not when it makes its call.

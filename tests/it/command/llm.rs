@@ -101,6 +101,30 @@ fn cx_llm_says_whether_runs_may_ask() {
     assert_eq!(result["value"], "you said: one two", "{result:#}");
 }
 
+/// Whatever is logged, the key is not.
+#[test]
+fn no_log_has_the_key() {
+    let home = Home::new();
+    let openai = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
+        "fails" => Reply::Status(500, "", format!("your key was {KEY}")),
+        _ => Reply::Text("fine".to_owned()),
+    });
+    let url = openai.url();
+    let variables = [
+        ("CX_LLM", "true"),
+        ("CX_LLM_PROVIDER", "openai"),
+        ("CX_LLM_MODEL", "m"),
+        ("CX_LLM_URL", &*url),
+        ("OPENAI_API_KEY", KEY),
+        ("CX_LOG", "trace"),
+    ];
+    let source = "await llm.ask('works', { maxTokens: 9 }); await llm.ask('fails', { maxTokens: 9 })";
+    let (result, stderr) = run(&home, &variables, source);
+    assert_eq!(result["error"]["toolCode"], "MODEL_ERROR", "{result:#}");
+    assert_eq!(openai.asked().len(), 2);
+    assert!(!stderr.contains(KEY) && !result.to_string().contains(KEY), "{stderr}");
+}
+
 #[test]
 fn the_variables_bound_the_budget() {
     let home = Home::new();

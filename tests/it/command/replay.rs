@@ -5,22 +5,24 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use cx::ProviderKind;
 use serde_json::{Value, json};
 
 use crate::support::chaos;
+use crate::support::provider::{FakeProvider, KEY, Reply};
 
 /// A token as a server of a user would return it.
 const TOKEN: &str = "ghp_0123456789abcdefghij";
 
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    command.args(arguments).current_dir(directory).stdin(Stdio::null());
+    command.env("XDG_CONFIG_HOME", directory).env("XDG_STATE_HOME", directory);
+    command
+}
+
 fn cx(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cx"))
-        .args(arguments)
-        .current_dir(directory)
-        .env("XDG_CONFIG_HOME", directory)
-        .env("XDG_STATE_HOME", directory)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    command(directory, arguments).output().unwrap()
 }
 
 /// Records a script that calls a real server, and removes the server's files.
@@ -71,6 +73,23 @@ fn a_replay_needs_no_server() {
         assert!(text(&replay.stderr).contains("the outcome is the recorded one"), "{replay:?}");
         assert!(!directory.join("notes").exists(), "the server was started");
     }
+}
+
+/// Answers of a language model are recorded too: a replay needs neither the provider nor its key.
+#[test]
+fn a_replay_needs_no_model() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("blue".to_owned()));
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    fs::write(directory.join("ask.ts"), "return await llm.ask('which color?', { maxTokens: 20 })").unwrap();
+    let mut command = command(directory, &["run", "ask.ts", "--record", "run.jsonl"]);
+    command.envs([("CX_LLM", "true"), ("CX_LLM_PROVIDER", "openai"), ("CX_LLM_MODEL", "m")]);
+    let run = command.env("CX_LLM_URL", provider.url()).env("OPENAI_API_KEY", KEY).output().unwrap();
+    assert!(run.status.success() && text(&run.stdout).contains("blue"), "{run:?}");
+    assert!(!fs::read_to_string(directory.join("run.jsonl")).unwrap().contains(KEY));
+    let replay = cx(directory, &["replay", "run.jsonl"]);
+    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{replay:?}");
+    assert_eq!(provider.asked().len(), 1);
 }
 
 #[test]

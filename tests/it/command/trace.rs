@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::chaos;
 use crate::support::serve::{Start, WATCHDOG};
+use crate::support::serve_http::wait_for;
+use crate::support::ui::browse;
 
 const HOSTILE: &str =
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u{202e}";
@@ -82,6 +84,10 @@ fn a_page_of_a_trace_shows_the_run_and_runs_nothing() {
     {
         assert!(dom.contains(part), "{part}: {dom}");
     }
+    // Where the time went.
+    for row in ["waiting to run", "CPU", "calls in flight", "approval prompts"] {
+        assert!(dom.contains(&format!("<dt>{row}</dt>")), "{row}: {dom}");
+    }
     // The line of the error is marked, and linked from the top.
     assert!(
         dom.contains("<a href=\"#L6\">line 6</a>") && dom.contains("<li id=\"L6\" class=\"at\">"),
@@ -112,6 +118,30 @@ fn a_page_of_a_trace_is_drawn_in_light_and_dark_and_on_a_phone() {
         assert!(picture.starts_with(b"\x89PNG") && picture.len() > 20_000, "{} bytes", picture.len());
     }
     assert_ne!(light, dark);
+}
+
+/// On a phone's screen nothing is wider than it, whatever names and texts others chose.
+#[test]
+fn a_page_of_a_trace_is_no_wider_than_a_phone() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "x".repeat(300);
+    let source = format!(
+        "console.log('{long}');
+        await tools.well.echo({{ text: '{long}' }});
+        await callMCPTool('mcp__well__{long}', {{}}).catch(() => {{}});
+        throw new Error('{long}');"
+    );
+    let page = traced(directory.path(), "trace.html", &source);
+    let picture = directory.path().join("phone.png");
+    browse(
+        &format!("file://{}", page.display()),
+        &json!([
+            { "wait": "document.title.endsWith('cx run')" },
+            { "picture": picture.display().to_string(), "width": 390, "height": 1400 },
+            { "wait": "document.documentElement.scrollWidth <= 390" },
+        ]),
+    );
+    assert!(fs::read(picture).unwrap().starts_with(b"\x89PNG"));
 }
 
 #[test]
@@ -199,4 +229,30 @@ fn a_server_keeps_the_last_traces() {
     let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("others may write"), "{output:?}");
+}
+
+/// All kept traces together are at most 256 MB.
+#[test]
+fn the_traces_of_a_server_are_bounded_in_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let traces = directory.path().join("traces");
+    fs::create_dir(&traces).unwrap();
+    fs::set_permissions(&traces, fs::Permissions::from_mode(0o700)).unwrap();
+    for number in 0..4 {
+        // Holes take no space on the disk.
+        let file = fs::File::create(traces.join(format!("run-{number:013}-old.html"))).unwrap();
+        file.set_len(100 << 20).unwrap();
+    }
+    let argument = traces.display().to_string();
+    let mut client = Start::new().arguments(&["--traces", &argument]).spawn().shaken();
+    client.run("return 7");
+    let kept = wait_for(|| {
+        let entries = fs::read_dir(&traces).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        (names.len() == 3).then_some(names)
+    });
+    assert_eq!(kept[..2], ["run-0000000000002-old.html", "run-0000000000003-old.html"]);
+    assert!(!kept[2].ends_with("-old.html"), "{kept:?}");
+    client.end();
 }

@@ -64,6 +64,10 @@ fn the_page_shows_runs_servers_and_what_was_kept_out() {
     assert_eq!((&server["metrics"]["runsOk"], &server["metrics"]["calls"]), (&json!(1.0), &json!(4.0)));
     assert_eq!(server["metrics"]["upstream"][0]["breaker"], "closed");
     assert!(shown["keptOut"]["total"].as_f64().unwrap() > 2_000.0, "{shown}");
+    // And when: seconds since 1970, and the sum at that time.
+    let points = shown["keptOut"]["points"].as_array().unwrap();
+    assert!(points.iter().all(|point| point[0].as_u64().unwrap() > 1_700_000_000), "{shown}");
+    assert!(points.last().unwrap()[1].as_f64().unwrap() > 2_000.0, "{shown}");
     // The waterfall, as a document that works once and may do nothing.
     let id = runs[1]["id"].as_str().unwrap();
     let (status, body) = bearer(ui.address, "POST", &format!("/ui/runs/{id}"), &session, "");
@@ -173,6 +177,9 @@ fn approvals_of_clients_are_shown_and_not_answered() {
     let shown = state_with(&ui, &session, |state| !state["approvals"].as_array().unwrap().is_empty());
     let approval = &shown["approvals"][0];
     assert_eq!((&approval["answerable"], &approval["call"]), (&json!(false), &json!("well.echo")));
+    // Its run is shown while it goes on.
+    let run = &shown["runs"][0];
+    assert!(run["id"] == approval["run"] && run["durationMs"].is_null(), "{shown}");
     let path = format!("/ui/approvals/{}", approval["id"].as_str().unwrap());
     let (status, _) = bearer(ui.address, "POST", &path, &session, r#"{"approve":true}"#);
     assert_eq!(status, 404);
@@ -325,6 +332,7 @@ fn the_page_is_drawn_in_light_and_dark_and_on_a_phone() {
             { "wait": "document.title == '(1) cx'" },
             { "wait": "document.querySelectorAll('#run-list tr').length == 3" },
             { "wait": "!document.querySelector('.approve').disabled" },
+            { "wait": "document.querySelector('#kept-out-line').getAttribute('points') !== ''" },
             { "picture": file("light.png") },
             { "picture": file("dark.png"), "dark": true },
             { "picture": file("phone.png"), "width": 390, "height": 1400 },

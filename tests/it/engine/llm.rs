@@ -1,8 +1,8 @@
 //! Scripts that ask a language model, against a provider over HTTP on loopback.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use cx::{
@@ -19,7 +19,14 @@ fn echo(kind: ProviderKind) -> FakeProvider {
 }
 
 fn executor(options: LlmOptions) -> Executor {
+    assert!(!format!("{options:?}").contains(KEY), "{options:?}");
     Executor::builder().llm(options).build().unwrap()
+}
+
+/// An executor that runs both languages.
+fn executor_of_both(options: LlmOptions) -> Executor {
+    let builder = Executor::builder().llm(options);
+    builder.cache_directory(crate::support::python_cache()).build().unwrap()
 }
 
 async fn run(executor: &Executor, script: Script) -> ExecuteResult {
@@ -182,6 +189,60 @@ fits = [await llm.extract({'n': 5}, schema), llm.extract_sync('{\"n\": 6}', sche
     let result = run(&of_python(&wrong), Script::python(source)).await;
     assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ModelAnswerInvalid));
     assert_eq!(wrong.asked().len(), 4);
+}
+
+/// Questions that are asked at once are at the provider at the same time, in both languages: it answers none before the
+/// last one has arrived.
+#[tokio::test]
+async fn questions_are_asked_in_parallel() {
+    python().await;
+    let together = Barrier::new(5);
+    let provider = FakeProvider::start(ProviderKind::OpenAi, move |_| {
+        together.wait();
+        Reply::Text("together".to_owned())
+    });
+    let executor = executor_of_both(provider.options());
+    let typescript =
+        "return await Promise.all([1, 2, 3, 4, 5].map((one) => llm.ask(`${one}`, { maxTokens: 50 })))";
+    let python = "
+import asyncio
+await asyncio.gather(*(llm.ask(str(one), max_tokens=50) for one in range(5)))
+";
+    for script in [Script::typescript(typescript), Script::python(python)] {
+        assert_eq!(value(&run(&executor, script).await), json!(vec!["together"; 5]));
+    }
+}
+
+/// An answer that a script ends early is not read any more: it could have no more than 64 at once. In Python `break`
+/// alone does not end it.
+#[tokio::test]
+async fn an_answer_is_ended_early() {
+    python().await;
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("word ".repeat(100)));
+    let options = LlmOptions { rounds: Some(100), tokens: Some(1_000_000), ..provider.options() };
+    let executor = executor_of_both(options);
+    let typescript = "for (let count = 0; count < 70; count++) {
+            for await (const piece of llm.think({ messages: [{ role: 'user', content: 'x' }], stream: true, maxTokens: 10 })) {
+                if (piece !== 'word ') return piece;
+                break;
+            }
+        }
+        return 'ended'";
+    let python = "
+for count in range(35):
+    pieces = llm.ask('x', stream=True, max_tokens=10)
+    async for piece in pieces:
+        break
+    await pieces.aclose()
+    blocking = llm.think_sync([{'role': 'user', 'content': 'x'}], stream=True, max_tokens=10)
+    for piece in blocking:
+        break
+    blocking.close()
+'ended'
+";
+    for script in [Script::typescript(typescript), Script::python(python)] {
+        assert_eq!(value(&run(&executor, script).await), "ended");
+    }
 }
 
 /// Failures of a provider, at once and in pieces: each is an error of its kind, without the key.

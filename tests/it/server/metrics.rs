@@ -73,6 +73,8 @@ fn the_metrics_of_a_server_over_stdio() {
         "pool_queue_depth{server=\"well\"} 0",
         "mcp_server_operation_duration_seconds_count{mcp_method_name=\"tools/call\",network_transport=\"pipe\"} 1",
         "mcp_client_operation_duration_seconds_count{mcp_method_name=\"tools/call\",network_transport=\"pipe\"} 9",
+        // In the conventions' buckets, which are not those of cx's own histograms.
+        "mcp_client_operation_duration_seconds_bucket{mcp_method_name=\"tools/call\",network_transport=\"pipe\",le=\"0.02\"}",
         "cx_run_queue_wait_seconds_count{language=\"typescript\"} 1",
         "cx_cache_requests_total{cache=\"tool_lists\",result=\"miss\"} ",
         "cx_cache_requests_total{cache=\"tool_lists\",result=\"hit\"} ",
@@ -155,6 +157,79 @@ fn failures_that_the_circuit_breaker_counts_are_on_the_page() {
     assert_eq!(codes, json!(["TOOL_TIMEOUT", "TOOL_TIMEOUT", "CIRCUIT_OPEN", "CIRCUIT_OPEN"]));
     assert_eq!(failures("hangs"), (5, "1".to_owned()));
     assert_eq!(failures("well"), (0, "0".to_owned()));
+    client.end();
+}
+
+/// Calls that wait for a slot of their server: how many there are at the moment, and how many have waited.
+#[test]
+fn calls_that_wait_for_their_server_are_on_the_page() {
+    let start = Start::new().server_with("narrow", &["hang-call"], json!({ "maxConcurrent": 1 }));
+    let mut client = start.arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    let wait_until_page_has = |active: u32, waiting: u32| {
+        let active = format!("pool_active_connections{{server=\"narrow\"}} {active}\n");
+        let waiting = format!("pool_queue_depth{{server=\"narrow\"}} {waiting}\n");
+        wait_for(|| {
+            let page = get(address, "/metrics");
+            (page.contains(&active) && page.contains(&waiting)).then_some(())
+        });
+    };
+    let code = "await Promise.all([1, 2, 3].map(() => tools.narrow.target({})))";
+    let call = client.begin_call("executeTypescript", json!({ "code": code }));
+    wait_until_page_has(1, 2);
+    client.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call },
+    }));
+    wait_until_page_has(0, 0);
+    let waits = |page: &str| {
+        let count = "pool_queue_wait_seconds_count{server=\"narrow\"} ";
+        page.lines().find_map(|line| line.strip_prefix(count)?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let before = waits(&get(address, "/metrics"));
+    // Of three at once one need not wait.
+    client.run("await Promise.all([1, 2, 3].map(() => tools.narrow.slow({ ms: 200 }))); return 1");
+    let page = get(address, "/metrics");
+    assert_eq!(waits(&page), before + 2, "{page}");
+    // In buckets that reach the wait of which the alert rules warn.
+    for bound in ["0.1", "10", "30"] {
+        let bucket = format!("pool_queue_wait_seconds_bucket{{server=\"narrow\",le=\"{bound}\"}}");
+        assert!(page.contains(&bucket), "{bucket}: {page}");
+    }
+    client.end();
+}
+
+/// A trail that cannot be written fails no run: a warning, a gauge, a counter and `health` say so, until it can be
+/// written again.
+#[test]
+fn a_trail_that_cannot_be_written_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    // A file is where the directory should be.
+    let trail = directory.path().join("trail");
+    std::fs::write(&trail, "").unwrap();
+    let start = Start::new().arguments(&["--metrics", "127.0.0.1:0", "--audit", trail.to_str().unwrap()]);
+    let mut client = start.with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    let value_with = |name: &str, condition: &dyn Fn(f64) -> bool| {
+        wait_for(|| {
+            let page = get(address, "/metrics");
+            let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            value.is_some_and(|value| condition(value.parse().unwrap())).then_some(())
+        });
+    };
+    assert_eq!(client.run("return 7")["value"], 7);
+    let health = client.wait_for_health(|health| health["auditLog"]["failure"].is_object());
+    let report = &health["auditLog"];
+    assert_eq!(report["failure"]["message"], "the audit trail cannot be written", "{health:#}");
+    assert!(report["dropped"].as_u64().unwrap() > 0 && report["enabled"] == true, "{health:#}");
+    value_with("cx_audit_failing", &|value| value == 1.0);
+    value_with("cx_audit_events_dropped_total", &|value| value > 0.0);
+    stderr_with(&client, "warning: the audit trail cannot be written: ");
+    std::fs::remove_file(&trail).unwrap();
+    client.wait_for_health(|health| health["auditLog"]["failure"].is_null());
+    value_with("cx_audit_failing", &|value| value == 0.0);
+    value_with("cx_audit_events_total", &|value| value > 0.0);
+    let stderr = stderr_with(&client, "the audit trail is written again");
+    assert_eq!(stderr.matches("cannot be written").count(), 1, "{stderr}");
     client.end();
 }
 
@@ -244,7 +319,20 @@ fn alert_rules_are_valid_and_name_metrics_that_exist() {
     let checked =
         Command::new("promtool").args(["check", "rules", RULES]).current_dir(root()).output().unwrap();
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.status.success() && said.contains("8 rules found"), "{said}{checked:?}");
+    assert!(checked.status.success() && said.contains("9 rules found"), "{said}{checked:?}");
+}
+
+/// The promised alerts fire beyond their thresholds, and not below: `tests/alerts.yml`.
+#[test]
+fn alerts_fire_at_their_thresholds() {
+    assert!(has("promtool"), "promtool is missing: tests/interop/install.sh installs Debian's prometheus");
+    let tested = Command::new("promtool")
+        .args(["test", "rules", "tests/alerts.yml"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let said = [tested.stdout, tested.stderr].concat();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&said));
 }
 
 #[test]
@@ -323,7 +411,7 @@ fn a_real_prometheus_scrapes_the_page() {
     assert_eq!(targets["data"]["activeTargets"][0]["health"], "up", "{targets}");
     let rules = rules.unwrap();
     let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 8);
+    assert_eq!(rules.len(), 9);
     for rule in rules {
         assert!(rule["lastError"].is_null() && rule["state"] == "inactive", "{rule}");
     }

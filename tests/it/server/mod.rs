@@ -4,6 +4,8 @@
 mod approval;
 /// Scripts that are not run because they cannot succeed.
 mod check;
+/// What OpenTelemetry's conventions say of spans and metrics.
+mod conventions;
 /// The files of `deploy/`.
 mod deploy;
 /// Tools that clients see themselves, and their user interfaces.

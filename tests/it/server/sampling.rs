@@ -145,6 +145,30 @@ fn the_order_of_the_ways_is_the_operators() {
     }
 }
 
+/// A provider that cannot be reached is passed over, and the client is asked.
+#[test]
+fn the_client_is_asked_if_the_provider_cannot_be_reached() {
+    // Nothing listens there.
+    let llm =
+        json!({ "provider": "openai", "model": "fake-model", "url": "http://127.0.0.1:1/v1", "apiKey": KEY });
+    let mut client = client(Start::new().config("llm", llm));
+    let code = "return await llm.ask('x', { maxTokens: 50 })";
+    let call = client.begin_call("executeTypescript", json!({ "code": code, "enableSampling": true }));
+    let asked = question(&mut client);
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer("the client") }));
+    let structured = client.answer(&call)["result"]["structuredContent"].clone();
+    assert_eq!(structured["value"], "the client", "{structured:#}");
+    let calls = structured["samplingCalls"].as_array().unwrap();
+    let ways: Vec<_> = calls.iter().map(|call| (&call["provider"], &call["status"])).collect();
+    let expected = [(json!("openai"), json!("MODEL_UNAVAILABLE")), (json!("client"), json!("ok"))];
+    assert_eq!(ways, expected.each_ref().map(|(provider, status)| (provider, status)), "{structured:#}");
+    // Each was a call, and the one that was never sent took no tokens.
+    assert_eq!(calls[0]["tokensUsed"], 0, "{structured:#}");
+    assert_eq!(structured["samplingMetrics"]["totalTokens"], calls[1]["tokensUsed"], "{structured:#}");
+    assert_eq!(structured["samplingMetrics"]["quotaRemaining"]["rounds"], 8, "{structured:#}");
+    client.end();
+}
+
 /// What a call asks for is capped by what the operator has set, and otherwise counts.
 #[test]
 fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
@@ -175,6 +199,37 @@ fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
     // What models in strict mode fill in is as if it had not been given.
     assert_eq!(left(on(), json!({ "enableSampling": false })), Some((10, 10_000)));
     assert_eq!(left(json!({ "enabled": false }), json!({ "enableSampling": true })), None);
+}
+
+/// The keys of `llm` in the user's file that say what may be asked, for how long, and what is hidden.
+#[test]
+fn the_users_file_says_what_may_be_asked_and_what_is_hidden() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
+        "silent" => Reply::Silence,
+        _ => Reply::Text("write to jane@example.com".to_owned()),
+    });
+    let code = "const outcome = (asked) => asked.catch((error) => error.code);
+        return [
+            await outcome(llm.ask('a', { model: 'small', systemPrompt: 'be brief', maxTokens: 9 })),
+            await outcome(llm.ask('a', { model: 'huge', maxTokens: 9 })),
+            await outcome(llm.ask('a', { systemPrompt: 'obey', maxTokens: 9 })),
+            await outcome(llm.ask('silent', { maxTokens: 9 })),
+        ]";
+    for (filter, expected) in [
+        ("off", "write to jane@example.com"),
+        ("redact", "write to [REDACTED_PII]"),
+        ("refuse", "MODEL_DENIED"),
+    ] {
+        let llm = json!({
+            "enabled": true, "allowedModels": ["small"], "allowedSystemPrompts": ["be brief"],
+            "contentFilter": filter, "callTimeoutMs": 1_500,
+        });
+        let mut client = configured(&provider, llm).spawn().shaken();
+        let ended = client.run(code);
+        let expected = json!([expected, "MODEL_DENIED", "MODEL_DENIED", "MODEL_TIMEOUT"]);
+        assert_eq!(ended["value"], expected, "{ended:#}");
+        client.end();
+    }
 }
 
 /// A workspace says neither where a key is sent nor what is paid for, also not in a file that is trusted.

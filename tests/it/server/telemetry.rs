@@ -1,94 +1,21 @@
-//! What a collector of OpenTelemetry receives, which is made of the official protobuf classes.
+//! What a collector of OpenTelemetry receives.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use cx::ProviderKind;
 use serde_json::{Value, json};
 
-use crate::support::interop::telemetry_python;
+use crate::support::collector::{Collector, attributes, each, metrics, spans};
 use crate::support::provider::{FakeProvider, KEY, Reply};
 use crate::support::serve::{Client, Start, WATCHDOG};
 use crate::support::serve_http::Server;
+use crate::support::ui::cx;
 use crate::tidy::root;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
-
-struct Collector {
-    process: Child,
-    lines: Receiver<Value>,
-    endpoint: &'static str,
-}
-
-impl Collector {
-    fn start(mode: &str) -> Self {
-        let program = root().join("tests/interop/telemetry/collector.py");
-        let mut process =
-            Command::new(telemetry_python()).arg(program).arg(mode).stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(process.stdout.take().unwrap());
-        let mut port = String::new();
-        stdout.read_line(&mut port).unwrap();
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let _gone = sender.send(serde_json::from_str(&line).unwrap());
-            }
-        });
-        let endpoint: &str = Box::leak(format!("http://127.0.0.1:{}", port.trim()).into_boxed_str());
-        Self { process, lines, endpoint }
-    }
-
-    /// Everything that was exported, once nothing has come for a moment. The client must be gone.
-    fn exports(&self) -> Vec<Value> {
-        let mut exports = Vec::new();
-        while let Ok(export) = self.lines.recv_timeout(Duration::from_millis(500)) {
-            exports.push(export);
-        }
-        exports
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        let _gone = self.process.kill();
-        let _ended = self.process.wait();
-    }
-}
-
-fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    value[name].as_array().into_iter().flatten()
-}
-
-fn spans(exports: &[Value]) -> Vec<Value> {
-    let resources = exports.iter().flat_map(|export| each(&export["message"], "resourceSpans"));
-    let scopes = resources.flat_map(|resource| each(resource, "scopeSpans"));
-    scopes.flat_map(|scope| each(scope, "spans")).cloned().collect()
-}
-
-fn metrics(exports: &[Value]) -> BTreeMap<String, Value> {
-    let resources = exports.iter().flat_map(|export| each(&export["message"], "resourceMetrics"));
-    let scopes = resources.flat_map(|resource| each(resource, "scopeMetrics"));
-    scopes
-        .flat_map(|scope| each(scope, "metrics"))
-        .map(|metric| (metric["name"].as_str().unwrap().to_owned(), metric.clone()))
-        .collect()
-}
-
-/// The attributes by name, as text.
-fn attributes(value: &Value) -> BTreeMap<String, String> {
-    let text = |value: &Value| {
-        let (_kind, value) = value.as_object().unwrap().iter().next().unwrap();
-        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-    };
-    each(value, "attributes")
-        .map(|entry| (entry["key"].as_str().unwrap().to_owned(), text(&entry["value"])))
-        .collect()
-}
 
 fn call(client: &mut Client, code: &str, meta: Value) -> Value {
     let arguments = json!({ "code": code });
@@ -231,6 +158,38 @@ fn a_collector_receives_the_spans_of_the_conventions() {
             assert!(known.contains(name), "{name} is not in docs/observability.md");
         }
     }
+}
+
+/// `cx run` exports its trace before it ends, and no metrics. The headers, such as a token, go to the collector only.
+#[test]
+fn the_command_exports_the_trace_of_its_run() {
+    const TOKEN: &str = "token-of-the-collector";
+    let collector = Collector::start("200");
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = cx(directory.path(), &["run", "-e", "return 1"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint);
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-token={TOKEN}")).env("CX_LOG", "trace");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let exports = collector.exports();
+    let names: Vec<Value> = spans(&exports).iter().map(|span| span["name"].clone()).collect();
+    assert_eq!(names, ["cx.run"]);
+    assert!(metrics(&exports).is_empty(), "{exports:?}");
+    assert_eq!(exports[0]["headers"]["x-token"], TOKEN, "{exports:?}");
+    assert!(!exports[0]["message"].to_string().contains(TOKEN), "{exports:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains(TOKEN), "{stderr}");
+}
+
+/// Without a collector there are no spans, and a client's context is not sent on.
+#[test]
+fn without_a_collector_no_context_is_sent_on() {
+    let mut client = Start::new().server("well", &["well"]).spawn().shaken();
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{SPAN}-01"), "baggage": "tenant=seven" });
+    assert_eq!(call(&mut client, SCRIPT, meta)["value"], 1);
+    let notes = client.notes("well");
+    assert!(notes.contains("executed echo") && !notes.contains("traced "), "{notes}");
+    client.end();
 }
 
 /// Requests to a language model, to a resource and for a prompt.

@@ -8,6 +8,8 @@ pub(crate) mod canary;
 pub(crate) mod certificates;
 /// An upstream server that breaks one rule beside one that breaks none.
 pub(crate) mod chaos;
+/// A collector of OpenTelemetry.
+pub(crate) mod collector;
 /// A web server on loopback for scripts that fetch.
 pub(crate) mod http_host;
 /// Servers and clients that we did not write, where they are installed.

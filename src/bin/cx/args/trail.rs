@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+/// How many runs `cx runs` lists, unless it is told.
+pub(crate) const LISTED_RUNS: usize = 20;
+
 /// Where the audit trail is.
 #[derive(Args, Debug)]
 pub(crate) struct TrailArguments {
@@ -93,8 +96,9 @@ pub(crate) struct RunsArguments {
     #[command(flatten)]
     pub(crate) trail: TrailArguments,
 
+    // Without one the last runs are listed.
     #[command(subcommand)]
-    pub(crate) command: RunsCommand,
+    pub(crate) command: Option<RunsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,7 +106,7 @@ pub(crate) enum RunsCommand {
     /// List runs, the latest last
     List {
         /// Maximum number of runs
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = LISTED_RUNS)]
         limit: usize,
 
         /// Only the runs of the last TIME, such as 1h or 2days

@@ -1,0 +1,27 @@
+//! What `cx serve` says on stderr of an audit trail that cannot be written.
+
+use std::time::Duration;
+
+use cx::Executor;
+
+use crate::diagnostic;
+
+/// How often the state of the trail is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Says when the trail cannot be written, and when it can again: once each time. Goes on until it is dropped, or ends
+/// at once if there is no trail.
+pub(crate) async fn watch(executor: Executor) {
+    let mut was_failing = false;
+    while let Some(status) = executor.audit_status() {
+        match &status.failure {
+            Some((_since, failure)) if !was_failing => {
+                diagnostic::print_warning(&format!("the audit trail cannot be written: {failure}"));
+            }
+            None if was_failing => diagnostic::print_note("the audit trail is written again"),
+            _ => {}
+        }
+        was_failing = status.failure.is_some();
+        tokio::time::sleep(LOOK).await;
+    }
+}
