@@ -98,7 +98,8 @@ fn different(written: &Mapping, listed: &Map<String, Value>, depth: usize) -> Op
             return Some(name.clone());
         }
     }
-    fields.into_iter().find(|(_, value)| !is_null(value)).map(|(name, _)| name)
+    // The same one each time.
+    fields.into_iter().filter(|(_, value)| !is_null(value)).map(|(name, _)| name).min()
 }
 
 fn is_null(written: &YamlNode) -> bool {
