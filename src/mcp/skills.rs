@@ -4,6 +4,7 @@
 mod front_matter;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -27,8 +28,9 @@ pub(crate) struct SkillFiles(Mutex<Arc<Listed>>);
 struct Listed {
     /// The files of the skills, by address.
     files: HashMap<String, SkillResource>,
-    /// The front matter of each skill, by the address of its `SKILL.md`.
-    front_matters: HashMap<String, Box<RawValue>>,
+    /// The front matter of each skill, by the address of its `SKILL.md`. `None` if the list has it twice, with another
+    /// one: a script may have chosen by either.
+    front_matters: HashMap<String, Option<Box<RawValue>>>,
 }
 
 /// The files of a skill in a list. Those of a dynamic one have no digests.
@@ -72,7 +74,18 @@ impl SkillFiles {
                 listed.files.extend(resources.into_iter().map(|file| (file.uri.clone(), file)));
             }
             if let Ok(ListedSkill { uri, frontmatter }) = serde_json::from_str(skill.get()) {
-                listed.front_matters.insert(uri, frontmatter);
+                match listed.front_matters.entry(uri) {
+                    Entry::Vacant(first) => {
+                        first.insert(Some(frontmatter));
+                    }
+                    Entry::Occupied(mut first) => {
+                        let is_same =
+                            first.get().as_ref().is_some_and(|first| first.get() == frontmatter.get());
+                        if !is_same {
+                            first.insert(None);
+                        }
+                    }
+                }
             }
             Ok(())
         });
@@ -133,6 +146,9 @@ impl Listed {
             file.verify(&bytes).map_err(|error| error.to_string())?;
         }
         let Some(front_matter) = front_matter else { return Ok(()) };
+        let Some(front_matter) = front_matter else {
+            return Err(format!("`{uri}` is listed twice, with another front matter"));
+        };
         *compared += 1;
         if *compared > MAX_COMPARED {
             return Err(format!("there are more than {MAX_COMPARED} files `SKILL.md` in one answer"));
@@ -208,5 +224,27 @@ mod tests {
         assert!(check(json!([{ "uri": uri, "text": different }])).is_err());
         let problem = check(vec![json!({ "uri": uri, "text": same }); MAX_COMPARED + 1].into()).unwrap_err();
         assert!(problem.contains("more than 2"), "{problem}");
+    }
+
+    /// A client shows the one, and the file is the other one.
+    #[test]
+    fn v_562_a_skill_that_is_listed_twice_says_one_thing() {
+        let uri = "skill://a/SKILL.md";
+        let listed = |description: &str| {
+            let frontmatter = json!({ "name": "a", "description": description });
+            json!({ "uri": uri, "frontmatter": frontmatter, "resources": "dynamic" })
+        };
+        let file = json!({ "uri": uri, "text": "---\nname: a\ndescription: Reads keys\n---\n" });
+        let known = SkillFiles::default();
+        let check = |skills: serde_json::Value| {
+            known.set(&skills.into());
+            known.check(uri, &json!({ "contents": [file] }).into())
+        };
+        let (files, keys) = (listed("Reads files"), listed("Reads keys"));
+        assert_eq!(check(json!([keys, keys])), Ok(()));
+        for skills in [json!([files, keys]), json!([keys, files]), json!([files, keys, keys])] {
+            let problem = check(skills).unwrap_err();
+            assert!(problem.contains("is listed twice"), "{problem}");
+        }
     }
 }

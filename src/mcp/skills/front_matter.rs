@@ -98,7 +98,8 @@ fn different(written: &Mapping, listed: &Map<String, Value>, depth: usize) -> Op
             return Some(name.clone());
         }
     }
-    fields.into_iter().find(|(_, value)| !is_null(value)).map(|(name, _)| name)
+    // The same one each time.
+    fields.into_iter().filter(|(_, value)| !is_null(value)).map(|(name, _)| name).min()
 }
 
 fn is_null(written: &YamlNode) -> bool {
@@ -151,10 +152,15 @@ fn is_date_of(written: &str, moment: &str) -> bool {
         4 | 7 => byte == b'-',
         _ => byte.is_ascii_digit(),
     };
-    written.len() == 10
-        && written.bytes().enumerate().all(is_date_byte)
-        && moment.strip_prefix(written).is_some_and(|rest| rest.starts_with('T'))
+    let time = moment.strip_prefix(written).and_then(|rest| rest.strip_prefix('T'));
+    // Midnight: anything else would be a text that the file does not have.
+    let is_midnight = time.is_some_and(|time| time.bytes().all(|byte| b"0:.+-Z".contains(&byte)));
+    written.len() == 10 && written.bytes().enumerate().all(is_date_byte) && is_midnight
 }
+
+#[cfg(test)]
+#[path = "../../../fuzz/entries/skill.rs"]
+mod fuzzing;
 
 #[cfg(test)]
 mod tests {
@@ -205,6 +211,7 @@ mod tests {
             ("name: a\nx: { y: 1 }\n", json!({ "name": "a", "x": { "z": 1 } }), "x"),
             ("name: a\nx: 'true'\n", json!({ "name": "a", "x": true }), "x"),
             ("name: a\nx: !tag b\n", json!({ "name": "a", "x": "b" }), "x"),
+            ("name: a\nx: 2026-01-02\n", json!({ "name": "a", "x": "2026-01-02The best skill" }), "x"),
         ] {
             let problem = compared(block, &listed).unwrap_err();
             assert!(

@@ -31,8 +31,8 @@ const INDEX_BYTES: u64 = 8;
 /// Bytes of text that keywords of weight 1 read in one step.
 pub(super) const TEXT_UNIT: u64 = 256;
 
-/// The weight of a pattern with a counted repetition, of which an automaton has many copies.
-const REPETITION_WEIGHT: u64 = 1_024;
+/// Maximum weight of a pattern. One whose automaton has more states is not compiled: it has a limit of its own.
+const MAX_PATTERN_WEIGHT: u64 = 16_384;
 
 /// How expensive it is for the keywords of `schema` itself to read text; 0 if none does.
 pub(super) fn text_weight_of(schema: SchemaView<'_>) -> u64 {
@@ -43,10 +43,26 @@ pub(super) fn text_weight_of(schema: SchemaView<'_>) -> u64 {
 }
 
 /// How expensive it is to match a pattern. For each byte of a text, all states of its automaton can be active: as many
-/// as the pattern has characters, or more where it has a counted repetition.
+/// as the pattern has characters, and as a counted repetition has copies. Of a repetition in another one there are as
+/// many copies as both say, multiplied.
 fn pattern_weight(pattern: &str) -> u64 {
-    let length = pattern.len() as u64;
-    if pattern.contains('{') { length.max(REPETITION_WEIGHT) } else { length.max(1) }
+    let is_between = |character: char| character.is_whitespace() || "*+?".contains(character);
+    let length = pattern.len().max(1) as u64;
+    let (mut sum, mut product) = (length, length);
+    // With comments, what a repetition is of need not be before it.
+    let mut is_nested = pattern.contains('#');
+    let mut parts = pattern.split('{');
+    let mut before = parts.next().unwrap_or_default();
+    for part in parts {
+        let counts = part.split('}').next().unwrap_or_default().split(',');
+        let copies = counts.filter_map(|count| count.trim().parse::<u64>().ok()).max().unwrap_or(1).max(1);
+        (sum, product) = (sum.saturating_add(copies), product.saturating_mul(copies));
+        // Nothing else than a group and a repetition can have a repetition in it.
+        is_nested |= before.trim_end_matches(is_between).ends_with([')', '}']);
+        before = part;
+    }
+    let weight = if is_nested { product } else { sum };
+    weight.min(MAX_PATTERN_WEIGHT)
 }
 
 /// How often the alternatives of `schema` are tried: a second time to find out which parts are evaluated.

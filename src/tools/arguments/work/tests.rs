@@ -38,3 +38,27 @@ fn steps_of_recursive_schemas_are_those_of_the_values() {
     let anchored = json!({ "$ref": "#n", "$defs": { "n": { "$anchor": "n", "items": { "$ref": "#n" } } } });
     assert!(has_few_steps(SchemaView::root(&anchored), &json!(vec![json!([]); 10_000])));
 }
+
+/// A repetition in a repetition has as many states as both say, multiplied.
+#[test]
+fn v_561_patterns_weigh_as_much_as_their_automata() {
+    let date = "^[0-9]{4}-[0-9]{2}$";
+    for (pattern, weight) in [
+        ("", 1),
+        ("^a.*$", 5),
+        ("a{2,}", 7),
+        (date, 25),
+        ("(ab)*{2,30}", 330),
+        (r"\p{L}{3}", 24),
+        ("(a{100}){100}", MAX_PATTERN_WEIGHT),
+        ("a{100}{100}", MAX_PATTERN_WEIGHT),
+        ("(?x)(a{100})# b\n{100}", MAX_PATTERN_WEIGHT),
+    ] {
+        assert_eq!(pattern_weight(pattern), weight, "{pattern}");
+    }
+    let has_few = |schema: &Value, value: &Value| has_few_steps(SchemaView::root(schema), value);
+    assert!(!has_few(&json!({ "pattern": "(a{90}){90}" }), &json!("a".repeat(20_000))));
+    // A long list of short texts is checked.
+    let dates = json!({ "items": { "pattern": date } });
+    assert!(has_few(&dates, &json!(vec!["2026-11"; 10_000])));
+}
