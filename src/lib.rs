@@ -291,11 +291,11 @@ pub use tokio_util::sync::CancellationToken;
 pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, DirectTools, ElicitationAnswer,
     ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError,
-    FormField, FormOption, KnownServer, Progress, ProgressListener, RemoteServer, RequestContext,
-    SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails, ServerFailure, ServerFailureKind,
-    ServerRequest, SkillChange, StoredScript, Tool, ToolChange, ToolDefinition, ToolDispatcher, ToolError,
-    ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest, ToolResult, ToolRules, TraceContext,
-    UnmatchedPattern,
+    FormField, FormOption, KnownServer, PrivateAddresses, Progress, ProgressListener, RemoteServer,
+    RequestContext, SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails, ServerFailure,
+    ServerFailureKind, ServerRequest, SkillChange, StoredScript, Tool, ToolChange, ToolDefinition,
+    ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest, ToolResult,
+    ToolRules, TraceContext, UnmatchedPattern,
 };
 /// The crate of the addresses of servers.
 #[cfg(feature = "mcp")]

@@ -104,6 +104,9 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
     if let Some(elicitation) = entry.elicitation {
         line("may ask the user", if elicitation { "yes" } else { "no" });
     }
+    if let Some(addresses) = entry.private_addresses {
+        line("private addresses in arguments", addresses.as_str());
+    }
     for (name, patterns) in [
         ("allow", entry.allow.as_deref().unwrap_or_default()),
         ("deny", &entry.deny),

@@ -6,6 +6,7 @@ use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use crate::mcp::HttpKind;
 use crate::rate::RateLimit;
+use crate::tools::PrivateAddresses;
 use crate::tools::rules::ToolRules;
 
 /// A server's entry.
@@ -20,6 +21,7 @@ pub(super) struct ServerEntry {
     pub(super) deny: Vec<String>,
     pub(super) ask: Vec<String>,
     pub(super) read_only: Option<Vec<String>>,
+    pub(super) private_addresses: Option<PrivateAddresses>,
     /// `None` for an entry that only restricts a server from another file.
     pub(super) target: Option<Target>,
     pub(super) call_timeout: Option<Duration>,
@@ -38,7 +40,9 @@ impl ServerEntry {
     pub(super) fn rules(&self) -> ToolRules {
         let rules = ToolRules::new().deny(self.deny.clone()).ask(self.ask.clone());
         let rules = self.allow.iter().cloned().fold(rules, ToolRules::allow);
-        self.read_only.iter().cloned().fold(rules, ToolRules::read_only)
+        let mut rules = self.read_only.iter().cloned().fold(rules, ToolRules::read_only);
+        rules.private_addresses = self.private_addresses.unwrap_or_default();
+        rules
     }
 
     /// The mistake of an entry without a target where one is needed.
@@ -52,6 +56,7 @@ impl ServerEntry {
         self.enabled.is_some()
             || self.allow.is_some()
             || self.read_only.is_some()
+            || self.private_addresses.is_some()
             || self.elicitation.is_some()
             || !self.deny.is_empty()
             || !self.ask.is_empty()

@@ -12,6 +12,7 @@ use super::mcpproxy_entry;
 use super::reader::{At, Fields};
 use crate::mcp::HttpKind;
 use crate::rate::RateLimit;
+use crate::tools::PrivateAddresses;
 
 /// Maximum number of servers. Each costs a process or a connection, and a larger number is not
 /// intentional.
@@ -54,6 +55,7 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "deny",
     "ask",
     "readOnly",
+    "privateAddresses",
     "timeoutMs",
     "connectTimeoutMs",
     "idleMs",
@@ -224,6 +226,7 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
         enabled: fields.read(&["enabled"], At::boolean),
         ask: fields.read(&["ask"], At::strings).unwrap_or_default(),
         read_only: fields.read(&["readOnly"], At::strings),
+        private_addresses: fields.read(&["privateAddresses"], private_addresses),
         call_timeout: fields.read(&["timeoutMs"], |at| at.milliseconds(MAX_CALL_TIMEOUT)),
         connect_timeout: fields.read(&["connectTimeoutMs"], |at| at.milliseconds(MAX_CONNECT_TIMEOUT)),
         idle_timeout: fields.read(&["idleMs"], |at| at.milliseconds(MAX_IDLE)),
@@ -447,6 +450,16 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
         issuer: section.read(&["issuer"], At::text),
         scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),
         client_credentials: section.read(&["clientCredentials"], At::boolean).unwrap_or(false),
+    })
+}
+
+/// What happens to calls that have private addresses in their arguments.
+pub(super) fn private_addresses(at: &At<'_>) -> Result<PrivateAddresses, Finding> {
+    let text = at.text()?;
+    PrivateAddresses::from_name(&text.raw).ok_or_else(|| {
+        let names = PrivateAddresses::ALL.map(|value| format!("`{value}`"));
+        let expected = format!("one of {}", names.join(", "));
+        Finding::unexpected(&text.key, text.location, expected, "another word")
     })
 }
 

@@ -200,6 +200,8 @@ fn restrict(server: &mut McpServer, Restriction { layer, entry }: &Restriction<'
     }
     server.rules.deny.extend_from_slice(&entry.deny);
     server.rules.ask.extend_from_slice(&entry.ask);
+    server.rules.private_addresses =
+        server.rules.private_addresses.max(entry.private_addresses.unwrap_or_default());
     server.elicitation &= entry.elicitation.unwrap_or(true);
     // A tool that counts as read-only needs no approval.
     if layer.source.is_trusted() && entry.read_only.is_some() {

@@ -9,7 +9,7 @@ use super::entry::ServerEntry;
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use super::foreign::{Foreign, Program};
-use super::formats::{Dialect, rate_limit, servers};
+use super::formats::{Dialect, private_addresses, rate_limit, servers};
 use super::limits::limits;
 use super::parsed::Settings;
 use super::reader::{At, Fields};
@@ -36,6 +36,7 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "deny",
     "ask",
     "readOnly",
+    "privateAddresses",
     "direct",
     "mode",
     "interfaces",
@@ -167,6 +168,7 @@ fn own_fields(
     settings.deny = fields.read(&["deny"], |at| patterns_or_keywords(at, &[]));
     settings.ask = fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL));
     settings.read_only = fields.read(&["readOnly"], |at| patterns_or_keywords(at, &[]));
+    settings.private_addresses = fields.read(&["privateAddresses"], private_addresses);
     settings.direct = fields.read(&["direct"], |at| patterns_or_keywords(at, &[]));
     settings.mode = fields.read(&["mode"], mode);
     settings.interfaces = fields.read(&["interfaces"], At::boolean);

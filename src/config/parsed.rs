@@ -13,7 +13,7 @@ use super::sampling_settings::Sampling;
 use crate::rate::RateLimit;
 use crate::run::grants::HostPattern;
 use crate::run::isolation::Isolation;
-use crate::tools::ToolMode;
+use crate::tools::{PrivateAddresses, ToolMode};
 
 /// The settings other than servers.
 #[derive(Debug, Default)]
@@ -23,6 +23,7 @@ pub(super) struct Settings {
     pub(super) deny: Option<Vec<String>>,
     pub(super) ask: Option<Vec<String>>,
     pub(super) read_only: Option<Vec<String>>,
+    pub(super) private_addresses: Option<PrivateAddresses>,
     pub(super) direct: Option<Vec<String>>,
     pub(super) mode: Option<ToolMode>,
     pub(super) interfaces: Option<bool>,

@@ -163,6 +163,9 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         let message = format!("ignored, because this file is not trusted: `{key}`{more}");
         config.warn_untrusted(message, path, file.locate(key));
     };
+    if settings.private_addresses.is_some_and(|value| value < config.rules.private_addresses) {
+        ignore(config, "privateAddresses", "");
+    }
     grants::restrict(config, path, file, scope);
     match settings.strict {
         Some(true) => {
@@ -225,7 +228,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
     }
 }
 
-/// Adds to the lists to which any file may add.
+/// Adds to the lists to which any file may add, and to what any file may make stricter.
 fn add_to_lists(config: &mut Config, path: &Path, file: &OwnFile) {
     if let Some(deny) = &file.settings.deny {
         config.add_origin("deny", path, file.locate("deny"));
@@ -234,6 +237,12 @@ fn add_to_lists(config: &mut Config, path: &Path, file: &OwnFile) {
     if let Some(ask) = &file.settings.ask {
         config.add_origin("ask", path, file.locate("ask"));
         add(&mut config.rules.ask, ask);
+    }
+    if let Some(value) = file.settings.private_addresses
+        && value >= config.rules.private_addresses
+    {
+        config.add_origin("privateAddresses", path, file.locate("privateAddresses"));
+        config.rules.private_addresses = value;
     }
 }
 

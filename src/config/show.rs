@@ -10,6 +10,7 @@ use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::rate::RateLimit;
 use crate::run::isolation::Isolation;
 use crate::run::limits::Limits;
+use crate::tools::PrivateAddresses;
 
 impl Config {
     /// The resolved configuration, the origins of its values, and what was left out. The values of
@@ -30,6 +31,7 @@ impl Config {
             "ask": self.rules.ask,
             // One list at most: that of all trusted files.
             "readOnly": self.rules.read_only.concat(),
+            "privateAddresses": self.rules.private_addresses.as_str(),
             "direct": self.direct.tools,
             "mode": self.direct.mode.as_str(),
             "interfaces": self.direct.interfaces,
@@ -113,12 +115,14 @@ impl Config {
                 })),
             }),
         };
+        let addresses = server.rules.private_addresses;
         let rules = json!({
             "description": server.description,
             "allow": lists(&server.rules.allow),
             "deny": server.rules.deny,
             "ask": server.rules.ask,
             "readOnly": lists(&server.rules.read_only),
+            "privateAddresses": (addresses != PrivateAddresses::Allow).then_some(addresses.as_str()),
             "timeoutMs": milliseconds(server.call_timeout),
             "connectTimeoutMs": milliseconds(server.connect_timeout),
             "idleMs": server.idle_timeout.map(milliseconds),

@@ -1,11 +1,11 @@
 //! Which kind of network an IP address belongs to, whatever form it is written in.
 
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 use std::net::IpAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// How far an address reaches, from the network's point of view.
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddressKind {
     /// Any host of the internet.
@@ -22,15 +22,15 @@ pub(crate) enum AddressKind {
 
 /// Metadata and host services of clouds whose addresses are not link-local: Azure, Alibaba Cloud and Oracle
 /// Cloud; and over IPv6 AWS and Google Cloud.
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 const METADATA_V4: [Ipv4Addr; 3] =
     [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 const METADATA_V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
 /// The kind of an address. An IPv6 address that carries IPv4 addresses is of the worst kind among them.
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 pub(crate) fn kind(address: IpAddr) -> AddressKind {
     match address.to_canonical() {
         IpAddr::V4(address) => kind_v4(address),
@@ -44,7 +44,7 @@ pub(crate) fn kind(address: IpAddr) -> AddressKind {
 }
 
 /// By the registry of special-purpose addresses (RFC 6890 and later).
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 fn kind_v4(address: Ipv4Addr) -> AddressKind {
     if METADATA_V4.contains(&address) {
         return AddressKind::Special;
@@ -66,7 +66,7 @@ fn kind_v4(address: Ipv4Addr) -> AddressKind {
     }
 }
 
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 fn kind_v6(address: Ipv6Addr) -> AddressKind {
     if METADATA_V6.contains(&address) {
         return AddressKind::Special;
@@ -87,7 +87,7 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
 
 /// Whether only a private network or this machine can answer for this name: it has one label, or ends in one
 /// that the internet does not have. `name` is in lower case and has no dot at its end.
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 pub(crate) fn is_private_name(name: &str) -> bool {
     const SUFFIXES: [&str; 11] = [
         "localhost",
@@ -129,6 +129,6 @@ pub(crate) fn embedded_v4(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     }
 }
 
-#[cfg(feature = "fetch")]
+#[cfg(any(feature = "mcp", feature = "fetch"))]
 #[cfg(test)]
 mod tests;

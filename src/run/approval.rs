@@ -248,6 +248,9 @@ impl ExecutionContext {
                     AskReason::Annotation(_) | AskReason::ScriptChange => {
                         format!("names `{server}.{tool}` in `readOnly` if it only reads, or changes `ask`")
                     }
+                    AskReason::PrivateAddress(_) => {
+                        "sets `privateAddresses` to `allow` if tools may reach such addresses".to_owned()
+                    }
                 };
                 format!(
                     "`{server}.{tool}` needs a person's approval ({reason}), and no user can be asked here; use a \

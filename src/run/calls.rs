@@ -5,6 +5,7 @@
 //! tool's server (`dispatch`). Requests for resources and prompts (`requests`), and those of `fetch`, pass the same
 //! steps but those about tools.
 
+mod addresses;
 mod alone;
 mod answer;
 pub(super) mod arguments;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use self::addresses::check_addresses;
 use self::arguments::{ExactArguments, parse_arguments};
 use self::held::HeldCall;
 use self::resolve::ToolName;
@@ -103,15 +105,16 @@ impl ExecutionContext {
         if !in_force.permits(call.server, call.tool) {
             return Err(denied(call.server, call.tool));
         }
-        let mut reason = None;
         let is_ordinary = resolved.kind() == ToolKind::Ordinary;
+        // Of a saved script the calls that it makes are looked at.
+        let mut reason = if is_ordinary { check_addresses(&in_force, call, &arguments)? } else { None };
         if self.script.is_dry_run || in_force.may_ask() || !is_ordinary {
             let effects = effects_of(&in_force, &resolved);
             if self.script.is_dry_run && effects.writes {
                 let planned = self.plan(held, &resolved, call, exact_json(&arguments, &exact));
                 return planned.map_err(|error| error.for_tool(call.server, call.tool));
             }
-            reason = asks_about(&in_force, &resolved, effects);
+            reason = reason.or_else(|| asks_about(&in_force, &resolved, effects));
         }
         let permission = Permission::OfMethod;
         let decided = Decided { by: in_force, call, tool: Some(&resolved), permission, host: None };

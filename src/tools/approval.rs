@@ -127,6 +127,9 @@ pub enum AskReason {
     /// The call changes the saved scripts ([`ToolKind::ScriptChange`](crate::ToolKind::ScriptChange)),
     /// whose code is shown.
     ScriptChange,
+    /// The arguments have a private address, or so many addresses that they are not looked at
+    /// ([`PrivateAddresses::Ask`](crate::PrivateAddresses::Ask)). The text says which.
+    PrivateAddress(String),
 }
 
 impl fmt::Display for AskReason {
@@ -135,6 +138,9 @@ impl fmt::Display for AskReason {
             Self::Pattern(pattern) => write!(formatter, "`ask` names it: `{pattern}`"),
             Self::Annotation(annotation) => {
                 write!(formatter, "{}, and `ask` has `{annotation}`", annotation.effect())
+            }
+            Self::PrivateAddress(found) => {
+                write!(formatter, "its arguments have {found}, and `privateAddresses` is `ask`")
             }
             Self::ScriptChange => formatter.write_str("it saves code that later scripts and agents can run"),
         }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::approval::{AskReason, Effects};
 use super::catalog::Catalog;
 use super::policy::Policy;
+use super::private_addresses::PrivateAddresses;
 
 /// The servers of an executor at one moment, and the policy for them. It never changes; a change
 /// makes another one.
@@ -153,6 +154,11 @@ impl ToolsInForce {
     /// Why a call needs an approval, or `None` if it needs none.
     pub(crate) fn asks(&self, server: &str, tool: &str, effects: Effects) -> Option<AskReason> {
         self.policies().find_map(|policy| policy.asks(server, tool, effects))
+    }
+
+    /// What happens to calls of the server's tools that have private addresses in their arguments.
+    pub(crate) fn private_addresses(&self, server: &str) -> PrivateAddresses {
+        self.policies().map(|policy| policy.private_addresses(server)).max().unwrap_or_default()
     }
 
     /// The effects of a call, corrected by what the configuration says about the tool. A tool is

@@ -8,6 +8,7 @@ mod dispatch;
 mod elicitation;
 mod error;
 mod form;
+mod private_addresses;
 mod result;
 mod schema;
 mod stored_script;
@@ -49,6 +50,7 @@ pub use elicitation::{
 pub use error::{ServerFailure, ServerFailureKind, ToolError, ToolErrorCode};
 pub use form::{FieldKind, Form, FormError, FormField, FormOption};
 pub use pins::{DamagedPins, ToolChange};
+pub use private_addresses::PrivateAddresses;
 pub use result::ToolResult;
 pub use rules::ToolRules;
 pub use schema::Schema;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use self::glob::Glob;
 use super::approval::{AskAnnotation, AskReason, Effects};
 use super::dispatch::ServerRequest;
+use super::private_addresses::PrivateAddresses;
 use super::rules::ToolRules;
 use super::unmatched::{KnownNames, NoServer, UnmatchedPattern};
 use crate::error::{Error, RuleList};
@@ -95,6 +96,11 @@ impl Policy {
         }
     }
 
+    /// What happens to calls of the server's tools that have private addresses in their arguments.
+    pub(crate) fn private_addresses(&self, server: &str) -> PrivateAddresses {
+        self.layers(server).map(|rules| rules.private_addresses).max().unwrap_or_default()
+    }
+
     /// Whether any tool of `server` can be permitted. If not, the server is not started.
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {
         self.layers(server).all(|rules| rules.may_permit_server(server))
@@ -125,6 +131,7 @@ pub(crate) struct RuleSet {
     ask_annotations: Vec<AskAnnotation>,
     /// A tool that matches each of these lists counts as read-only, whatever its annotations say.
     read_only: Vec<Vec<Pattern>>,
+    private_addresses: PrivateAddresses,
 }
 
 impl RuleSet {
@@ -156,6 +163,7 @@ impl RuleSet {
                 .iter()
                 .map(|patterns| parse(RuleList::ReadOnly, patterns))
                 .collect::<Result<_, _>>()?,
+            private_addresses: rules.private_addresses,
         })
     }
 
@@ -172,6 +180,7 @@ impl RuleSet {
             ask: list(&rules.ask),
             ask_annotations: rules.ask.iter().filter_map(|word| AskAnnotation::from_word(word)).collect(),
             read_only: rules.read_only.iter().map(list).collect(),
+            private_addresses: rules.private_addresses,
         }
     }
 
@@ -195,7 +204,8 @@ impl RuleSet {
     }
 
     fn may_ask(&self) -> bool {
-        !self.ask.is_empty() || !self.ask_annotations.is_empty()
+        let asks_about_addresses = self.private_addresses == PrivateAddresses::Ask;
+        asks_about_addresses || !self.ask.is_empty() || !self.ask_annotations.is_empty()
     }
 
     fn is_read_only(&self, server: &str, tool: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Rules about tools, as people write them.
 
+use super::private_addresses::PrivateAddresses;
 use crate::error::Error;
 use crate::tools::policy::RuleSet;
 
@@ -28,6 +29,7 @@ pub struct ToolRules {
     pub(crate) deny: Vec<String>,
     pub(crate) ask: Vec<String>,
     pub(crate) read_only: Vec<Vec<String>>,
+    pub(crate) private_addresses: PrivateAddresses,
 }
 
 impl ToolRules {
@@ -75,13 +77,26 @@ impl ToolRules {
         self
     }
 
+    /// What happens to calls whose arguments have a private address, in any text of them: an address such as
+    /// `http://10.0.0.1/`, also inside of a longer text, or a host such as `localhost:8080`. Of several settings the
+    /// strictest counts. Names are not resolved, and what a tool makes of its arguments is not known here.
+    ///
+    /// In the rules of a server it is about the calls of its tools, and about requests for its resources and prompts.
+    #[cfg(any(feature = "mcp", feature = "fetch"))]
+    pub fn private_addresses(mut self, treatment: PrivateAddresses) -> Self {
+        self.private_addresses = self.private_addresses.max(treatment);
+        self
+    }
+
     /// Both rules together. A tool is allowed if both allow it, denied if one denies it, needs
-    /// approval if one requires it, and counts as read-only if it is in every list of both.
+    /// approval if one requires it, and counts as read-only if it is in every list of both. For private addresses the
+    /// stricter of the two counts.
     pub fn and(mut self, other: Self) -> Self {
         self.allow.extend(other.allow);
         self.deny.extend(other.deny);
         self.ask.extend(other.ask);
         self.read_only.extend(other.read_only);
+        self.private_addresses = self.private_addresses.max(other.private_addresses);
         self
     }
 

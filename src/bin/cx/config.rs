@@ -63,6 +63,7 @@ fn render(config: &Config) -> String {
         "deny",
         "ask",
         "readOnly",
+        "privateAddresses",
         "strict",
         "elicitation",
         "clockResolutionUs",

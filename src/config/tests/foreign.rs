@@ -478,7 +478,7 @@ fn promise_96_settings_take_their_values_from_variables() {
 #[test]
 fn a_named_file_keeps_the_users_rules() {
     let user = r#"{"mcpServers": {"mine": {"command": "mine"}}, "import": ["cursor"], "readOnly": ["*"],
-        "allow": ["x.*"], "deny": ["x.delete"], "ask": ["write"], "strict": true, "limits": {"timeoutMs": 5000}}"#;
+        "allow": ["x.*"], "deny": ["x.delete"], "ask": ["write"], "strict": true, "limits": {"timeoutMs": 5000}, "privateAddresses": "deny"}"#;
     let place = Place::new()
         .file("home/.config/cx/config.json", user)
         .file("home/.cursor/mcp.json", r#"{"mcpServers": {"cursor": {"command": "cursor"}}}"#)
@@ -495,7 +495,7 @@ fn a_named_file_keeps_the_users_rules() {
     assert_eq!((config.rules.allow.len(), config.rules.read_only.len()), (1, 0));
     assert_eq!(config.rules.deny, ["x.delete"]);
     assert_eq!(config.rules.ask, ["write"]);
-    assert!(config.strict);
+    assert!(config.strict && config.rules.private_addresses == crate::tools::PrivateAddresses::Deny);
     // The named file has a default of its own, below the user's maximum.
     assert_eq!(config.limits.wall_time, Duration::from_secs(5));
     let config = load(&place, Discovery::None);

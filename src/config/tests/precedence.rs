@@ -264,6 +264,10 @@ fn a_mistake_in_a_setting_is_named() {
             "`ask[0]`: expected a pattern `server.tool`, `server.*`, `mcp__server__tool` or `*`, `destructive`, `write`, `open-world`",
         ),
         (r#"{"readOnly": ["write"]}"#, "`readOnly[0]`: expected a pattern `server.tool`"),
+        (
+            r#"{"privateAddresses": "never"}"#,
+            "`privateAddresses`: expected one of `allow`, `ask`, `deny`, found another word",
+        ),
         (r#"{"strict": 1}"#, "`strict`: expected true or false, found a number"),
         (r#"{"timeZone": "Berlin"}"#, "`timeZone`: expected a name of the IANA database"),
         (r#"{"grants": {"read": "x"}}"#, "`grants.read`: expected an array of strings"),
@@ -293,6 +297,38 @@ fn an_entry_may_restrict_a_server_from_elsewhere() {
     assert_eq!(config.servers[1].rules.read_only, [[""; 0]]);
     assert_eq!(config.to_json()["mcpServers"]["c"]["readOnly"], serde_json::json!([]));
     assert!(config.warnings[0].message.contains("`absent`"), "{:?}", config.warnings);
+}
+
+/// Of a file, of a later file, and of a server: the strictest counts.
+#[test]
+fn v_556_private_addresses_are_a_setting_of_the_operator() {
+    use crate::tools::PrivateAddresses::{Allow, Ask, Deny};
+    let place = Place::new().file(
+        "home/.config/cx/config.json",
+        r#"{"privateAddresses": "ask", "mcpServers": {"a": {"command": "a"}, "b": {"command": "b", "privateAddresses": "deny"}}}"#,
+    );
+    let config = place.load();
+    assert_eq!(config.rules.private_addresses, Ask);
+    let of_servers = |config: &Config| -> Vec<_> {
+        config.servers.iter().map(|server| server.rules.private_addresses).collect()
+    };
+    assert_eq!(of_servers(&config), [Allow, Deny]);
+    let shown = config.to_json();
+    assert_eq!(shown["privateAddresses"], "ask");
+    assert_eq!(shown["mcpServers"]["b"]["privateAddresses"], "deny");
+    assert_eq!(shown["mcpServers"]["a"].get("privateAddresses"), None);
+    // What nobody has trusted can only make it stricter.
+    let stricter = r#"{"privateAddresses": "deny", "mcpServers": {"a": {"privateAddresses": "ask"}}}"#;
+    let config = place.file("work/.cx.json", stricter).load();
+    assert_eq!((config.rules.private_addresses, of_servers(&config)), (Deny, vec![Ask, Deny]));
+    let wider = r#"{"privateAddresses": "allow", "mcpServers": {"b": {"privateAddresses": "allow"}}}"#;
+    let user =
+        r#"{"privateAddresses": "ask", "mcpServers": {"b": {"command": "b", "privateAddresses": "deny"}}}"#;
+    let place = Place::new().file("home/.config/cx/config.json", user).file("work/.cx.json", wider);
+    let config = place.load();
+    assert_eq!((config.rules.private_addresses, of_servers(&config)), (Ask, vec![Deny]));
+    let mut warnings = config.warnings.iter();
+    assert!(warnings.any(|warning| warning.message.contains("`privateAddresses`")), "{:?}", config.warnings);
 }
 
 #[test]

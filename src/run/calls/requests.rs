@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::addresses::check_addresses;
 use super::arguments::ExactArguments;
 use super::held::HeldCall;
 use super::send::{Decided, Permission};
@@ -70,7 +71,8 @@ impl ExecutionContext {
             let request = request.with_parameters(parameters)?;
             let parameters = request.parameters();
             let decided = Decided { by: Arc::clone(&in_force), call, tool: None, permission, host: None };
-            let reason = in_force.asks(call.server, call.tool, Effects::OF_REQUESTS);
+            let reason = check_addresses(&in_force, call, &parameters)?
+                .or_else(|| in_force.asks(call.server, call.tool, Effects::OF_REQUESTS));
             let answer = async |_parameters, trace, sent| {
                 let name = Arc::clone(server);
                 let skill = match &request {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::addresses::check_addresses;
 use super::arguments::ExactArguments;
 use super::held::HeldCall;
 use crate::json::Json;
@@ -87,7 +88,7 @@ impl ExecutionContext {
             Some(ToolKind::Script) => None,
             _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
         };
-        if let Err(error) = self.check_still_permitted(&decided, approved.is_some()) {
+        if let Err(error) = self.check_still_permitted(&decided, &arguments.tree, approved.is_some()) {
             if let Some(record) = approved {
                 self.end_record(record, ToolCallStatus::Failed(error.code), 0);
             }
@@ -154,7 +155,12 @@ impl ExecutionContext {
 
     /// Checks a decision again if the configuration has changed while the call waited for an
     /// approval or a slot.
-    fn check_still_permitted(&self, decided: &Decided<'_>, is_approved: bool) -> Result<(), ToolError> {
+    fn check_still_permitted(
+        &self,
+        decided: &Decided<'_>,
+        arguments: &Map<String, Value>,
+        is_approved: bool,
+    ) -> Result<(), ToolError> {
         let Decided { by, call, tool, permission, host } = decided;
         let now = self.in_force();
         if now.is_same_as(by) {
@@ -182,7 +188,9 @@ impl ExecutionContext {
             Some(tool) => asks_about(&now, tool, effects),
             None => now.asks(server, tool_name, effects),
         };
-        let needs_approval = !is_approved && asks().is_some();
+        let has_addresses = host.is_none() && tool.is_none_or(|tool| tool.kind() == ToolKind::Ordinary);
+        let address = if has_addresses { check_addresses(&now, *call, arguments)? } else { None };
+        let needs_approval = !is_approved && (address.is_some() || asks().is_some());
         if !is_same_server || needs_approval || (self.script.is_dry_run && effects.writes) {
             let message = format!(
                 "the configuration of `{server}.{tool_name}` changed while the call waited; call it again"

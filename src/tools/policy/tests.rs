@@ -250,3 +250,19 @@ fn patterns_that_match_nothing_that_is_known_are_reported() {
     let many: Vec<String> = (0..1_000).map(|number| format!("none.tool{number}")).collect();
     assert_eq!(Policy::new(&ToolRules::new().deny(many)).unwrap().unmatched(&known).len(), MAX_UNMATCHED);
 }
+
+#[test]
+fn the_strictest_of_all_layers_counts_for_private_addresses() {
+    use PrivateAddresses::{Allow, Ask, Deny};
+    let of = |treatment| ToolRules { private_addresses: treatment, ..ToolRules::new() };
+    for (all, own, expected) in
+        [(Allow, Allow, Allow), (Allow, Ask, Ask), (Ask, Allow, Ask), (Ask, Deny, Deny), (Deny, Ask, Deny)]
+    {
+        let mut policy = Policy::new(&of(all)).unwrap();
+        policy.set_server("fs", &of(own));
+        assert_eq!(policy.private_addresses("fs"), expected, "{all}, {own}");
+        assert_eq!(policy.private_addresses("other"), all);
+        assert_eq!(policy.may_ask(), [all, own].contains(&Ask));
+        assert_eq!(of(all).and(of(own)).private_addresses, expected);
+    }
+}

@@ -457,6 +457,38 @@ fn the_cpu_time_of_the_operator_is_a_cap() {
     }
 }
 
+/// A rate is for servers with several clients: over stdio there is one, also where the file for all servers has a rate.
+#[test]
+fn there_is_no_rate_over_stdio() {
+    let rate = json!({ "calls": 1, "perMs": 3_600_000 });
+    let mut client = Start::new().config("clientRate", rate).spawn().shaken();
+    // Over HTTP the default lets 30 start at once.
+    for number in 0..40 {
+        assert_eq!(client.run(&format!("return {number}"))["value"], number);
+    }
+    client.end();
+}
+
+/// Fuel is the operator's: no parameter asks for it, and every Python script has it.
+#[test]
+fn the_fuel_of_the_operator_is_that_of_every_python_script() {
+    let flag = Start::new().arguments(&["--fuel", "20000000"]);
+    let file = Start::new().config("limits", json!({ "fuel": 20_000_000 }));
+    for start in [flag, file] {
+        let mut client = start.spawn().shaken();
+        // The code that counts fuel may have to be compiled first.
+        let call = |code: &str| json!({ "code": code, "timeoutMs": 110_000 });
+        let ended = client.call("executePython", call("while True: pass"));
+        assert_eq!(ended["structuredContent"]["error"]["code"], "FUEL_LIMIT", "{ended}");
+        let small = client.call("executePython", call("return 1 + 1"))["structuredContent"].clone();
+        assert_eq!(small["value"], 2, "{small}");
+        assert!(small["fuelUsed"].as_u64().is_some_and(|fuel| fuel < 20_000_000), "{small}");
+        let typescript = client.call("executeTypescript", call("return 1"))["structuredContent"].clone();
+        assert_eq!((&typescript["value"], typescript.get("fuelUsed")), (&json!(1), None), "{typescript}");
+        client.end();
+    }
+}
+
 /// Without a setting of the operator a client gets what it asks for.
 #[test]
 fn a_default_can_be_below_the_cap() {

@@ -12,6 +12,8 @@ mod guide;
 mod hints;
 /// Imports of modules that scripts cannot use.
 mod imports;
+/// Private addresses in the arguments of tools.
+mod private_addresses;
 /// Another configuration while scripts run.
 mod reconfigure;
 /// Saved scripts: called, found and saved by scripts.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cx::{
     Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Limits,
-    RunEvent, Script, ToolErrorCode, ToolRules, WorkerProcesses,
+    PrivateAddresses, RunEvent, Script, ToolErrorCode, ToolRules, WorkerProcesses,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -141,10 +141,15 @@ async fn a_tool_that_is_read_only_no_more_is_not_called_in_a_dry_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_a_slot_obeys_too() {
     let limits = Limits { calls_in_flight: 1, ..Limits::default() };
-    for rules in [ToolRules::new().deny(["native.step"]), ToolRules::new().ask(["native.step"])] {
+    for rules in [
+        ToolRules::new().deny(["native.step"]),
+        ToolRules::new().ask(["native.step"]),
+        ToolRules::new().private_addresses(PrivateAddresses::Deny),
+        ToolRules::new().private_addresses(PrivateAddresses::Ask),
+    ] {
         let bench = Bench::new(Executor::builder().config(Config::default()).limits(limits));
         let script = "const first = tools.native.wait({});
-            const second = tools.native.step({}).then(() => 'called', (error) => error.code);
+            const second = tools.native.step({ to: 'http://10.0.0.1/' }).then(() => 'called', (error) => error.code);
             console.log('both'); await first; return await second";
         let mut run = bench.executor.start(script);
         let mut events = run.events().unwrap();
