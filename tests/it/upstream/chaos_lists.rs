@@ -221,7 +221,7 @@ async fn di_166_a_definition_that_changes_is_seen() {
     }
 }
 
-/// In strict mode a tool that is not as it was accepted cannot be called, whatever has changed and
+/// In strict mode a tool that differs from its pinned definition cannot be called, whatever has changed and
 /// whenever. Other tools can.
 #[tokio::test]
 async fn di_166_a_definition_that_changes_is_refused_in_strict_mode() {
