@@ -1,4 +1,4 @@
-//! Behaviour that only a test inside the process can provoke.
+//! Behavior that only a test inside the process can provoke.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
