@@ -138,7 +138,8 @@ fn a_client_that_cannot_ask_is_told_what_to_do() {
     }
 }
 
-// --- clients without a handshake: the question is a result, and the answer comes with the same call again --------------
+// --- clients without a handshake: the question is a result, and the answer comes with the same call again
+// --------------
 
 fn stateless(more: &[&str]) -> Client {
     let arguments = [&["--ask", "notes.*"], more].concat();

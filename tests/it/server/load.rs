@@ -146,8 +146,8 @@ fn ld_240_no_slot_is_lost() {
     wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));
 }
 
-/// THREATS 413: V8 keeps the pages of dropped isolates for later ones. What a large run leaves is released after it, also
-/// if V8 has just released others.
+/// THREATS 413: V8 keeps the pages of dropped isolates for later ones. What a large run leaves is released
+/// after it, also if V8 has just released others.
 #[test]
 fn v_413_pages_of_a_large_run_are_released() {
     const LEFT_OVER: u64 = 50 << 20;
