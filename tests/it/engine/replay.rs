@@ -415,7 +415,7 @@ async fn explain_says_what_there_is_and_escapes_it() {
     }
 }
 
-/// THREATS 461: an untrusted recording whose turns deliver, 50,000 times, a timer that the script has not
+/// Threat 461: an untrusted recording whose turns deliver, 50,000 times, a timer that the script has not
 /// started, while it has thousands of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_461_timers_of_a_recording_are_not_searched_for() {

@@ -103,7 +103,7 @@ fn whatever_is_not_a_clear_yes_is_a_no() {
     }
 }
 
-/// THREATS 394. After an invalid answer the call does not wait for another one.
+/// Threat 394. After an invalid answer the call does not wait for another one.
 #[test]
 fn v_394_an_answer_that_cannot_be_read_is_none() {
     let yes = json!({ "action": "accept", "content": { "approve": true } });

@@ -1,4 +1,5 @@
-//! THREATS, built-in functions: a walker over everything that a script can reach, with hostile receivers and arguments.
+//! docs/threats.md, built-in functions: a walker over everything that a script can reach, with hostile
+//! receivers and arguments.
 //!
 //! A script finds the functions (`tests/walk/surface.js`, `surface.py`), so that a new one is among them by
 //! itself. Calls with values of a corpus (`corpus.js`, `corpus.py`) are made from a seed, the same for the

@@ -99,7 +99,7 @@ fn what_is_not_accepted_is_not_found() {
     assert_eq!(search(&index, "", |position| position % 2 == 0), [0, 2, 4, 6]);
 }
 
-/// THREATS 169.
+/// Threat 169.
 #[test]
 fn odd_queries_are_bounded() {
     let index = files();
