@@ -150,6 +150,12 @@
 //! a re-exported crate comes with an incompatible version of cx only. Which of their features are on
 //! may change with any version.
 //!
+//! # Types that grow
+//!
+//! What cx makes and programs read is `#[non_exhaustive]`: any version can add fields and variants.
+//! Options that programs write, such as [`Limits`], are plain data: name the fields that matter, and
+//! take the others from the type's default where it has one.
+//!
 //! # Features
 //!
 //! All are on by default, and each can be used alone. With `typescript` alone there are about half as
