@@ -12,8 +12,7 @@ AGENTS = $(CACHE)/agents
 
 .PHONY: isolation syscalls cgroup-v2 nats-kills coverage docs-rs
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
-.PHONY: v8 interop frameworks
-.PHONY: v8 interop conformance bench-agents bench-agents-model bench-agents-check bench-search
+.PHONY: v8 interop frameworks conformance bench-agents bench-agents-model bench-agents-check bench-search
 .PHONY: fuzz growth differential audit-kills
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
@@ -195,6 +194,7 @@ interop:
 frameworks: v8
 	@tests/interop/install.sh $(CX_INTEROP_DIR) all
 	CX_FRAMEWORKS=all cargo test --locked --test it frameworks:: -- --nocapture --test-threads 1
+
 ## Run test262 as it is and transpiled: what V8 passes must pass in both forms. `CX_CONFORMANCE_DIR` names another checkout of
 ## test262 than the one of the lock file. A short form is part of `test`.
 CONFORMANCE = $(CACHE)/conformance

@@ -25,8 +25,8 @@ const STARTS: usize = 20;
 /// Runs in flight at the same time, and how many in all.
 const AT_ONCE: usize = 50;
 const MANY: usize = 2_000;
-/// The curve: how many runs are in flight, for how long each number is measured, and in how many rounds, by turns, so that
-/// a machine whose speed changes does so for all of them.
+/// The curve: how many runs are in flight, for how long each number is measured, and in how many rounds, by
+/// turns, so that a machine whose speed changes does so for all of them.
 const IN_FLIGHT: [usize; 7] = [1, 2, 4, 8, 16, 64, 100];
 const CURVE_RUNS: usize = 600;
 const CURVE_ROUNDS: usize = 5;

@@ -1,8 +1,8 @@
 //! What telemetry adds to a call over a pipe: rounds of the same calls without it, with traces, with the audit trail,
 //! and with everything that `cx serve` can write, one after the other in an order that rotates. The calls go to the
-//! example `chaos`, which returns its arguments and costs as little as a server can, and, if `CX_INTEROP_DIR` says where
-//! `make interop` has installed it, to the official server of files, which reads one. Needs the example `chaos`. Words
-//! in the arguments choose the cases whose names contain one of them; `off` is always there.
+//! example `chaos`, which returns its arguments and costs as little as a server can, and, if `CX_INTEROP_DIR`
+//! says where `make interop` has installed it, to the official server of files, which reads one. Needs the
+//! example `chaos`. Words in the arguments choose the cases whose names contain one of them; `off` is always there.
 //!
 //! Each figure is the median of the ratios within a round, because the machine is another one from round to round. The
 //! second case without telemetry is the control: what differs there is noise. `clock` is the time of a call by the

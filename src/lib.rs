@@ -4,8 +4,9 @@
 //! result. With cx the agent writes a script instead: the script finds and calls any tool of any
 //! MCP server, filters the results in place, and returns only what the agent needs.
 //!
-//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. A tool
-//! call is a function call into Rust: no proxy, no port, no child process for a run.
+//! TypeScript is transpiled with swc and runs in a fresh V8 isolate inside this process. Python is
+//! CPython, compiled to WebAssembly, with a fresh interpreter for every run. A tool call is a
+//! function call into Rust: no proxy, no port, no child process for a run unless [`Isolation`] says so.
 //!
 //! ```
 //! use cx::{Executor, Outcome};
@@ -69,13 +70,13 @@
 //!
 //! # Main types
 //!
-//! * An [`Executor`] lives as long as the process. It keeps isolates warm, owns the threads and the
-//!   connections to servers, and limits how many runs execute at once. It is cheap to clone and
-//!   works from any tokio runtime or without one.
+//! * An [`Executor`] lives as long as the process. It keeps isolates and interpreters warm, owns the
+//!   threads and the connections to servers, and limits how many runs execute at once. It is cheap to
+//!   clone and works from any tokio runtime or without one.
 //! * A [`Script`] is a source and the options of its run: input, [`Limits`], allowed and denied
 //!   tools, a cancellation token, a listener for its output.
-//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each run has its own isolate,
-//!   which is never used for another run. [`Executor::start`] returns a [`Run`] instead: a handle
+//! * A run lives from [`Executor::run`] to its [`ExecuteResult`]. Each run has its own isolate or
+//!   interpreter, which is never used for another run. [`Executor::start`] returns a [`Run`] instead: a handle
 //!   that cancels the run and follows its [`RunEvents`]. [`Executor::check`] compiles a script and
 //!   runs nothing, [`Executor::run_blocking`] is for programs without async code.
 //! * A [`ToolDispatcher`] lists and calls the tools of one or more servers. There is one for native
@@ -115,7 +116,7 @@
 //!
 //! # State between runs
 //!
-//! Nothing of the script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
+//! Nothing of a script's memory is kept. With [`ExecutorBuilder::state`] scripts store JSON in a
 //! [`StateStore`], for a workspace or for a session ([`Script::session`]). With
 //! [`ExecutorBuilder::keep_runs`] an executor's [`History`] holds the records of finished runs,
 //! each for its client ([`Script::client`]).
@@ -148,6 +149,12 @@
 //! with dependencies of its own on compatible versions has the same types. An incompatible version of
 //! a re-exported crate comes with an incompatible version of cx only. Which of their features are on
 //! may change with any version.
+//!
+//! # Types that grow
+//!
+//! What cx makes and programs read is `#[non_exhaustive]`: any version can add fields and variants.
+//! Options that programs write, such as [`Limits`], are plain data: name the fields that matter, and
+//! take the others from the type's default where it has one.
 //!
 //! # Features
 //!

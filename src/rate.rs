@@ -10,12 +10,13 @@ use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLim
 /// period is removed, so this many clients must be active at the same time.
 const MAX_CLIENTS: usize = 10_000;
 
-/// A token bucket: `calls` in each `period`, in one burst if none were used before.
+/// A token bucket: `calls` in each `period`, in one burst if none were used before. A period that is too short for its
+/// number of calls is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// The number of calls, or of runs.
     pub calls: NonZeroU32,
-    /// The period.
+    /// The period in which this many are allowed.
     pub period: Duration,
 }
 

@@ -16,8 +16,8 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 /// What the process executes: it reads the script and the answers of tools, and writes what the script wants.
 const PROGRAM: &str = include_str!("backend.js");
 
-/// Maximum length of a message of the process, in bytes. What is in a sandbox is hostile, so the length of what it sends
-/// is bounded before it is read.
+/// Maximum length of a message of the process, in bytes. What is in a sandbox is hostile, so the length of
+/// what it sends is bounded before it is read.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// A message of the process.

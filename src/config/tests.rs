@@ -63,7 +63,7 @@ fn an_entry_with_everything() {
     assert!(parse(r#"{"mcpServers": {}}"#).unwrap().is_empty());
 }
 
-/// THREATS 183, 185 and 188.
+/// Threats 183, 185 and 188.
 #[test]
 fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
     for (entry, expected) in [
@@ -168,7 +168,7 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
     }
 }
 
-/// THREATS v 346.
+/// Threat 346.
 #[test]
 fn v_346_a_secret_is_configured_with_its_issuer() {
     let expected =
@@ -207,7 +207,7 @@ fn v_346_a_secret_is_configured_with_its_issuer() {
     }
 }
 
-/// THREATS 185 and 188.
+/// Threats 185 and 188.
 #[test]
 fn cf_185_a_mistake_in_the_frame_is_named_too() {
     let check = |text: &str, expected: &str| {
@@ -258,7 +258,7 @@ fn all_mistakes_of_a_file_come_at_once() {
     assert!(lines[3].starts_with("mcp.json:3:20: `mcpServers.b c.command`"), "{message}");
 }
 
-/// THREATS 185: any file content is read to the end without a panic.
+/// Threat 185: any file content is read to the end without a panic.
 #[test]
 fn cf_185_no_bytes_panic() {
     let text = br#"{"mcpServers": {"a": {"command": "x", "args": ["${HOME}", "%A%", "~"], "env": {"A": "env:B"}}, "b":
@@ -302,7 +302,7 @@ fn cf_185_no_bytes_panic() {
     assert!(fine > 20 && refused > 100, "{fine} {refused}");
 }
 
-/// THREATS 189.
+/// Threat 189.
 #[test]
 fn cf_189_values_are_not_shown() {
     for entry in [
@@ -319,7 +319,7 @@ fn cf_189_values_are_not_shown() {
     }
 }
 
-/// THREATS 184.
+/// Threat 184.
 #[test]
 fn cf_184_odd_files_are_refused_at_once() {
     let directory = tempfile::tempdir().unwrap();

@@ -44,6 +44,8 @@ impl Executor {
     /// # }
     /// ```
     ///
+    /// Dropping the future ends the check.
+    ///
     /// # Errors
     ///
     /// As [`run`](Self::run).

@@ -45,6 +45,8 @@ impl Executor {
     /// # }
     /// ```
     ///
+    /// Dropping the future stops the script, and there is no recording.
+    ///
     /// # Errors
     ///
     /// As [`run`](Self::run); [`Error::Start`] if the system has no random numbers.
@@ -63,7 +65,7 @@ impl Executor {
     /// Runs the script of a recording again, with the answers of the recorded run. No server, tool, model
     /// or state is reached, whatever this executor has, because the recording is untrusted.
     ///
-    /// [`replay_with`](Self::replay_with) takes an edited script.
+    /// [`replay_with`](Self::replay_with) takes an edited script. Dropping the future stops the replay.
     ///
     /// # Errors
     ///

@@ -136,7 +136,8 @@ impl Future for Run {
 }
 
 impl RunEvents {
-    /// The next event, or `None` if the run has its result and all events were read.
+    /// The next event, or `None` if the run has its result and all events were read. Dropping the future loses no
+    /// event.
     pub async fn next(&mut self) -> Option<RunEvent> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }

@@ -29,7 +29,8 @@ use crate::storage::state::{DefaultScope, RunState, StateScope};
 use crate::tools::in_force::RunTools;
 
 impl Executor {
-    /// Runs TypeScript or JavaScript with the executor's limits. Short for [`Executor::run`].
+    /// Runs TypeScript or JavaScript with the executor's limits. Short for [`Executor::run`], also in that dropping
+    /// the future stops the script.
     ///
     /// # Errors
     ///
@@ -38,7 +39,8 @@ impl Executor {
         self.run(Script::typescript(source)).await
     }
 
-    /// Runs Python with the executor's limits. Short for [`Executor::run`].
+    /// Runs Python with the executor's limits. Short for [`Executor::run`], also in that dropping the future stops
+    /// the script.
     ///
     /// # Errors
     ///

@@ -14,13 +14,15 @@ use crate::tools::{DamagedPins, KnownServer, SkillChange, Tool, ToolChange, Tool
 impl Executor {
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
+    ///
+    /// Dropping the future ends the wait only: the requests go on, within their own time limits.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let catalog = Arc::clone(&self.servers().tools.catalog);
         self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
     /// Requests the tool lists of the servers of which none is known, as [`refresh_tools`] does.
-    /// Returns the names and results of those that were asked.
+    /// Returns the names and results of those that were asked. Dropping the future ends the wait only.
     ///
     /// [`refresh_tools`]: Self::refresh_tools
     pub async fn fetch_missing_tools(&self) -> Vec<(String, Result<(), ToolError>)> {

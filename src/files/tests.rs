@@ -289,7 +289,7 @@ async fn what_is_around_a_granted_directory_stays() {
     files.rename(&path(outer.join("other")), &path(outer.join("away"))).await.unwrap();
 }
 
-/// THREATS 123: links, absolute and relative ones, that lead out of the directory, are not followed.
+/// Threat 123: links, absolute and relative ones, that lead out of the directory, are not followed.
 #[tokio::test]
 async fn no_link_leaves_a_granted_directory() {
     let place = tempfile::tempdir().unwrap();

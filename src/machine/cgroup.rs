@@ -3,6 +3,9 @@
 //! `/proc/self/cgroup` names the process's group in each hierarchy, `/proc/self/mountinfo` says where
 //! hierarchies are mounted: `Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst` and
 //! `cgroup-v1/pids.rst` of Linux, and proc(5).
+//!
+//! The standard library reads the limit of processors only (`available_parallelism`). Crates for
+//! control groups are made for creating and changing them; here a few files are read.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

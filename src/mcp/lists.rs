@@ -170,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// What is wrong with the files in the answer to `resources/read` of `requested`, if they are of a skill. The list is
-    /// read again before: the skill may have changed since.
+    /// What is wrong with the files in the answer to `resources/read` of `requested`, if they are of a skill.
+    /// The list is read again before: the skill may have changed since.
     pub(crate) async fn skill_problem(
         &self,
         requested: &str,

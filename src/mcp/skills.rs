@@ -1,5 +1,5 @@
-//! What a server's list says of its skills (SEP-2640): a file is used only with the listed digest, and a `SKILL.md` only
-//! with the listed front matter.
+//! What a server's list says of its skills (SEP-2640): a file is used only with the listed digest, and a
+//! `SKILL.md` only with the listed front matter.
 
 mod front_matter;
 

@@ -397,7 +397,7 @@ async fn v_517_the_answer_to_a_call_is_no_failure_of_its_server() {
     assert!(upstream.servers.stats()[0].last_error.is_some());
 }
 
-/// THREATS 530. A file of a skill that differs from the list is refused, and its server is healthy: otherwise a client
+/// Threat 530. A file of a skill that differs from the list is refused, and its server is healthy: otherwise a client
 /// could open the circuit breaker for the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_530_a_skill_that_is_not_the_listed_one_is_no_failure_of_its_server() {

@@ -34,7 +34,8 @@ const VERSION: &[u8] = b"cx run 1";
 const GRANTED: &[u8] = b"granted";
 const REFUSED: &[u8] = b"refused";
 
-/// What a worker says on the subject of claims that cannot read an offer. It proves nothing, and is only told to people.
+/// What a worker says on the subject of claims that cannot read an offer. It proves nothing, and is only told
+/// to people.
 const UNREADABLE: &[u8] = b"unreadable";
 
 /// Characters of the id of a run, or of a worker's claim.

@@ -1,5 +1,5 @@
-//! The two buckets of a tenant, which its front ends share: the state of scripts, and records of runs. The connection is
-//! made when it is first needed.
+//! The two buckets of a tenant, which its front ends share: the state of scripts, and records of runs. The
+//! connection is made when it is first needed.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! Which kind of network an IP address belongs to, whatever form it is written in.
+//!
+//! The standard library's `is_global` is not stable. It knows neither the metadata services of clouds
+//! nor the IPv4 addresses that addresses of IPv6 carry.
 
 #[cfg(any(feature = "mcp", feature = "fetch"))]
 use std::net::IpAddr;

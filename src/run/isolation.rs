@@ -56,8 +56,9 @@ impl Isolation {
 /// The worker processes of [`Isolation::Process`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerProcesses {
-    /// The program that is started as a worker: one that calls [`worker_process`](crate::worker_process), such as `cx`, of the same version
-    /// as this crate. `None` for this program itself, which then must call it first in its `main`.
+    /// The program that is started as a worker: one that calls [`worker_process`](crate::worker_process),
+    /// such as `cx`, of the same version as this crate. `None` for this program itself, which then must call
+    /// it first in its `main`.
     pub program: Option<PathBuf>,
     /// How many runs of one client a worker serves, each in an engine of its own. With one, nothing that a script
     /// leaves behind in a worker can meet another run; each run then costs the start of a process. Workers never
@@ -92,7 +93,8 @@ impl RemoteWorkers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NatsWorkers {
-    /// Address of the server, such as `tls://nats.example.com:4222`. The addresses of a cluster have commas between them.
+    /// Address of the server, such as `tls://nats.example.com:4222`. The addresses of a cluster have commas
+    /// between them.
     pub url: String,
     /// A file with the key that all machines of the queue share, at least 32 characters. Everything that crosses the
     /// server is encrypted with keys that are derived from it.
@@ -103,8 +105,8 @@ pub struct NatsWorkers {
     /// A file with certificates of authorities, in PEM, that may have signed the server's certificate, beside those of
     /// the system.
     pub ca_file: Option<PathBuf>,
-    /// What this executor shares with the others of a tenant; `None`: nothing. [`Executor::work_for_queue`] does not use
-    /// it.
+    /// What this executor shares with the others of a tenant; `None`: nothing. [`Executor::work_for_queue`]
+    /// does not use it.
     ///
     /// [`Executor::work_for_queue`]: crate::Executor::work_for_queue
     pub shared: Option<SharedTenant>,

@@ -2,8 +2,8 @@
 //!
 //! Such a run has a fresh instance of its engine, and its own ledger and clock. Of the run that calls
 //! it, it has the rules, the approver, the state, the language models, the permits for calls in flight,
-//! and what is left of the time. In a trace it is a child of the call. Its calls count at every caller above it. It ends at the latest with
-//! its caller.
+//! and what is left of the time. In a trace it is a child of the call. Its calls count at every caller above
+//! it. It ends at the latest with its caller.
 
 use std::sync::Arc;
 use std::time::Duration;

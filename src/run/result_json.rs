@@ -35,7 +35,8 @@ impl ExecuteResult {
     ///     }
     ///   ],
     ///   "samplingCalls": [
-    ///     { "round": 1, "provider": "anthropic", "model": "…", "status": "ok", "tokensUsed": 120, "durationMs": 900.0 }
+    ///     { "round": 1, "provider": "anthropic", "model": "…", "status": "ok", "tokensUsed": 120,
+    /// "durationMs": 900.0 }
     ///   ],
     ///   "samplingMetrics": {
     ///     "totalRounds": 1, "totalTokens": 120, "totalDurationMs": 900.0, "averageTokensPerRound": 120,

@@ -49,7 +49,7 @@ fn server() -> Server {
     Server::new(Executor::builder().build().unwrap(), ServerOptions::default())
 }
 
-/// THREATS 204.
+/// Threat 204.
 #[tokio::test]
 async fn mp_204_a_panic_is_an_error_of_its_request() {
     let (mut client, _serving) = Client::new(&server(), &CancellationToken::new());

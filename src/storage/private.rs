@@ -4,6 +4,9 @@
 //! Files that users write themselves (configuration, folders of scripts) may be readable by others
 //! and are behind paths of the user's choice; `src/config/file.rs` and `src/storage/scripts.rs`
 //! check them, and `replace.rs` replaces them.
+//!
+//! `tempfile` names what it creates and replaces by a path, which may lead to another directory than
+//! the one that was checked. Here each file is opened relative to the descriptor of that directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};

@@ -7,8 +7,8 @@ const MAX_SECONDS: u64 = 253_402_300_799;
 
 /// A time in the form of RFC 3339, in UTC and with milliseconds: `2026-11-22T10:00:00.000Z`.
 ///
-/// A time that the form or the formatter cannot represent becomes the nearest one that it can: a machine whose clock was
-/// never set may be before 1970.
+/// A time that the form or the formatter cannot represent becomes the nearest one that it can: a machine
+/// whose clock was never set may be before 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(representable(time)).to_string()
 }

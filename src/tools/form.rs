@@ -1,4 +1,7 @@
 //! The form of an elicitation: a flat object of simple fields, as the protocol restricts it.
+//!
+//! `jsonschema` says whether an answer fits a schema, but not what to show to a user. Fields and
+//! options are bounded, and their texts checked, before anything is shown.
 
 use serde_json::{Map, Number, Value, json};
 

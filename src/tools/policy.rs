@@ -225,8 +225,8 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     !readings(text).is_empty()
 }
 
-/// How much work it is to match a pattern: 0 for names and for parts with one `*`, which nearly all are; else the number
-/// of wildcards of each way to read it, and more for `?`.
+/// How much work it is to match a pattern: 0 for names and for parts with one `*`, which nearly all are; else
+/// the number of wildcards of each way to read it, and more for `?`.
 pub(crate) fn pattern_work(text: &str) -> usize {
     readings(text).iter().map(Reading::work).sum()
 }

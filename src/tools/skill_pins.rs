@@ -23,8 +23,8 @@ const VERSION: u32 = 1;
 /// inventing others.
 const MAX_SKILLS: usize = 1_000;
 
-/// Maximum bytes of an address that is pinned. Longer ones differ too: a script chooses them, and a server can answer for
-/// any.
+/// Maximum bytes of an address that is pinned. Longer ones differ too: a script chooses them, and a server
+/// can answer for any.
 const MAX_ADDRESS: usize = 2 << 10;
 
 const PREFIX: &str = "skills-";

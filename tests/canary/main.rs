@@ -7,7 +7,8 @@
 //!
 //! With the argument `walk`: many scripts, one a line; see `walk.rs`.
 //!
-//! With the argument `idle` and the directory of compiled code: what two warm interpreters give back while nothing runs.
+//! With the argument `idle` and the directory of compiled code: what two warm interpreters give back while
+//! nothing runs.
 #![expect(
     unsafe_code,
     clippy::print_stdout,

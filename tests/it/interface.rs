@@ -1,14 +1,15 @@
 //! What the public interface names of other crates is re-exported by `src/lib.rs`. Otherwise an embedder has to find
 //! out which version of another crate cx is built with.
 //!
-//! Everything that is `pub` can be reached from the root of the crate: the lint `unreachable_pub` sees to that.
+//! Everything that is `pub` can be reached from the root of the crate: the lint `unreachable_pub` sees to that. What cx
+//! makes and programs read can grow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::libraries::dependencies;
 use crate::source::{Module, Names, Token, end_of_bracket, modules, names, product_tokens};
-use crate::tidy::root;
+use crate::tidy::{files, root};
 
 /// Names of other crates, and of what is imported from them, by where they are imported or declared.
 type Origins = BTreeMap<Vec<String>, String>;
@@ -221,6 +222,70 @@ fn read(text: &str, file: &str, path: &[&str]) -> (Module, Vec<Token>) {
     let path: Vec<String> = path.iter().map(|&part| part.to_owned()).collect();
     let names = names(text, &path);
     (Module { file: file.to_owned(), path, names }, product_tokens(text))
+}
+
+/// Options, which programs write: plain data. A literal takes the fields that it does not name from a default.
+const PLAIN_DATA: &[&str] = &[
+    "Grants",
+    "HistoryLimits",
+    "Limits",
+    "LlmOptions",
+    "LoadOptions",
+    "ModelProvider",
+    "Permissions",
+    "RateLimit",
+    "Root",
+    "SamplingOptions",
+    "SharedTenant",
+    "WorkerProcesses",
+];
+
+/// The public types of a file to which a field or a variant cannot be added without breaking programs.
+fn closed_types(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut closed = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let item = line.strip_prefix("pub enum ").or_else(|| line.strip_prefix("pub struct "));
+        let Some(item) = item else { continue };
+        let mut before = lines[..index].iter().rev().take_while(|line| !line.is_empty() && **line != "}");
+        if before.any(|line| line.trim() == "#[non_exhaustive]") {
+            continue;
+        }
+        let is_end = |line: &&&str| line.starts_with('}') || line.ends_with(';') || line.ends_with("{}");
+        let mut body = lines[index..].iter().take_while(|line| !is_end(line));
+        // Programs can neither make nor take apart what has no public field.
+        let is_seen = line.starts_with("pub enum ")
+            || line.contains("(pub ")
+            || body.any(|line| line.trim_start().starts_with("pub ") && line.starts_with(' '));
+        if is_seen {
+            closed.extend(item.split(|letter: char| !letter.is_alphanumeric()).next().map(str::to_owned));
+        }
+    }
+    closed
+}
+
+#[test]
+fn what_cx_makes_can_grow() {
+    let mut closed = BTreeSet::new();
+    for path in files("src", ".rs") {
+        let is_test = path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
+        if !is_test && !path.starts_with("src/bin") {
+            closed.extend(closed_types(&fs::read_to_string(root().join(&path)).unwrap()));
+        }
+    }
+    let plain: BTreeSet<String> = PLAIN_DATA.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(closed, plain, "public types without `#[non_exhaustive]`");
+}
+
+#[test]
+fn closed_types_are_found() {
+    let open = "/// A.\n#[non_exhaustive]\n#[derive(Debug)]\npub enum A {\n    B,\n}\n";
+    assert_eq!(closed_types(open), [""; 0]);
+    assert_eq!(closed_types("pub enum A {\n    B,\n}\n\npub struct C {\n    d: E,\n}\n"), ["A"]);
+    assert_eq!(
+        closed_types("pub struct A;\npub struct B {\n    pub c: D,\n}\npub struct E(pub F);\n"),
+        ["B", "E"]
+    );
 }
 
 #[test]

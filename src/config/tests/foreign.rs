@@ -674,7 +674,7 @@ fn providers_keep_their_keys_and_addresses() {
     assert_eq!(config.llm.provider.unwrap().key, Some(ApiKey::new("g")));
 }
 
-/// THREATS 490.
+/// Threat 490.
 #[test]
 fn v_490_a_workspaces_file_of_another_program_grants_nothing() {
     let text = r#"{"security": {

@@ -1,4 +1,4 @@
-//! Which files are read, and which has precedence. THREATS 186 and 188.
+//! Which files are read, and which has precedence. Threats 186 and 188.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Workspace files: what they may do before and after the user trusts them. THREATS 177-182 and
+//! Workspace files: what they may do before and after the user trusts them. Threats 177-182 and
 //! 187.
 
 use std::path::PathBuf;

@@ -21,7 +21,7 @@ use crate::sync::{Condvar, Mutex};
 /// Timeout of tests that would otherwise hang.
 const TOO_LONG: Duration = Duration::from_secs(20);
 
-/// An engine whose sources name its behaviour:
+/// An engine whose sources name its behavior:
 ///
 /// - `block` blocks in `prepare` until `released`;
 /// - `hang` blocks in `execute` until `released`;

@@ -10,6 +10,9 @@
 //!
 //! Both numbers are little-endian. A frame of another run than the one in flight is refused, so
 //! that late messages of a run never reach the next one.
+//!
+//! tokio-util's `LengthDelimitedCodec` reserves the announced length before any of it has arrived.
+//! It also knows nothing of runs, whose number stands in the header.
 
 use std::fmt;
 

@@ -63,7 +63,7 @@ fn arguments_get_their_digits_back() {
     assert!(exact_numbers(r#"{"a":18446744073709551615}"#).len() <= 1);
 }
 
-/// THREATS 529: numbers that are no longer in the order of the text, because a name is there twice.
+/// Threat 529: numbers that are no longer in the order of the text, because a name is there twice.
 #[test]
 fn v_529_digits_are_restored_in_linear_time() {
     let big = |number: usize| format!("{}{}", 1_000_000 + number, "0".repeat(20));

@@ -1,6 +1,6 @@
 use super::*;
 
-/// THREATS 160, for servers: a code of this client that a server sends is treated as an error of
+/// Threat 160, for servers: a code of this client that a server sends is treated as an error of
 /// the server.
 #[test]
 fn tl_160_no_server_speaks_for_the_transport() {

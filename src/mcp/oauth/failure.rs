@@ -3,6 +3,7 @@
 use rmcp::transport::auth::AuthError as RmcpError;
 
 use super::issuer::IssuerError;
+use crate::text;
 
 /// Maximum characters of a server's own error text.
 const MAX_PROBLEM: usize = 500;
@@ -31,6 +32,7 @@ pub(crate) fn described(error: &SignInError) -> String {
     preview(&text)
 }
 
+/// The beginning of a server's own text on one line, with its hidden characters written out.
 pub(crate) fn preview(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).take(MAX_PROBLEM).collect()
+    text::preview(&text::one_line(text), MAX_PROBLEM)
 }

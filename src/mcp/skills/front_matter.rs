@@ -1,5 +1,5 @@
-//! The front matter of a `SKILL.md`, compared with the one that its server's list has of it (SEP-2640). A model chooses a
-//! skill by the list, so the file must not say something else of itself.
+//! The front matter of a `SKILL.md`, compared with the one that its server's list has of it (SEP-2640). A
+//! model chooses a skill by the list, so the file must not say something else of itself.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;

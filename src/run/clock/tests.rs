@@ -1,10 +1,10 @@
 use super::*;
 use crate::run::limits::Limits;
 
-fn clock(most_paused: Duration) -> Arc<RunClock> {
+fn clock(max_paused: Duration) -> Arc<RunClock> {
     let wall_time = Duration::from_secs(10);
     RunClock::start(
-        RunLimits::fixed(Limits { wall_time, paused_time: most_paused, ..Limits::default() }),
+        RunLimits::fixed(Limits { wall_time, paused_time: max_paused, ..Limits::default() }),
         Duration::ZERO,
         None,
     )

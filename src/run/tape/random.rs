@@ -1,4 +1,7 @@
 //! Random bytes from a seed: the same for a recording and its replays.
+//!
+//! The standard generator of `rand` may give other bytes in another version, and a recording is
+//! replayed by later versions of cx. SHA-256 is here anyway, and a script draws few bytes.
 
 use sha2::{Digest as _, Sha256};
 

@@ -7,8 +7,8 @@
 //!   omitted characters.
 //! - A `value` whose JSON is longer than that is replaced by `valueTruncated`: `{characters, head,
 //!   tail, rest}`. `rest` is the expression that gets the run's record in the next script.
-//! - Of what the check has found in a script, `error.problems` is a text with a line each. The message of `CHECK_FAILED` has
-//!   all of it already.
+//! - Of what the check has found in a script, `error.problems` is a text with a line each. The message of
+//!   `CHECK_FAILED` has all of it already.
 //! - Emitted content is not repeated: it follows as content blocks, and `emittedBlocks` counts it.
 //! - The first 25,000 bytes of `plannedCalls` are kept, and `plannedCallsOmitted` counts the other
 //!   calls.

@@ -1,6 +1,6 @@
 use super::*;
 
-/// THREATS 383.
+/// Threat 383.
 #[test]
 fn v_383_each_client_has_slots_of_its_own_which_are_freed() {
     let slots = ClientSlots::new(64);

@@ -1,4 +1,4 @@
-//! Runs over plain HTTP, for callers that speak no MCP: `POST /v1/runs` and its neighbours.
+//! Runs over plain HTTP, for callers that speak no MCP: `POST /v1/runs` and its neighbors.
 //!
 //! The same authentication, rates, limits, policy, history and metrics apply as to `tools/call`. Callers are
 //! clients without a session: a run is found by its id, which is random, and nothing is listed.

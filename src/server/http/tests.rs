@@ -1,4 +1,4 @@
-//! Behaviour that only a test inside the process can provoke.
+//! Behavior that only a test inside the process can provoke.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -76,7 +76,7 @@ fn run(source: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
 }
 
-/// THREATS 204, over HTTP.
+/// Threat 204, over HTTP.
 #[tokio::test]
 async fn mp_204_a_panic_is_an_error_of_its_request() {
     let server = serve(HttpOptions::default()).await;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// THREATS 383.
+/// Threat 383.
 #[test]
 fn v_383_results_of_ended_tasks_are_bounded_for_each_client() {
     let state = Arc::new(Mutex::new(State::default()));

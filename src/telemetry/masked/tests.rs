@@ -3,7 +3,7 @@ use super::*;
 /// Maximum bytes of a text here.
 const MAX: usize = 32 << 10;
 
-/// THREATS 157: the kinds of secrets, in values, in texts, and in fields with a telling name.
+/// Threat 157: the kinds of secrets, in values, in texts, and in fields with a telling name.
 #[test]
 fn fd_157_secrets_are_masked_in_what_is_kept() {
     for (text, secret) in [
@@ -35,7 +35,7 @@ fn long_texts_are_cut() {
     assert!(json_text(&long, MAX).len() < MAX + 8);
 }
 
-/// THREATS 157: no part of a token that lies across the place where a text is cut.
+/// Threat 157: no part of a token that lies across the place where a text is cut.
 #[test]
 fn fd_157_half_a_token_is_not_shown() {
     for shift in 0..40 {

@@ -1,7 +1,7 @@
 //! The work of one check, counted by walking the schema and the arguments together.
 //!
-//! [`Bounds`](super::bounds::Bounds) are computed without looking at single values: the most expensive schema for all of
-//! them. Where that is too much, this counts each schema with each value that it is tried on.
+//! [`Bounds`](super::bounds::Bounds) are computed without looking at single values: the most expensive schema
+//! for all of them. Where that is too much, this counts each schema with each value that it is tried on.
 //!
 //! Ours, because `jsonschema` collects all errors before it returns the first, and copies: the errors of alternatives
 //! have copies of their values, and others of texts of the schema. Thousands of alternatives that refuse one large

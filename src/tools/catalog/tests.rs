@@ -87,7 +87,7 @@ fn lists_have_names_that_both_languages_can_write() {
     }
 }
 
-/// THREATS 521.
+/// Threat 521.
 #[test]
 fn v_521_an_identifier_of_thousands_of_tools_names_few_of_them() {
     let separator = |bits: usize, place: usize| if (bits >> place) & 1 == 1 { '-' } else { '_' };
@@ -100,7 +100,7 @@ fn v_521_an_identifier_of_thousands_of_tools_names_few_of_them() {
     assert!(block_on(catalog.resolve("fs", "a____________b", soon(), &budget())).is_ok());
 }
 
-/// THREATS 142.
+/// Threat 142.
 #[test]
 fn full_names_that_mean_two_tools_are_refused() {
     let ambiguous = catalog(&["a.b__c", "a__b.c", "a__b.d"]);
@@ -329,7 +329,7 @@ async fn a_name_that_is_not_in_the_list_from_before_is_looked_for_in_a_new_one()
     assert_eq!(fake.asked(), 2);
 }
 
-/// THREATS 166 and 211.
+/// Threats 166 and 211.
 #[tokio::test]
 async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_it_is_accepted() {
     let disk = Disk::new();
@@ -404,7 +404,7 @@ async fn di_166_what_was_accepted_and_cannot_be_read_accepts_nothing() {
     assert!(disk.strict_process(&fake).resolve("s", "send", soon(), &budget()).await.is_ok());
 }
 
-/// THREATS 168.
+/// Threat 168.
 #[tokio::test]
 async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
     let hung = Arc::new(Fake { hangs: AtomicBool::new(true), ..Fake::default() });
@@ -428,7 +428,7 @@ async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
     }
 }
 
-/// THREATS 393.
+/// Threat 393.
 #[tokio::test]
 async fn v_393_a_search_does_not_wait_for_a_server_that_hung_a_moment_ago() {
     let time = DISCOVERY_TIME + Duration::from_millis(200);

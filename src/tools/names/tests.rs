@@ -29,7 +29,7 @@ fn full_names_split_in_every_way() {
     assert_eq!(full_name("fs", "read_file"), "mcp__fs__read_file");
 }
 
-/// THREATS 522.
+/// Threat 522.
 #[test]
 fn v_522_a_name_of_separators_is_not_split_everywhere() {
     let longest = format!("mcp__{}a", "__".repeat((MAX_FULL_NAME - 6) / 2));

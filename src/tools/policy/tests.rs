@@ -18,7 +18,7 @@ fn asking(ask: &[&str], read_only: &[&str]) -> Result<Policy, Error> {
     })
 }
 
-/// THREATS 143 and 141.
+/// Threats 143 and 141.
 #[test]
 fn allow_and_deny_table() {
     let check = |allow: Option<&[&str]>, deny: &[&str], name: (&str, &str), expected: bool| {

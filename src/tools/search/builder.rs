@@ -64,16 +64,16 @@ impl Builder {
     /// Adds a document.
     pub(crate) fn add(&mut self, document: &Document<'_>) {
         let start = self.postings.len();
-        let most_words = if start < MANY_POSTINGS { MAX_TEXT_WORDS } else { FEW_TEXT_WORDS };
+        let max_words = if start < MANY_POSTINGS { MAX_TEXT_WORDS } else { FEW_TEXT_WORDS };
         self.read(document.tool, MAX_NAME_WORDS, Pairs::All);
         self.weigh(&NAME);
         self.read(document.server, MAX_NAME_WORDS, Pairs::All);
         self.weigh(&SERVER);
-        self.read(document.description, most_words, Pairs::WithoutSeparator);
+        self.read(document.description, max_words, Pairs::WithoutSeparator);
         self.weigh(&DESCRIPTION);
-        self.read_members(document.parameters, most_words, &PARAMETER, &PARAMETER_DESCRIPTION);
-        self.read_members(document.results, most_words, &RESULT, &RESULT_DESCRIPTION);
-        self.read(document.shared, most_words, Pairs::WithoutSeparator);
+        self.read_members(document.parameters, max_words, &PARAMETER, &PARAMETER_DESCRIPTION);
+        self.read_members(document.results, max_words, &RESULT, &RESULT_DESCRIPTION);
+        self.read(document.shared, max_words, Pairs::WithoutSeparator);
         self.weigh(&SHARED);
         // One posting for each term: the fields' weights are summed.
         self.postings[start..].sort_unstable_by_key(|(term, _)| *term);
@@ -101,27 +101,27 @@ impl Builder {
     fn read_members(
         &mut self,
         members: &[(String, String)],
-        most_words: usize,
+        max_words: usize,
         names: &Field,
         descriptions: &Field,
     ) {
-        let mut left = most_words;
-        for (name, _) in members.iter().take(most_words) {
+        let mut left = max_words;
+        for (name, _) in members.iter().take(max_words) {
             left = left.saturating_sub(self.read(name, left, Pairs::WithoutSeparator));
         }
         self.weigh(names);
-        let mut left = most_words;
-        for (_, description) in members.iter().take(most_words) {
+        let mut left = max_words;
+        for (_, description) in members.iter().take(max_words) {
             left = left.saturating_sub(self.read(description, left, Pairs::WithoutSeparator));
         }
         self.weigh(descriptions);
     }
 
     /// Adds a text to the current field and returns its number of words.
-    fn read(&mut self, text: &str, most_words: usize, pairs: Pairs) -> usize {
+    fn read(&mut self, text: &str, max_words: usize, pairs: Pairs) -> usize {
         let mut before = String::new();
         let mut count = 0;
-        for_each_word(text, most_words, |word| {
+        for_each_word(text, max_words, |word| {
             count += 1;
             let term = self.term(word.text);
             self.field.push(term);

@@ -1,4 +1,7 @@
 //! How many tokens a line about a tool takes.
+//!
+//! The tokenizer (`bpe-openai`) is in the features `llm` and `cli` only, and lines are cut in every
+//! build. A line is cut a few tokens too early or too late, which an estimate is good enough for.
 
 /// A longer run of letters is counted as several tokens: tokenizers have tokens for common words only.
 const MAX_WORD: usize = 7;

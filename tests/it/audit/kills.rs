@@ -1,4 +1,4 @@
-//! The trail of processes that are killed: THREATS FD 235.
+//! The trail of processes that are killed: docs/threats.md, FD 235.
 
 use std::collections::HashSet;
 use std::fs;

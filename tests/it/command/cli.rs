@@ -238,7 +238,7 @@ fn a_source_of_twenty_megabytes_is_refused() {
     check!(cx_in(directory.path(), &["big.ts"], ""));
 }
 
-/// THREATS 98.
+/// Threat 98.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let output = cx(&["-e", r#"console.log("\u001b]0;title\u0007\u202e"); throw new Error("\u001b[2J")"#]);
@@ -265,7 +265,7 @@ fn output_streams_and_an_interrupt_ends_the_run() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// THREATS 200: the reader has closed stdout. The run ends as by SIGPIPE.
+/// Threat 200: the reader has closed stdout. The run ends as by SIGPIPE.
 #[test]
 fn a_closed_stdout_ends_the_run_quietly() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))

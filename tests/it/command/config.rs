@@ -1,4 +1,4 @@
-//! Configuration files as the command finds, trusts and shows them. THREATS 177 to 189.
+//! Configuration files as the command finds, trusts and shows them. Threats 177 to 189.
 
 use std::fs;
 use std::path::PathBuf;

@@ -363,8 +363,8 @@ fn limits_of_the_process_that_are_too_small() {
         let _ = command.stdin(Stdio::null());
         Examined::of(shell.output().unwrap())
     };
-    // Enough for Python, and not for V8. Here they need some 440,000 and 640,000, which includes what the process itself
-    // has: that differs between machines.
+    // Enough for Python, and not for V8. Here they need some 440,000 and 640,000, which includes what the
+    // process itself has: that differs between machines.
     let ill = limited("-d 560000");
     ill.has("problem", "engines", "`ulimit -d`", "docs/limits.md");
     assert_eq!(ill.has("ok", "engines", "CPython", "")["name"], "Python");

@@ -89,8 +89,8 @@ fn first_that_runs(language: &str, option: &str, values: &[u64], says: &str) -> 
     values[first]
 }
 
-/// Kilobytes of address space that the program needs before it can do anything. The kernel, the dynamic linker and, just
-/// above, the start of Rust's runtime (the signal stack of the first thread) end what has less.
+/// Kilobytes of address space that the program needs before it can do anything. The kernel, the dynamic
+/// linker and, just above, the start of Rust's runtime (the signal stack of the first thread) end what has less.
 fn kilobytes_to_start() -> u64 {
     let home = tempfile::tempdir().unwrap();
     let starts = |kilobytes: &u64| {
@@ -339,8 +339,8 @@ fn the_limit_of_a_container_is_what_scripts_share() {
         memory
     };
     assert_eq!(memory("1073741824\n"), json!({ "totalBytes": 512 << 20, "source": "cgroup" }));
-    // More scripts than fit, each with almost as much memory as it may use. In a container of this size the kernel would
-    // end the server.
+    // More scripts than fit, each with almost as much memory as it may use. In a container of this size the
+    // kernel would end the server.
     fs::write(&fake, "1073741824\n").unwrap();
     let mut client = Start::new().wrapped(&words(&wrapper)).spawn().shaken();
     let code = "const bytes = new Uint8Array(100 << 20).fill(1);

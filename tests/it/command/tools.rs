@@ -69,7 +69,7 @@ fn dead() -> Value {
     json!({ "command": "sh", "args": ["-c", "echo Traceback: no such database >&2; exit 1"] })
 }
 
-/// THREATS 393.
+/// Threat 393.
 #[test]
 fn v_393_a_list_says_which_servers_failed_and_how() {
     let place = Place::new(
@@ -97,7 +97,7 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     assert_eq!(place.prints(&["tools", "list"]).2, 0);
 }
 
-/// THREATS 396. The server's names are on one line each and hide nothing.
+/// Threat 396. The server's names are on one line each and hide nothing.
 #[test]
 fn v_396_names_of_tools_forge_no_lines() {
     let place = Place::new(&json!({ "odd": entry(&["bad-names"]) }));
@@ -118,7 +118,7 @@ fn v_396_names_of_tools_forge_no_lines() {
     assert!(status == 0 && out.starts_with("odd.new\\u{a}line\n"), "{out}");
 }
 
-/// THREATS 397.
+/// Threat 397.
 #[test]
 fn v_397_what_is_left_out_of_a_list_is_said() {
     let tool = |schema: &str| format!(r#"{{"tools":[{{"name":"only","inputSchema":{schema}}}]}}"#);
@@ -150,7 +150,7 @@ fn v_397_what_is_left_out_of_a_list_is_said() {
     assert!(out.trim() == "0" && errors.contains("was left out: its `inputSchema`"), "{out}{errors}");
 }
 
-/// THREATS 384. Damaged pins are not the first use of a server once more.
+/// Threat 384. Damaged pins are not the first use of a server once more.
 #[test]
 fn v_384_damaged_pins_are_said_set_aside_and_repaired() {
     let place = Place::new(&json!({ "well": entry(&["well"]) }));

@@ -4,6 +4,8 @@
 mod blocks;
 /// Commands run as a user would type them.
 mod commands;
+/// The front pages are short, and lines are not too wide.
+mod form;
 /// Links lead to a file and a heading that exist.
 mod links;
 /// `examples/recipes` runs against third-party servers.

@@ -1,4 +1,4 @@
-//! Attacks of THREATS groups JC, JM, JE and BV. Each test is named by its number there. Those that
+//! Attacks of docs/threats.md, groups JC, JM, JE and BV. Each test is named by its number there. Those that
 //! may take a process down (`CP` there) run in a child, with an honest run beside and one after them.
 
 use std::sync::atomic::Ordering;
@@ -732,7 +732,7 @@ async fn je_073_074_debugger_and_realms() {
     assert_eq!(value(source).await, json!(["undefined", "undefined", "undefined"]));
 }
 
-/// THREATS 76: every string that can be reached from the global object, walked.
+/// Threat 76: every string that can be reached from the global object, walked.
 #[tokio::test]
 async fn je_076_no_secret_is_in_reach() {
     let source = r#"

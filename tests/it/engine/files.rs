@@ -159,7 +159,7 @@ return found",
     }
 }
 
-/// THREATS group PM: what a script's numbers ask for is bounded before it is allocated, and the run goes on.
+/// docs/threats.md, group PM: what a script's numbers ask for is bounded before it is allocated, and the run goes on.
 #[tokio::test]
 async fn scratch_counts_as_memory() {
     python().await;

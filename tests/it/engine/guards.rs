@@ -1,4 +1,4 @@
-//! THREATS, built-in functions, by number: functions that V8 does not interrupt, and their guards. The walker
+//! docs/threats.md, built-in functions, by number: functions that V8 does not interrupt, and their guards. The walker
 //! (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would block its thread without its
 //! guard.
 

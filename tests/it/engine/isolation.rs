@@ -99,7 +99,7 @@ async fn scripts_come_to_the_same_in_worker_processes() {
     assert!(seen >= 30, "only {seen}");
 }
 
-/// THREATS 9 and 10: V8 cannot interrupt these. In this process their thread is lost; here the kernel ends them.
+/// Threats 9 and 10: V8 cannot interrupt these. In this process their thread is lost; here the kernel ends them.
 #[tokio::test(flavor = "multi_thread")]
 async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
     let (executor, _mock) = executor();

@@ -171,7 +171,7 @@ async fn dropping_the_future_cancels_the_calls() {
     assert_eq!(executor.run_ts("return 1").await.unwrap().value(), Some(&json!(1)));
 }
 
-/// THREATS 244: no runtime, inside a runtime, inside `current_thread`, twice.
+/// Threat 244: no runtime, inside a runtime, inside `current_thread`, twice.
 #[test]
 fn any_runtime_and_none() {
     let executor = with_native_tools();
@@ -193,7 +193,7 @@ fn any_runtime_and_none() {
     }
 }
 
-/// THREATS 245.
+/// Threat 245.
 #[tokio::test]
 async fn dropping_the_executor_ends_its_runs() {
     let (executor, mock) = executor();
@@ -227,7 +227,7 @@ async fn many_runs_at_once_share_nothing() {
     }
 }
 
-/// THREATS 238 and 239.
+/// Threats 238 and 239.
 #[tokio::test]
 async fn admission_is_bounded() {
     let mock = Mock::default();
@@ -338,7 +338,7 @@ async fn servers_of_any_name_are_imported() {
     }
 }
 
-/// THREATS 140, 144, 170 and 145: one function in Rust decides, whatever the way in.
+/// Threats 140, 144, 170 and 145: one function in Rust decides, whatever the way in.
 #[tokio::test]
 async fn denied_tools_are_denied_by_every_name_and_not_listed() {
     let mock = Mock::default();

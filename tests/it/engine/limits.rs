@@ -45,7 +45,7 @@ async fn wall_time() {
     }
 }
 
-/// THREATS 24: waiting is not CPU time.
+/// Threat 24: waiting is not CPU time.
 #[tokio::test]
 async fn cpu_time() {
     let limits = Limits { cpu_time: Duration::from_millis(100), ..wall(10_000) };
@@ -105,7 +105,7 @@ async fn tool_calls() {
     obeyed("for (let i = 0; i < 2_000; i++) await mock.echo(); return 1", unlimited, json!(1)).await;
 }
 
-/// THREATS 149: exact under concurrency. THREATS 146: refused at the op, call by call.
+/// Threat 149: exact under concurrency. Threat 146: refused at the op, call by call.
 #[tokio::test]
 async fn calls_in_flight() {
     let (executor, mock) = executor();
@@ -173,7 +173,7 @@ async fn result_bytes() {
     .await;
 }
 
-/// THREATS 44.
+/// Threat 44.
 #[tokio::test]
 async fn output_bytes() {
     let limits = Limits { output_bytes: 1_000, ..Limits::default() };
@@ -186,7 +186,7 @@ async fn output_bytes() {
     assert!(result.usage.output_bytes_dropped > 8_000, "{:?}", result.usage);
 }
 
-/// THREATS 19.
+/// Threat 19.
 #[tokio::test]
 async fn timers() {
     obeyed(

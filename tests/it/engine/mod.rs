@@ -6,7 +6,7 @@ mod backend;
 mod clocks;
 /// The examples for embedders, and what they promise.
 mod embedding;
-/// Attacks of THREATS groups JC, JM, JE and BV, by number.
+/// Attacks of docs/threats.md, groups JC, JM, JE and BV, by number.
 mod escape;
 /// Requests of scripts to hosts that a person has granted.
 mod fetch;
@@ -34,17 +34,17 @@ mod llm;
 mod memory_threats;
 /// Scripts that were written for another host with Python.
 mod python_bridge;
-/// Attacks of THREATS group PX: out of the interpreter, and through the host functions.
+/// Attacks of docs/threats.md, group PX: out of the interpreter, and through the host functions.
 mod python_escape;
 /// The first Python run of a machine.
 mod python_first_run;
-/// Attacks of THREATS groups PC and PM, and limits in pairs: obeyed and violated.
+/// Attacks of docs/threats.md, groups PC and PM, and limits in pairs: obeyed and violated.
 mod python_limits;
 /// The Python component and its documents.
 mod python_modules;
 /// Many runs of Python, which release everything.
 mod python_runs;
-/// Attacks of THREATS group BV on Python: boundary values.
+/// Attacks of docs/threats.md, group BV on Python: boundary values.
 mod python_values;
 /// Recordings of runs, and replays without what they used.
 mod replay;

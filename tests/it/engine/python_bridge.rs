@@ -1,4 +1,5 @@
-//! Python scripts that were written for hosts with `mcp.runtime`, `mcp.servers` and `mcp_<server>`: they run as they are.
+//! Python scripts that were written for hosts with `mcp.runtime`, `mcp.servers` and `mcp_<server>`: they run
+//! as they are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

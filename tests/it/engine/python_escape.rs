@@ -1,4 +1,4 @@
-//! Attacks of THREATS group PX on Python, by number: out of the interpreter, and through the host functions.
+//! Attacks of docs/threats.md, group PX on Python, by number: out of the interpreter, and through the host functions.
 //! Everything in the guest is the script's to overwrite, so no test here relies on the guest half.
 
 use std::sync::Arc;

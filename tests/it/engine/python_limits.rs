@@ -1,5 +1,6 @@
-//! Attacks of THREATS groups PC and PM on Python, by number, and limits in pairs: obeyed and violated. Those that may
-//! take a process down run in a child, with honest runs of both languages beside and after them.
+//! Attacks of docs/threats.md, groups PC and PM on Python, by number, and limits in pairs: obeyed and
+//! violated. Those that may take a process down run in a child, with honest runs of both languages beside and
+//! after them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Many runs of Python, of every kind and end, release everything. THREATS 121, 138 and C3's controls.
+//! Many runs of Python, of every kind and end, release everything. Threats 121, 138 and C3's controls.
 
 use std::time::{Duration, Instant};
 
@@ -100,7 +100,7 @@ async fn a_thousand_runs() {
     untouched(&executor, "a thousand runs").await;
 }
 
-/// THREATS 121: the same for runs that take all the memory that they may.
+/// Threat 121: the same for runs that take all the memory that they may.
 async fn many_runs_with_all_their_memory() {
     let (executor, mock) = executor().await;
     let script = || Script::python("a = []\nwhile True: a.append(bytearray(2 ** 20))").limits(small());
@@ -147,7 +147,7 @@ fn pm_121_memory_is_given_back() {
     in_its_own_process("pm_121_memory_is_given_back", many_runs_with_all_their_memory());
 }
 
-/// THREATS 138: cancelled in the middle of a call, whose answer comes later and is dropped.
+/// Threat 138: cancelled in the middle of a call, whose answer comes later and is dropped.
 #[tokio::test]
 async fn px_138_cancelled_in_a_call_then_a_hundred_runs() {
     let (executor, mock) = executor().await;

@@ -1,5 +1,5 @@
-//! Attacks of THREATS group BV on Python, by number: boundary values, with the outcome that TypeScript has where both
-//! languages have the value.
+//! Attacks of docs/threats.md, group BV on Python, by number: boundary values, with the outcome that
+//! TypeScript has where both languages have the value.
 
 use cx::{ErrorCode, Script};
 use serde_json::{Value, json};

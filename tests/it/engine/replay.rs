@@ -415,7 +415,7 @@ async fn explain_says_what_there_is_and_escapes_it() {
     }
 }
 
-/// THREATS 461: an untrusted recording whose turns deliver, 50,000 times, a timer that the script has not
+/// Threat 461: an untrusted recording whose turns deliver, 50,000 times, a timer that the script has not
 /// started, while it has thousands of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_461_timers_of_a_recording_are_not_searched_for() {
@@ -436,7 +436,7 @@ async fn v_461_timers_of_a_recording_are_not_searched_for() {
     lines.extend([json!({ "line": "turn" }).to_string(), end]);
     let hostile = Recording::parse(&lines.join("\n")).unwrap();
     let alone = Executor::builder().languages([Language::TypeScript]).build().unwrap();
-    let watch = crate::support::stopwatch::Stopwatch::start();
+    let stopwatch = crate::support::stopwatch::Stopwatch::start();
     let _replay = alone.replay(&hostile).await.unwrap();
-    assert!(watch.elapsed() < limits.wall_time + crate::support::stopwatch::LATE, "{watch:?}");
+    stopwatch.promise(limits.wall_time + crate::support::stopwatch::LATE, "the end of a hostile replay");
 }

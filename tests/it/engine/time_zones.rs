@@ -18,8 +18,8 @@ const ZONES: &[&str] = &[
     "Pacific/Apia",
 ];
 
-/// Seconds since 1970: around the changes of 2026 in several zones, in both halves of the year, and in years whose rules
-/// were others.
+/// Seconds since 1970: around the changes of 2026 in several zones, in both halves of the year, and in years
+/// whose rules were others.
 const INSTANTS: &[i64] = &[
     0,
     86_399,

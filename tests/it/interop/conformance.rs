@@ -344,8 +344,8 @@ fn has_checks(directory: &Path) -> bool {
 
 /// Whether a check needs a tool of the suite's own, which the server does not have: 5 of the 25 of `server-stateless`.
 ///
-/// Of one of them, `test_trigger_tool_change`, the suite recognizes the absence by -32601 only, which is for methods. What
-/// it would check is tested in `server::reload`.
+/// Of one of them, `test_trigger_tool_change`, the suite recognizes the absence by -32601 only, which is for
+/// methods. What it would check is tested in `server::reload`.
 fn is_untestable(check: &Value) -> bool {
     check["details"]["untestable"] == true
         || check["id"] == "sep-2575-server-sends-tools-list-changed-on-subscription"

@@ -52,7 +52,7 @@ async fn wrong_ones_and_wrong_arguments_can_be_caught() {
     executor.close().await;
 }
 
-/// THREATS 145: a list that names tools one by one opens nothing else of their server.
+/// Threat 145: a list that names tools one by one opens nothing else of their server.
 #[tokio::test]
 async fn tl_145_resources_are_under_the_policy() {
     let executor = everything();

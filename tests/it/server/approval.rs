@@ -103,7 +103,7 @@ fn whatever_is_not_a_clear_yes_is_a_no() {
     }
 }
 
-/// THREATS 394. After an invalid answer the call does not wait for another one.
+/// Threat 394. After an invalid answer the call does not wait for another one.
 #[test]
 fn v_394_an_answer_that_cannot_be_read_is_none() {
     let yes = json!({ "action": "accept", "content": { "approve": true } });
@@ -138,7 +138,8 @@ fn a_client_that_cannot_ask_is_told_what_to_do() {
     }
 }
 
-// --- clients without a handshake: the question is a result, and the answer comes with the same call again --------------
+// --- clients without a handshake: the question is a result, and the answer comes with the same call again
+// --------------
 
 fn stateless(more: &[&str]) -> Client {
     let arguments = [&["--ask", "notes.*"], more].concat();

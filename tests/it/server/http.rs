@@ -263,7 +263,7 @@ fn a_person_is_asked_in_the_stream_of_the_call() {
     assert_eq!(server.notes("notes").matches("executed echo").count(), 1);
 }
 
-/// THREATS 394.
+/// Threat 394.
 #[test]
 fn v_394_an_answer_that_cannot_be_read_is_none_over_http() {
     let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));

@@ -663,7 +663,7 @@ fn stateless_run(source: &str, more: &str, body_of: impl Fn(&str) -> String) -> 
     .replace("LENGTH", &message.len().to_string())
 }
 
-/// THREATS 390. A client that has closed its sending direction still gets its answer.
+/// Threat 390. A client that has closed its sending direction still gets its answer.
 #[test]
 fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
     let server = Server::plain();
@@ -717,7 +717,7 @@ fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
     is_well(&server);
 }
 
-/// THREATS 391. Of a request with two lengths a proxy may read another body than this server.
+/// Threat 391. Of a request with two lengths a proxy may read another body than this server.
 #[test]
 fn v_391_requests_of_two_lengths_are_refused() {
     let server = Server::plain();
@@ -746,7 +746,7 @@ fn v_391_requests_of_two_lengths_are_refused() {
     is_well(&server);
 }
 
-/// THREATS 392.
+/// Threat 392.
 #[test]
 fn v_392_requests_for_other_hosts_are_refused() {
     let start = || Start::new().variable("CX_HTTP_TOKEN", TOKEN);

@@ -26,7 +26,7 @@ fn isolates(process: u32) -> usize {
     names.filter(|name| name.starts_with("cx-js-")).count()
 }
 
-/// THREATS 238: as many as may run, as many as may wait, and one.
+/// Threat 238: as many as may run, as many as may wait, and one.
 #[test]
 fn ld_238_one_run_too_many_is_refused_at_once() {
     let mut client = Start::new().arguments(&["--max-runs", "4", "--max-queued", "5"]).spawn().shaken();
@@ -48,7 +48,7 @@ fn ld_238_one_run_too_many_is_refused_at_once() {
     client.end();
 }
 
-/// THREATS 239: first in, first out; a cancelled run leaves the queue. That waits end is in
+/// Threat 239: first in, first out; a cancelled run leaves the queue. That waits end is in
 /// `library::admission_is_bounded`, where they can be short.
 #[test]
 fn ld_239_the_queue_is_first_in_first_out() {
@@ -78,7 +78,7 @@ fn ld_239_the_queue_is_first_in_first_out() {
     client.end();
 }
 
-/// THREATS 240: a thousand runs that end in every possible way. A panic has its own test (`mp_204`).
+/// Threat 240: a thousand runs that end in every possible way. A panic has its own test (`mp_204`).
 #[test]
 fn ld_240_no_slot_is_lost() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]).arguments(&[
@@ -146,8 +146,8 @@ fn ld_240_no_slot_is_lost() {
     wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));
 }
 
-/// THREATS 413: V8 keeps the pages of dropped isolates for later ones. What a large run leaves is released after it, also
-/// if V8 has just released others.
+/// Threat 413: V8 keeps the pages of dropped isolates for later ones. What a large run leaves is released
+/// after it, also if V8 has just released others.
 #[test]
 fn v_413_pages_of_a_large_run_are_released() {
     const LEFT_OVER: u64 = 50 << 20;
@@ -172,7 +172,7 @@ fn v_413_pages_of_a_large_run_are_released() {
     client.end();
 }
 
-/// THREATS 242: two hundred runs before anything is warm.
+/// Threat 242: two hundred runs before anything is warm.
 #[test]
 fn ld_242_many_runs_at_a_cold_start() {
     let mut client = Start::new().spawn();

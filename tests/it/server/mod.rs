@@ -18,7 +18,7 @@ mod http;
 mod http_threats;
 /// Attacks by number: JSON that takes far more memory when it is parsed.
 mod json_memory;
-/// Attacks of THREATS group LD, by number: many runs at once.
+/// Attacks of docs/threats.md, group LD, by number: many runs at once.
 mod load;
 /// The metrics page of a server over stdio, alert rules and the dashboard.
 mod metrics;
@@ -46,7 +46,7 @@ mod stdio;
 mod telemetry;
 /// Several tokens over HTTP, and what is separate for each tenant.
 mod tenants;
-/// Attacks of THREATS group MP, by number.
+/// Attacks of docs/threats.md, group MP, by number.
 mod threats;
 /// Tokens that are added and revoked while the server serves.
 mod tokens;

@@ -911,7 +911,7 @@ fn nothing_is_left_between_runs() {
     client.end();
 }
 
-/// THREATS 383. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
+/// Threat 383. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
 /// when its task has ended.
 #[test]
 fn v_383_no_more_than_64_runs_of_a_client_are_tasks() {

@@ -1,5 +1,5 @@
-//! Attacks of THREATS group MP on `cx serve`, by number, and faults of its clients. Each ends with a server that still
-//! answers, or with a process that is gone in good order.
+//! Attacks of docs/threats.md, group MP on `cx serve`, by number, and faults of its clients. Each ends with a
+//! server that still answers, or with a process that is gone in good order.
 
 use std::time::{Duration, Instant};
 

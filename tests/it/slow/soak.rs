@@ -1,7 +1,8 @@
-//! THREATS group LD on `cx serve`, by number: many runs of every kind, right to the last, and nothing that grows.
+//! docs/threats.md, group LD on `cx serve`, by number: many runs of every kind, right to the last, and
+//! nothing that grows.
 //!
-//! `CX_SOAK_RUNS=10000` makes the soak as long as THREATS has it; `make soak` does that with a release build and shows
-//! its table. Without it a short form runs with the other tests.
+//! `CX_SOAK_RUNS=10000` makes the soak as long as docs/threats.md has it; `make soak` does that with a
+//! release build and shows its table. Without it a short form runs with the other tests.
 
 use std::collections::HashMap;
 use std::fs;

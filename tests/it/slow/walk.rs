@@ -1,13 +1,14 @@
-//! THREATS, built-in functions: a walker over everything that a script can reach, with hostile receivers and arguments.
+//! docs/threats.md, built-in functions: a walker over everything that a script can reach, with hostile
+//! receivers and arguments.
 //!
-//! A script finds the functions (`tests/walk/surface.js`, `surface.py`), so that a new one is among them by itself. Calls
-//! with values of a corpus (`corpus.js`, `corpus.py`) are made from a seed, the same for the same seed, many in one run;
-//! where such a run is not as it should be each call gets its own run, twice, and the culprit is printed with a
-//! script. The runs are in canary processes, which may die.
+//! A script finds the functions (`tests/walk/surface.js`, `surface.py`), so that a new one is among them by
+//! itself. Calls with values of a corpus (`corpus.js`, `corpus.py`) are made from a seed, the same for the
+//! same seed, many in one run; where such a run is not as it should be each call gets its own run, twice, and
+//! the culprit is printed with a script. The runs are in canary processes, which may die.
 //!
-//! `make walk` makes 200,000 calls. Without `CX_WALK_CALLS` a short form runs with the other tests. `CX_WALK_SEED` begins
-//! elsewhere, `CX_WALK_ONLY` takes functions whose expression contains it, `CX_WALK_WRITE=1` adds what was found to the
-//! lists of what is known.
+//! `make walk` makes 200,000 calls. Without `CX_WALK_CALLS` a short form runs with the other tests.
+//! `CX_WALK_SEED` begins elsewhere, `CX_WALK_ONLY` takes functions whose expression contains it,
+//! `CX_WALK_WRITE=1` adds what was found to the lists of what is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

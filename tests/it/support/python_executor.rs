@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::mock::Mock;
 use super::stopwatch::{LATE, Stopwatch};
 
-/// Megabytes that a process may need beside the memory limit of its script: what THREATS allows.
+/// Megabytes that a process may need beside the memory limit of its script: what docs/threats.md allows.
 pub(crate) const BESIDE: u64 = 64;
 
 /// What a process without a hostile script needs at its peak, in megabytes, is measured and not counted; but no more

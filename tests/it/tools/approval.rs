@@ -1,4 +1,4 @@
-//! Approval of calls, and dry runs, in both languages. THREATS 144, 145, 154, 159, 166 and 181.
+//! Approval of calls, and dry runs, in both languages. Threats 144, 145, 154, 159, 166 and 181.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -256,7 +256,7 @@ async fn an_approval_covers_one_call() {
     }
 }
 
-/// THREATS 144 and 145: every way to make the call, and every list that asks for more.
+/// Threats 144 and 145: every way to make the call, and every list that asks for more.
 #[tokio::test]
 async fn ask_is_between_deny_and_allow() {
     let (notes, person) = (Notes::default(), Person::default());
@@ -409,7 +409,7 @@ async fn a_question_ends_with_its_run() {
     }
 }
 
-/// THREATS 159: the deadline counts the run's own time.
+/// Threat 159: the deadline counts the run's own time.
 #[tokio::test]
 async fn the_clock_stands_still_while_a_person_thinks() {
     let scripts =
@@ -562,7 +562,7 @@ async fn changed(executor: &Executor) {
     }
 }
 
-/// THREATS 166: the answer was about the tool as it was when the question was put.
+/// Threat 166: the answer was about the tool as it was when the question was put.
 #[tokio::test]
 async fn di_166_a_tool_that_changes_under_the_question_is_not_called() {
     let directory = tempfile::tempdir().unwrap();
@@ -602,7 +602,7 @@ async fn di_166_a_tool_that_changes_under_the_question_is_not_called() {
     built.close().await;
 }
 
-/// THREATS 154 and 166: a tool whose server adds `readOnlyHint` later still needs approval, and is not
+/// Threats 154 and 166: a tool whose server adds `readOnlyHint` later still needs approval, and is not
 /// called in a dry run.
 #[tokio::test]
 async fn tl_154_an_annotation_that_came_later_is_ignored() {
@@ -642,7 +642,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// THREATS 166 and 167: what is remembered of a server is good enough to call by, not to do without a question by.
+/// Threats 166 and 167: what is remembered of a server is good enough to call by, not to do without a question by.
 #[tokio::test]
 async fn di_167_an_annotation_from_before_is_looked_at_again() {
     let directory = tempfile::tempdir().unwrap();

@@ -89,7 +89,7 @@ async fn judged_queries_find_their_tools() {
     }
 }
 
-/// PROMISES S0 14.
+/// Promise 14 (docs/promises.md).
 #[tokio::test]
 async fn discovery_finds_tools_with_any_of_the_words() {
     let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();

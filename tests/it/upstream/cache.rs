@@ -1,4 +1,4 @@
-//! Files that are kept from one process to the next, and their state when processes are killed: THREATS UP
+//! Files that are kept from one process to the next, and their state when processes are killed: docs/threats.md, UP
 //! 229 and 230.
 
 use std::collections::BTreeSet;

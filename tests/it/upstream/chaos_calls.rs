@@ -1,4 +1,4 @@
-//! Calls that go wrong: THREATS TL 151, 152, 154 to 156, 159 and UP 208, 209, 212 to 219.
+//! Calls that go wrong: docs/threats.md, TL 151, 152, 154 to 156, 159 and UP 208, 209, 212 to 219.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Servers behind an address that go wrong: THREATS UP 221 to 223 and 225.
+//! Servers behind an address that go wrong: docs/threats.md, UP 221 to 223 and 225.
 
 use std::time::Duration;
 
@@ -164,7 +164,7 @@ async fn up_221_a_session_that_is_gone_is_begun_again() {
     stage.close().await;
 }
 
-/// THREATS 382. Each call of a session that has ended is told the same, and what is true of it.
+/// Threat 382. Each call of a session that has ended is told the same, and what is true of it.
 #[tokio::test]
 async fn v_382_calls_of_an_ended_session_are_told_the_truth() {
     for _ in 0..5 {

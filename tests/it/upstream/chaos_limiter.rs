@@ -1,4 +1,4 @@
-//! The limiter of a server: THREATS UP 226 to 228 and TL 147.
+//! The limiter of a server: docs/threats.md, UP 226 to 228 and TL 147.
 
 use std::num::NonZeroU32;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Lists that go wrong: THREATS DI 161 to 171, TL 154 and 155, UP 208, V 329 and 330.
+//! Lists that go wrong: docs/threats.md, DI 161 to 171, TL 154 and 155, UP 208, V 329 and 330.
 
 use std::time::{Duration, Instant};
 
@@ -221,7 +221,7 @@ async fn di_166_a_definition_that_changes_is_seen() {
     }
 }
 
-/// In strict mode a tool that is not as it was accepted cannot be called, whatever has changed and
+/// In strict mode a tool that differs from its pinned definition cannot be called, whatever has changed and
 /// whenever. Other tools can.
 #[tokio::test]
 async fn di_166_a_definition_that_changes_is_refused_in_strict_mode() {
@@ -437,7 +437,7 @@ async fn up_208_a_list_that_never_comes() {
     stage.close().await;
 }
 
-/// THREATS 393. What is wrong with forty servers takes one line of the script's output, and the tools of the
+/// Threat 393. What is wrong with forty servers takes one line of the script's output, and the tools of the
 /// others are found.
 #[tokio::test]
 async fn v_393_a_search_among_forty_dead_servers_adds_one_line() {

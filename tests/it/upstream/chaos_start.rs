@@ -1,4 +1,4 @@
-//! Servers that do not start, or not well: THREATS UP 206, 207, 210, 211, and the protocol
+//! Servers that do not start, or not well: docs/threats.md, UP 206, 207, 210, 211, and the protocol
 //! revisions.
 
 use std::time::{Duration, Instant};
@@ -110,7 +110,7 @@ async fn up_210_a_crash_loop_is_broken() {
     stage.close().await;
 }
 
-/// Also THREATS DI 166, without strict mode.
+/// Also DI 166, without strict mode.
 #[tokio::test]
 async fn up_211_a_restart_with_other_tools_is_seen() {
     let stage = Stage::stdio(&["rug-pull", "restart"]);
@@ -171,7 +171,7 @@ fn started_late(doing: &str, directory: &std::path::Path) -> McpServer {
     McpServer::stdio("faulty", "sh").args(["-c", &script])
 }
 
-/// THREATS 381. The time for connecting is longer for a process that shows signs of life, and only for that one.
+/// Threat 381. The time for connecting is longer for a process that shows signs of life, and only for that one.
 #[tokio::test]
 async fn v_381_a_server_that_downloads_first_has_more_time() {
     let directory = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ mod chaos_lists;
 mod chaos_start;
 /// Servers that ask the user, and for roots, where a user can be asked.
 mod elicitation;
-/// Attacks of THREATS group SA, by number: servers that ask for what cx does not offer.
+/// Attacks of docs/threats.md, group SA, by number: servers that ask for what cx does not offer.
 mod sampling_threats;
 /// One sign-in, used by several processes at once.
 mod sign_in;

@@ -16,7 +16,7 @@ fn answers(stage: &Stage) -> Vec<Value> {
     answers.map(|answer| serde_json::from_str(answer).unwrap()).collect()
 }
 
-/// THREATS 172 and 176: sampling, questions with and without an address to open, and roots, on connecting and in a
+/// Threats 172 and 176: sampling, questions with and without an address to open, and roots, on connecting and in a
 /// call, over both transports.
 #[tokio::test]
 async fn sa_172_and_176_unsolicited_requests_are_refused() {
@@ -36,7 +36,7 @@ async fn sa_172_and_176_unsolicited_requests_are_refused() {
     }
 }
 
-/// THREATS 172: a thousand at once. Without end they are in
+/// Threat 172: a thousand at once. Without end they are in
 /// `up_217_floods_of_requests_and_notifications_harm_no_other_server`.
 #[tokio::test]
 async fn sa_172_a_thousand_requests_are_refused() {
@@ -51,7 +51,7 @@ async fn sa_172_a_thousand_requests_are_refused() {
     stage.close().await;
 }
 
-/// THREATS 173: an answer that is a question is an error, and the call is not made again.
+/// Threat 173: an answer that is a question is an error, and the call is not made again.
 #[tokio::test]
 async fn sa_173_an_answer_that_asks_is_asked_for_once() {
     for (revision, code) in [("old", "UPSTREAM_PROTOCOL"), ("modern", "TOOL_DENIED")] {

@@ -167,7 +167,7 @@ async fn failures_have_codes_that_scripts_can_branch_on() {
     assert_eq!(upstream.starts(), 1);
 }
 
-/// THREATS 206.
+/// Threat 206.
 #[tokio::test]
 async fn a_server_that_dies_in_its_handshake_shows_its_stderr_tail() {
     let upstream = Upstream::new("dies_in_handshake");
@@ -179,7 +179,7 @@ async fn a_server_that_dies_in_its_handshake_shows_its_stderr_tail() {
     );
 }
 
-/// THREATS 209.
+/// Threat 209.
 #[tokio::test]
 async fn a_crash_is_caught_and_the_next_call_starts_the_server_again() {
     let upstream = Upstream::new("well");
@@ -190,7 +190,7 @@ async fn a_crash_is_caught_and_the_next_call_starts_the_server_again() {
     assert_eq!(upstream.starts(), 2);
 }
 
-/// THREATS 208.
+/// Threat 208.
 #[tokio::test]
 async fn a_tool_has_its_own_time_within_the_run() {
     let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(200)));
@@ -209,7 +209,7 @@ async fn the_end_of_a_run_cancels_its_calls() {
     crate::support::wait_until(|| upstream.notes().contains("cancelled ")).await;
 }
 
-/// THREATS 215: the limit on the line, and the limit on the value.
+/// Threat 215: the limit on the line, and the limit on the value.
 #[tokio::test]
 async fn results_that_are_too_large_are_refused() {
     let upstream = Upstream::new("well");
@@ -222,7 +222,7 @@ async fn results_that_are_too_large_are_refused() {
     assert_eq!(upstream.starts(), 1);
 }
 
-/// THREATS 206: one server's failure does not affect another one, and is reported when tools are listed.
+/// Threat 206: one server's failure does not affect another one, and is reported when tools are listed.
 #[tokio::test]
 async fn a_dead_server_hides_no_other() {
     let directory = tempfile::tempdir().unwrap();
@@ -277,7 +277,7 @@ fn stubborn_config(directory: &Path) -> PathBuf {
     path
 }
 
-/// THREATS 220.
+/// Threat 220.
 #[tokio::test]
 async fn a_server_dies_with_a_command_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();

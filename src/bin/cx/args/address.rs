@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub(crate) enum HttpAddress {
     /// At this address.
     Own(SocketAddr),
-    /// At the socket that systemd, or who speaks its protocol, has opened.
+    /// At the socket that systemd, or another program with its protocol, has opened.
     Passed,
 }
 

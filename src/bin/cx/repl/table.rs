@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
+use cx::text::preview;
 use serde_json::{Map, Value};
 
 use crate::text::printable;
@@ -69,12 +70,7 @@ fn cell(value: &Value) -> String {
 
 /// One line of the text, as far as it fits into a cell. Whatever could move the cursor is escaped.
 fn cut(text: &str) -> String {
-    let mut characters = text.chars();
-    let mut cell: String = characters.by_ref().take(MAX_CELL).collect();
-    if characters.next().is_some() {
-        cell.push('…');
-    }
-    printable(&cell).replace('\n', "⏎").replace('\t', " ")
+    printable(&preview(text, MAX_CELL)).replace('\n', "⏎").replace('\t', " ")
 }
 
 #[cfg(test)]

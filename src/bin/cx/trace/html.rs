@@ -2,6 +2,9 @@
 //!
 //! Names of tools, output and source were written by others. All of it is escaped, hidden characters
 //! are shown as `\u{…}`, and the page's own policy forbids scripts and requests.
+//!
+//! A template engine would be a dependency for one page. It escapes HTML only, so that hidden
+//! characters would need the same care.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Hand-written components, for what a guest other than CPython could do. THREATS 118, 120 and 135.
+//! Hand-written components, for what a guest other than CPython could do. Threats 118, 120 and 135.
 
 use super::*;
 use crate::run::context::{ExecutionContext, RunEnvironment};
@@ -95,7 +95,7 @@ async fn a_component_made_by_hand_runs() {
     assert!(matches!(&outcome, Outcome::Returned(value) if value.text() == "7"), "{outcome:?}");
 }
 
-/// THREATS 135: what the guest returns is checked before it is used.
+/// Threat 135: what the guest returns is checked before it is used.
 #[tokio::test]
 async fn bad_values() {
     // Writes the result of `run`: a text with this `address` and `length`.
@@ -133,7 +133,7 @@ async fn endless_recursion() {
     Guest { module, run: "(call $f (i32.const 0))", ..Guest::default() }.fails("nested too deeply").await;
 }
 
-/// THREATS 120: the limit applies to all memories together, and the number of memories is bounded.
+/// Threat 120: the limit applies to all memories together, and the number of memories is bounded.
 #[tokio::test]
 async fn several_memories_and_tables() {
     let refused = async |module: &str, expected: &str| {
@@ -168,7 +168,7 @@ const CLOCK: &str = r#"
     (core func $subscribe (canon lower (func $clock "subscribe-duration")))
     (core instance $clocks (export "subscribe" (func $subscribe)))"#;
 
-/// THREATS 118: the number of handles that are never dropped is bounded.
+/// Threat 118: the number of handles that are never dropped is bounded.
 #[tokio::test]
 async fn leaked_handles() {
     let guest = |count: &str| {

@@ -23,7 +23,7 @@ fn evaluate(runtime: &mut JsRuntime, source: impl Into<String>) -> String {
     v8::Local::new(scope, value).to_rust_string_lossy(scope)
 }
 
-/// THREATS 61: an upgrade that adds an op must be reviewed.
+/// Threat 61: an upgrade that adds an op must be reviewed.
 #[test]
 fn the_ops_are_the_checked_in_list() {
     let mut names = with_bare_runtime(|runtime| runtime.op_names());
@@ -39,7 +39,7 @@ fn the_ops_are_the_checked_in_list() {
     }
 }
 
-/// THREATS 60: every op that is not needed throws, even if a script finds a way to call it.
+/// Threat 60: every op that is not needed throws, even if a script finds a way to call it.
 #[test]
 fn every_other_op_is_dead() {
     // Allowed ops are not called, because some of them rely on checks by their callers.

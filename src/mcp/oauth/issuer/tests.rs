@@ -35,7 +35,7 @@ fn a_document_is_of_the_issuer_that_its_location_stands_for() {
     }
 }
 
-/// THREATS v 341.
+/// Threat 341.
 #[test]
 fn v_341_no_location_proves_another_issuer() {
     let honest = "https://honest.example";
@@ -135,7 +135,7 @@ fn an_issuer_is_looked_for_where_its_document_would_prove_it() {
     assert!(locations("no address").is_empty());
 }
 
-/// THREATS v 345: the stored binding is compared as a whole.
+/// Threat 345: the stored binding is compared as a whole.
 #[test]
 fn v_345_a_binding_is_the_issuer_and_the_origin_of_its_token_endpoint() {
     let bound =

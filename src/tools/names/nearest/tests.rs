@@ -86,7 +86,7 @@ fn hostile_names() -> Vec<String> {
     (0..10_000).map(rotated).collect()
 }
 
-/// THREATS 520.
+/// Threat 520.
 #[test]
 fn v_520_wrong_names_of_a_run_are_compared_within_a_budget() {
     let names = hostile_names();
@@ -101,7 +101,7 @@ fn v_520_wrong_names_of_a_run_are_compared_within_a_budget() {
     assert!(compared.get() < STEPS_OF_RUN / (MAX_COMPARED * MAX_COMPARED) + 2 * 500, "{}", compared.get());
 }
 
-/// THREATS 520.
+/// Threat 520.
 #[test]
 fn v_520_ordinary_wrong_names_have_suggestions_however_many_tools_there_are() {
     let subjects =

@@ -66,7 +66,7 @@ fn synonyms_are_stems_and_found() {
     assert_eq!(search(&files(), "ticket", |_| true).len(), 2);
 }
 
-/// PROMISES S0 14, 15.
+/// Promises 14 and 15 (docs/promises.md).
 #[test]
 fn a_tool_that_matches_any_word_is_found_and_the_others_are_not() {
     let index = files();
@@ -99,7 +99,7 @@ fn what_is_not_accepted_is_not_found() {
     assert_eq!(search(&index, "", |position| position % 2 == 0), [0, 2, 4, 6]);
 }
 
-/// THREATS 169.
+/// Threat 169.
 #[test]
 fn odd_queries_are_bounded() {
     let index = files();

@@ -15,7 +15,7 @@ fn names_that_share_letters_are_found_best_first() {
     assert_eq!(nearest(names.iter().copied(), "fileish", 3, |position| position != 1), [3]);
 }
 
-/// THREATS 526.
+/// Threat 526.
 #[test]
 fn v_526_each_pair_of_a_name_is_looked_up_once() {
     let word = |start: char| (start..='z').chain('a'..='z').take(40).collect::<String>();

@@ -1,0 +1,40 @@
+//! The length of documents and of their lines.
+
+use std::path::Path;
+
+use super::{pages, prose, read};
+
+/// Maximum columns of a line.
+const MAX_COLUMNS: usize = 120;
+
+/// Written from the schema: a paragraph is one line.
+const GENERATED: &str = "docs/config-keys.md";
+
+#[test]
+fn the_front_pages_are_short() {
+    for (page, max) in [("README.md", 130), ("ARCHITECTURE.md", 200)] {
+        let lines = read(Path::new(page)).lines().count();
+        assert!(lines <= max, "{page}: {lines} lines, at most {max} are agreed");
+    }
+}
+
+/// Rows of tables and lines with addresses cannot be broken.
+#[test]
+fn lines_of_prose_are_not_too_wide() {
+    let mut wide = Vec::new();
+    for page in pages() {
+        if page == Path::new(GENERATED) {
+            continue;
+        }
+        for (number, line) in prose(&page) {
+            let is_breakable = !line.trim_start().starts_with('|') && !line.contains("://");
+            if is_breakable && line.chars().count() > MAX_COLUMNS {
+                wide.push(format!("{}:{number}", page.display()));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "more than {MAX_COLUMNS} columns:\n{}", wide.join("\n"));
+    let diagram = read(Path::new("ARCHITECTURE.md"));
+    let widest = diagram.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(MAX_COLUMNS), "ARCHITECTURE.md: {widest:?} columns");
+}
