@@ -113,7 +113,7 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         (r#"{"command": "x", "disabled": true}"#, "`.disabled`: unknown key | write `\"enabled\": false`"),
         (
             r#"{"command": "x", "autoApprove": ["*"]}"#,
-            "`.autoApprove`: unknown key | known keys: description, type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, maxQueued, queueTimeoutMs, rateLimit, elicitation, roots",
+            "`.autoApprove`: unknown key | known keys: description, type, command, args, env, cwd, url, headers, oauth, enabled, allow, deny, ask, readOnly, privateAddresses, timeoutMs, connectTimeoutMs, idleMs, maxConcurrent, maxQueued, queueTimeoutMs, rateLimit, elicitation, roots",
         ),
         (
             r#"{"command": "x", "type": "pigeon"}"#,

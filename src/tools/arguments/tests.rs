@@ -492,8 +492,8 @@ fn v_523_lists_of_all_errors_have_a_bound() {
     // A list of alternatives has errors of each.
     let alternatives: Vec<Value> = (0..2_000).map(|number| json!({ "const": number })).collect();
     let check = compile(json!({ "properties": { "x": { "items": { "anyOf": alternatives } } } })).unwrap();
-    assert!(!check.may_have_all_errors(&json!({ "x": vec!["a"; 1_000] })));
-    assert_eq!(message(&check, json!({ "x": vec!["a"; 1_000] })), TOO_LARGE);
+    assert!(!check.may_have_all_errors(&json!({ "x": vec!["a"; 300] })));
+    assert_eq!(message(&check, json!({ "x": vec!["a"; 300] })), TOO_LARGE);
     let few = message(&check, json!({ "x": ["a"] }));
     assert!(few.starts_with("`x[0]`: expected 0, 1, 2") && few.len() < 2_000, "{few}");
 }

@@ -39,7 +39,7 @@ fn a_member_is_added_where_it_belongs() {
     for (fields, expected) in [
         (vec![("z", json!(2)), ("n", Value::Null), ("a", json!(1))], r#"{"a":1,"hash":"x","z":2}"#),
         (vec![("z", json!({ "b": 1, "a": 2 }))], r#"{"hash":"x","z":{"a":2,"b":1}}"#),
-        (vec![("a", json!("\u{20ac}\n"))], "{\"a\":\"\u{20ac}\\n\"hash\":\"x\",}"),
+        (vec![("z", json!(1)), ("a", json!("\u{20ac}\n"))], "{\"a\":\"\u{20ac}\\n\",\"hash\":\"x\",\"z\":1}"),
     ] {
         let mut text = b"before".to_vec();
         let offset = write_record(&mut text, &fields, "hash");
