@@ -2,12 +2,28 @@
 
 use std::io;
 
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// The library of the providers of language models. It logs answers, and errors in which a provider may repeat a key.
+const MODELS: &str = "genai";
+
 /// Logs go to stderr, and only if `CX_LOG` enables them, as in `CX_LOG=cx=debug`.
 pub(crate) fn start() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("CX_LOG");
-    let without_secrets = format!("{}=warn", cx::auth::LOG_TARGET_WITH_SECRETS).parse();
-    if let (Ok(filter), Ok(without_secrets)) = (filter, without_secrets) {
-        let filter = filter.add_directive(without_secrets);
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("CX_LOG") {
+        let logger = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).finish();
+        logger.with(filter_fn(has_no_secrets)).init();
     }
+}
+
+/// Whether no secret is in what is logged there, whatever `CX_LOG` enables.
+fn has_no_secrets(metadata: &Metadata<'_>) -> bool {
+    let is_of = |target: &str| {
+        let rest = metadata.target().strip_prefix(target);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let is_warning = *metadata.level() <= Level::WARN;
+    !is_of(MODELS) && (is_warning || !is_of(cx::auth::LOG_TARGET_WITH_SECRETS))
 }

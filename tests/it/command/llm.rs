@@ -103,26 +103,32 @@ fn cx_llm_says_whether_runs_may_ask() {
 
 /// Whatever is logged, the key is not.
 #[test]
-fn no_log_has_the_key() {
+fn v_564_the_most_detailed_log_has_no_key_and_no_answer_of_a_model() {
     let home = Home::new();
     let openai = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
         "fails" => Reply::Status(500, "", format!("your key was {KEY}")),
-        _ => Reply::Text("fine".to_owned()),
+        _ => Reply::Text("said-by-the-model".to_owned()),
     });
     let url = openai.url();
-    let variables = [
-        ("CX_LLM", "true"),
-        ("CX_LLM_PROVIDER", "openai"),
-        ("CX_LLM_MODEL", "m"),
-        ("CX_LLM_URL", &*url),
-        ("OPENAI_API_KEY", KEY),
-        ("CX_LOG", "trace"),
-    ];
     let source = "await llm.ask('works', { maxTokens: 9 }); await llm.ask('fails', { maxTokens: 9 })";
-    let (result, stderr) = run(&home, &variables, source);
-    assert_eq!(result["error"]["toolCode"], "MODEL_ERROR", "{result:#}");
-    assert_eq!(openai.asked().len(), 2);
-    assert!(!stderr.contains(KEY) && !result.to_string().contains(KEY), "{stderr}");
+    for log in ["trace", "trace,genai=trace,genai::webc=trace"] {
+        let variables = [
+            ("CX_LLM", "true"),
+            ("CX_LLM_PROVIDER", "openai"),
+            ("CX_LLM_MODEL", "m"),
+            ("CX_LLM_URL", &*url),
+            ("OPENAI_API_KEY", KEY),
+            ("CX_LOG", log),
+        ];
+        let (result, stderr) = run(&home, &variables, source);
+        assert_eq!(result["error"]["toolCode"], "MODEL_ERROR", "{result:#}");
+        assert!(stderr.contains("TRACE"), "{stderr}");
+        assert!(
+            !stderr.contains(KEY) && !stderr.contains("said-by") && !result.to_string().contains(KEY),
+            "{stderr}"
+        );
+    }
+    assert_eq!(openai.asked().len(), 4);
 }
 
 #[test]
