@@ -189,8 +189,13 @@ impl Conversation {
                 Ok(Some(event)) => return event,
                 Err(problem) => return Event::Ended(RunEnd::Broken(problem)),
             }
+            let was_full = self.unsent() > MAX_UNSENT;
             if let Err(_gone) = self.write() {
                 return Event::Ended(RunEnd::Gone);
+            }
+            if was_full && self.unsent() <= MAX_UNSENT {
+                // Messages that have arrived were left for later, and the worker may send no more.
+                continue;
             }
             if self.calls.is_empty() && self.unsent() == 0 && self.read_soon() {
                 continue;

@@ -57,7 +57,7 @@ fn write(text: &mut Vec<u8>, value: &Value) {
         Value::Number(number) => match (number.as_u64(), number.as_i64()) {
             (Some(integer), _) if integer <= MAX_SAFE_INTEGER => write_simple(text, &integer),
             (None, Some(integer)) if integer.unsigned_abs() <= MAX_SAFE_INTEGER => {
-                write_simple(text, &integer)
+                write_simple(text, &integer);
             }
             // JSON has no numbers that are not finite.
             _ => text.extend_from_slice(float(number.as_f64().unwrap_or_default()).as_bytes()),

@@ -206,7 +206,8 @@ async fn v_551_attacks_on_memory_end_in_worker_processes() {
         gives(
             json!("RESULT_TOO_LARGE"),
             "try { await mock.big({ bytes: 100e6 }) } catch (e) { return e.code }",
-        ),
+        )
+        .with_megabytes(256),
         gives(
             json!("INVALID_ARGUMENTS"),
             "try { await mock.echo({ s: 'x'.repeat(2 ** 24) }) } catch (e) { return e.code }",
