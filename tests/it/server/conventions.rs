@@ -64,11 +64,14 @@ fn has_code(span: &Seen) -> bool {
     span.text("error.type").parse::<i32>().is_ok()
 }
 
+/// When an attribute is required.
+type Condition = fn(&Seen) -> bool;
+
 /// What the conventions say of one type of spans.
 struct Table {
     kind: &'static str,
     /// Required attributes, and those that are required under a condition: each is there if and only if it holds.
-    required: &'static [(&'static str, fn(&Seen) -> bool)],
+    required: &'static [(&'static str, Condition)],
     /// Recommended ones, and those that users can ask for.
     others: &'static [&'static str],
     /// The attributes that the name of a span consists of. Those that the span has not are left out.
