@@ -228,7 +228,7 @@ impl Text {
 
 /// SHA-256 in hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    // `hex::encode` makes the text character by character, in three times the time.
+    // `hex::encode` collects characters, which was a visible part of the writer's time in a profile.
     let mut text = [0; 64];
     let is_encoded = hex::encode_to_slice(Sha256::digest(bytes), &mut text).is_ok();
     str::from_utf8(&text).ok().filter(|_| is_encoded).unwrap_or_default().to_owned()
