@@ -3,12 +3,16 @@
 //!
 //! Messages are buffered until the script's thread is idle or waits for a reply, or until the
 //! worker's other thread flushes them (every few milliseconds).
+//!
+//! While answers are queued for a worker, the executor does not read: each side would wait for the
+//! other. So a worker reads while it waits to write, and never the other way round.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
 
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::sync::oneshot;
@@ -32,6 +36,8 @@ pub(super) struct Connection {
 struct State {
     decoder: Decoder,
     out: Vec<u8>,
+    /// Bytes at the start of `out` that the socket has accepted.
+    written: usize,
     run: RunNumber,
     /// How long messages of the run may be.
     most: usize,
@@ -66,6 +72,7 @@ impl Connection {
             state: Mutex::new(State {
                 decoder: Decoder::skipping(wire::MAX_START_BYTES),
                 out: Vec::new(),
+                written: 0,
                 run: RunNumber::NONE,
                 most: wire::message_bytes(&Limits::CEILING),
                 calls: HashMap::new(),
@@ -114,15 +121,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends the queued messages. Blocks while the executor does not read.
+    /// Sends the queued messages. Blocks while the executor does not read, and handles what arrives
+    /// meanwhile.
     pub(super) fn flush(&self) {
         self.state.lock().flush(&self.socket);
     }
 
-    /// The same, unless another thread uses the connection, which then sends them.
+    /// Sends of the queued messages what the socket accepts, unless another thread uses the
+    /// connection, which then sends them.
     pub(super) fn try_flush(&self) {
         if let Some(mut state) = self.state.try_lock() {
-            state.flush(&self.socket);
+            state.write(&self.socket);
         }
     }
 
@@ -211,44 +220,31 @@ impl Connection {
         send(&self.socket, bytes, SendFlags::NOSIGNAL).unwrap();
     }
 
-    /// Reads what has arrived. With `blocks` it waits until something arrives. Returns the number
-    /// of messages, and whether there may be more to read.
+    /// Reads what has arrived. With `blocks` it waits until something arrives.
     ///
     /// Ends the process when the executor has gone, because a worker serves only its executor.
     pub(super) fn receive(&self, blocks: bool) -> Received {
+        self.state.lock().receive(&self.socket, blocks)
+    }
+
+    /// How many messages of the run have arrived.
+    pub(super) fn seen(&self) -> u64 {
+        self.state.lock().seen
+    }
+
+    /// Waits until more messages of the run have arrived than `seen`, or a part of one.
+    pub(super) fn receive_beyond(&self, seen: u64) {
         let mut state = self.state.lock();
-        let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
-        let space = state.decoder.space();
-        let room = space.len();
-        let count = match recv(&self.socket, space, flags) {
-            Ok((0, _)) => end_process(),
-            Ok((count, _)) => count,
-            Err(Errno::AGAIN) => return Received { messages: 0, may_have_more: false },
-            Err(Errno::INTR) => return Received { messages: 0, may_have_more: true },
-            Err(_gone) => end_process(),
-        };
-        state.decoder.filled(count);
-        let mut messages = 0;
-        loop {
-            let run = state.run;
-            match state.decoder.next::<ToWorker>(run) {
-                Ok(Some(message)) => {
-                    messages += 1;
-                    state.dispatch(message);
-                }
-                Ok(None) => break,
-                // The executor is trusted and is the same program, so this is a bug that cannot be
-                // handled here.
-                Err(_broken) => end_process(),
-            }
+        if state.seen == seen {
+            state.receive(&self.socket, true);
         }
-        Received { messages, may_have_more: count == room }
     }
 }
 
 /// What [`Connection::receive`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
+    pub(super) bytes: usize,
     pub(super) messages: usize,
     pub(super) may_have_more: bool,
 }
@@ -258,27 +254,77 @@ impl State {
         self.said_waiting = false;
         let (run, most) = (self.run, self.most);
         frames::append(&mut self.out, run, message, most)?;
-        if self.out.len() > MAX_COLLECTED {
+        if self.out.len() - self.written > MAX_COLLECTED {
             self.flush(socket);
         }
         Ok(())
     }
 
     fn flush(&mut self, socket: &OwnedFd) {
-        let mut sent = 0;
-        while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
-            match send(socket, rest, SendFlags::NOSIGNAL) {
-                Ok(count) => sent += count,
+        loop {
+            self.write(socket);
+            if self.out.is_empty() {
+                return;
+            }
+            let mut ready = [PollFd::new(socket, PollFlags::IN | PollFlags::OUT)];
+            match poll(&mut ready, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_gone) => end_process(),
+            }
+            if !ready[0].revents().difference(PollFlags::OUT).is_empty() {
+                self.receive(socket, false);
+            }
+        }
+    }
+
+    /// Sends as much as the socket accepts.
+    fn write(&mut self, socket: &OwnedFd) {
+        while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match send(socket, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
                 Err(_gone) => end_process(),
             }
         }
+        self.written = 0;
         self.out.clear();
         self.out.shrink_to(MAX_COLLECTED * 2);
     }
 
+    fn receive(&mut self, socket: &OwnedFd, blocks: bool) -> Received {
+        let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let space = self.decoder.space();
+        let room = space.len();
+        let count = match recv(socket, space, flags) {
+            Ok((0, _)) => end_process(),
+            Ok((count, _)) => count,
+            Err(Errno::AGAIN) => return Received { bytes: 0, messages: 0, may_have_more: false },
+            Err(Errno::INTR) => return Received { bytes: 0, messages: 0, may_have_more: true },
+            Err(_gone) => end_process(),
+        };
+        self.decoder.filled(count);
+        let mut messages = 0;
+        loop {
+            let run = self.run;
+            match self.decoder.next::<ToWorker>(run) {
+                Ok(Some(message)) => {
+                    messages += 1;
+                    self.dispatch(message);
+                }
+                Ok(None) => break,
+                // The executor is trusted and is the same program, so this is a bug that cannot be
+                // handled here.
+                Err(_broken) => end_process(),
+            }
+        }
+        Received { bytes: count, messages, may_have_more: count == room }
+    }
+
     fn dispatch(&mut self, message: ToWorker) {
         self.seen += 1;
+        // What the executor was told of the script is about fewer messages.
+        self.said_waiting = false;
         match message {
             // A script that has ended waits for nothing.
             ToWorker::Answer { call, answer } => {
@@ -345,3 +391,6 @@ pub(crate) fn own_socket() -> io::Result<(OwnedFd, io::Result<()>)> {
     rustix::net::getpeername(&socket)?;
     Ok((socket, closed))
 }
+
+#[cfg(test)]
+mod tests;

@@ -276,9 +276,13 @@ impl RunHost for GuestHost {
     fn block_on(&self, mut future: Pin<&mut dyn Future<Output = ()>>) {
         // Polled again whenever something has arrived: nothing else can complete it.
         let mut task = Context::from_waker(Waker::noop());
-        while future.as_mut().poll(&mut task).is_pending() {
+        loop {
+            let seen = self.connection.seen();
+            if future.as_mut().poll(&mut task).is_ready() {
+                return;
+            }
             self.connection.flush_waiting();
-            self.connection.receive(true);
+            self.connection.receive_beyond(seen);
         }
     }
 }

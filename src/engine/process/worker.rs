@@ -298,23 +298,29 @@ async fn drive<T>(
     let connection = readiness.get_ref();
     let mut spin = Spin::new(processors);
     let outer = std::future::poll_fn(|task| Poll::Ready(task.waker().clone())).await;
-    let wakes = Arc::new(Wakes { outer, is_awake: AtomicBool::new(true), is_woken: AtomicBool::new(false) });
+    let wakes = Arc::new(Wakes { outer, is_awake: AtomicBool::new(true), is_woken: AtomicBool::new(true) });
     let waker = Waker::from(Arc::clone(&wakes));
     // Whether something has arrived since the last poll.
     let mut has_news = false;
     std::future::poll_fn(|task| {
         wakes.is_awake.store(true, Ordering::SeqCst);
         for _ in 0..MAX_TURNS {
-            let mut has_arrived = false;
+            let (mut has_arrived, mut has_read) = (false, false);
             while let Poll::Ready(Ok(mut guard)) = readiness.poll_read_ready(task) {
                 let received = connection.receive(false);
                 has_arrived |= received.messages > 0;
+                has_read |= received.bytes > 0;
                 if !received.may_have_more {
                     guard.clear_ready();
                 }
             }
             if has_arrived {
                 break;
+            }
+            if has_read && !has_news && !wakes.is_woken.load(Ordering::SeqCst) {
+                // A part of a message is nothing that the script could continue with.
+                wakes.sleep();
+                return Poll::Pending;
             }
             if !std::mem::take(&mut has_news) {
                 connection.note_computing();
@@ -332,11 +338,7 @@ async fn drive<T>(
             if spin.find(|| (connection.receive(false).messages > 0).then_some(())).is_some() {
                 break;
             }
-            wakes.is_awake.store(false, Ordering::SeqCst);
-            if wakes.is_woken.load(Ordering::SeqCst) {
-                // Another thread has woken it in the meantime.
-                wakes.outer.wake_by_ref();
-            }
+            wakes.sleep();
             return Poll::Pending;
         }
         // The runtime has a turn: V8's calls wait for their answers in tasks of its own, and there
@@ -354,6 +356,17 @@ struct Wakes {
     outer: Waker,
     is_awake: AtomicBool,
     is_woken: AtomicBool,
+}
+
+impl Wakes {
+    /// Before the task sleeps.
+    fn sleep(&self) {
+        self.is_awake.store(false, Ordering::SeqCst);
+        if self.is_woken.load(Ordering::SeqCst) {
+            // It was woken in the meantime: by another thread, or by what has arrived.
+            self.outer.wake_by_ref();
+        }
+    }
 }
 
 impl Wake for Wakes {

@@ -46,6 +46,7 @@ pub(super) const ALLOWED: &[(&str, i64)] = &[
     #[cfg(target_arch = "x86_64")]
     ("epoll_wait", libc::SYS_epoll_wait),
     ("eventfd2", libc::SYS_eventfd2),
+    ("ppoll", libc::SYS_ppoll),
     ("read", libc::SYS_read),
     ("recvfrom", libc::SYS_recvfrom),
     ("sendto", libc::SYS_sendto),
