@@ -13,7 +13,7 @@ use futures::executor::block_on;
 use serde_json::{Value, json};
 
 /// Runs one after the other, and those at the start that are not counted.
-const RUNS: usize = 30;
+const RUNS: usize = 150;
 const UNMEASURED: usize = 3;
 /// Calls of one run.
 const CALLS: u32 = 5_000;
@@ -78,59 +78,100 @@ fn main() {
         ("worker, 1 run", process(1)),
         ("worker, 1000 runs", process(1000)),
     ];
-    println!("language    where                warm run: p50     p99   a call   runs/s ({AT_ONCE} at once)");
+    println!(
+        "language    where                warm run: p50     p99   beyond this process   a call   runs/s ({AT_ONCE} at once)"
+    );
     for language in [Language::TypeScript, Language::Python] {
-        for (name, isolation) in &modes {
-            if !is_chosen(&format!("{language:?} {name}")) {
-                continue;
-            }
-            let executor = Arc::new(executor(language, isolation.clone()));
-            let mut times = Vec::new();
-            for number in 0..RUNS + UNMEASURED {
-                std::thread::sleep(PAUSE);
-                let began = Instant::now();
-                run(&executor, script(language, "return 1", "return 1"));
-                if number >= UNMEASURED {
-                    times.push(began.elapsed());
-                }
-            }
-            let calls = run(
-                &executor,
-                script(
-                    language,
-                    &format!(
-                        "const began = Date.now(); for (let i = 0; i < {CALLS}; i++) await tools.native.echo({{ i }}); \
-                         return Date.now() - began"
-                    ),
-                    &format!(
-                        "import time\nbegan = time.monotonic()\nfor i in range({CALLS}): await tools.native.echo({{'i': i}})\n\
-                         return (time.monotonic() - began) * 1000"
-                    ),
-                ),
-            );
-            let milliseconds = calls.value_as::<f64>().unwrap_or(f64::NAN);
-            let began = Instant::now();
-            let threads: Vec<_> = (0..AT_ONCE)
-                .map(|_| {
-                    let executor = Arc::clone(&executor);
-                    std::thread::spawn(move || {
-                        let mut count = 0_u32;
-                        while began.elapsed() < THROUGHPUT {
-                            run(&executor, script(language, "return 1", "return 1"));
-                            count += 1;
-                        }
-                        count
-                    })
-                })
-                .collect();
-            let count: u32 = threads.into_iter().map(|thread| thread.join().expect("a thread")).sum();
+        let mut places: Vec<Place> = modes
+            .iter()
+            .filter(|(name, _)| is_chosen(&format!("{language:?} {name}")))
+            .map(|(name, isolation)| Place {
+                name,
+                executor: Arc::new(executor(language, isolation.clone())),
+                times: Vec::new(),
+            })
+            .collect();
+        warm_runs(language, &mut places);
+        for place in &places {
+            let here = places.first().filter(|first| first.name == modes[0].0);
+            let beyond = here.map(|here| median_difference(&place.times, &here.times));
             println!(
-                "{:<11} {name:<20} {}  {:>6.1} µs  {:>7.0}",
+                "{:<11} {:<20} {}  {:>15} µs  {:>7.1} µs  {:>7.0}",
                 format!("{language:?}"),
-                distribution(times),
-                milliseconds * 1000.0 / f64::from(CALLS),
-                f64::from(count) / THROUGHPUT.as_secs_f64(),
+                place.name,
+                distribution(place.times.clone()),
+                beyond.map_or_else(|| "?".to_owned(), |beyond| format!("{beyond:.0}")),
+                call_microseconds(&place.executor, language),
+                runs_a_second(&place.executor, language),
             );
         }
     }
+}
+
+/// An executor, and the times of its warm runs.
+struct Place<'a> {
+    name: &'a str,
+    executor: Arc<Executor>,
+    times: Vec<Duration>,
+}
+
+/// Measures warm runs in turn, so that all places see the same minutes of the machine.
+fn warm_runs(language: Language, places: &mut [Place<'_>]) {
+    for number in 0..RUNS + UNMEASURED {
+        for place in &mut *places {
+            std::thread::sleep(PAUSE);
+            let began = Instant::now();
+            run(&place.executor, script(language, "return 1", "return 1"));
+            if number >= UNMEASURED {
+                place.times.push(began.elapsed());
+            }
+        }
+    }
+}
+
+/// The median of what each run took more than the run in the other place before it, in microseconds.
+fn median_difference(times: &[Duration], others: &[Duration]) -> f64 {
+    let pairs = times.iter().zip(others);
+    let mut differences: Vec<f64> =
+        pairs.map(|(time, other)| (time.as_secs_f64() - other.as_secs_f64()) * 1e6).collect();
+    differences.sort_unstable_by(f64::total_cmp);
+    differences.get(differences.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// What a call costs in a run with calls one after the other: the median of five runs.
+fn call_microseconds(executor: &Executor, language: Language) -> f64 {
+    let source = script(
+        language,
+        &format!(
+            "const began = performance.now(); for (let i = 0; i < {CALLS}; i++) await tools.native.echo({{ i }}); \
+             return performance.now() - began"
+        ),
+        &format!(
+            "import time\nbegan = time.monotonic()\nfor i in range({CALLS}): await tools.native.echo({{'i': i}})\n\
+             return (time.monotonic() - began) * 1000"
+        ),
+    );
+    let milliseconds = (0..5).map(|_| run(executor, source.clone()).value_as::<f64>().unwrap_or(f64::NAN));
+    let mut milliseconds: Vec<f64> = milliseconds.collect();
+    milliseconds.sort_unstable_by(f64::total_cmp);
+    milliseconds[milliseconds.len() / 2] * 1000.0 / f64::from(CALLS)
+}
+
+fn runs_a_second(executor: &Arc<Executor>, language: Language) -> f64 {
+    let began = Instant::now();
+    let threads: Vec<_> = (0..AT_ONCE)
+        .map(|_| {
+            let executor = Arc::clone(executor);
+            std::thread::spawn(move || {
+                let mut count = 0_u32;
+                while began.elapsed() < THROUGHPUT {
+                    run(&executor, script(language, "return 1", "return 1"));
+                    count += 1;
+                }
+                count
+            })
+        })
+        .collect();
+    let count: u32 = threads.into_iter().map(|thread| thread.join().expect("a thread")).sum();
+    f64::from(count) / THROUGHPUT.as_secs_f64()
 }

@@ -18,6 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::sync::oneshot;
 
 use super::frames::{self, Decoder, FrameError, RunNumber};
+use super::spin::Spin;
 use super::wire::{self, FromWorker, Reply, Start, ToWorker};
 use crate::engine::host::Answer;
 use crate::files::{FileAnswer, FileError};
@@ -181,6 +182,16 @@ impl Connection {
             }
             self.receive(true);
         }
+    }
+
+    /// The same for an order that comes soon.
+    pub(super) fn await_order_soon(&self, spin: &Spin) -> ToWorker {
+        self.flush();
+        let look = || {
+            let _received = self.receive(false);
+            self.state.lock().orders.pop_front()
+        };
+        spin.find_certain(look).unwrap_or_else(|| self.await_order())
     }
 
     /// Begins the run of `start`: from here on frames have its number.

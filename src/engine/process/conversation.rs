@@ -19,7 +19,7 @@ use super::frames::{self, RunNumber};
 use super::resources::Resources;
 use super::spin::Spin;
 use super::wire::{self, CallError, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
-use super::workers::{Tenant, WorkerProcess, Workers};
+use super::workers::{RunCount, Tenant, WorkerProcess, Workers};
 use crate::engine::host::{Answer, RunHost};
 use crate::engine::stop::{Stop, StopReason};
 use crate::files::{FileAnswer, FileError, HostedFiles};
@@ -93,6 +93,11 @@ pub(super) struct Conversation {
     files: Arc<HostedFiles>,
     resources: Arc<Resources>,
     spin: Spin,
+    _count: RunCount,
+    /// Whether no other run was in flight at the start of this one.
+    is_alone: bool,
+    /// Whether the worker's next message comes soon.
+    is_certain: bool,
 }
 
 impl Conversation {
@@ -101,6 +106,7 @@ impl Conversation {
         tenant: Tenant,
         host: &Arc<dyn RunHost>,
         processors: usize,
+        (count, is_alone): (RunCount, bool),
     ) -> io::Result<Self> {
         let socket = worker.socket.take().ok_or(io::ErrorKind::NotConnected)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
@@ -122,6 +128,9 @@ impl Conversation {
             resources,
             // An answer over a network takes longer than a wait should spin.
             spin: Spin::new(if is_elsewhere { 1 } else { processors }),
+            _count: count,
+            is_alone: is_alone && !is_elsewhere,
+            is_certain: false,
         })
     }
 
@@ -157,6 +166,7 @@ impl Conversation {
             clock_resolution_ns: nanoseconds(host.clock_resolution()),
             has_tape: host.tape().is_some(),
             has_network: host.has_network(),
+            is_alone: self.is_alone,
             directories: match host.language() {
                 Language::Python => host.files().granted_directories().collect(),
                 Language::TypeScript => Vec::new(),
@@ -166,12 +176,19 @@ impl Conversation {
         }));
         frames::append(&mut self.worker.out, RunNumber::NONE, &start, wire::MAX_START_BYTES)
             .map_err(|error| format!("the script and its input are too long: {error}"))?;
+        self.is_certain = self.is_alone;
         host.compute_elsewhere(true);
         Ok(())
     }
 
+    /// Queues the order to continue after the survey.
+    pub(super) fn proceed(&mut self) -> Result<(), String> {
+        self.is_certain = self.is_alone;
+        self.send(&ToWorker::Proceed)
+    }
+
     /// Queues a message.
-    pub(super) fn send(&mut self, message: &ToWorker) -> Result<(), String> {
+    fn send(&mut self, message: &ToWorker) -> Result<(), String> {
         self.sent += 1;
         frames::append(&mut self.worker.out, self.run, message, wire::MAX_START_BYTES)
             .map_err(|error| format!("an answer cannot be sent: {error}"))
@@ -235,13 +252,17 @@ impl Conversation {
     /// Reads what arrives within the time that is worth more than sleep. The end of the connection
     /// is for `read`.
     fn read_soon(&mut self) -> bool {
-        let Self { spin, stream, worker, .. } = self;
+        let Self { spin, stream, worker, is_certain, .. } = self;
         let look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {
             Ok((0, _)) => None,
             Ok((count, _)) => Some(count),
             Err(_nothing) => None,
         };
-        let Some(count) = spin.find(look) else { return false };
+        let found = if *is_certain { spin.find_certain(look) } else { spin.find(look) };
+        let Some(count) = found else {
+            *is_certain = false;
+            return false;
+        };
         self.worker.decoder.filled(count);
         true
     }

@@ -9,7 +9,6 @@ use futures::stream::FuturesUnordered;
 
 use super::conversation::{Call, Conversation, Event, RunEnd};
 use super::surveys;
-use super::wire::ToWorker;
 use super::workers::Workers;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
@@ -141,8 +140,9 @@ impl RemoteRun {
                 worker = self.workers.acquire(&tenant) => worker,
             };
             let worker = worker.map_err(|error| RunEnd::NoWorker(error.to_string()))?;
-            let mut conversation = Conversation::new(worker, tenant.clone(), host, self.processors)
-                .map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            let mut conversation =
+                Conversation::new(worker, tenant.clone(), host, self.processors, self.workers.count_run())
+                    .map_err(|error| RunEnd::NoWorker(error.to_string()))?;
             conversation.watch(&self.stop).map_err(|error| RunEnd::NoWorker(error.to_string()))?;
             conversation.start(host, source).map_err(RunEnd::NoWorker)?;
             let conversation = self.conversation.insert(conversation);
@@ -171,7 +171,7 @@ impl RemoteRun {
     /// Lets the worker execute the script.
     async fn go_on(&mut self, host: &Arc<dyn RunHost>) -> RunEnd {
         let Some(conversation) = &mut self.conversation else { return RunEnd::Gone };
-        if let Err(problem) = conversation.send(&ToWorker::Proceed) {
+        if let Err(problem) = conversation.proceed() {
             return RunEnd::Broken(problem);
         }
         host.compute_elsewhere(true);

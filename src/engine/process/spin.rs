@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 /// at most twice what it would have cost without.
 const MAX_SPIN: Duration = Duration::from_micros(50);
 
+/// How long a wait looks for what the other side certainly sends soon, while no other run could use the processor: the
+/// survey of a script of some 40 lines, what the executor makes of it, or the end of a short run.
+const MAX_CERTAIN: Duration = Duration::from_micros(1_000);
+
 /// After failures in a row, at most so many waits go to sleep at once.
 const MAX_SKIPPED: u32 = 256;
 
@@ -51,6 +55,27 @@ impl Spin {
         self.penalty = (self.penalty * 2).clamp(1, MAX_SKIPPED);
         self.skipped = self.penalty;
         None
+    }
+
+    /// The same for what certainly comes soon, whatever earlier waits have found. Both sides may be on one processor, so
+    /// this one is yielded between two looks; if somebody else than the other side has used it, the wait is over.
+    pub(super) fn find_certain<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        if !self.is_allowed {
+            return None;
+        }
+        let began = Instant::now();
+        let mut before = began;
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            std::thread::yield_now();
+            let now = Instant::now();
+            if now - began >= MAX_CERTAIN || now - before >= MAX_SPIN {
+                return look();
+            }
+            before = now;
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are the same program unless another one is
 /// configured.
-pub(crate) const PROTOCOL: u32 = 3;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -92,6 +92,9 @@ pub(crate) struct Start {
     pub(crate) clock_resolution_ns: u64,
     pub(crate) has_tape: bool,
     pub(crate) has_network: bool,
+    /// Whether the worker may look for the executor's answer instead of sleeping, because no other run needs the
+    /// processor.
+    pub(crate) is_alone: bool,
     /// The granted directories of a script of Python. For those of TypeScript the executor has all files.
     pub(crate) directories: Vec<(String, Access)>,
     /// What is left until the run's deadline.

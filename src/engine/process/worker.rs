@@ -22,7 +22,7 @@ use super::guest::GuestHost;
 use super::sandbox::{self, Confinement};
 use super::spin::Spin;
 use super::surveys;
-use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, ToWorker};
+use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, Start, ToWorker};
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
@@ -229,11 +229,10 @@ impl<E: Engine> Worker<E> {
             };
             instance.set_memory_limit(host.limits().memory_bytes);
             *self.watch.run.lock() = Some((Arc::clone(instance.stop()), run));
-            self.watch.begun.notify_one();
             let outcome = runtime.block_on(drive(
                 &readiness,
                 self.processors,
-                self.perform(&host, &mut instance, &source, start.is_check),
+                self.perform(&host, &mut instance, &source, &start),
             ));
             *self.watch.run.lock() = None;
             let done = Done::from_outcome(outcome, instance.memory_bytes(), instance.fuel_used());
@@ -259,7 +258,7 @@ impl<E: Engine> Worker<E> {
         host: &Arc<dyn RunHost>,
         instance: &mut E::Instance,
         source: &str,
-        is_check: bool,
+        start: &Start,
     ) -> Outcome {
         let (survey, prepared) = match self.engine.prepare(&**host, source) {
             Ok(mut prepared) => match instance.survey(host, source, &mut prepared).await {
@@ -273,15 +272,22 @@ impl<E: Engine> Worker<E> {
         };
         let took_ns = u64::try_from(survey.took.as_nanos()).unwrap_or(u64::MAX);
         let surveyed = FromWorker::Surveyed { survey: surveys::encode(&survey), took_ns };
-        if self.connection.send(&surveyed).is_err()
-            || !matches!(self.connection.await_order(), ToWorker::Proceed)
-        {
+        let is_sent = self.connection.send(&surveyed).is_ok();
+        self.connection.flush();
+        // To wake a thread takes as long as much of a short run, and here the executor is at work anyway. Until now no
+        // code of the script has run, and the executor has measured the process.
+        self.watch.begun.notify_one();
+        let next = || match start.is_alone {
+            true => self.connection.await_order_soon(&Spin::new(self.processors)),
+            false => self.connection.await_order(),
+        };
+        if !is_sent || !matches!(next(), ToWorker::Proceed) {
             return Outcome::Failed(failure::stopped(Some(StopReason::Cancelled), &**host));
         }
         #[cfg(test)]
         tests::act(&self.connection, source);
         match prepared {
-            Ok(prepared) if is_check => instance.check(host, source, prepared).await,
+            Ok(prepared) if start.is_check => instance.check(host, source, prepared).await,
             Ok(prepared) => instance.execute(host, source, prepared).await,
             Err(error) => Outcome::Failed(error),
         }

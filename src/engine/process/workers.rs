@@ -175,7 +175,12 @@ struct Dying {
 pub(crate) struct Workers {
     options: WorkerOptions,
     shared: Arc<Shared>,
+    /// One reference more than there are runs in workers.
+    runs: Arc<()>,
 }
+
+/// A run in a worker.
+pub(super) struct RunCount(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 #[derive(Default)]
 struct Shared {
@@ -215,7 +220,13 @@ impl Workers {
         shared.state.lock().has_thread = true;
         let keeper = Keeper { options: options.clone(), shared: Arc::clone(&shared) };
         std::thread::Builder::new().name("cx-workers".to_owned()).spawn(move || keeper.work())?;
-        Ok(Self { options, shared })
+        Ok(Self { options, shared, runs: Arc::default() })
+    }
+
+    /// Counts a run for as long as the returned value exists, and says whether it is the only one.
+    pub(super) fn count_run(&self) -> (RunCount, bool) {
+        let run = RunCount(Arc::clone(&self.runs));
+        (run, Arc::strong_count(&self.runs) == 2)
     }
 
     /// A worker for a run of `tenant`: one that has served this tenant before, or an unused one.
