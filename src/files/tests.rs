@@ -216,7 +216,7 @@ async fn a_directory_changes_while_it_is_listed() {
         write(&files, format!("/tmp/drop{number}"), "").await.unwrap();
     }
     let (directory, mut after, mut seen) = (path("/tmp"), None::<String>, Vec::new());
-    while let Some(entry) = files.next_in_scratch(&directory, after.as_deref()).unwrap().unwrap() {
+    while let NextInScratch::Entry(entry) = files.next_in_scratch(&directory, after.as_deref()).unwrap() {
         let _gone = files.remove_file(&path(format!("/tmp/drop{}", seen.len()))).await;
         write(&files, format!("/tmp/a{}", seen.len()), "").await.unwrap();
         after = Some(entry.name.clone());

@@ -10,9 +10,8 @@ use crate::error::{Error, OptionName};
 /// This is plain data: set the fields that matter and take the rest from `..LlmOptions::default()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LlmOptions {
-    /// Whether scripts have a model. `Some(true)`: every run that does not decline. `Some(false)`:
-    /// none. `None`: those runs that ask for it.
-    pub enabled: Option<bool>,
+    /// Which scripts have a model.
+    pub access: LlmAccess,
     /// The provider to ask. Without one, scripts can only ask through the client of a server.
     pub provider: Option<ModelProvider>,
     /// Whether a client that offers its model (sampling) comes before the provider.
@@ -37,7 +36,7 @@ pub struct LlmOptions {
 impl Default for LlmOptions {
     fn default() -> Self {
         Self {
-            enabled: None,
+            access: LlmAccess::OnRequest,
             provider: None,
             prefer_client: false,
             rounds: None,
@@ -100,6 +99,19 @@ impl LlmOptions {
         let max = self.tokens.unwrap_or(Self::MAX_REQUESTED_TOKENS);
         asked.unwrap_or(self.tokens.unwrap_or(Self::DEFAULT_TOKENS)).min(max)
     }
+}
+
+/// Which scripts may ask a language model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LlmAccess {
+    /// Those whose run asks for it ([`SamplingOptions::enabled`](crate::SamplingOptions::enabled)).
+    #[default]
+    OnRequest,
+    /// All whose run does not decline.
+    Always,
+    /// None, whatever a run asks for.
+    Never,
 }
 
 /// A provider of models, over HTTP.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cx::server::PageError;
 use serde_json::{Value, json};
 
 use crate::prometheus::{Sample, Samples};
@@ -32,6 +33,38 @@ pub(crate) struct Reading {
     pub(crate) servers_connected: f64,
     /// The upstream servers by name.
     pub(crate) upstream: BTreeMap<String, UpstreamReading>,
+}
+
+/// What could be read of a server.
+#[derive(Clone, Debug)]
+pub(crate) enum ServerReading {
+    /// The server does not listen, so that nothing can be read.
+    NotListening,
+    Read(Reading),
+    /// Why its metrics cannot be read.
+    Failed(String),
+}
+
+impl ServerReading {
+    /// The reading of a page of metrics.
+    pub(crate) fn from_metrics(metrics: Result<String, PageError>) -> Self {
+        match metrics {
+            Ok(text) => Self::Read(Reading::new(&Samples::parse(&text))),
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+
+    /// The numbers, if there are any.
+    pub(crate) const fn numbers(&self) -> Option<&Reading> {
+        match self {
+            Self::Read(reading) => Some(reading),
+            Self::NotListening | Self::Failed(_) => None,
+        }
+    }
+
+    pub(crate) const fn is_listening(&self) -> bool {
+        !matches!(self, Self::NotListening)
+    }
 }
 
 /// The part of one upstream server.

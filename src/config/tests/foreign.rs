@@ -9,7 +9,7 @@ use super::precedence::{Place, chosen};
 use super::*;
 use crate::config::foreign::{Becomes, Program};
 use crate::config::{ConfigWarningCode, Discovery, code_executor, mcpproxy};
-use crate::llm::ApiKey;
+use crate::llm::{ApiKey, LlmAccess};
 use crate::rate::RateLimit;
 
 const GUIDE: &str = include_str!("../../../docs/other-programs.md");
@@ -684,7 +684,7 @@ fn v_490_a_workspaces_file_of_another_program_grants_nothing() {
     let workspace = || Place::new().file("work/.code-executor.json", text).with("OPENAI_API_KEY", "secret");
     let config = workspace().load();
     assert!(config.grants.is_empty(), "{:?}", config.grants);
-    assert!(config.llm.provider.is_none() && config.llm.enabled.is_none());
+    assert!(config.llm.provider.is_none() && config.llm.access == LlmAccess::OnRequest);
     // What is granted stays: the file names a directory around it.
     let own =
         r#"{"grants": {"read": ["/srv/a"], "net": ["a.example"]}, "audit": {"directory": "/srv/ours"}}"#;
@@ -698,7 +698,7 @@ fn v_490_a_workspaces_file_of_another_program_grants_nothing() {
     let place = workspace().with("ENABLE_AUDIT_LOG", "true").trust("work/.code-executor.json");
     let config = place.load();
     assert_eq!(config.audit.as_ref().unwrap().directory, None);
-    assert!(config.llm.provider.is_none() && config.llm.enabled.is_none());
+    assert!(config.llm.provider.is_none() && config.llm.access == LlmAccess::OnRequest);
     let messages = unused(&config);
     assert!(messages.iter().any(|text| text.contains("`audit.enabled` of another program")), "{messages:?}");
     assert!(

@@ -6,8 +6,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use cx::{
-    ExecuteResult, Executor, FilterMode, Limits, LlmOptions, ModelCallStatus, ProviderKind, SamplingOptions,
-    Script, ToolErrorCode,
+    ExecuteResult, Executor, FilterMode, Limits, LlmAccess, LlmOptions, ModelCallStatus, ProviderKind,
+    SamplingOptions, Script, ToolErrorCode,
 };
 use serde_json::{Value, json};
 
@@ -323,8 +323,8 @@ async fn help_tells_of_models_where_there_are_some() {
 
 #[tokio::test]
 async fn without_a_model_scripts_are_told_the_ways_to_one() {
-    let on = LlmOptions { enabled: Some(true), ..LlmOptions::default() };
-    let off = LlmOptions { enabled: Some(false), ..LlmOptions::default() };
+    let on = LlmOptions { access: LlmAccess::Always, ..LlmOptions::default() };
+    let off = LlmOptions { access: LlmAccess::Never, ..LlmOptions::default() };
     let asks = || SamplingOptions { enabled: Some(true), ..SamplingOptions::default() };
     for (options, wishes, expected) in [
         (LlmOptions::default(), SamplingOptions::default(), "enableSampling: true"),
