@@ -270,6 +270,8 @@ impl Executor {
     /// Stops all runs and shuts down the upstream servers: their stdin is closed, then they are
     /// asked to terminate, then they are killed. Takes at most a few seconds. Later runs end with
     /// [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled).
+    ///
+    /// Dropping the future does not undo this. What has not ended by then ends with the executor.
     pub async fn close(&self) {
         self.inner.closed.cancel();
         let servers = self.servers();

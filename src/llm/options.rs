@@ -22,7 +22,7 @@ pub struct LlmOptions {
     /// Tokens of all calls of one run together, prompts and answers, and the most that a client may
     /// ask for. `None`: [`Self::DEFAULT_TOKENS`], and at most [`Self::MAX_REQUESTED_TOKENS`].
     pub tokens: Option<u64>,
-    /// Time of one call to a provider.
+    /// Maximum time of one call to a provider. Default: 30 s; at most [`Self::MAX_CALL_TIME`], and not zero.
     pub call_time: Duration,
     /// The models that scripts may name, exactly as they name them. `None`: any. The provider's own
     /// default is always permitted.

@@ -148,7 +148,8 @@ impl Page {
         self.inner.access.one_time_token()
     }
 
-    /// Serves the page and nothing else until `stop` is cancelled, on at most 8 connections at once.
+    /// Serves the page and nothing else until `stop` is cancelled, on at most 8 connections at once. Dropping
+    /// the future ends them.
     ///
     /// # Errors
     ///
