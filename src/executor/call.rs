@@ -68,8 +68,9 @@ impl Executor {
         result
     }
 
-    /// Sends a request about resources to a server, as [`call`](Self::call) calls a tool. Rules deny
-    /// it only by naming the method. If the executor takes no run, that is `CANCELLED`.
+    /// Sends a request about resources to a server, as [`call`](Self::call) calls a tool. Rules
+    /// deny it only by naming the method. If the executor accepts no runs, the error is
+    /// `CANCELLED`.
     pub(crate) async fn request_resource(
         &self,
         options: Script,
@@ -85,7 +86,7 @@ impl Executor {
         }
     }
 
-    /// Makes a run whose script is `work`. `value` makes the value of the run of what `work` returns.
+    /// Makes a run whose script is `work`. `value` converts its result to the value of the run.
     async fn without_script<T>(
         &self,
         mut script: Script,

@@ -15,8 +15,8 @@ impl Executor {
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     ///
-    /// A result is an error if the server cannot be reached, or does not answer in time, or its list is none. Dropping
-    /// the future ends the wait only: the requests go on, within their own time limits.
+    /// A result is an error if the server cannot be reached, does not answer in time, or sends an invalid list.
+    /// Dropping the future ends the wait only: the requests go on, within their own time limits.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let catalog = Arc::clone(&self.servers().tools.catalog);
         self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()

@@ -67,7 +67,7 @@ pub(crate) struct RunFiles {
     last_failure: Arc<Mutex<Option<FileError>>>,
 }
 
-/// What follows in a directory of the scratch directory.
+/// The next entry of a directory in the scratch directory.
 #[derive(Debug)]
 pub(crate) enum NextInScratch {
     Entry(Entry),

@@ -105,12 +105,12 @@ impl LlmOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LlmAccess {
-    /// Those whose run asks for it ([`SamplingOptions::enabled`](crate::SamplingOptions::enabled)).
+    /// Scripts whose run asks for it ([`SamplingOptions::enabled`](crate::SamplingOptions::enabled)).
     #[default]
     OnRequest,
-    /// All whose run does not decline.
+    /// All scripts whose run does not decline.
     Always,
-    /// None, whatever a run asks for.
+    /// No script, whatever its run asks for.
     Never,
 }
 

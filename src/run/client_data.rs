@@ -12,9 +12,9 @@ use crate::tools::{ToolError, ToolErrorCode};
 impl ExecutionContext {
     /// Performs an operation on the script's state and returns JSON text.
     ///
-    /// It is not a tool call and does not count against [`Limits::tool_calls`](crate::Limits::tool_calls), but it needs one of
-    /// the slots for calls in flight and waits for it together with other calls. Dropping the
-    /// future stops the wait; an operation that has started is completed.
+    /// It is not a tool call and does not count against [`Limits::tool_calls`](crate::Limits::tool_calls), but it
+    /// needs one of the slots for calls in flight and waits for it together with other calls. Dropping the future
+    /// stops the wait; an operation that has started is completed.
     pub(crate) async fn state(self: &Arc<Self>, call: StateCall) -> Result<String, ToolError> {
         let _held = self.hold_state_call(call.bytes())?;
         let state = match &self.environment.state {

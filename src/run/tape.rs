@@ -96,7 +96,7 @@ impl Tape {
         }
     }
 
-    /// Whether the script has `fetch`: in a replay as it was recorded, else where it `is_granted`.
+    /// Whether the script has `fetch`. In a replay, whether it had it when it was recorded; otherwise `is_granted`.
     pub(crate) fn has_network(&self, is_granted: bool) -> bool {
         match &*self.state.lock() {
             TapeMode::Recording(_) => is_granted,

@@ -100,7 +100,8 @@ impl Reading {
         let runs_ok = samples.sum_with("cx_runs_total", "outcome", "ok");
         let all_calls = samples.sum("cx_tool_calls_total");
         let mut upstream: BTreeMap<String, UpstreamReading> = BTreeMap::new();
-        // Each sample is looked at for one server: their numbers are those of the page, which another process sends.
+        // Each sample is read for one server only, because another process chooses how many servers and samples there
+        // are.
         for (name, own) in samples.by_label("server") {
             let Some(state) = own.named("circuit_breaker_state").last() else { continue };
             let calls = own.sum("cx_tool_calls_total");

@@ -191,7 +191,8 @@ impl Conversation {
                 return Event::Ended(RunEnd::Gone);
             }
             if was_full && self.unsent() <= MAX_UNSENT {
-                // Messages that have arrived were left for later, and the worker may send no more.
+                // Messages that have arrived were not handled yet, and the worker may send no others that would wake
+                // this task.
                 continue;
             }
             if self.calls.is_empty() && self.unsent() == 0 && self.read_soon() {

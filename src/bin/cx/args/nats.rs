@@ -30,7 +30,7 @@ pub(crate) struct NatsArguments {
     pub(crate) nats_tenant_key_file: Option<PathBuf>,
 }
 
-/// The files that the queue of `--nats` needs. Wherever they are flattened, there is an argument of that name.
+/// The files for the queue of `--nats`. A struct that flattens them has an argument of that name.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NatsAccess {
     /// Read the key that all machines of the queue share from this file, at least 32 characters

@@ -20,12 +20,12 @@ enum Quote {
     Triple(char),
 }
 
-/// What further lines can do for an input.
+/// The state of an input at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtEnd {
     /// No bracket and no text of several lines is open.
     Closed,
-    /// One is, so that the input goes on.
+    /// A bracket or a text is open, so that the input goes on.
     Open,
     /// A bracket is closed that is not open, which no further line can mend.
     Mismatched,

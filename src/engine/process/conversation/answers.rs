@@ -1,4 +1,4 @@
-//! Answers to a worker: of calls, whenever they end, and of a tape, at once.
+//! Answers to a worker: those of calls are sent when the calls end, those of a tape at once.
 
 use std::sync::Arc;
 use std::task::Poll;
