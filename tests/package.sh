@@ -37,7 +37,7 @@ for crate in "$packages"/*.crate; do
   tar xzf "$crate" -C "$workspace"
   member=$(basename "$crate" .crate)
   members+=("$member")
-  # It is what `cargo install --locked` uses.
+  # `cargo install --locked` uses the lock file in the package.
   others=$(comm -23 <(versions "$workspace/$member/Cargo.lock") <(versions Cargo.lock))
   if [ -n "$others" ]; then
     printf '%s: versions in its lock file that are not in the one of the repository:\n%s\n' "$crate" "$others" >&2
@@ -45,7 +45,7 @@ for crate in "$packages"/*.crate; do
   fi
 done
 
-# A package names the others by their versions on crates.io, which stand here.
+# A package depends on the others by their versions on crates.io. The unpacked ones stand in for those.
 {
   echo '[workspace]'
   echo 'resolver = "3"'
@@ -59,7 +59,7 @@ done
     fi
   done
   echo
-  # Those of a member have no effect.
+  # Profiles of a member have no effect.
   awk '/^\[/ { is_profile = /^\[profile\./ } is_profile' Cargo.toml
 } > "$workspace/Cargo.toml"
 cp Cargo.lock "$workspace/Cargo.lock"
