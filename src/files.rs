@@ -31,7 +31,7 @@ pub(crate) use self::hosted::HostedFiles;
 pub(crate) use self::metadata::{Entry, Kind, Metadata, OpenMode};
 pub(crate) use self::path::GuestPath;
 pub(crate) use self::quota::FileQuota;
-pub(crate) use self::space::{FileOptions, OpenFile, OpenSlot, RunFiles, SCRATCH};
+pub(crate) use self::space::{FileOptions, NextInScratch, OpenFile, OpenSlot, RunFiles, SCRATCH};
 
 #[cfg(test)]
 mod tests;

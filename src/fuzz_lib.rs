@@ -24,7 +24,7 @@ mod lines;
 mod llm {
     mod options;
 
-    pub use self::options::{ApiKey, FilterMode, LlmOptions, ModelProvider, ProviderKind};
+    pub use self::options::{ApiKey, FilterMode, LlmAccess, LlmOptions, ModelProvider, ProviderKind};
 }
 mod machine;
 mod mcp;

@@ -21,8 +21,8 @@ const ROUNDS: usize = 3;
 /// A shorter time counts as this one: below it, caches and page faults decide.
 const LEAST: Duration = Duration::from_millis(10);
 
-/// Asserts that the CPU time of `work` on this thread grows no faster than about linearly from inputs of size
-/// `small` to inputs that are [`FACTOR`] times as large. To `make` an input takes no part in it.
+/// Asserts that the CPU time of `work` on this thread grows no faster than about linearly from inputs of size `small`
+/// to inputs that are [`FACTOR`] times as large. The time to `make` the inputs is not included.
 #[track_caller]
 pub(crate) fn assert_linear<T, R>(
     what: impl fmt::Display,

@@ -252,8 +252,8 @@ pub use executor::{
 pub use futures::future::BoxFuture;
 pub use json::Json;
 pub use llm::{
-    ApiKey, FilterMode, LanguageModel, LlmOptions, ModelAnswer, ModelError, ModelErrorKind, ModelMessage,
-    ModelPiece, ModelProvider, ModelRequest, ModelRole, ModelStream, ModelUsage, ProviderKind,
+    ApiKey, FilterMode, LanguageModel, LlmAccess, LlmOptions, ModelAnswer, ModelError, ModelErrorKind,
+    ModelMessage, ModelPiece, ModelProvider, ModelRequest, ModelRole, ModelStream, ModelUsage, ProviderKind,
 };
 pub use machine::{CgroupV2, Machine, MemorySource, SandboxFeatures, check_machine};
 /// OAuth sign-in to HTTP servers.

@@ -59,21 +59,24 @@ fn apply_fields(
 pub(super) fn restrict(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
     let asked = read(config, path, &file.settings.grants, scope);
     let granted = config.grants.restricted_to(&asked);
+    let is_around = |directory: &PathBuf, granted: &[PathBuf]| {
+        granted.iter().any(|granted| granted.starts_with(directory))
+    };
+    let names_a_host = |host: &HostPattern| granted.net.iter().any(|own| host.covers(own));
     let lists = [
-        ("grants.read", exceeds(asked.read.as_deref(), &config.grants.read)),
-        ("grants.write", exceeds(asked.write.as_deref(), &config.grants.write)),
+        ("grants.read", Asked::compare(asked.read.as_deref(), |path| is_around(path, &config.grants.read))),
         (
-            "grants.net",
-            asked.net.as_ref().map(|asked| {
-                let names_none = |host: &HostPattern| !granted.net.iter().any(|own| host.covers(own));
-                asked.iter().any(names_none)
-            }),
+            "grants.write",
+            Asked::compare(asked.write.as_deref(), |path| is_around(path, &config.grants.write)),
         ),
+        ("grants.net", Asked::compare(asked.net.as_deref(), names_a_host)),
     ];
-    for (key, exceeds) in lists {
-        let Some(exceeds) = exceeds else { continue };
+    for (key, asked) in lists {
+        if asked == Asked::Nothing {
+            continue;
+        }
         config.add_origin(key, path, file.locate(key));
-        if exceeds {
+        if asked == Asked::More {
             let message = format!(
                 "ignored, because this file is not trusted: what `{key}` names is not granted, or only a part of what is"
             );
@@ -83,9 +86,22 @@ pub(super) fn restrict(config: &mut Config, path: &Path, file: &OwnFile, scope: 
     config.grants = granted;
 }
 
-/// Whether a list of directories has one that is neither a granted one nor around one.
-fn exceeds(asked: Option<&[PathBuf]>, granted: &[PathBuf]) -> Option<bool> {
-    asked.map(|asked| asked.iter().any(|path| !granted.iter().any(|granted| granted.starts_with(path))))
+/// What a list of a file that is not trusted asks for, compared with what is granted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// There is no list.
+    Nothing,
+    /// Each item is granted, or contains something that is.
+    Granted,
+    /// At least one item is not granted, or is only a part of what is.
+    More,
+}
+
+impl Asked {
+    fn compare<T>(asked: Option<&[T]>, is_granted: impl Fn(&T) -> bool) -> Self {
+        let Some(asked) = asked else { return Self::Nothing };
+        if asked.iter().all(is_granted) { Self::Granted } else { Self::More }
+    }
 }
 
 /// The section with its paths expanded. One that cannot be used is left out, and there is a warning.

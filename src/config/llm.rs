@@ -7,7 +7,7 @@ use super::expand::{Role, Scope};
 use super::llm_settings::{LlmSettings, ProviderParts};
 use super::own::OwnFile;
 use super::resolved::{Config, ConfigWarningCode};
-use crate::llm::{ApiKey, ModelProvider, ProviderKind};
+use crate::llm::{ApiKey, LlmAccess, ModelProvider, ProviderKind};
 
 /// What the origins of these values are called.
 const ENVIRONMENT: &str = "the environment";
@@ -48,7 +48,7 @@ fn apply_settings(config: &mut Config, path: &Path, settings: &LlmSettings, scop
         }
     }
     let options = &mut config.llm;
-    replace(&mut options.enabled, settings.enabled.as_ref());
+    set(&mut options.access, settings.access.as_ref());
     set(&mut options.prefer_client, settings.prefer_client.as_ref());
     replace(&mut options.rounds, settings.rounds.as_ref());
     replace(&mut options.tokens, settings.tokens.as_ref());
@@ -89,7 +89,7 @@ pub(super) fn resolve(config: &mut Config, scope: Scope<'_>) {
 impl Config {
     /// Lets scripts ask a language model, as `--llm` says.
     pub fn enable_llm(&mut self) {
-        self.llm.enabled = Some(true);
+        self.llm.access = LlmAccess::Always;
         let environment = Environment::of_process();
         self.resolve_provider(&|name| environment.get(name).filter(|key| !key.is_empty()).map(ApiKey::new));
     }
@@ -100,7 +100,7 @@ impl Config {
         let anthropic = ProviderKind::Anthropic;
         let kind = parts.kind.or_else(|| {
             // Its key alone is enough where scripts may ask a model: it was set for that, or `enabled` was.
-            let is_wanted = self.llm.enabled == Some(true) || parts.model.is_some();
+            let is_wanted = self.llm.access == LlmAccess::Always || parts.model.is_some();
             (is_wanted && anthropic.key_variable().and_then(key).is_some()).then_some(anthropic)
         });
         let Some(kind) = kind else { return };

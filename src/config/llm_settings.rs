@@ -7,7 +7,7 @@ use super::environment::Environment;
 use super::error::{Finding, Key};
 use super::expand::Text;
 use super::reader::{At, Fields};
-use crate::llm::{ApiKey, FilterMode, LlmOptions, ProviderKind};
+use crate::llm::{ApiKey, FilterMode, LlmAccess, LlmOptions, ProviderKind};
 
 /// Every key of `llm`.
 pub(super) const LLM_KEYS: &[&str] = &[
@@ -38,7 +38,7 @@ const VARIABLES: &[(&str, &str)] = &[
 /// What a file or the environment says.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LlmSettings {
-    pub(super) enabled: Option<bool>,
+    pub(super) access: Option<LlmAccess>,
     pub(super) provider: Option<ProviderKind>,
     pub(super) model: Option<String>,
     pub(super) url: Option<Text>,
@@ -86,7 +86,9 @@ impl LlmSettings {
     /// Sets the value of a key.
     pub(super) fn set(&mut self, key: &'static str, at: &At<'_>) -> Result<(), Finding> {
         match key {
-            "enabled" => self.enabled = Some(at.boolean()?),
+            "enabled" => {
+                self.access = Some(if at.boolean()? { LlmAccess::Always } else { LlmAccess::Never });
+            }
             "provider" => {
                 let names = ProviderKind::ALL.map(|kind| format!("`{}`", kind.as_str())).join(", ");
                 self.provider = Some(word(at, &names, ProviderKind::from_name)?);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
-use crate::llm::LlmOptions;
+use crate::llm::{LlmAccess, LlmOptions};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::rate::RateLimit;
 use crate::run::isolation::Isolation;
@@ -151,7 +151,11 @@ impl Config {
 fn llm(options: &LlmOptions) -> Value {
     let provider = options.provider.as_ref();
     json!({
-        "enabled": options.enabled,
+        "enabled": match options.access {
+            LlmAccess::OnRequest => None,
+            LlmAccess::Always => Some(true),
+            LlmAccess::Never => Some(false),
+        },
         "provider": provider.map(|provider| provider.kind.as_str()),
         "model": provider.map(|provider| &provider.model),
         "url": provider.and_then(|provider| provider.url.as_ref()).map(|url| {

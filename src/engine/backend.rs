@@ -115,7 +115,8 @@ impl BackendRun {
         self.host.server_names().iter().map(|name| name.to_string()).collect()
     }
 
-    /// Calls a tool, `server.tool` or `mcp__server__tool`, with arguments as JSON text.
+    /// Calls a tool, `server.tool` or `mcp__server__tool`, with arguments as JSON text. Dropping the future cancels
+    /// the call.
     ///
     /// # Errors
     ///

@@ -233,7 +233,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Sets the maximum number of concurrent runs. Default: 100. Each has a thread. A configuration
+    /// Sets the maximum number of concurrent runs, at least one. Default: 100. Each has a thread. A configuration
     /// that is given later, and sets it too, has precedence.
     #[must_use]
     pub fn max_concurrent_runs(mut self, count: usize) -> Self {
@@ -241,7 +241,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Sets the maximum number of queued runs. Default: 200.
+    /// Sets the maximum number of queued runs. Default: 200. With 0, a run that cannot start at once is refused.
     #[must_use]
     pub fn max_queued_runs(mut self, count: usize) -> Self {
         self.queued_runs = Some(count);

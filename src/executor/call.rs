@@ -19,6 +19,14 @@ use crate::run::tool_call::{self, CallResult, ToolCall};
 use crate::tools::in_force::RunTools;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode};
 
+/// A run without a script that has ended.
+struct FinishedRequest<T> {
+    /// What was asked for, or why there is none.
+    result: Result<T, ToolError>,
+    /// The record of the run.
+    run: ExecuteResult,
+}
+
 impl Executor {
     /// Calls one tool as a script would, without starting an engine: the same rules, approvals, hooks,
     /// limits, checks of arguments, rate limits, dry runs and listeners apply, and it counts among the
@@ -51,39 +59,40 @@ impl Executor {
         let ToolCall { server, tool, arguments, options } = call;
         let arguments = arguments.map_or_else(String::new, Json::into_text);
         let result = self
-            .without_script(options, async |context| {
-                let result = context.call_alone(ToolName::Pair { server, tool }, arguments).await;
-                let value = result.as_ref().map(tool_call::to_json).map_err(Clone::clone);
-                (result, value)
+            .without_script(options, tool_call::to_json, async |context| {
+                context.call_alone(ToolName::Pair { server, tool }, arguments).await
             })
             .await
-            .map(|(result, run)| CallResult { result, run });
+            .map(|FinishedRequest { result, run }| CallResult { result, run });
         counted.record_result(&result.as_ref().map(|result| &result.run));
         result
     }
 
-    /// Sends a request about resources to a server, as [`call`](Self::call) calls a tool. Rules deny
-    /// it only by naming the method.
+    /// Sends a request about resources to a server, as [`call`](Self::call) calls a tool. Rules
+    /// deny it only by naming the method. If the executor accepts no runs, the error is
+    /// `CANCELLED`.
     pub(crate) async fn request_resource(
         &self,
         options: Script,
         server: &str,
         request: ServerRequest,
-    ) -> Result<Result<Json, ToolError>, Error> {
-        let answer = self.without_script(options, async |context| {
-            let result = context.read_alone(server, request).await;
-            let value = result.clone();
-            (result, value)
-        });
-        answer.await.map(|(result, _run)| result)
+    ) -> Result<Json, ToolError> {
+        let finished = self
+            .without_script(options, Json::clone, async |context| context.read_alone(server, request).await)
+            .await;
+        match finished {
+            Ok(finished) => finished.result,
+            Err(error) => Err(ToolError::new(ToolErrorCode::Cancelled, error.to_string())),
+        }
     }
 
-    /// Makes a run whose script is `work`. `work` returns its result, and the value of the run.
+    /// Makes a run whose script is `work`. `value` converts its result to the value of the run.
     async fn without_script<T>(
         &self,
         mut script: Script,
-        work: impl AsyncFnOnce(Arc<ExecutionContext>) -> (Result<T, ToolError>, Result<Json, ToolError>),
-    ) -> Result<(Result<T, ToolError>, ExecuteResult), Error> {
+        value: fn(&T) -> Json,
+        work: impl AsyncFnOnce(Arc<ExecutionContext>) -> Result<T, ToolError>,
+    ) -> Result<FinishedRequest<T>, Error> {
         let queued = Instant::now();
         let inner = &self.inner;
         let cancel: CancellationToken = inner.closed.child_token();
@@ -116,10 +125,10 @@ impl Executor {
                 (Err(refusal.clone()), Outcome::Failed(failed(refusal)))
             }
             Ok(_permit) => {
-                let (result, value) = work(Arc::clone(&context)).await;
-                let outcome = match value {
-                    Ok(value) => Outcome::Returned(value),
-                    Err(error) => Outcome::Failed(failed(&error)),
+                let result = work(Arc::clone(&context)).await;
+                let outcome = match &result {
+                    Ok(answer) => Outcome::Returned(value(answer)),
+                    Err(error) => Outcome::Failed(failed(error)),
                 };
                 (result, outcome)
             }
@@ -135,7 +144,7 @@ impl Executor {
         };
         let run = context.finish(outcome, Measured::default());
         observed.finish(Ok(&run));
-        Ok((result, run))
+        Ok(FinishedRequest { result, run })
     }
 }
 

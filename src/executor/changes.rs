@@ -74,6 +74,9 @@ impl Executor {
     /// Removes an MCP server with its rules, or a server of native tools, for later runs, and
     /// returns whether it existed. An MCP server is shut down, which takes at most a few seconds; calls that running
     /// scripts make to it fail.
+    ///
+    /// Dropping the future does not undo the removal. The server then ends at the latest with the last run that
+    /// can see it.
     pub async fn remove_server(&self, name: &str) -> bool {
         let removed = {
             let servers = self.inner.servers.write();

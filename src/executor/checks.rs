@@ -54,7 +54,7 @@ impl Executor {
     }
 
     /// As [`check`](Self::check), by the tools that are known already: no server is started or asked. That the
-    /// tools of a server are not known is a finding.
+    /// tools of a server are not known is a finding. Dropping the future ends the check.
     ///
     /// # Errors
     ///

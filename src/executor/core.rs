@@ -18,6 +18,7 @@ use crate::config::ScriptLibrary;
 use crate::engine::engines::Engines;
 use crate::engine::pool::PoolStats;
 use crate::error::Error;
+use crate::llm::LlmAccess;
 use crate::machine::probe;
 use crate::run::grants::Grants;
 use crate::run::history::History;
@@ -149,9 +150,10 @@ impl Executor {
     /// model, or one is configured for those that ask for it.
     pub(crate) fn lists_models(&self) -> bool {
         let settings = self.inner.settings.read();
-        match settings.llm.options.enabled {
-            Some(is_enabled) => is_enabled,
-            None => settings.llm.has_provider(),
+        match settings.llm.options.access {
+            LlmAccess::Always => true,
+            LlmAccess::Never => false,
+            LlmAccess::OnRequest => settings.llm.has_provider(),
         }
     }
 
@@ -268,6 +270,8 @@ impl Executor {
     /// Stops all runs and shuts down the upstream servers: their stdin is closed, then they are
     /// asked to terminate, then they are killed. Takes at most a few seconds. Later runs end with
     /// [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled).
+    ///
+    /// Dropping the future does not undo this. What has not ended by then ends with the executor.
     pub async fn close(&self) {
         self.inner.closed.cancel();
         let servers = self.servers();

@@ -75,7 +75,7 @@ impl Executor {
     }
 
     /// As [`replay`](Self::replay), with a script that `edit` has made of the recorded one: with another
-    /// [source](Script::source_text), other limits, or a listener.
+    /// [source](Script::source_text), other limits, or a listener. Dropping the future stops the replay.
     ///
     /// # Errors
     ///

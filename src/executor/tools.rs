@@ -15,6 +15,7 @@ impl Executor {
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     ///
+    /// A result is an error if the server cannot be reached, does not answer in time, or sends an invalid list.
     /// Dropping the future ends the wait only: the requests go on, within their own time limits.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let catalog = Arc::clone(&self.servers().tools.catalog);

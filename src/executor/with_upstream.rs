@@ -53,6 +53,10 @@ impl Executor {
     /// Connects to all MCP servers concurrently and lists their tools, so that the first script
     /// need not wait. A server that fails or is slow does not delay the others. Returns each
     /// server's name and result, in the order of the configuration.
+    ///
+    /// Each server has its own time to connect
+    /// ([`McpServer::busy_connect_timeout`](crate::McpServer::busy_connect_timeout)) and to list its tools. Dropping
+    /// the future ends the wait only: servers that are being started are started.
     pub async fn connect_servers(&self) -> Vec<(String, Result<(), ToolError>)> {
         let servers = self.servers();
         let connecting = servers.upstream().iter().map(|server| server.connection.warm());

@@ -67,6 +67,16 @@ pub(crate) struct RunFiles {
     last_failure: Arc<Mutex<Option<FileError>>>,
 }
 
+/// The next entry of a directory in the scratch directory.
+#[derive(Debug)]
+pub(crate) enum NextInScratch {
+    Entry(Entry),
+    /// There are no more entries.
+    End,
+    /// The directory is not in the scratch directory.
+    Elsewhere,
+}
+
 impl fmt::Debug for RunFiles {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("RunFiles").field("budget", &self.budget).finish_non_exhaustive()
@@ -229,14 +239,17 @@ impl RunFiles {
         }
     }
 
-    /// The next entry of a directory in the scratch directory; `None` for another directory.
+    /// The next entry of a directory in the scratch directory, by name.
     pub(crate) fn next_in_scratch(
         &self,
         path: &GuestPath,
         after: Option<&str>,
-    ) -> Option<Result<Option<Entry>, FileError>> {
-        let is_scratch = matches!(self.resolve(path, Need::Read), Ok(ResolvedPath::Scratch));
-        is_scratch.then(|| self.scratch.lock().next_entry(&path.names()[1..], after))
+    ) -> Result<NextInScratch, FileError> {
+        if !matches!(self.resolve(path, Need::Read), Ok(ResolvedPath::Scratch)) {
+            return Ok(NextInScratch::Elsewhere);
+        }
+        let next = self.scratch.lock().next_entry(&path.names()[1..], after)?;
+        Ok(next.map_or(NextInScratch::End, NextInScratch::Entry))
     }
 
     fn entries_above(&self, path: &GuestPath) -> Vec<Entry> {

@@ -27,4 +27,4 @@ pub use self::model::{
     LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelMessage, ModelPiece, ModelRequest,
     ModelRole, ModelStream, ModelUsage,
 };
-pub use self::options::{ApiKey, FilterMode, LlmOptions, ModelProvider, ProviderKind};
+pub use self::options::{ApiKey, FilterMode, LlmAccess, LlmOptions, ModelProvider, ProviderKind};

@@ -13,10 +13,18 @@ use futures::stream::BoxStream;
 /// it calls; an implementation need not.
 pub trait LanguageModel: Send + Sync {
     /// Answers a conversation.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer. The script gets it with the code of its [kind](ModelError::kind).
     fn complete(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>>;
 
     /// Answers a conversation piece by piece. The last piece is [`ModelPiece::End`]; a stream that
-    /// ends without it was cut.
+    /// ends without it was cut. The stream is dropped early if the script reads no further.
+    ///
+    /// # Errors
+    ///
+    /// As [`complete`](Self::complete).
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>>;
 }
 

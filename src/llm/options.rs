@@ -10,9 +10,8 @@ use crate::error::{Error, OptionName};
 /// This is plain data: set the fields that matter and take the rest from `..LlmOptions::default()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LlmOptions {
-    /// Whether scripts have a model. `Some(true)`: every run that does not decline. `Some(false)`:
-    /// none. `None`: those runs that ask for it.
-    pub enabled: Option<bool>,
+    /// Which scripts have a model.
+    pub access: LlmAccess,
     /// The provider to ask. Without one, scripts can only ask through the client of a server.
     pub provider: Option<ModelProvider>,
     /// Whether a client that offers its model (sampling) comes before the provider.
@@ -23,7 +22,7 @@ pub struct LlmOptions {
     /// Tokens of all calls of one run together, prompts and answers, and the most that a client may
     /// ask for. `None`: [`Self::DEFAULT_TOKENS`], and at most [`Self::MAX_REQUESTED_TOKENS`].
     pub tokens: Option<u64>,
-    /// Time of one call to a provider.
+    /// Maximum time of one call to a provider. Default: 30 s; at most [`Self::MAX_CALL_TIME`], and not zero.
     pub call_time: Duration,
     /// The models that scripts may name, exactly as they name them. `None`: any. The provider's own
     /// default is always permitted.
@@ -37,7 +36,7 @@ pub struct LlmOptions {
 impl Default for LlmOptions {
     fn default() -> Self {
         Self {
-            enabled: None,
+            access: LlmAccess::OnRequest,
             provider: None,
             prefer_client: false,
             rounds: None,
@@ -100,6 +99,19 @@ impl LlmOptions {
         let max = self.tokens.unwrap_or(Self::MAX_REQUESTED_TOKENS);
         asked.unwrap_or(self.tokens.unwrap_or(Self::DEFAULT_TOKENS)).min(max)
     }
+}
+
+/// Which scripts may ask a language model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LlmAccess {
+    /// Scripts whose run asks for it ([`SamplingOptions::enabled`](crate::SamplingOptions::enabled)).
+    #[default]
+    OnRequest,
+    /// All scripts whose run does not decline.
+    Always,
+    /// No script, whatever its run asks for.
+    Never,
 }
 
 /// A provider of models, over HTTP.

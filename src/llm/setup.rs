@@ -23,19 +23,30 @@ pub(crate) struct LlmSetup {
     filter: OnceLock<Option<ContentFilter>>,
 }
 
+/// The configured provider.
+pub(crate) enum ProviderState<'a> {
+    NotConfigured,
+    Ready(&'a NamedModel),
+    /// Why it cannot be used.
+    Unusable(&'a str),
+}
+
 impl LlmSetup {
     pub(crate) fn new(options: LlmOptions, own: Option<NamedModel>) -> Arc<Self> {
         Arc::new(Self { options, own, provider: OnceLock::new(), filter: OnceLock::new() })
     }
 
-    /// The configured provider; `None` if there is none, and the problem if it cannot be used.
-    pub(crate) fn provider(&self) -> Option<Result<&NamedModel, &str>> {
+    /// The configured provider. The first call connects it.
+    pub(crate) fn provider(&self) -> ProviderState<'_> {
         if let Some(own) = &self.own {
-            return Some(Ok(own));
+            return ProviderState::Ready(own);
         }
-        let options = self.options.provider.as_ref()?;
-        let provider = self.provider.get_or_init(|| connect(options).map_err(|error| error.to_string()));
-        Some(provider.as_ref().map_err(String::as_str))
+        let Some(options) = &self.options.provider else { return ProviderState::NotConfigured };
+        let connected = self.provider.get_or_init(|| connect(options).map_err(|error| error.to_string()));
+        match connected {
+            Ok(model) => ProviderState::Ready(model),
+            Err(problem) => ProviderState::Unusable(problem),
+        }
     }
 
     /// Whether there is a provider, which is not connected for this.

@@ -201,7 +201,7 @@ impl Connection {
     }
 }
 
-/// Maximum characters of what a list says of a skill: its name, and its description. They are those of the format.
+/// Maximum characters of what a list says of a skill: its name, and its description. The format has the same bounds.
 const MAX_SKILL_NAME: usize = 64;
 const MAX_SKILL_DESCRIPTION: usize = 1_024;
 
@@ -232,8 +232,8 @@ impl Frontmatter {
     }
 }
 
-/// The array of resources with the skills that are not among them. Those that are get the description of their front
-/// matter if they have none. What is not a skill is left out.
+/// The array of resources, to which missing skills are added. A skill in it that has no description gets the one of
+/// its front matter. Entries of `skills` that are not skills are left out.
 fn with_skills(resources: &Json, skills: &Json) -> serde_json::Result<Json> {
     // By position, because the order of the list is kept.
     let (mut described, mut positions) = (Vec::new(), HashMap::new());

@@ -56,7 +56,7 @@ pub(crate) struct Caller {
     handler: Option<ElicitationHandler>,
     pub(crate) trace: RequestTrace,
     pub(crate) patience: Arc<Patience>,
-    /// How many questions there were in it.
+    /// Number of questions during the call so far.
     asked: AtomicUsize,
     /// Cancelled when the call is over or abandoned.
     over: CancellationToken,

@@ -27,23 +27,26 @@ pub struct McpServer {
     /// Which of its tools may be called, which calls need approval, and which tools only read.
     /// Patterns are names of its tools.
     pub rules: ToolRules,
-    /// Maximum time for connecting: starting the process and the handshake.
+    /// Maximum time for connecting: starting the process and the handshake. Default:
+    /// [`Self::DEFAULT_CONNECT_TIMEOUT`].
     pub connect_timeout: Duration,
     /// The same for a process that shows signs of life: it has written to its stderr, or until then it
     /// or its descendants use the CPU, read, write, start or end. `npx` and `uvx` download a server before
-    /// they start it. No effect if it is not above `connect_timeout`, or on an HTTP server.
+    /// they start it. No effect if it is not above `connect_timeout`, or on an HTTP server. Default:
+    /// [`Self::DEFAULT_BUSY_CONNECT_TIMEOUT`].
     pub busy_connect_timeout: Duration,
-    /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier.
+    /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier. Default:
+    /// [`Self::DEFAULT_CALL_TIMEOUT`].
     pub call_timeout: Duration,
-    /// Maximum number of calls in flight to the server.
+    /// Maximum number of calls in flight to the server. Default: [`Self::DEFAULT_MAX_CONCURRENT`].
     pub max_concurrent: usize,
-    /// Maximum number of calls that wait for a slot.
+    /// Maximum number of calls that wait for a slot. Default: [`Self::DEFAULT_MAX_QUEUED`].
     pub max_queued: usize,
-    /// How long a call may wait for a slot.
+    /// How long a call may wait for a slot. Default: [`Self::DEFAULT_QUEUE_TIMEOUT`].
     pub queue_timeout: Duration,
-    /// Maximum number of calls in a period; `None` for no limit.
+    /// Maximum number of calls in a period; `None`, the default, for no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Time without a call after which the connection is closed; `None` for never.
+    /// Time without a call after which the connection is closed; `None`, the default, for never.
     pub idle_timeout: Option<Duration>,
     /// Whether it may ask the user questions during calls (elicitation). They are passed to the run's
     /// [`elicitor`](crate::Script::elicitor); a run without one refuses them. If this is off, the

@@ -20,7 +20,7 @@ use crate::json::{self, Json};
 /// slow.
 const MAX_COMPARED: usize = 2;
 
-/// What a server has listed last of its skills. Bounded as its list is.
+/// The skills in the last list of a server, whose bounds apply.
 #[derive(Default)]
 pub(crate) struct SkillFiles(Mutex<Arc<Listed>>);
 
@@ -33,7 +33,7 @@ struct Listed {
     front_matters: HashMap<String, Option<Box<RawValue>>>,
 }
 
-/// The files of a skill in a list. Those of a dynamic one have no digests.
+/// The files of a skill in a list. The files of a dynamic skill have no digests.
 #[derive(Deserialize)]
 struct ListedFiles {
     resources: Vec<SkillResource>,
@@ -66,7 +66,7 @@ impl ReadFile {
 }
 
 impl SkillFiles {
-    /// Takes an array of skills in place of those that are known.
+    /// Replaces the known skills by those of an array.
     pub(crate) fn set(&self, skills: &Json) {
         let mut listed = Listed::default();
         let read = json::each_item(skills.text(), |skill| {
@@ -113,7 +113,7 @@ impl SkillFiles {
                     if checked.is_ok() {
                         checked = match serde_json::from_str(content.get()) {
                             Ok(read) => listed.check(requested, read, &mut compared),
-                            // A script could read it nevertheless: one with two texts, or with a number for an address.
+                            // A script could still read an entry with two texts, or with a number as its address.
                             Err(_) if listed.has(requested) => {
                                 Err(format!("`{requested}` has contents that are no file"))
                             }
@@ -184,7 +184,7 @@ mod tests {
         assert!(known.check(a, &answer(a, "blob", "?")).unwrap_err().contains("neither"));
         assert!(known.check(a, &answer(b, "text", "wrong")).unwrap_err().contains("digest"));
         assert!(known.check(b, &answer(a, "text", "wrong")).unwrap_err().contains("digest"));
-        // What is no file hides none, and is none.
+        // An entry that is not a file hides no file, and counts as no file.
         let sent = |contents: &str| Json::parse(&format!(r#"{{ "contents": {contents} }}"#)).unwrap();
         let wrong = format!(r#"{{ "uri": "{a}", "text": "wrong" }}"#);
         assert!(known.check(b, &sent(&format!("[5, {wrong}]"))).unwrap_err().contains("digest"));

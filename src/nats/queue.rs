@@ -34,7 +34,7 @@ const VERSION: &[u8] = b"cx run 1";
 const GRANTED: &[u8] = b"granted";
 const REFUSED: &[u8] = b"refused";
 
-/// What a worker says on the subject of claims that cannot read an offer. It proves nothing, and is only told
+/// The message of a worker that cannot read an offer, on the subject of claims. It proves nothing, and is only shown
 /// to people.
 const UNREADABLE: &[u8] = b"unreadable";
 

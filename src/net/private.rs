@@ -131,7 +131,7 @@ fn host(authority: &str) -> &str {
         |letter: char| letter.is_alphanumeric() || !letter.is_ascii() || "-._:%".contains(letter);
     let host = host.split(|letter: char| !is_of_host(letter)).next().unwrap_or(host);
     match host.split_once(':') {
-        // More than one are those of an IPv6 address.
+        // Several colons are those of an IPv6 address.
         Some((name, port)) if !port.contains(':') => name,
         _ => host,
     }

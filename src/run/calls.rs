@@ -106,7 +106,7 @@ impl ExecutionContext {
             return Err(denied(call.server, call.tool));
         }
         let is_ordinary = resolved.kind() == ToolKind::Ordinary;
-        // Of a saved script the calls that it makes are looked at.
+        // For a saved script, the calls that it makes are checked.
         let mut reason = if is_ordinary { check_addresses(&in_force, call, &arguments)? } else { None };
         if self.script.is_dry_run || in_force.may_ask() || !is_ordinary {
             let effects = effects_of(&in_force, &resolved);

@@ -50,8 +50,8 @@ struct Final {
 impl ExecutionContext {
     /// Whether the run has a `fetch`.
     pub(crate) fn may_fetch(&self) -> bool {
-        let replayed = self.tape().and_then(|tape| tape.has_network());
-        replayed.unwrap_or_else(|| !self.grants().net.is_empty())
+        let is_granted = !self.grants().net.is_empty();
+        self.tape().map_or(is_granted, |tape| tape.has_network(is_granted))
     }
 
     /// Performs a call of `fetch` and returns JSON text. Each request, also one after a redirect, counts as a

@@ -40,11 +40,11 @@ fn split_client(client: &str) -> (&str, &str) {
 /// most if a server has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Maximum number of runs.
+    /// Maximum number of runs. Default: 64.
     pub runs: usize,
-    /// Maximum bytes of all records together. A larger single run is not kept.
+    /// Maximum bytes of all records together. A larger single run is not kept. Default: 64 MiB.
     pub bytes: usize,
-    /// How long each record is kept.
+    /// How long each record is kept. Default: one hour.
     pub age: Duration,
 }
 

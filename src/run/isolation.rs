@@ -60,9 +60,9 @@ pub struct WorkerProcesses {
     /// such as `cx`, of the same version as this crate. `None` for this program itself, which then must call
     /// it first in its `main`.
     pub program: Option<PathBuf>,
-    /// How many runs of one client a worker serves, each in an engine of its own. With one, nothing that a script
-    /// leaves behind in a worker can meet another run; each run then costs the start of a process. Workers never
-    /// serve two clients.
+    /// How many runs of one client a worker serves, at least one, each in an engine of its own. With one, nothing that a
+    /// script leaves behind in a worker can meet another run; each run then costs the start of a process. Workers
+    /// never serve two clients.
     pub runs_per_worker: u32,
     /// Whether an executor must not start on a machine that lacks Landlock or system call filters. Otherwise workers
     /// there have a weaker sandbox.

@@ -14,6 +14,9 @@ use crate::files::FileQuota;
 /// run may request. This is plain data: set the fields that matter and take the rest from
 /// `..Limits::default()`. Every run checks the values with [`Limits::validate`].
 ///
+/// Times count in whole milliseconds, of which all but [`paused_time`](Self::paused_time) need at least one. Sizes are
+/// in bytes.
+///
 /// *Not* counted: the host's own data for a run (a few kilobytes and the records of its calls),
 /// V8's compiled code and metadata outside the heap, and CPU time that V8's shared helper threads
 /// spend on concurrent garbage collection.
@@ -28,14 +31,14 @@ pub struct Limits {
     /// Python only: how much the script may compute, as a number of WebAssembly instructions. Unlike
     /// `cpu_time` it does not depend on the machine or its load: a script that reads no clock and no
     /// random numbers ends at the same instruction everywhere. Needs code of its own, which is
-    /// slower and is compiled when it is first needed. `None` for no limit.
+    /// slower and is compiled when it is first needed. `None` for no limit; at most [`Self::MAX_FUEL`].
     pub fuel: Option<u64>,
     /// Memory in bytes: in V8 the heap, array buffers and external memory together, in Python the
-    /// interpreter's memory.
+    /// interpreter's memory. At least [`Self::MIN_MEMORY_BYTES`].
     pub memory_bytes: usize,
     /// Maximum number of tool calls, including refused ones. 0 means no limit.
     pub tool_calls: u32,
-    /// Maximum number of concurrent tool calls. Further calls wait in order of arrival.
+    /// Maximum number of concurrent tool calls, at least one. Further calls wait in order of arrival.
     pub calls_in_flight: u32,
     /// Maximum bytes of source, checked before parsing.
     pub source_bytes: usize,
@@ -146,7 +149,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] names the first field that is zero or above [`Limits::CEILING`].
+    /// [`Error::InvalidOptions`] names the first field that is below its minimum or above [`Limits::CEILING`].
     pub fn validate(&self) -> Result<(), Error> {
         let ceiling = Self::CEILING;
         let bounded = |option: OptionName, value: u128, least: u128, most: u128, unit: &str| {

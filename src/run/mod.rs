@@ -3,6 +3,7 @@
 pub(crate) mod approval;
 pub(crate) mod calls;
 pub(crate) mod check;
+mod client_data;
 pub(crate) mod clock;
 pub(crate) mod compute;
 pub(crate) mod context;

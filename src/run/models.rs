@@ -11,10 +11,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use self::streams::Streams;
 use crate::llm::budget::{Budget, Reservation, Wanted};
-use crate::llm::setup::LlmSetup;
+use crate::llm::setup::{LlmSetup, ProviderState};
 use crate::llm::{
-    ContentFilter, FilterMode, ModelAnswer, ModelError, ModelErrorKind, ModelMessage, ModelRequest,
-    ModelRole, NamedModel, Violations, estimate,
+    ContentFilter, FilterMode, LlmAccess, ModelAnswer, ModelError, ModelErrorKind, ModelMessage,
+    ModelRequest, ModelRole, NamedModel, Violations, estimate,
 };
 use crate::run::clock::Pause;
 use crate::run::observer::Observation;
@@ -70,9 +70,10 @@ impl RunModels {
 
     /// Whether the script may ask a model, if there is one.
     pub(super) fn is_enabled(&self) -> bool {
-        match (self.shared.setup.options.enabled, self.wishes.enabled) {
-            (Some(false), _) | (_, Some(false)) | (None, None) => false,
-            (Some(true), _) | (None, Some(true)) => true,
+        match self.shared.setup.options.access {
+            LlmAccess::Never => false,
+            LlmAccess::Always => self.wishes.enabled != Some(false),
+            LlmAccess::OnRequest => self.wishes.enabled == Some(true),
         }
     }
 
@@ -132,11 +133,11 @@ impl RunModels {
     /// The ways to a model, in order.
     pub(super) fn ways(&self) -> Result<Vec<Way>, ToolError> {
         if !self.is_enabled() {
-            return Err(unavailable(match self.shared.setup.options.enabled {
-                Some(false) => {
+            return Err(unavailable(match self.shared.setup.options.access {
+                LlmAccess::Never => {
                     "scripts may not ask a language model here: whoever runs cx has switched it off"
                 }
-                _ => {
+                LlmAccess::Always | LlmAccess::OnRequest => {
                     "this run may not ask a language model: pass `enableSampling: true` with the script, or set \
                      `llm.enabled` in the user's configuration (`cx run --llm`)"
                 }
@@ -145,14 +146,10 @@ impl RunModels {
         if self.shared.setup.filter().is_none() {
             return Err(unavailable("this build of cx has no language models: its feature `llm` is off"));
         }
-        let mut problem = None;
-        let provider = match self.shared.setup.provider() {
-            Some(Ok(model)) => Some(Way { model: model.clone(), is_client: false }),
-            Some(Err(error)) => {
-                problem = Some(error.to_owned());
-                None
-            }
-            None => None,
+        let (provider, problem) = match self.shared.setup.provider() {
+            ProviderState::Ready(model) => (Some(Way { model: model.clone(), is_client: false }), None),
+            ProviderState::Unusable(problem) => (None, Some(problem)),
+            ProviderState::NotConfigured => (None, None),
         };
         let client = self.client.clone().map(|model| Way { model, is_client: true });
         let mut ways: Vec<Way> = provider.into_iter().chain(client).collect();

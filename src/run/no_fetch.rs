@@ -9,7 +9,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 impl ExecutionContext {
     /// Whether the run has a `fetch`.
     pub(crate) fn may_fetch(&self) -> bool {
-        self.tape().and_then(|tape| tape.has_network()).unwrap_or_default()
+        self.tape().is_some_and(|tape| tape.has_network(false))
     }
 
     /// Refuses: this build sends no requests.

@@ -13,9 +13,10 @@ use crate::tools::ToolErrorCode;
 pub struct SamplingOptions {
     /// Whether the script has a model. `None`: as the executor says.
     pub enabled: Option<bool>,
-    /// Calls that the script may make.
+    /// Calls that the script may make, at most as many as the executor permits; `None` for its default.
     pub max_rounds: Option<u32>,
-    /// Tokens of all of its calls together, prompts and answers.
+    /// Tokens of all of its calls together, prompts and answers, at most as many as the executor permits; `None` for
+    /// its default.
     pub max_tokens: Option<u64>,
     /// The system prompt of calls that name none.
     pub system_prompt: Option<String>,

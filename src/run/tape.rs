@@ -96,11 +96,11 @@ impl Tape {
         }
     }
 
-    /// Whether the script has `fetch` in a replay.
-    pub(crate) fn has_network(&self) -> Option<bool> {
+    /// Whether the script has `fetch`. In a replay, whether it had it when it was recorded; otherwise `is_granted`.
+    pub(crate) fn has_network(&self, is_granted: bool) -> bool {
         match &*self.state.lock() {
-            TapeMode::Recording(_) => None,
-            TapeMode::Replaying(replayer) => Some(replayer.recording().header.has_network),
+            TapeMode::Recording(_) => is_granted,
+            TapeMode::Replaying(replayer) => replayer.recording().header.has_network,
         }
     }
 

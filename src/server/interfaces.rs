@@ -128,9 +128,7 @@ async fn request(
     let elicitation = Elicitation::from_context(context).filter(|client| client.in_results.is_none());
     let (options, _prompts) = for_client(session, options, elicitation, &cancel);
     tokio::select! {
-        answer = executor.request_resource(options, server, request) => {
-            answer.unwrap_or_else(|error| Err(ToolError::new(ToolErrorCode::Cancelled, error.to_string())))
-        }
+        answer = executor.request_resource(options, server, request) => answer,
         () = context.ct.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the request was cancelled")),
     }
 }

@@ -139,7 +139,7 @@ impl Server {
     ///
     /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8
     /// connections at once, of a minute each. On a loopback address the `Host` header must be of this
-    /// machine, so that no page can read it through a name of its own.
+    /// machine, so that no page can read it through a name of its own. Dropping the future ends all connections.
     ///
     /// # Errors
     ///

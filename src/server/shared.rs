@@ -160,12 +160,12 @@ impl Shared {
         self.tokens_failing.load(Ordering::Relaxed) > 0
     }
 
-    /// Says that the newer tokens of one source more cannot be used.
+    /// Notes that the newer tokens of another source cannot be used.
     pub(crate) fn begin_failing_tokens(&self) {
         self.tokens_failing.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes one [`begin_failing_tokens`](Self::begin_failing_tokens) back.
+    /// Undoes one [`begin_failing_tokens`](Self::begin_failing_tokens).
     pub(crate) fn end_failing_tokens(&self) {
         self.tokens_failing.fetch_sub(1, Ordering::Relaxed);
     }

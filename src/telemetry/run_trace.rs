@@ -59,7 +59,7 @@ pub struct RunTrace {
     pub usage: Usage,
 }
 
-/// A call in a [`RunTrace`].
+/// A call in a [`RunTrace`], whose times are from when the run was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedCall {
@@ -89,7 +89,7 @@ pub struct TracedCall {
     pub result_bytes: usize,
 }
 
-/// Output in a [`RunTrace`].
+/// Output in a [`RunTrace`], whose time is from when the run was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedOutput {

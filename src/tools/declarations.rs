@@ -5,8 +5,8 @@
 //! cannot terminate, and invisible characters are escaped. The output has declarations and no code.
 //! It is bounded: types that are too deep or too long to be readable become `unknown`.
 //!
-//! `typify` and its kind generate Rust; generators of TypeScript and Python from schemas are programs
-//! for Node or Python. They trust the schema, and bound neither their work nor their output.
+//! `typify` and similar crates generate Rust; generators of TypeScript and Python from schemas are programs for Node
+//! or Python. They trust the schema, and bound neither their work nor their output.
 
 mod model;
 pub(crate) mod python;

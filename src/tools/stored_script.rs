@@ -133,7 +133,7 @@ impl ScriptCaller {
     }
 
     /// Runs a stored script as a run of its own, within what is left of the caller's limits, and by its
-    /// rules. Returns the script's value.
+    /// rules. Returns the script's value. Dropping the future stops the script.
     ///
     /// # Errors
     ///

@@ -62,7 +62,7 @@ pub(crate) fn options(
     Ok(options)
 }
 
-/// By which later tokens are accepted: the options as they are now.
+/// The current options, which decide whether later tokens are accepted.
 #[derive(Clone)]
 pub(crate) struct Rules {
     options: Arc<Mutex<HttpOptions>>,
@@ -70,7 +70,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of a server at `address`.
+    /// The options of a server at `address`.
     pub(crate) fn new(options: &HttpOptions, address: IpAddr) -> Self {
         Self { options: Arc::new(Mutex::new(options.clone())), address }
     }
@@ -79,7 +79,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// If it could not. The options stay.
+    /// If it could not be started. The options are then unchanged.
     fn accept(&self, change: impl FnOnce(&mut HttpOptions)) -> anyhow::Result<()> {
         let mut options = self.options.lock();
         let mut changed = options.clone();
@@ -99,7 +99,7 @@ pub(crate) struct OwnToken {
 }
 
 impl OwnToken {
-    /// What reads it again, if it can change.
+    /// Reads the token again, if it can change.
     pub(crate) fn reader(self, rules: &Rules) -> Option<TokenReader> {
         let rules = rules.clone();
         let file = self.file?;
@@ -187,7 +187,7 @@ pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<OwnToken> {
     Ok(OwnToken { token, ..OwnToken::default() })
 }
 
-/// Whether what is at the path can be read again. What a pipe has can be read once.
+/// Whether the file at the path can be read again. A pipe can be read once.
 fn can_change(path: &Path) -> bool {
     path.is_file()
 }

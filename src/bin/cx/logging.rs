@@ -18,7 +18,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Whether no secret is in what is logged there, whatever `CX_LOG` enables.
+/// Whether the events of this target and level have no secrets, so that `CX_LOG` may enable them.
 fn has_no_secrets(metadata: &Metadata<'_>) -> bool {
     let is_of = |target: &str| {
         let rest = metadata.target().strip_prefix(target);

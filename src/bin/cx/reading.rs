@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cx::server::PageError;
 use serde_json::{Value, json};
 
 use crate::prometheus::{Sample, Samples};
@@ -32,6 +33,38 @@ pub(crate) struct Reading {
     pub(crate) servers_connected: f64,
     /// The upstream servers by name.
     pub(crate) upstream: BTreeMap<String, UpstreamReading>,
+}
+
+/// What could be read of a server.
+#[derive(Clone, Debug)]
+pub(crate) enum ServerReading {
+    /// The server does not listen, so that nothing can be read.
+    NotListening,
+    Read(Reading),
+    /// Why its metrics cannot be read.
+    Failed(String),
+}
+
+impl ServerReading {
+    /// The reading of a page of metrics.
+    pub(crate) fn from_metrics(metrics: Result<String, PageError>) -> Self {
+        match metrics {
+            Ok(text) => Self::Read(Reading::new(&Samples::parse(&text))),
+            Err(error) => Self::Failed(error.to_string()),
+        }
+    }
+
+    /// The numbers, if there are any.
+    pub(crate) const fn numbers(&self) -> Option<&Reading> {
+        match self {
+            Self::Read(reading) => Some(reading),
+            Self::NotListening | Self::Failed(_) => None,
+        }
+    }
+
+    pub(crate) const fn is_listening(&self) -> bool {
+        !matches!(self, Self::NotListening)
+    }
 }
 
 /// The part of one upstream server.
@@ -67,7 +100,8 @@ impl Reading {
         let runs_ok = samples.sum_with("cx_runs_total", "outcome", "ok");
         let all_calls = samples.sum("cx_tool_calls_total");
         let mut upstream: BTreeMap<String, UpstreamReading> = BTreeMap::new();
-        // Each sample is looked at for one server: their numbers are those of the page, which another process sends.
+        // Each sample is read for one server only, because another process chooses how many servers and samples there
+        // are.
         for (name, own) in samples.by_label("server") {
             let Some(state) = own.named("circuit_breaker_state").last() else { continue };
             let calls = own.sum("cx_tool_calls_total");

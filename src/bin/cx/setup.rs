@@ -8,7 +8,7 @@ use cx::audit::AuditOptions;
 use cx::text::one_line;
 use cx::{
     AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions,
-    NatsWorkers, ScriptLibrary, SharedTenant, StateStore, ToolError,
+    ScriptLibrary, SharedTenant, StateStore, ToolError,
 };
 
 use crate::args::{NatsArguments, ScriptArguments, ToolsSource, TrailArguments};
@@ -278,9 +278,7 @@ pub(crate) fn audited_tools_executor(source: &ToolsSource) -> anyhow::Result<Exe
 
 /// The queue that the arguments name.
 pub(crate) fn nats(arguments: &NatsArguments) -> Option<Isolation> {
-    let mut workers = NatsWorkers::new(arguments.nats.clone()?, arguments.nats_key_file.clone()?);
-    workers.credentials_file = arguments.nats_credentials.clone();
-    workers.ca_file = arguments.nats_ca.clone();
+    let mut workers = arguments.access.queue_at(arguments.nats.as_deref())?;
     let tenant = arguments.nats_tenant.clone().zip(arguments.nats_tenant_key_file.clone());
     workers.shared = tenant.map(|(name, key_file)| SharedTenant { name, key_file });
     Some(Isolation::Nats(workers))

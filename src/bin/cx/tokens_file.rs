@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::diagnostic;
 use crate::secret::read_secret;
 
-/// Maximum bytes of a file with the tokens of tenants. 64 lines are shorter.
+/// Maximum bytes of a file with the tokens of tenants. 64 lines need less.
 const MAX_TOKENS: usize = 64 << 10;
 
 /// Maximum bytes of a file with one token, which is shorter.
@@ -34,7 +34,7 @@ pub(crate) struct Tenants {
     pub(crate) may_be_several: bool,
 }
 
-/// What a file of tokens has: one token, or those of tenants.
+/// The contents of a file of tokens: one token, or the tokens of tenants.
 pub(crate) trait Tokens: Clone + PartialEq + Send + 'static {
     /// Reads the file.
     ///
@@ -43,7 +43,7 @@ pub(crate) trait Tokens: Clone + PartialEq + Send + 'static {
     /// If it cannot be read, or others can read it too, or it has something else.
     fn read(path: &Path) -> anyhow::Result<Self>;
 
-    /// What is different from the last ones, as a note says it.
+    /// How the tokens differ from the last ones, for a note.
     fn describe_changes(&self, last: &Self) -> String;
 }
 
@@ -113,7 +113,7 @@ impl<T: Tokens> TokensFile<T> {
     }
 
     fn read_again(&mut self, accept: impl Fn(&T) -> anyhow::Result<()>) -> Option<Result<T, String>> {
-        // What it was refused for may be elsewhere: the file with the other tokens, or a directory's mode.
+        // The reason for a refusal may be elsewhere: in the file with the other tokens, or in a directory's mode.
         if !self.watched.have_changed() && self.failure.is_none() {
             return None;
         }

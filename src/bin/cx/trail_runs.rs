@@ -108,7 +108,7 @@ impl TrailRuns {
         };
         match self.by_id.insert(id.to_owned(), run) {
             None => self.order.push_back(id.to_owned()),
-            // A line that comes twice: its calls are gone.
+            // The line came twice. The calls of the first one are no longer kept.
             Some(before) => self.calls -= before.calls.len(),
         }
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, anyhow};
 use cx::server::{Server, ServerOptions};
-use cx::{CancellationToken, Isolation, NatsWorkers, QueueEvent, QueueOptions};
+use cx::{CancellationToken, Isolation, QueueEvent, QueueOptions};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
@@ -87,15 +87,9 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
 
 /// The queue of the arguments, or of the configuration.
 fn queue(arguments: &WorkerArguments, configured: Option<Isolation>) -> anyhow::Result<QueueOptions> {
-    let nats = match (&arguments.nats, &arguments.nats_key_file, configured) {
-        (Some(url), Some(key), _) => {
-            let mut nats = NatsWorkers::new(url, key);
-            nats.credentials_file = arguments.nats_credentials.clone();
-            nats.ca_file = arguments.nats_ca.clone();
-            nats
-        }
-        (_, _, Some(Isolation::Nats(nats))) => nats,
-        _ => {
+    let nats = match (arguments.access.queue_at(arguments.nats.as_deref()), configured) {
+        (Some(nats), _) | (None, Some(Isolation::Nats(nats))) => nats,
+        (None, _) => {
             return Err(invalid(anyhow!(
                 "there is no queue: give --nats and --nats-key-file, or configure `isolation` with the mode `nats`"
             )));

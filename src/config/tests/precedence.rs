@@ -317,7 +317,7 @@ fn v_556_private_addresses_are_a_setting_of_the_operator() {
     assert_eq!(shown["privateAddresses"], "ask");
     assert_eq!(shown["mcpServers"]["b"]["privateAddresses"], "deny");
     assert_eq!(shown["mcpServers"]["a"].get("privateAddresses"), None);
-    // What nobody has trusted can only make it stricter.
+    // A file that is not trusted can only make it stricter.
     let stricter = r#"{"privateAddresses": "deny", "mcpServers": {"a": {"privateAddresses": "ask"}}}"#;
     let config = place.file("work/.cx.json", stricter).load();
     assert_eq!((config.rules.private_addresses, of_servers(&config)), (Deny, vec![Ask, Deny]));

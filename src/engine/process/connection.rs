@@ -324,8 +324,7 @@ impl State {
                     self.dispatch(message);
                 }
                 Ok(None) => break,
-                // The executor is trusted and is the same program, so this is a bug that cannot be
-                // handled here.
+                // The executor is trusted and is the same program, so this is a bug that cannot be handled here.
                 Err(_broken) => end_process(),
             }
         }
@@ -334,7 +333,7 @@ impl State {
 
     fn dispatch(&mut self, message: ToWorker) {
         self.seen += 1;
-        // What the executor was told of the script is about fewer messages.
+        // The last `Waiting` that the executor got did not count this message.
         self.said_waiting = false;
         match message {
             // A script that has ended waits for nothing.

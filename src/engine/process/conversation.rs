@@ -1,11 +1,12 @@
 //! The conversation with a worker about one run: the script's requests are forwarded to the [`RunHost`], which
 //! decides, and its answers to the worker, which the watchdog can kill.
 
+mod answers;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -18,7 +19,7 @@ use tokio::net::UnixStream;
 use super::frames::{self, RunNumber};
 use super::resources::Resources;
 use super::spin::Spin;
-use super::wire::{self, CallError, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
+use super::wire::{self, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
 use super::workers::{RunCount, Tenant, WorkerProcess, Workers};
 use crate::engine::host::{Answer, RunHost};
 use crate::engine::stop::{Stop, StopReason};
@@ -32,10 +33,6 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// While more than this is queued for a worker, it does not read, so nothing is read from it and no
 /// call is polled.
 const MAX_UNSENT: usize = 16 << 20;
-
-/// Maximum calls of a worker in flight. Engines have the same bound; this one is for a worker that
-/// was taken over.
-const MAX_CALLS: usize = 11_000;
 
 /// Maximum wait for the exit status of a worker that has closed its connection.
 const STATUS_TRIES: u32 = 20;
@@ -211,7 +208,8 @@ impl Conversation {
                 return Event::Ended(RunEnd::Gone);
             }
             if was_full && self.unsent() <= MAX_UNSENT {
-                // Messages that have arrived were left for later, and the worker may send no more.
+                // Messages that have arrived were not handled yet, and the worker may send no others that would wake
+                // this task.
                 continue;
             }
             if self.calls.is_empty() && self.unsent() == 0 && self.read_soon() {
@@ -399,85 +397,6 @@ impl Conversation {
             }
             _ => Err("it speaks before it is ready".to_owned()),
         }
-    }
-
-    /// Polls a call for the first time, so that it has begun before anything else is read.
-    fn begin_call(
-        &mut self,
-        host: &Arc<dyn RunHost>,
-        mut future: Call,
-        call: u64,
-    ) -> Result<Option<Event>, String> {
-        if self.calls.len() >= MAX_CALLS {
-            let message = format!("{} calls are under way; await some of them first", self.calls.len());
-            let refused = Err(ToolError::new(ToolErrorCode::QueueFull, message));
-            self.answer(call, Answered::Text(refused))?;
-        } else {
-            let mut task = std::task::Context::from_waker(std::task::Waker::noop());
-            match future.as_mut().poll(&mut task) {
-                Poll::Ready((call, answered)) => self.answer(call, answered)?,
-                // It is polled again with the task's waker, because it is new there.
-                Poll::Pending => self.calls.push(future),
-            }
-        }
-        if host.tape().is_some() {
-            self.reply(Reply::Begun)?;
-        }
-        Ok(None)
-    }
-
-    fn note(&mut self, error: ToolError) -> CallError {
-        if !self.given.contains(&error.code) {
-            self.given.push(error.code);
-        }
-        error.into()
-    }
-
-    fn answer(&mut self, call: u64, answered: Answered) -> Result<(), String> {
-        let message = match answered {
-            Answered::Text(answer) => {
-                ToWorker::Answer { call, answer: answer.map_err(|error| self.note(error)) }
-            }
-            Answered::Names(names) => {
-                ToWorker::Names { call, names: names.map_err(|error| self.note(error)) }
-            }
-            Answered::File(answer) => ToWorker::File { call, answer },
-        };
-        self.send(&message)
-    }
-
-    fn handle_tape(&mut self, message: FromWorker, host: &Arc<dyn RunHost>) -> Result<(), String> {
-        let tape = host.tape().ok_or("it asks for a tape, which the run has not")?;
-        let reply = match message {
-            FromWorker::OpenTurn => {
-                tape.open_turn();
-                Reply::Done
-            }
-            FromWorker::OpenWait(timeout_ms) => Reply::Wait(tape.open_wait(timeout_ms).into()),
-            FromWorker::CloseWait(has_delivered) => {
-                tape.close_wait(has_delivered);
-                Reply::Done
-            }
-            FromWorker::SetBlocking(is_blocking) => {
-                tape.set_blocking(is_blocking);
-                Reply::Done
-            }
-            FromWorker::ReadClock { is_wall, real } => {
-                Reply::Clock(tape.read_clock(wire::clock(is_wall), real))
-            }
-            FromWorker::Random(count) => {
-                let mut bytes = vec![0; (count as usize).min(wire::MAX_RANDOM)];
-                tape.fill_random(&mut bytes);
-                Reply::Random(bytes)
-            }
-            _ => return Err("a message that is none".to_owned()),
-        };
-        // Answers that this delivers arrive before the script continues.
-        let mut task = std::task::Context::from_waker(std::task::Waker::noop());
-        while let Poll::Ready(Some((call, answered))) = self.calls.poll_next_unpin(&mut task) {
-            self.answer(call, answered)?;
-        }
-        self.reply(reply)
     }
 
     /// Whether the worker has been ready for its run.

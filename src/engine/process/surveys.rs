@@ -18,7 +18,7 @@ pub(crate) const MAX_BYTES: usize = 4 << 20;
 /// dropped before it is parsed.
 const MAX_TREE: usize = 32 << 20;
 
-/// Maximum characters of what a survey says about a mistake or an import. Readers say less.
+/// Maximum characters of what a survey says about a mistake or an import. The texts of the engines are shorter.
 const MAX_SAID: usize = 1_000;
 
 /// The survey as text; empty if that would be too long.

@@ -324,7 +324,7 @@ async fn drive<T>(
                 break;
             }
             if has_read && !has_news && !wakes.is_woken.load(Ordering::SeqCst) {
-                // A part of a message is nothing that the script could continue with.
+                // The script cannot continue with a part of a message.
                 wakes.sleep();
                 return Poll::Pending;
             }

@@ -224,9 +224,9 @@ struct Surveyor<'a> {
     is_in_class: bool,
     /// Whether only imports were read until now.
     is_in_head: bool,
-    /// Whether what is read may be there for imports that fail.
+    /// Whether the code that is read may catch the errors of its imports, or may not run.
     is_guarded: bool,
-    /// Whether a problem of an import has named the packages that there are.
+    /// Whether the message of an earlier import names the packages that exist.
     has_named_packages: bool,
 }
 

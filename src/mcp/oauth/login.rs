@@ -87,7 +87,8 @@ pub enum AuthStatus {
 ///
 /// `show` is called with the URL that the user must open in a browser on this machine. The URL is
 /// always `https`, or `http` on this machine. `show` is not called for a server with [client
-/// credentials](OAuth::client_credentials). Waits for the user for at most five minutes.
+/// credentials](OAuth::client_credentials). Waits for the user for at most five minutes. Dropping the future
+/// ends the sign-in; if the user has completed it in the browser by then, tokens may be stored.
 ///
 /// # Errors
 ///
@@ -112,7 +113,7 @@ pub async fn login_for(
     login_with(server, Arc::new(TokenStore::new(server.identity(), directory)), scopes, show).await
 }
 
-/// Removes the tokens of `server`.
+/// Removes the tokens of `server`. If the future is dropped, they may have been removed or not.
 ///
 /// # Errors
 ///
@@ -128,7 +129,8 @@ pub(crate) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Resu
     tokens.clear().await.map_err(|error| failure(server, &error.into()))
 }
 
-/// Returns whether there are tokens for `server`. Reads only the local store.
+/// Returns whether there are tokens for `server`. Reads only the local store, and changes nothing, so that the
+/// future can be dropped.
 ///
 /// # Errors
 ///

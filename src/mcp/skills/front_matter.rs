@@ -10,11 +10,11 @@ use yaml_edit::{Document, Mapping, Scalar, YamlNode};
 
 use crate::text::{preview, visible};
 
-/// Maximum bytes of a front matter. A name has at most 64 characters and a description 1,024, beside which there is
-/// little. The time of parsing YAML may grow with the square of its length.
+/// Maximum bytes of a front matter. A name has at most 64 characters and a description 1,024, and there is little
+/// else. The time of parsing YAML may grow with the square of its length.
 const MAX_BLOCK: usize = 8 << 10;
 
-/// Maximum bytes of the same in a list, as JSON, which needs up to six for one.
+/// Maximum bytes of a listed front matter as JSON, which needs up to six bytes for one.
 const MAX_LISTED: usize = 8 * MAX_BLOCK;
 
 /// Maximum depth of its values.
@@ -82,7 +82,7 @@ fn compare(block: &str, listed: &Map<String, Value>) -> Result<(), String> {
 fn different(written: &Mapping, listed: &Map<String, Value>, depth: usize) -> Option<String> {
     let mut fields = HashMap::new();
     for (name, value) in written.iter() {
-        // JSON has no counterpart of a key that is no text.
+        // Keys in JSON are strings.
         let name = name.as_scalar().map(Scalar::as_string).unwrap_or_default();
         if fields.contains_key(&name) {
             return Some(name);
@@ -98,7 +98,7 @@ fn different(written: &Mapping, listed: &Map<String, Value>, depth: usize) -> Op
             return Some(name.clone());
         }
     }
-    // The same one each time.
+    // The smallest name, so that the message is always the same.
     fields.into_iter().filter(|(_, value)| !is_null(value)).map(|(name, _)| name).min()
 }
 
@@ -106,7 +106,7 @@ fn is_null(written: &YamlNode) -> bool {
     matches!(written, YamlNode::Scalar(scalar) if scalar.is_null())
 }
 
-/// Whether a value is the listed one. An alias and a tag are none: what they stand for is not looked up.
+/// Whether a value equals the listed one. Aliases and tags never do, because they are not resolved.
 fn is_same(written: &YamlNode, listed: &Value, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else { return false };
     match (written, listed) {

@@ -6,7 +6,7 @@ use std::cell::Cell;
 pub(super) struct StepBudget(Cell<u64>);
 
 impl StepBudget {
-    /// What is counted for describing what is wrong with the arguments of one call.
+    /// Steps that are counted for a description of the mistakes in the arguments of one call.
     pub(super) const DESCRIPTION: u64 = 100_000;
 
     /// For all arguments of one script: some 0.6 s. Arguments of one call can take 20 ms, and there are hundreds of
@@ -15,7 +15,7 @@ impl StepBudget {
         Self(Cell::new(30_000_000))
     }
 
-    /// Whether as many steps are left, which are then spent.
+    /// Spends this many steps, and returns whether they were left.
     pub(super) fn spend(&self, steps: u64) -> bool {
         match self.0.get().checked_sub(steps) {
             Some(left) => {

@@ -407,7 +407,7 @@ impl Judge<'_> {
             }
         };
         let Some(check) = tool.argument_check() else { return Vec::new() };
-        // What is not checked here the calls themselves check.
+        // The calls themselves check what is not checked here.
         if !self.steps.spend(check.steps(&value))
             || (unknowns.is_empty() && check.accepts(&value))
             || !self.steps.spend(StepBudget::DESCRIPTION)

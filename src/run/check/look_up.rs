@@ -15,7 +15,7 @@ pub(super) fn look_up(catalog: &Catalog, target: &Target, budget: &SuggestionBud
         },
         Target::Tool { server, tool } => catalog.look_up(server, tool, budget),
         Target::ToolOfGlobal { server, tool } => {
-            // A variable that is no server is none of ours.
+            // A variable that is not a server is not checked.
             catalog.server_name(server)?;
             catalog.look_up(server, tool, budget)
         }

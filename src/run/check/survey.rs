@@ -72,7 +72,7 @@ pub(crate) struct Mistake {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportProblem {
-    /// What the engine says when it is imported or used.
+    /// The engine's message when the module is imported or used.
     pub(crate) message: String,
     /// The module's name.
     pub(crate) at: Bytes,

@@ -101,7 +101,7 @@ impl OpenStream {
         }
     }
 
-    /// Keeps what is passed on, of which `next` bounds the bytes.
+    /// Keeps what is passed on. `next` bounds its bytes.
     fn keep(&mut self, piece: &str) {
         if let Some(passed) = &mut self.passed {
             passed.push_str(piece);

@@ -30,7 +30,7 @@ pub(crate) struct ClientRequest<'a> {
 
 /// What happens to the tokens of a server over HTTP, while it serves.
 pub(crate) enum TokenEvent<'a> {
-    /// Some were added or revoked. `in_force` counts those of this owner.
+    /// Tokens were added or revoked. `in_force` is the number of this owner's tokens.
     Changed { owner: TokenOwner, added: usize, revoked: usize, in_force: usize },
     /// What was read cannot be used, so the last tokens stay in force.
     Refused { owner: TokenOwner, reason: &'a str },
@@ -48,7 +48,7 @@ pub(crate) enum TokenOwner {
 }
 
 impl TokenOwner {
-    /// As the audit trail says it.
+    /// The name in the audit trail.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Clients => "clients",

@@ -10,7 +10,7 @@ use super::token::HttpToken;
 /// A token that is in force.
 pub(crate) struct AcceptedToken {
     token: HttpToken,
-    /// Whose it is, if it is a tenant's. Otherwise it is that of all clients, or of the operator.
+    /// The tenant whose token it is. `None` for the token of all clients, or of the operator.
     tenant: Option<HttpTenant>,
     /// Cancelled when the token is revoked, and with it what its clients have begun.
     pub(crate) revoked: CancellationToken,

@@ -20,11 +20,11 @@ pub(crate) struct Authentication {
     origins: Vec<url::Origin>,
     has_token: bool,
     has_tenants: bool,
-    /// That of all clients, or, if there are tenants, that of the operator.
+    /// The token of all clients or, if there are tenants, of the operator.
     token: RwLock<Option<Arc<AcceptedToken>>>,
     /// The tokens of the tenants.
     tenants: RwLock<Vec<Arc<AcceptedToken>>>,
-    /// Held while some are checked and replaced, because each has to differ from all others.
+    /// Held while tokens are checked and replaced, because each must differ from all others.
     replacing: Mutex<()>,
 }
 
@@ -109,7 +109,7 @@ impl Authentication {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`], also if there is none: a server has a token or has none until its end.
+    /// [`Error::InvalidOptions`], also if the server has no token: whether it has one cannot change.
     pub(crate) fn check_token(&self, token: &HttpToken) -> Result<(), Error> {
         if !self.has_token {
             let problem = "a server has a token from its start to its end, or never".to_owned();
@@ -136,7 +136,7 @@ impl Authentication {
         Ok(TokenChanges { added: 1, revoked: revoked.into_iter().collect(), in_force: 1 })
     }
 
-    /// Whose the token is that a server has beside those of its tenants.
+    /// The owner of the token that a server has in addition to those of its tenants.
     pub(crate) const fn token_owner(&self) -> TokenOwner {
         if self.has_tenants { TokenOwner::Operator } else { TokenOwner::Clients }
     }

@@ -51,9 +51,9 @@ pub(crate) struct Connection {
 struct State {
     phase: Phase,
     since: Instant,
-    /// That of the last request on it that was accepted. A proxy may send those of several.
+    /// The tenant of the last accepted request. A proxy may send requests of several tenants.
     tenant: TenantKey,
-    /// That of the request in progress, if clients have to send one.
+    /// The token of the request in progress, if clients have to send one.
     token: Option<Arc<AcceptedToken>>,
     /// Whether a request on it has passed authentication.
     is_admitted: bool,

@@ -1,4 +1,4 @@
-//! Reads something again and again while the server serves, and uses what is new.
+//! Reads a value repeatedly while the server serves, and uses each new one.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::run::observer::{TokenEvent, TokenOwner};
 use crate::server::metrics;
 use crate::server::shared::Shared;
 
-/// The pause between two looks for what is new.
+/// The pause between two readings.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
 const MAX_READ: Duration = Duration::from_secs(10);
 
-/// Reads something again: `None` if it is that of the last call, a message if it cannot be read. May block.
+/// Reads a value again: `None` if it is the same as at the last call, a message if it cannot be read. May block.
 type Reader<T> = Arc<dyn Fn() -> Option<Result<T, String>> + Send + Sync>;
 
 /// Called with each new problem, and with `None` when there is none any more.

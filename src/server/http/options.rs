@@ -26,10 +26,10 @@ pub struct HttpOptions {
     /// The token that clients must send. Required if other machines can reach the server. If there are tenants, this
     /// is the operator's: it reads the metrics and opens the page of runs, and is not accepted for anything else.
     pub token: Option<HttpToken>,
-    /// Reads the token again, every two seconds, on a thread that may block. Another one then replaces the last one at
-    /// once, if [`validate`](Self::validate) would accept it; a server without a token stays one. The last one is
-    /// revoked as those of tenants are ([`tenant_reader`](Self::tenant_reader)). If there are tenants, the sessions
-    /// of the page that were started with it end. Default: none, and the token is that of the start.
+    /// Reads the token again, every two seconds, on a thread that may block. A different token replaces the last one
+    /// at once, if [`validate`](Self::validate) would accept it. A server without a token never gets one. The last
+    /// one is revoked as those of tenants are ([`tenant_reader`](Self::tenant_reader)). If there are tenants, the
+    /// sessions of the page that were started with it end. Default: none, and the token never changes.
     pub token_reader: Option<TokenReader>,
     /// The tenants, by the tokens of their clients; at most 64 tokens. Sessions, run records, `state`, answers of
     /// idempotency keys and rates are those of one tenant, and so is a share of the sessions and connections. Tools,

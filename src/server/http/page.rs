@@ -148,7 +148,8 @@ impl Page {
         self.inner.access.one_time_token()
     }
 
-    /// Serves the page and nothing else until `stop` is cancelled, on at most 8 connections at once.
+    /// Serves the page and nothing else until `stop` is cancelled, on at most 8 connections at once. Dropping
+    /// the future ends them.
     ///
     /// # Errors
     ///
@@ -245,8 +246,8 @@ impl Page {
         }
     }
 
-    /// Exchanges a one-time token, or the token of the server's clients, for one of a session. The session ends
-    /// with that token. A tenant's token is none: the page shows the runs of all tenants.
+    /// Exchanges a one-time token, or the token of the server's clients, for one of a session. The session ends with
+    /// that token. A tenant's token is refused, because the page shows the runs of all tenants.
     fn start_session(&self, authentication: &Authentication, request: &Request<Body>) -> Response {
         let headers = request.headers();
         let token = authentication.server_token(headers);

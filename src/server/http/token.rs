@@ -74,8 +74,8 @@ impl HttpToken {
     }
 }
 
-/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader): `None` if it is
-/// that of the last call, a message if it cannot be read. The message must not have the token.
+/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader): `None` if it is the same
+/// as at the last call, a message if it cannot be read. The message must not have the token.
 pub type TokenReader = Arc<dyn Fn() -> Option<Result<HttpToken, String>> + Send + Sync>;
 
 impl PartialEq for HttpToken {

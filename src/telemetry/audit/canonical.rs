@@ -67,9 +67,9 @@ fn write(text: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Writes what has no members.
+/// Writes a value that is neither an object nor an array.
 fn write_simple(text: &mut Vec<u8>, value: &impl Serialize) {
-    // Neither a vector nor what is written fails.
+    // Writing these values to a vector cannot fail.
     let _written = serde_json::to_writer(text, value);
 }
 

@@ -61,7 +61,7 @@ pub(super) enum What {
     Texts(&'static str, Fields, Vec<(TextField, Text)>),
 }
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Clone, Copy)]
 pub(super) enum TextField {
     Arguments,

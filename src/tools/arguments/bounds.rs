@@ -104,8 +104,8 @@ impl Bounds {
         Ok(Self { cost, longest: walk.longest, text_weight: walk.text_weight, below })
     }
 
-    /// Whether a check of `arguments` ends soon enough. If its steps are too many by the most expensive value, they are
-    /// those of each value that decide, which `walk` counts.
+    /// Whether a check of `arguments` ends soon enough. If the estimate by the most expensive value is too high,
+    /// `walk` counts the steps of each value, and that count decides.
     pub(crate) fn allow(&self, arguments: &Value, walk: impl FnOnce() -> bool) -> bool {
         if self.longest > FEW && count_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
@@ -145,7 +145,7 @@ impl Bounds {
         text_up_to(arguments, usize::try_from(most).unwrap_or(usize::MAX)).is_some()
     }
 
-    /// How often any value in `arguments` is visited at most.
+    /// Maximum number of visits of any value in `arguments`.
     fn visits(&self, arguments: &Value) -> u64 {
         // Each level of a recursive schema can multiply the visits. Of another one they are known: a union of five
         // objects in a list is one factor of five, however deep the arguments are.

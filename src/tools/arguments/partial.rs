@@ -56,6 +56,14 @@ pub(crate) struct PartProblem {
     pub(crate) is_certain: bool,
 }
 
+/// Whether an error holds whatever the unknown values are. In the order in which problems are listed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    Certain,
+    /// It does not hold if optional fields are left out.
+    Doubtful,
+}
+
 impl ArgumentCheck {
     /// What is wrong with arguments for any value of their unknown parts, by path: the first
     /// [`MAX_PROBLEMS`] that are certain, and as many others.
@@ -73,24 +81,27 @@ impl ArgumentCheck {
         }
         let containing = unknowns.containing();
         // By path, those that are certain first.
-        let mut by_path: BTreeMap<(String, bool), Vec<ValidationError<'_>>> = BTreeMap::new();
+        let mut by_path: BTreeMap<(String, Certainty), Vec<ValidationError<'_>>> = BTreeMap::new();
         for error in self.validator.iter_errors(arguments) {
             let path = error.instance_path().as_str().to_owned();
-            if let Some(is_certain) = unknowns.judge(&path, &error, &containing) {
-                by_path.entry((path, !is_certain)).or_default().push(error);
+            if let Some(certainty) = unknowns.judge(&path, &error, &containing) {
+                by_path.entry((path, certainty)).or_default().push(error);
             }
         }
         let schema = self.schema.to_value();
         let problem =
-            |((path, is_doubtful), errors): ((String, bool), Vec<ValidationError<'_>>)| PartProblem {
+            |((path, certainty), errors): ((String, Certainty), Vec<ValidationError<'_>>)| PartProblem {
                 path,
                 field: errors.iter().find_map(|error| unexpected(error).first().cloned()),
                 message: explain(errors, SchemaView::root(&schema), budget),
-                is_certain: !is_doubtful,
+                is_certain: certainty == Certainty::Certain,
             };
         let (mut certain, mut doubtful) = (0, 0);
-        by_path.retain(|(_, is_doubtful), _| {
-            let count = if *is_doubtful { &mut doubtful } else { &mut certain };
+        by_path.retain(|(_, certainty), _| {
+            let count = match certainty {
+                Certainty::Certain => &mut certain,
+                Certainty::Doubtful => &mut doubtful,
+            };
             *count += 1;
             *count <= MAX_PROBLEMS
         });
@@ -112,10 +123,16 @@ impl Unknowns {
         self.values.is_empty() && self.open.is_empty()
     }
 
-    /// Whether an error is certain. `None` if it says nothing, because it is about the unknown value itself.
-    fn judge(&self, path: &str, error: &ValidationError<'_>, containing: &HashSet<&str>) -> Option<bool> {
+    /// How certain an error is. `None` if it says nothing, because it is about the unknown value itself.
+    fn judge(
+        &self,
+        path: &str,
+        error: &ValidationError<'_>,
+        containing: &HashSet<&str>,
+    ) -> Option<Certainty> {
+        let certain = Some(Certainty::Certain);
         if self.is_empty() {
-            return Some(true);
+            return certain;
         }
         if self.is_in_unknown(path) || (error.instance().is_null() && !self.is_empty()) {
             return None;
@@ -127,21 +144,21 @@ impl Unknowns {
             let others = error.schema_path().as_str().split('/').filter(|keyword| *keyword != own);
             // The keyword itself looks at this value only, which is known.
             let depends = others.into_iter().any(|keyword| CONDITIONAL.contains(&keyword));
-            return (!depends).then_some(true);
+            return certain.filter(|_| !depends);
         }
         if is_conditional {
             return None;
         }
         match error.kind() {
-            Kind::Required { .. } => (!self.open.contains(path)).then_some(true),
+            Kind::Required { .. } => certain.filter(|_| !self.open.contains(path)),
             Kind::AdditionalProperties { unexpected } => {
                 let optional = |name: &String| {
                     let name = name.replace('~', "~0").replace('/', "~1");
                     self.optional.contains(&format!("{path}/{name}"))
                 };
-                Some(unexpected.iter().any(|name| !optional(name)))
+                if unexpected.iter().all(optional) { Some(Certainty::Doubtful) } else { certain }
             }
-            Kind::Type { .. } => Some(true),
+            Kind::Type { .. } => certain,
             _ => None,
         }
     }

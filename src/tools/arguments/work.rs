@@ -49,7 +49,7 @@ fn pattern_weight(pattern: &str) -> u64 {
     let is_between = |character: char| character.is_whitespace() || "*+?".contains(character);
     let length = pattern.len().max(1) as u64;
     let (mut sum, mut product) = (length, length);
-    // With comments, what a repetition is of need not be before it.
+    // With comments, the item of a repetition need not stand right before it.
     let mut is_nested = pattern.contains('#');
     let mut parts = pattern.split('{');
     let mut before = parts.next().unwrap_or_default();
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
     fn errors_of(&mut self, keyword: &str, argument: &'a Value, pair: Pair<'a>) -> Own {
         let part = pair.part;
         match keyword {
-            // They say nothing about a value, or others say it.
+            // They have no errors of their own.
             "$ref" | "$dynamicRef" | "$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$comment"
             | "$defs" | "definitions" | "title" | "description" | "default" | "examples" | "example"
             | "format" | "deprecated" | "readOnly" | "writeOnly" | "nullable" | "properties" | "items"
@@ -419,7 +419,7 @@ fn weigh(value: &Value) -> (u64, u64) {
     (values, text)
 }
 
-/// Whether a value is surely of a type that `type` declares.
+/// Whether a value certainly has a type that `type` declares.
 fn is_of_type(declared: &Value, part: Part<'_>) -> bool {
     let is = |name: &str| match part {
         Part::Name(_) | Part::Value(Value::String(_)) => name == "string",

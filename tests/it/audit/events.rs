@@ -122,7 +122,7 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     let names = ["call", "tool", "approver", "answer"];
     let expected = json!([[2, "delete", "executor", "approved"], [3, "wipe", "executor", "refused"]]);
     assert_eq!(of_calls("approval.answered", &names), expected);
-    // All of them are of the run, and nothing of the contents is there.
+    // All lines belong to the run, and none has the contents.
     let calls = lines.iter().filter(|line| line.contains_key("call"));
     assert!(calls.clone().count() == 12 && calls.clone().all(|line| line["run"] == started["run"]));
     assert!(calls.clone().all(|line| !line.contains_key("arguments") && !line.contains_key("result")));

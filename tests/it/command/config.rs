@@ -226,7 +226,7 @@ fn cf_187_what_is_hashed_is_what_is_parsed() {
         (r#"{"mcpServers": {"x": {"command": "good"}}}"#, r#"{"mcpServers": {"x": {"command": "evil"}}}"#);
     let place = Place::new().file("work/.mcp.json", good);
     assert!(place.cx(&["trust", "--yes", ".mcp.json"]).status.success());
-    // Swapped as fast as possible while it is read: what is started was trusted, always.
+    // Swapped as fast as possible while it is read: what was not trusted is never started.
     let (path, other) = (place.path("work/.mcp.json"), place.path("work/other"));
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -242,7 +242,7 @@ fn cf_187_what_is_hashed_is_what_is_parsed() {
         for _ in 0..20 {
             let shown = place.shown();
             let command = &shown["mcpServers"]["x"]["command"];
-            assert!(command.is_null() || command == "good", "{shown}");
+            assert_ne!(command, "evil", "{shown}");
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });

@@ -717,7 +717,7 @@ fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
     is_well(&server);
 }
 
-/// Threat 391. Of a request with two lengths a proxy may read another body than this server.
+/// Threat 391. A proxy and this server could read different bodies of a request with two lengths.
 #[test]
 fn v_391_requests_of_two_lengths_are_refused() {
     let server = Server::plain();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cx::{ApiKey, LlmOptions, ModelProvider, ProviderKind};
+use cx::{ApiKey, LlmAccess, LlmOptions, ModelProvider, ProviderKind};
 use serde_json::{Value, json};
 
 /// The key that the provider takes.
@@ -92,7 +92,7 @@ impl FakeProvider {
             _ => "",
         };
         LlmOptions {
-            enabled: Some(true),
+            access: LlmAccess::Always,
             provider: Some(ModelProvider {
                 kind: self.kind,
                 model: "fake-model".to_owned(),

@@ -78,7 +78,7 @@ async fn v_556_a_person_decides_where_the_operator_says_so() {
         executor.run_ts("await mock.echo({ url: 'https://example.com/' })").await.unwrap();
         assert_eq!(asked.lock().len(), 1, "nobody is asked about other calls");
     }
-    // Where nobody can be asked it is refused.
+    // Where no user can be asked, it is refused.
     let (builder, mock) = builder(PrivateAddresses::Ask);
     let [script, _] = calls();
     let result = builder.build().unwrap().run(script).await.unwrap();

@@ -207,9 +207,7 @@ async fn run_lowering(
     before.limits =
         Limits { wall_time: minute, cpu_time: minute, memory_bytes: 512 << 20, fuel, ..Limits::default() };
     let builder = Executor::builder().config(before).isolation(isolation).cache_directory(cache());
-    let result = Bench::new(builder).run_changing(script, lower(change)).await;
-    assert!(result.usage.wall_time < minute / 2, "{result:?}");
-    result
+    Bench::new(builder).run_changing(script, lower(change)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,20 +242,21 @@ async fn a_maximum_that_is_lowered_counts_for_runs_in_flight() {
 async fn a_maximum_that_is_lowered_counts_for_python_in_flight() {
     let endless = "await tools.native.change()\nwhile True: pass";
     let grows = "all = bytearray(b'x') * 300_000_000\nawait tools.native.change()\nwhile True: pass";
-    type Case = (&'static str, fn(&mut Limits), ErrorCode);
+    type Case = (&'static str, fn(&mut Limits), ErrorCode, &'static str);
     // Only a run that has a limit of fuel counts it.
     let fuel = |code| (code == ErrorCode::FuelLimit).then_some(1 << 50);
     let cases: [Case; 4] = [
-        (endless, |limits| limits.fuel = Some(1_000_000), ErrorCode::FuelLimit),
-        (endless, |limits| limits.wall_time = Duration::from_millis(300), ErrorCode::Timeout),
-        (endless, |limits| limits.cpu_time = Duration::from_millis(200), ErrorCode::CpuLimit),
-        (grows, |limits| limits.memory_bytes = 16 << 20, ErrorCode::MemoryLimit),
+        (endless, |limits| limits.fuel = Some(1_000_000), ErrorCode::FuelLimit, "1000000 units"),
+        (endless, |limits| limits.wall_time = Duration::from_millis(300), ErrorCode::Timeout, "300ms"),
+        (endless, |limits| limits.cpu_time = Duration::from_millis(200), ErrorCode::CpuLimit, "200ms"),
+        (grows, |limits| limits.memory_bytes = 16 << 20, ErrorCode::MemoryLimit, "16777216"),
     ];
     for isolation in isolations() {
-        for (script, change, code) in &cases {
+        for (script, change, code, message) in &cases {
             let result = run_lowering(isolation.clone(), Script::python(*script), fuel(*code), *change).await;
-            let found = result.error().map(|error| error.code);
-            assert_eq!(found, Some(*code), "{isolation:?} {script}: {result:?}");
+            let context = format!("{isolation:?} {script}: {result:?}");
+            assert_eq!(result.error().map(|error| error.code), Some(*code), "{context}");
+            assert!(result.error().is_some_and(|error| error.message.contains(message)), "{context}");
         }
     }
 }

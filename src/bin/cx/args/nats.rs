@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::Args;
+use cx::NatsWorkers;
 
 use super::address::parse_address;
 
@@ -17,17 +18,8 @@ pub(crate) struct NatsArguments {
     #[arg(long, value_name = "URL", requires = "nats_key_file")]
     pub(crate) nats: Option<String>,
 
-    /// Read the key that all machines of the queue share from this file, at least 32 characters
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    pub(crate) nats_key_file: Option<PathBuf>,
-
-    /// Read the credentials for the NATS server from this file
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    pub(crate) nats_credentials: Option<PathBuf>,
-
-    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    pub(crate) nats_ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) access: NatsAccess,
 
     /// Share `state` and records of runs with the other front ends of this tenant, over the NATS server, encrypted
     #[arg(long, value_name = "NAME", requires_all = ["nats", "nats_tenant_key_file"])]
@@ -38,6 +30,32 @@ pub(crate) struct NatsArguments {
     pub(crate) nats_tenant_key_file: Option<PathBuf>,
 }
 
+/// The files for the queue of `--nats`. A struct that flattens them has an argument of that name.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NatsAccess {
+    /// Read the key that all machines of the queue share from this file, at least 32 characters
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    nats_key_file: Option<PathBuf>,
+
+    /// Read the credentials for the NATS server from this file
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    nats_credentials: Option<PathBuf>,
+
+    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    nats_ca: Option<PathBuf>,
+}
+
+impl NatsAccess {
+    /// The queue on the server at `url`; `None` without an address, or without the key.
+    pub(crate) fn queue_at(&self, url: Option<&str>) -> Option<NatsWorkers> {
+        let mut workers = NatsWorkers::new(url?, self.nats_key_file.as_ref()?);
+        workers.credentials_file.clone_from(&self.nats_credentials);
+        workers.ca_file.clone_from(&self.nats_ca);
+        Some(workers)
+    }
+}
+
 /// Arguments of `cx worker`.
 #[derive(Args, Debug)]
 pub(crate) struct WorkerArguments {
@@ -46,17 +64,8 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "URL", requires = "nats_key_file")]
     pub(crate) nats: Option<String>,
 
-    /// Read the key that all machines of the queue share from this file, at least 32 characters
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    pub(crate) nats_key_file: Option<PathBuf>,
-
-    /// Read the credentials for the NATS server from this file
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    pub(crate) nats_credentials: Option<PathBuf>,
-
-    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    pub(crate) nats_ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) access: NatsAccess,
 
     /// Maximum number of scripts that run at the same time [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

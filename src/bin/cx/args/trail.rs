@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-/// How many runs `cx runs` lists, unless it is told.
+/// Default number of runs that `cx runs` lists.
 pub(crate) const LISTED_RUNS: usize = 20;
 
 /// Where the audit trail is.

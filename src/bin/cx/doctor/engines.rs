@@ -23,17 +23,17 @@ pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> V
     let versions = Versions::of_this_build();
     let mut checks = Vec::new();
     progress.say("starting TypeScript");
-    let (result, time) = first(context, Script::typescript("return 6 * 7")).await;
+    let first = run_first(context, Script::typescript("return 6 * 7")).await;
     let v8 = format!("V8 {}", versions.v8.unwrap_or_default());
-    let check = started("TypeScript", &v8, &result, time);
+    let check = started("TypeScript", &v8, &first);
     checks.push(check.with("v8", versions.v8));
     progress.say("starting Python");
-    let (result, time) = first(context, Script::python("import sys\nsys.version.split()[0]")).await;
+    let first = run_first(context, Script::python("import sys\nsys.version.split()[0]")).await;
     let wasmtime = versions.wasmtime.unwrap_or_default();
     // What it says of itself, and not what the program says of it.
-    let python = result.as_ref().ok().and_then(|result| result.value()?.as_str().map(str::to_owned));
+    let python = first.result.as_ref().ok().and_then(|result| result.value()?.as_str().map(str::to_owned));
     let python = python.or_else(|| versions.python.map(str::to_owned)).unwrap_or_default();
-    let check = started("Python", &format!("CPython {python}, wasmtime {wasmtime}"), &result, time);
+    let check = started("Python", &format!("CPython {python}, wasmtime {wasmtime}"), &first);
     checks.push(check.with("cpython", python).with("wasmtime", wasmtime));
     let not_kept = context.not_kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(reason) = not_kept {
@@ -50,21 +50,28 @@ fn problem_of(reason: &str) -> &str {
     reason.split(": set `cache.directory`").next().unwrap_or(reason)
 }
 
+/// The first run of a language.
+struct FirstRun {
+    result: Result<ExecuteResult, cx::Error>,
+    /// From asking for it to its end, the start of the engine included.
+    time: Duration,
+}
+
 /// Runs the first script of a language.
-async fn first(context: &DoctorContext, script: Script) -> (Result<ExecuteResult, cx::Error>, Duration) {
+async fn run_first(context: &DoctorContext, script: Script) -> FirstRun {
     let limits = Limits { wall_time: MAX_START, cpu_time: MAX_START, ..context.executor.limits() };
     let began = Instant::now();
     let result = context.executor.run(script.limits(limits)).await;
-    (result, began.elapsed())
+    FirstRun { result, time: began.elapsed() }
 }
 
-fn started(name: &str, versions: &str, result: &Result<ExecuteResult, cx::Error>, time: Duration) -> Check {
+fn started(name: &str, versions: &str, first: &FirstRun) -> Check {
     let failed = |message: String, mend: &str| Check::problem(SECTION, name, message, mend);
-    match result.as_ref().map(|result| result.error()) {
+    match first.result.as_ref().map(|result| result.error()) {
         Ok(None) => {
-            let milliseconds = time.as_millis();
+            let milliseconds = first.time.as_millis();
             Check::ok(SECTION, name, format!("{versions}; the first script ended after {milliseconds} ms"))
-                .with("firstScriptMs", time.as_micros() as f64 / 1_000.0)
+                .with("firstScriptMs", first.time.as_micros() as f64 / 1_000.0)
         }
         Ok(Some(error)) => failed(
             format!(

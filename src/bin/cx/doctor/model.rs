@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cx::{Config, Limits, SamplingOptions, Script};
+use cx::{Config, Limits, LlmAccess, SamplingOptions, Script};
 
 use super::context::DoctorContext;
 use super::report::Check;
@@ -18,15 +18,15 @@ const MAX_ANSWER: Duration = Duration::from_secs(60);
 
 /// Whether a provider is configured. No request is sent.
 pub(super) fn check(config: &Config) -> Check {
-    let who = match config.llm.enabled {
-        Some(true) => "every script may ask it",
-        Some(false) => "no script may ask it: `llm.enabled` is false",
-        None => "scripts may ask it whose run says so (`--llm`, `enableSampling`)",
+    let who = match config.llm.access {
+        LlmAccess::Always => "every script may ask it",
+        LlmAccess::Never => "no script may ask it: `llm.enabled` is false",
+        _ => "scripts may ask it whose run says so (`--llm`, `enableSampling`)",
     };
     let Some(provider) = &config.llm.provider else {
         let message = "none is configured: scripts can ask the model of a client that offers it";
-        return match config.llm.enabled {
-            Some(true) => Check::warning(
+        return match config.llm.access {
+            LlmAccess::Always => Check::warning(
                 SECTION,
                 "provider",
                 format!("{message}; {who}"),

@@ -20,15 +20,28 @@ enum Quote {
     Triple(char),
 }
 
+/// The state of an input at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtEnd {
+    /// No bracket and no text of several lines is open.
+    Closed,
+    /// A bracket or a text is open, so that the input goes on.
+    Open,
+    /// A bracket is closed that is not open, which no further line can mend.
+    Mismatched,
+}
+
 /// Whether Enter at the end of `input` begins another line of it.
 pub(crate) fn goes_on(language: Language, input: &str) -> bool {
     if input.ends_with('\n') {
         // The user has typed an empty line.
         return false;
     }
-    let Some(is_open) = open_at_end(language, input) else { return false };
-    if is_open || input.ends_with('\\') {
-        return true;
+    match at_end(language, input) {
+        AtEnd::Mismatched => return false,
+        AtEnd::Open => return true,
+        AtEnd::Closed if input.ends_with('\\') => return true,
+        AtEnd::Closed => {}
     }
     if language != Language::Python {
         return false;
@@ -43,9 +56,7 @@ fn without_comment(line: &str) -> &str {
     line.split_once('#').map_or(line, |(code, _)| code)
 }
 
-/// Whether a bracket or a text of several lines is open at the end. `None` if a bracket is closed that
-/// is not open, which no further line can mend.
-fn open_at_end(language: Language, input: &str) -> Option<bool> {
+fn at_end(language: Language, input: &str) -> AtEnd {
     let is_python = language == Language::Python;
     let mut open: Vec<Inside> = Vec::new();
     let mut rest = input;
@@ -75,7 +86,7 @@ fn open_at_end(language: Language, input: &str) -> Option<bool> {
             '/' if !is_python && after.starts_with('/') => skip_line(after),
             '/' if !is_python && after.starts_with('*') => match after.split_once("*/") {
                 Some((_, rest)) => rest,
-                None => return Some(true),
+                None => return AtEnd::Open,
             },
             '/' if !is_python => {
                 let before = input.len().checked_sub(rest.len()).and_then(|end| input.get(..end));
@@ -100,14 +111,14 @@ fn open_at_end(language: Language, input: &str) -> Option<bool> {
             }
             ')' | ']' | '}' => {
                 if open.pop() != Some(Inside::Bracket(next)) {
-                    return None;
+                    return AtEnd::Mismatched;
                 }
                 after
             }
             _ => after,
         };
     }
-    Some(!open.is_empty())
+    if open.is_empty() { AtEnd::Closed } else { AtEnd::Open }
 }
 
 fn starts_with_two(text: &str, quote: char) -> bool {

@@ -11,7 +11,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::servers::{Watched, WatchedServer};
 use crate::prometheus::total;
-use crate::reading::{Reading, UpstreamReading};
+use crate::reading::{Reading, ServerReading, UpstreamReading};
 
 /// How a frame looks.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +43,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn new(watched: &'a Watched) -> Self {
         let servers = watched.servers.iter().map(|server| ServerRow { server, note: note(server) });
         let upstream = watched.servers.iter().flat_map(|server| {
-            let reading = server.reading.as_ref().and_then(|reading| reading.as_ref().ok());
-            let upstream = reading.into_iter().flat_map(|reading| &reading.upstream);
+            let upstream = server.reading.numbers().into_iter().flat_map(|reading| &reading.upstream);
             upstream.map(move |(name, upstream)| (server, name.as_str(), upstream))
         });
         Self { watched, servers: servers.collect(), upstream: upstream.collect() }
@@ -95,7 +94,7 @@ impl<'a> Frame<'a> {
             let text = format!("cx top: the running servers cannot be listed: {}", one_line(failure));
             return Line::styled(text, style.bad());
         }
-        let readings = || self.servers.iter().filter_map(|row| row.server.reading.as_ref()?.as_ref().ok());
+        let readings = || self.servers.iter().filter_map(|row| row.server.reading.numbers());
         let sum = |number: fn(&Reading) -> f64| count(total(readings().map(number)));
         let tokens = si(total(readings().map(|reading| reading.kept_out_tokens)));
         let text = format!(
@@ -187,8 +186,8 @@ fn server_row(server: &WatchedServer, place: String, style: Style) -> Row<'stati
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let age = age(now.saturating_sub(description.started));
     let begin = [description.process.to_string(), description.transport.as_str().to_owned(), age];
-    let numbers = match &server.reading {
-        Some(Ok(reading)) => {
+    let numbers = match server.reading.numbers() {
+        Some(reading) => {
             let limit = if reading.runs_limit > 0.0 { count(reading.runs_limit) } else { "-".to_owned() };
             [
                 format!("{}/{limit}", count(reading.runs_active)),
@@ -200,18 +199,20 @@ fn server_row(server: &WatchedServer, place: String, style: Style) -> Row<'stati
                 bytes(reading.resident_bytes),
             ]
         }
-        _ => std::array::from_fn(|_| "-".to_owned()),
+        None => std::array::from_fn(|_| "-".to_owned()),
     };
     let row = Row::new(begin.into_iter().chain(numbers).chain([place]).map(Cell::from));
-    if server.reading.is_none() { row.style(style.soft()) } else { row }
+    if server.reading.is_listening() { row } else { row.style(style.soft()) }
 }
 
 /// What is to be said of a server beside its numbers.
 fn note(server: &WatchedServer) -> Option<String> {
     match &server.reading {
-        None => Some("does not listen: start it with --metrics 127.0.0.1:0 to see its numbers".to_owned()),
-        Some(Err(error)) => Some(format!("its metrics cannot be read: {error}")),
-        Some(Ok(reading)) => {
+        ServerReading::NotListening => {
+            Some("does not listen: start it with --metrics 127.0.0.1:0 to see its numbers".to_owned())
+        }
+        ServerReading::Failed(error) => Some(format!("its metrics cannot be read: {error}")),
+        ServerReading::Read(reading) => {
             let problems = reading.problems();
             (!problems.is_empty()).then(|| problems.join(", "))
         }

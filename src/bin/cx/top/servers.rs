@@ -8,8 +8,7 @@ use std::time::Instant;
 use cx::server::PageClient;
 use futures::future::join_all;
 
-use crate::prometheus::Samples;
-use crate::reading::Reading;
+use crate::reading::ServerReading;
 use crate::running::{self, RunningServer};
 
 /// What was read last.
@@ -28,8 +27,7 @@ pub(crate) struct Watched {
 #[derive(Clone)]
 pub(crate) struct WatchedServer {
     pub(crate) description: RunningServer,
-    /// `None` if it does not listen.
-    pub(crate) reading: Option<Result<Reading, String>>,
+    pub(crate) reading: ServerReading,
     /// Runs and calls that have ended in a second; `None` at the first reading.
     pub(crate) rates: Option<(f64, f64)>,
 }
@@ -48,7 +46,7 @@ impl Watched {
         for (description, reading) in read {
             let key = (description.process, description.started);
             let mut rates = None;
-            if let Some(Ok(reading)) = &reading {
+            if let ServerReading::Read(reading) = &reading {
                 let (runs, calls) = (reading.runs_ok + reading.runs_failed, reading.calls);
                 rates = self.before.get(&key).map(|&(at, runs_before, calls_before)| {
                     let seconds = at.elapsed().as_secs_f64().max(0.001);
@@ -64,9 +62,8 @@ impl Watched {
     }
 }
 
-async fn read(description: RunningServer) -> (RunningServer, Option<Result<Reading, String>>) {
-    let Some(address) = description.address else { return (description, None) };
+async fn read(description: RunningServer) -> (RunningServer, ServerReading) {
+    let Some(address) = description.address else { return (description, ServerReading::NotListening) };
     let metrics = PageClient::new(address, description.token.clone()).metrics().await;
-    let reading = metrics.map(|text| Reading::new(&Samples::parse(&text))).map_err(|error| error.to_string());
-    (description, Some(reading))
+    (description, ServerReading::from_metrics(metrics))
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::prometheus::Samples;
-use crate::reading::Reading;
+use crate::reading::{Reading, ServerReading};
 use crate::running::{self, RunningServer};
 use crate::trace;
 use crate::trace::html;
@@ -79,8 +79,7 @@ struct WatchState {
 /// One server, as it was read.
 struct ReadServer {
     description: RunningServer,
-    /// `None` if it does not listen.
-    reading: Option<Result<Reading, String>>,
+    reading: ServerReading,
     approvals: Vec<Value>,
 }
 
@@ -205,7 +204,7 @@ impl Watch {
                 let reading = Reading::new(&Samples::parse(&(own.print)()));
                 vec![ReadServer {
                     description: own.description.clone(),
-                    reading: Some(Ok(reading)),
+                    reading: ServerReading::Read(reading),
                     approvals: own.inbox.as_ref().map(|inbox| inbox.to_json()).unwrap_or_default(),
                 }]
             }
@@ -220,12 +219,12 @@ impl Watch {
 /// Reads what another process tells.
 async fn read_server(description: RunningServer) -> ReadServer {
     let Some(client) = client(&description) else {
-        return ReadServer { description, reading: None, approvals: Vec::new() };
+        return ReadServer { description, reading: ServerReading::NotListening, approvals: Vec::new() };
     };
     let (metrics, approvals) = tokio::join!(client.metrics(), client.approvals());
-    let reading = metrics.map(|text| Reading::new(&Samples::parse(&text))).map_err(|error| error.to_string());
+    let reading = ServerReading::from_metrics(metrics);
     let approvals = approvals.map(|text| read_approvals(&text)).unwrap_or_default();
-    ReadServer { description, reading: Some(reading), approvals }
+    ReadServer { description, reading, approvals }
 }
 
 /// The approvals in an answer, which can be of many megabytes. Its tree is made only if it takes little more than that.
@@ -244,7 +243,7 @@ impl WatchState {
     /// it had.
     fn count_kept_out(&mut self, servers: &[ReadServer]) {
         for server in servers {
-            let Some(Ok(reading)) = &server.reading else { continue };
+            let Some(reading) = server.reading.numbers() else { continue };
             let key = (server.description.process, server.description.started);
             let before = self.kept_out.insert(key, reading.kept_out_tokens).unwrap_or_default();
             self.kept_out_total += (reading.kept_out_tokens - before).max(0.0);
@@ -323,9 +322,9 @@ fn server_json(server: &ReadServer) -> Value {
         "address": description.address.map(|address| address.to_string()),
     });
     match &server.reading {
-        None => {}
-        Some(Ok(reading)) => shown["metrics"] = reading.to_json(),
-        Some(Err(error)) => shown["failure"] = one_line(error).into(),
+        ServerReading::NotListening => {}
+        ServerReading::Read(reading) => shown["metrics"] = reading.to_json(),
+        ServerReading::Failed(error) => shown["failure"] = one_line(error).into(),
     }
     shown
 }
@@ -333,7 +332,7 @@ fn server_json(server: &ReadServer) -> Value {
 /// What the page cannot show, and how to change that.
 fn notes(trails: &Trails, servers: &[ReadServer]) -> Vec<String> {
     let mut notes: Vec<String> = trails.failures().collect();
-    let silent = servers.iter().filter(|server| server.reading.is_none()).count();
+    let silent = servers.iter().filter(|server| !server.reading.is_listening()).count();
     if silent > 0 {
         notes.push(format!(
             "{silent} of the servers do not listen, so that only their audit trail is shown: start them with \

@@ -61,7 +61,7 @@ async fn a_flood_ends_with_its_run() {
     assert_eq!(text(&stage.run("return 1 + 1").await), "2");
 }
 
-/// Neither do calls that are not answered add up: some are under way, many wait, and the rest is refused.
+/// Unanswered calls do not add up: some are in flight, many wait, and the rest is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_555_calls_that_are_not_answered_are_bounded() {
     let mut stage = Stage::new(1, 1);
@@ -78,7 +78,7 @@ async fn v_555_calls_that_are_not_answered_are_bounded() {
     assert_eq!(calls.load(Ordering::SeqCst), limits.calls_in_flight as usize);
 }
 
-/// Nor do answers that it does not read: while some wait for it, no more calls are made.
+/// Unread answers do not add up: while some are queued for the worker, no more calls are made.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_555_answers_that_are_not_read_are_bounded() {
     let mut stage = Stage::new(1, 1);
@@ -92,7 +92,7 @@ async fn v_555_answers_that_are_not_read_are_bounded() {
     let limits = Limits { wall_time: Duration::from_secs(10), tool_calls: 0, ..short() };
     let result = stage.run_for(None, "// hostile: unread\nreturn 1", limits).await;
     assert_eq!(code(&result), Some(ErrorCode::Timeout), "{result:?}");
-    // 16 MiB in its queue, and those that were under way.
+    // 16 MiB in its queue, and the answers of the calls in flight.
     let made = calls.load(Ordering::SeqCst);
     assert!((1..200).contains(&made), "{made} calls");
 }

@@ -34,7 +34,7 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         }
         // SAFETY: none: this is the crash.
         "fault" => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
-        // As V8 ends a process whose state it does not believe any more.
+        // V8 ends a process in this way when its state is inconsistent.
         "illegal" => {
             // SAFETY: the signal goes to this process, which has no handler for it.
             unsafe { libc::raise(libc::SIGILL) };

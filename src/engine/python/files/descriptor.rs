@@ -10,7 +10,7 @@ use super::listing::{ENTRY_BYTES, Listing};
 use super::values::{fs_error, hash, new_time, stat};
 use super::{FileSystem, Handle, handle};
 use crate::engine::python::file_stream::FileStream;
-use crate::files::{FileErrorCode, Kind, OpenMode};
+use crate::files::{FileErrorCode, Kind, NextInScratch, OpenMode};
 
 impl types::HostDescriptor for FileSystem<'_> {
     fn read_via_stream(
@@ -145,10 +145,12 @@ impl types::HostDescriptor for FileSystem<'_> {
         let path = self.directory(&descriptor)?.clone();
         let files = self.run().map_err(|error| fs_error(&error))?;
         let slot = files.open_directory().map_err(|error| fs_error(&error))?;
-        let listing = match files.next_in_scratch(&path, None) {
-            Some(Ok(_first)) => Listing::Scratch { path, after: None, _slot: slot },
-            Some(Err(error)) => return Err(fs_error(&error)),
-            None => {
+        let first = files.next_in_scratch(&path, None).map_err(|error| fs_error(&error))?;
+        let listing = match first {
+            NextInScratch::Entry(_) | NextInScratch::End => {
+                Listing::Scratch { path, after: None, _slot: slot }
+            }
+            NextInScratch::Elsewhere => {
                 let entries = files.entries(&path).await.map_err(|error| fs_error(&error))?;
                 let bytes = entries.iter().map(|entry| entry.name.len() + ENTRY_BYTES).sum();
                 let full = || fs_error(&FileErrorCode::NoSpace.into());

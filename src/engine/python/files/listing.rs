@@ -6,7 +6,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types;
 
 use super::FileSystem;
 use super::values::{descriptor_type, fs_error};
-use crate::files::{Charge, Entry, GuestPath, OpenSlot};
+use crate::files::{Charge, Entry, GuestPath, NextInScratch, OpenSlot};
 
 /// Bytes that are counted for an entry of a list in addition to its name.
 pub(super) const ENTRY_BYTES: usize = 64;
@@ -36,10 +36,14 @@ impl types::HostDirectoryEntryStream for FileSystem<'_> {
         let entry = match listing {
             Listing::Entries { entries, .. } => entries.next(),
             Listing::Scratch { path, after, .. } => {
-                let next = files.next_in_scratch(path, after.as_deref()).transpose();
-                let next = next.map_err(|error| fs_error(&error))?.flatten();
-                *after = next.as_ref().map(|entry| entry.name.clone()).or_else(|| after.take());
-                next
+                let next = files.next_in_scratch(path, after.as_deref());
+                match next.map_err(|error| fs_error(&error))? {
+                    NextInScratch::Entry(entry) => {
+                        *after = Some(entry.name.clone());
+                        Some(entry)
+                    }
+                    NextInScratch::End | NextInScratch::Elsewhere => None,
+                }
             }
         };
         Ok(entry.map(|Entry { name, kind }| types::DirectoryEntry { name, type_: descriptor_type(kind) }))

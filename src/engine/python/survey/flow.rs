@@ -21,8 +21,8 @@ impl<'a> Surveyor<'a> {
         self.is_in_class = outer;
     }
 
-    /// Reads what may catch the error of an import in it, or is not run. Nothing is said of such imports: their author
-    /// knows that they can fail.
+    /// Reads code that may catch the errors of its imports, or may not run. Such imports are not reported: their
+    /// author knows that they can fail.
     fn guarded(&mut self, read: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.is_guarded, true);
         self.doubtful(read);

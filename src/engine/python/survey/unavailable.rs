@@ -1,9 +1,9 @@
-//! Modules that scripts cannot import, and those of which nothing works: what `cx_guest/refused.py` knows of them, with
-//! its sentences. A test compares the two, in the interpreter that scripts have.
+//! Modules that scripts cannot import, or can import and not use: the table of `cx_guest/refused.py`, with its
+//! messages. A test compares the two in the interpreter that scripts have.
 
 use self::Unavailable::{InUse, Module, Package};
 
-/// What of a module is not there.
+/// Why a module cannot be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unavailable {
     /// A module of Python that cannot be imported, and why.
@@ -14,7 +14,7 @@ pub(super) enum Unavailable {
     InUse(&'static str, &'static str),
 }
 
-/// What the guest says of any package that is not there, after the sentence about this one.
+/// The end of the guest's message about any package that does not exist.
 pub(super) const PACKAGES: &str = "besides the standard library there are attrs, bs4, dateutil, jmespath, jsonschema, \
      more_itertools, packaging, sortedcontainers, tabulate, xmltodict, yaml; a script cannot install more";
 
@@ -58,7 +58,7 @@ const DOCUMENTS: &str =
     "call a tool that reads documents; zipfile with xml.etree reads .xlsx and .docx from bytes";
 const NO_BROWSER: &str = "a script has no browser: return the address";
 
-/// Sorted by name. Not those inside a package that is there: `dbm.gnu` fails in the package's own code.
+/// Sorted by name, without modules inside a package that exists: `dbm.gnu` fails in the package's own code.
 static TABLE: [(&str, Unavailable); 162] = [
     ("Crypto", Package(CRYPTOGRAPHY)),
     ("MySQLdb", Package(DATABASE)),
@@ -224,7 +224,7 @@ static TABLE: [(&str, Unavailable); 162] = [
     ("xlsxwriter", Package(DOCUMENTS)),
 ];
 
-/// What is not there of a module, or of the package that is imported before it, and the name of that one.
+/// The entry of a module, or of the package that is imported before it, and the name of that one.
 pub(super) fn find(module: &str) -> Option<(&'static str, Unavailable)> {
     let package = module.split('.').next().unwrap_or_default();
     [module, package].into_iter().find_map(|name| {

@@ -52,52 +52,60 @@ fn parser(text: &str) -> Parser<Lexer<'_>> {
 }
 
 fn parse_module(text: &str) -> Result<Parsed, Error> {
-    let (result, errors) = read(text);
+    let ParseAttempt { result, recovered } = read(text);
     // The fatal error may come from an earlier one.
-    let first = |errors: Vec<Error>| errors.into_iter().min_by_key(|error| error.span().lo);
+    let first = recovered.into_iter().min_by_key(|error| error.span().lo);
     match result {
-        Ok(parsed) => first(errors).map_or(Ok(parsed), Err),
-        Err(fatal) => Err(match first(errors) {
+        Ok(parsed) => first.map_or(Ok(parsed), Err),
+        Err(fatal) => Err(match first {
             Some(error) if error.span().lo <= fatal.span().lo => error,
             _ => fatal,
         }),
     }
 }
 
-/// The module of `text`, or why there is none, and the errors that the parser has recovered from.
-pub(super) fn read(text: &str) -> (Result<Parsed, Error>, Vec<Error>) {
+/// What the parser makes of a text.
+pub(super) struct ParseAttempt {
+    /// The module, or the error that the parser could not recover from.
+    pub(super) result: Result<Parsed, Error>,
+    /// The errors that it has recovered from.
+    pub(super) recovered: Vec<Error>,
+}
+
+/// Parses `text`, and keeps all errors.
+pub(super) fn read(text: &str) -> ParseAttempt {
     let mut parser = parser(text);
     let result = parser.parse_module();
-    let mut errors = parser.take_errors();
+    let mut recovered = parser.take_errors();
     // These are about types.
-    errors.retain(|error| !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..)));
+    recovered.retain(|error| !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..)));
     let module = match result {
         Ok(module) => module,
-        Err(error) => return (Err(error), errors),
+        Err(error) => return ParseAttempt { result: Err(error), recovered },
     };
     // The parser reports what it could not read, except in an `export abstract class`, where it
     // only leaves a gap in the tree.
     let mut gaps = Gaps::default();
     module.visit_with(&mut gaps);
-    errors.extend(gaps.found.map(|span| Error::new(span, SyntaxError::TS1109)));
+    recovered.extend(gaps.found.map(|span| Error::new(span, SyntaxError::TS1109)));
     if text.contains("```") {
         let mut finder = TaggedByTemplate::default();
         module.visit_with(&mut finder);
-        errors.extend(finder.found.map(|span| Error::new(span, SyntaxError::InvalidExpr)));
+        recovered.extend(finder.found.map(|span| Error::new(span, SyntaxError::InvalidExpr)));
     }
     // The parser has no setting that allows `return` at the top level of TypeScript. It reports
     // each one and continues, so those at the top level are removed from the list. One in a static
     // block stays.
     let mut returns = HashSet::new();
-    if errors.iter().any(|error| *error.kind() == SyntaxError::ReturnNotAllowed) {
+    if recovered.iter().any(|error| *error.kind() == SyntaxError::ReturnNotAllowed) {
         let mut finder = TopLevelReturns::default();
         module.visit_with(&mut finder);
         returns = finder.found;
-        errors.retain(|error| {
+        recovered.retain(|error| {
             *error.kind() != SyntaxError::ReturnNotAllowed || !returns.contains(&error.span().lo)
         });
     }
-    (Ok(Parsed { module, returns: !returns.is_empty() }), errors)
+    ParseAttempt { result: Ok(Parsed { module, returns: !returns.is_empty() }), recovered }
 }
 
 /// Parses a source that consists of a function without a name, which is not a statement.

@@ -48,9 +48,9 @@ fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
         if cancellation.check().is_err() || bounds::check(&text).is_err() {
             break;
         }
-        let (result, errors) = parse::read(&text);
-        mistakes.extend(errors.iter().map(mistake));
-        let fatal = match result {
+        let attempt = parse::read(&text);
+        mistakes.extend(attempt.recovered.iter().map(mistake));
+        let fatal = match attempt.result {
             Ok(parsed) => {
                 survey = calls(part, parsed);
                 break;

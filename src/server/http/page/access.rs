@@ -46,7 +46,8 @@ struct PageTokens {
 struct PageSession {
     token: HttpToken,
     used: Instant,
-    /// The token of the server with which it was started. It ends with that. `None` for a one-time token.
+    /// The token of the server with which the session was started, and with which it ends. `None` for a one-time
+    /// token.
     started_with: Option<Arc<AcceptedToken>>,
 }
 

@@ -75,16 +75,17 @@ impl PageClient {
         Self { address, token }
     }
 
-    /// The metrics in Prometheus' text format.
+    /// The metrics in Prometheus' text format. Dropping the future ends the request.
     ///
     /// # Errors
     ///
-    /// If the server does not answer within two seconds, or answers something else.
+    /// If the server does not answer within two seconds, or answers something else, or more than 16 MiB.
     pub async fn metrics(&self) -> Result<String, PageError> {
         self.send(Method::GET, &format!("{PAGE}/metrics"), String::new()).await
     }
 
-    /// The approvals that wait at the server, as its page's handler renders them.
+    /// The approvals that wait at the server, as its page's handler renders them. Dropping the future ends
+    /// the request.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl PageClient {
         self.send(Method::GET, &format!("{PAGE}/approvals"), String::new()).await
     }
 
-    /// Answers an approval.
+    /// Answers an approval. If the future is dropped, the server may have received the answer or not.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
 /// How long a request may wait for the end of a run in the background. Proxies wait for a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// The id of the run that an answer tells, for observers.
+/// The id of the run in an answer, for observers.
 #[derive(Clone)]
 struct ToldRun(String);
 
