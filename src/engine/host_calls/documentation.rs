@@ -13,7 +13,7 @@ use crate::tools::{Schema, ToolError, ToolErrorCode};
 /// Which tools to document, and how much of each.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// The words to search for. If it is empty, all tools of the server, in its order.
     #[serde(default)]
     query: String,

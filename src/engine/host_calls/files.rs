@@ -40,7 +40,7 @@ const MAX_SHOWN: usize = 200;
 /// An operation of a script.
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "camelCase", deny_unknown_fields)]
-pub(super) enum FileCall {
+pub(crate) enum FileCall {
     ReadFile { path: String, text: bool },
     WriteFile { path: String, data: String, base64: bool, flag: String },
     ReadDirectory { path: String, recursive: bool },
@@ -59,7 +59,7 @@ pub(super) enum FileCall {
 /// A file that becomes a content block.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct FileBlock {
+pub(crate) struct FileBlock {
     path: String,
     mime_type: Option<String>,
 }
