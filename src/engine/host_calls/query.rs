@@ -1,6 +1,6 @@
 //! What scripts ask of their host beside calls of tools.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::documentation::Wanted;
@@ -9,8 +9,9 @@ use crate::llm::call::LlmCall;
 use crate::net::call::FetchCall;
 use crate::storage::state::StateCall;
 
-/// A query from a script.
-#[derive(Deserialize)]
+/// A query of a script. This names all that there are: guests write them as JSON, and so do back ends of an embedder,
+/// for which `docs/backends.md` describes them.
+#[derive(Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Query {
     /// The names of a server's tools.
