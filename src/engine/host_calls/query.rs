@@ -95,3 +95,6 @@ pub(crate) enum Query {
         delay: f64,
     },
 }
+
+#[cfg(test)]
+mod tests;
