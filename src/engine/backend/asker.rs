@@ -96,6 +96,13 @@ impl Asker {
         let answer = self.ask(query);
         async move { serde_json::from_str(&answer.await?).map_err(|error| unreadable(&error)) }.boxed()
     }
+
+    /// The same for a short query that continues another one: it is never refused, so that nothing stays half done.
+    pub(super) async fn read_more<T: DeserializeOwned>(&self, query: &Query) -> Result<T, ToolError> {
+        let text = serde_json::to_string(query).map_err(|error| unreadable(&error))?;
+        let answer = Arc::clone(&self.host).query(&text).await?;
+        serde_json::from_str(&answer).map_err(|error| unreadable(&error))
+    }
 }
 
 impl Drop for Permit {

@@ -1,6 +1,5 @@
 //! Requests of back ends to hosts that a person has granted.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -118,49 +117,19 @@ impl BackendRun {
         let (asker, id) = (self.asker.clone(), self.next_fetch());
         let opened =
             asker.read::<Opened>(&Query::Fetch { call: FetchCall::Open(Box::new(request.numbered(id))) });
-        let mut rest = Rest { asker, id, is_open: false };
-        async move { rest.read_whole(opened.await?).await }.boxed()
+        async move { read_whole(&asker, id, opened.await?).await }.boxed()
     }
 }
 
-/// The rest of a body. Dropped before its end, the response is closed.
-struct Rest {
-    asker: Asker,
-    id: u64,
-    is_open: bool,
-}
-
-impl Rest {
-    async fn read_whole(&mut self, opened: Opened) -> Result<BackendResponse, ToolError> {
-        let Opened { status, status_text, url, redirected, headers, body, done } = opened;
-        self.is_open = !done;
-        let mut body = bytes(body)?;
-        while let Some(part) = self.next().await? {
-            body.extend_from_slice(&part);
-        }
-        Ok(BackendResponse { status, status_text, url, is_redirected: redirected, headers, body })
+/// The response, when all of its body has come. The host closes a body of which no part is asked for any more, because
+/// the future was dropped meanwhile.
+async fn read_whole(asker: &Asker, id: u64, opened: Opened) -> Result<BackendResponse, ToolError> {
+    let Opened { status, status_text, url, redirected, headers, body, mut done } = opened;
+    let mut body = bytes(body)?;
+    while !done {
+        let part: Part = asker.read_more(&Query::Fetch { call: FetchCall::Read(id) }).await?;
+        body.extend_from_slice(&bytes(part.body)?);
+        done = part.done;
     }
-
-    /// The next part; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, ToolError> {
-        if !self.is_open {
-            return Ok(None);
-        }
-        let call = FetchCall::Read(self.id);
-        let part = self.asker.read::<Part>(&Query::Fetch { call }).await?;
-        self.is_open = !part.done;
-        Ok(Some(bytes(part.body)?))
-    }
-}
-
-impl Drop for Rest {
-    fn drop(&mut self) {
-        if !self.is_open {
-            return;
-        }
-        // The host closes it at the first poll. Without a bound: it ends something.
-        if let Ok(text) = serde_json::to_string(&Query::Fetch { call: FetchCall::Close(self.id) }) {
-            drop(Arc::clone(&self.asker.host).query(&text).now_or_never());
-        }
-    }
+    Ok(BackendResponse { status, status_text, url, is_redirected: redirected, headers, body })
 }
