@@ -72,9 +72,9 @@ pub trait Backend: Send + Sync + 'static {
     /// then.
     ///
     /// During a run its thread polls nothing else, in a tokio runtime of its own with timers and sockets, which stands
-    /// still between runs: tasks that outlive the future belong to another runtime. The future must not block. A thread
-    /// that does not come back within 400 ms after its run had to stop is abandoned and counts as a hung worker. A panic
-    /// costs this run only: [`Error::WorkerLost`](crate::Error::WorkerLost).
+    /// still between runs: tasks that outlive the future belong to another runtime. The future must not block. A
+    /// thread that does not come back within 400 ms after its run had to stop is abandoned and counts as a hung
+    /// worker. A panic costs this run only: [`Error::WorkerLost`](crate::Error::WorkerLost).
     fn execute(&self, run: BackendRun) -> BoxFuture<'static, Outcome>;
 }
 

@@ -44,7 +44,7 @@ fn queries_are_read_as_they_are_written() {
         json!({ "kind": "getPrompt", "server": "a", "name": "b", "arguments": { "c": 1 } }),
         json!({ "kind": "progress", "done": 1.0, "total": null, "message": "m" }),
         json!({ "kind": "state", "call": { "set": { "key": "k", "value": "1", "expected": "" } } }),
-        json!({ "kind": "file", "call": { "op": "writeFile", "path": "a", "data": "b", "base64": false, "flag": "w" } }),
+        json!({ "kind": "file", "call": { "op": "copy", "path": "a", "to": "b", "exclusive": true } }),
         json!({ "kind": "fileBlock", "file": { "path": "a", "mimeType": "text/plain" } }),
         json!({ "kind": "llm", "call": { "ask": "{}" } }),
     ];
