@@ -238,7 +238,9 @@ pub use config::{
 };
 /// Upper bounds in seconds of the buckets of the histograms `mcp_…_duration_seconds`.
 pub use conventions::BUCKETS as MCP_DURATION_BUCKETS;
-pub use engine::backend::{Backend, BackendRun};
+pub use engine::backend::{
+    Backend, BackendDirectoryEntry, BackendFileError, BackendRequest, BackendResponse, BackendRun,
+};
 pub use engine::compile::CompileProgress;
 pub use engine::pool::PoolStats;
 pub use error::{Error, OptionName, RuleList};

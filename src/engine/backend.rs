@@ -2,24 +2,29 @@
 //! calls, limits and records. A back end is an engine of the pool like V8 and wasmtime, and has the
 //! same host interface.
 
-use std::fmt;
+mod asker;
+mod common;
+mod files;
+mod network;
+mod reported;
+mod run;
+
 use std::io;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+pub use self::files::{BackendDirectoryEntry, BackendFileError};
+pub use self::network::{BackendRequest, BackendResponse};
+use self::reported::ReportedUsage;
+pub use self::run::BackendRun;
 use crate::engine::failure;
-use crate::engine::host::{RunHost, tool_name};
+use crate::engine::host::{HostCalls, RunHost};
 use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
-use crate::json::Json;
-use crate::run::calls::resolve::ToolName;
 use crate::run::check::survey::Survey;
-use crate::run::limits::Limits;
-use crate::run::result::{LogLevel, Outcome, ScriptError};
-use crate::run::script::Language;
-use crate::tools::ToolError;
+use crate::run::result::Outcome;
 
 /// Stack of the threads that a back end is polled on, in bytes.
 const STACK_BYTES: usize = 2 << 20;
@@ -28,7 +33,9 @@ const STACK_BYTES: usize = 2 << 20;
 ///
 /// The executor admits a run, holds it to its limits of time, calls and output, asks for approvals, records what it
 /// does, and answers when it has to stop. A back end executes the script, and asks [`BackendRun`] for everything that
-/// is not computing. Memory and CPU time of what is not in this process are for the back end to bound.
+/// is not computing. The executor does not see memory and CPU time of what is not in this process: a back end bounds
+/// them, or says what they are ([`BackendRun::report_memory`], [`BackendRun::report_cpu_time`]), and then the executor
+/// stops the run at its limits. The check before a run is not made, because only the back end knows its language.
 ///
 /// ```
 /// use cx::{Backend, BackendRun, BoxFuture, Executor, Outcome};
@@ -41,7 +48,7 @@ const STACK_BYTES: usize = 2 << 20;
 ///         Box::pin(async move {
 ///             match run.call(run.source(), "{}").await {
 ///                 Ok(answer) => Outcome::Returned(answer),
-///                 Err(error) => run.failed(error.to_string()),
+///                 Err(error) => run.failed_by(&error),
 ///             }
 ///         })
 ///     }
@@ -63,93 +70,12 @@ const STACK_BYTES: usize = 2 << 20;
 pub trait Backend: Send + Sync + 'static {
     /// Executes a script to its end. The future is dropped when the run has to stop: whatever it has started must end
     /// then.
+    ///
+    /// During a run its thread polls nothing else, in a tokio runtime of its own with timers and sockets, which stands
+    /// still between runs: tasks that outlive the future belong to another runtime. The future must not block. A
+    /// thread that does not come back within 400 ms after its run had to stop is abandoned and counts as a hung
+    /// worker. A panic costs this run only: [`Error::WorkerLost`](crate::Error::WorkerLost).
     fn execute(&self, run: BackendRun) -> BoxFuture<'static, Outcome>;
-}
-
-/// A run that a [`Backend`] executes, and its host interface.
-pub struct BackendRun {
-    host: Arc<dyn RunHost>,
-    source: String,
-}
-
-impl fmt::Debug for BackendRun {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("BackendRun").field("name", &self.host.script_name()).finish_non_exhaustive()
-    }
-}
-
-impl BackendRun {
-    /// The language of the script.
-    pub fn language(&self) -> Language {
-        self.host.language()
-    }
-
-    /// The text of the script.
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The name of the script, for stack traces.
-    pub fn name(&self) -> &str {
-        self.host.script_name()
-    }
-
-    /// The script's input, if it has one.
-    pub fn input(&self) -> Option<&Json> {
-        self.host.input()
-    }
-
-    /// The limits in force. An operator who [changes the configuration](crate::Executor::reconfigure) can lower them
-    /// while the run is in flight.
-    pub fn limits(&self) -> Limits {
-        self.host.limits()
-    }
-
-    /// Whether the script is only to be compiled: [`Executor::check`](crate::Executor::check).
-    pub fn is_check(&self) -> bool {
-        self.host.is_check()
-    }
-
-    /// The servers that the script may see, in order.
-    pub fn servers(&self) -> Vec<String> {
-        self.host.server_names().iter().map(|name| name.to_string()).collect()
-    }
-
-    /// Calls a tool, `server.tool` or `mcp__server__tool`, with arguments as JSON text. Dropping the future cancels
-    /// the call.
-    ///
-    /// # Errors
-    ///
-    /// What the script gets: the tool's own error, or why the executor refuses the call.
-    pub fn call(&self, tool: &str, arguments: &str) -> BoxFuture<'static, Result<Json, ToolError>> {
-        let name: ToolName = tool_name(tool.to_owned());
-        let answer = Arc::clone(&self.host).call(name, arguments.to_owned());
-        Box::pin(async move {
-            let text = answer.await?;
-            Json::parse(&text).map_err(|error| {
-                ToolError::new(crate::tools::ToolErrorCode::UpstreamProtocol, error.to_string())
-            })
-        })
-    }
-
-    /// Prints a line.
-    pub fn print(&self, level: LogLevel, text: impl Into<String>) {
-        self.host.log(level, text.into());
-    }
-
-    /// Emits a content block.
-    ///
-    /// # Errors
-    ///
-    /// If all blocks together are larger than a result may be.
-    pub fn emit(&self, block: &Json) -> Result<(), ToolError> {
-        self.host.emit(block.text()).map(drop)
-    }
-
-    /// The outcome of a script that has thrown.
-    pub fn failed(&self, message: impl Into<String>) -> Outcome {
-        Outcome::Failed(ScriptError { message: message.into(), ..ScriptError::default() })
-    }
 }
 
 /// An embedder's back end as an engine.
@@ -166,7 +92,9 @@ impl Engine for BackendEngine {
     }
 
     async fn make(&self) -> Result<BackendInstance, String> {
-        Ok(BackendInstance { backend: Arc::clone(&self.0), stop: Arc::default() })
+        let stop = Arc::default();
+        let usage = ReportedUsage::new(&stop);
+        Ok(BackendInstance { backend: Arc::clone(&self.0), stop, usage })
     }
 
     fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<Unprepared>> {
@@ -178,6 +106,7 @@ impl Engine for BackendEngine {
 pub(crate) struct BackendInstance {
     backend: Arc<dyn Backend>,
     stop: Arc<Stop>,
+    usage: Arc<ReportedUsage>,
 }
 
 impl Instance<BackendEngine> for BackendInstance {
@@ -199,7 +128,10 @@ impl Instance<BackendEngine> for BackendInstance {
     }
 
     async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
-        let run = BackendRun { host: Arc::clone(host), source: source.to_owned() };
+        self.usage.count_files(host.files().budget());
+        let run = BackendRun::new(host, source, &self.usage);
+        // A tape delivers answers when an engine says that it has nothing else to do, which a back end does not say.
+        let _blocking = HostCalls::new(Arc::clone(host)).blocking();
         let outcome = tokio::select! {
             biased;
             () = host.cancelled().cancelled() => None,
@@ -220,6 +152,6 @@ impl Instance<BackendEngine> for BackendInstance {
     }
 
     fn memory_bytes(&self) -> usize {
-        0
+        self.usage.most_memory()
     }
 }

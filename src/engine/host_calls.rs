@@ -4,6 +4,7 @@
 mod documentation;
 pub(crate) mod files;
 mod help;
+pub(crate) mod query;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,15 +14,13 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
-use serde::Deserialize;
-use serde_json::{Map, Value, json as json_value};
+use serde_json::{Value, json as json_value};
 use tokio_util::sync::CancellationToken;
 
+use self::query::Query;
 use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
 use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
-use crate::llm::call::LlmCall;
-use crate::net::call::FetchCall;
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::limits::Limits;
@@ -30,7 +29,6 @@ use crate::run::result::LogLevel;
 use crate::run::script::Language;
 use crate::run::tape::{Performed, Tape, Wait};
 use crate::run::time_zone::TimeZone;
-use crate::storage::state::StateCall;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::usage::Notation;
 use crate::tools::{Progress, ServerRequest, ToolError, ToolErrorCode};
@@ -212,92 +210,6 @@ impl RunTape for Tape {
     fn set_blocking(&self, is_blocking: bool) {
         Self::set_blocking(self, is_blocking);
     }
-}
-
-/// A query from a script.
-#[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
-enum Query {
-    /// The names of a server's tools.
-    Names {
-        server: String,
-    },
-    /// The exact name of a server. Engines send it only for names that they do not know: most are
-    /// wrong, and get the error.
-    Server {
-        server: String,
-    },
-    Search {
-        query: String,
-        server: Option<String>,
-        limit: Option<f64>,
-        detail: String,
-    },
-    Schema {
-        name: String,
-    },
-    /// The names of all servers.
-    Servers,
-    /// A server without its tools: alias, description and working directory.
-    Describe {
-        server: String,
-    },
-    /// Documentation of tools: one of a server's, all of a server's, or those that match a query.
-    Documentation(documentation::Wanted),
-    ListResources {
-        server: String,
-    },
-    ReadResource {
-        server: String,
-        uri: String,
-    },
-    ListPrompts {
-        server: String,
-    },
-    GetPrompt {
-        server: String,
-        name: String,
-        #[serde(default)]
-        arguments: Map<String, Value>,
-    },
-    /// Returns the guide, one of its sections, or the description of a server or a tool.
-    Help {
-        topic: Option<String>,
-    },
-    /// Returns the record of an earlier run.
-    Run {
-        id: String,
-    },
-    /// Reports the script's progress.
-    Progress {
-        done: f64,
-        total: Option<f64>,
-        message: Option<String>,
-    },
-    /// Reads or changes the state that the script keeps between runs.
-    State {
-        call: StateCall,
-    },
-    /// An operation on files.
-    File {
-        call: files::FileCall,
-    },
-    /// Returns a file as a content block.
-    FileBlock {
-        file: files::FileBlock,
-    },
-    /// Asks a language model.
-    Llm {
-        call: LlmCall,
-    },
-    /// Sends a request to a host that a person has granted.
-    Fetch {
-        call: FetchCall,
-    },
-    /// Waits for some milliseconds. Only with a tape: else guests have timers of their own.
-    Timer {
-        delay: f64,
-    },
 }
 
 /// Answers a query that was read.

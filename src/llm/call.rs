@@ -1,6 +1,6 @@
 //! What scripts ask of models, as their guests send it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::extraction;
@@ -14,7 +14,7 @@ pub(crate) const DEFAULT_ANSWER_TOKENS: u32 = 1_000;
 const MAX_ANSWER_TOKENS: f64 = 1_000_000.0;
 
 /// A call of `llm`. The guests make these objects; their fields come from the script.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum LlmCall {
     /// Answers at once. The text is a [`Question`] as JSON.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 /// A call of `fetch`. The guests make these objects; their fields come from the script.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum FetchCall {
     /// Sends a request and returns the head of the response, with as much of its body as is there already.
@@ -17,9 +17,8 @@ pub(crate) enum FetchCall {
 }
 
 /// A request as a script writes it. Only the size of it is checked.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(not(feature = "fetch"), expect(dead_code, reason = "nothing sends it"))]
 pub(crate) struct FetchRequest {
     /// The guest's number for it, by which it reads the body and ends the request.
     pub(crate) id: u64,
@@ -74,7 +73,7 @@ impl From<&[u8]> for GuestBytes {
 }
 
 /// What a redirect leads to, in the words of the fetch standard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RedirectMode {
     /// The request for its target.

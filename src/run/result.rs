@@ -390,7 +390,8 @@ pub struct Usage {
     pub approval_time: Duration,
     /// Time spent waiting for admission and for a free worker, which is not part of `wall_time`.
     pub queue_time: Duration,
-    /// CPU time of the script's thread, including parsing.
+    /// CPU time of the script's thread, including parsing, and what a [`Backend`](crate::Backend) has
+    /// reported.
     pub cpu_time: Duration,
     /// Time for which the script was [checked](crate::Executor::check) before it ran, which is part of
     /// `wall_time`.
@@ -398,7 +399,8 @@ pub struct Usage {
     /// Fuel that a Python script used, if its [`Limits::fuel`](crate::Limits::fuel) is limited.
     pub fuel: Option<u64>,
     /// Bytes of V8 heap and array buffers when the script ended; for Python all of the
-    /// interpreter's memory, including its own part.
+    /// interpreter's memory, including its own part; for a [`Backend`](crate::Backend) the most
+    /// that it has reported. With the files of the scratch directory.
     pub memory_bytes: usize,
     /// Number of calls that were sent to a server or a native tool, whether or not they succeeded.
     pub tool_calls: u64,

@@ -11,9 +11,9 @@ use crate::tools::catalog::ResolvedTool;
 use crate::tools::{Schema, ToolError, ToolErrorCode};
 
 /// Which tools to document, and how much of each.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// The words to search for. If it is empty, all tools of the server, in its order.
     #[serde(default)]
     query: String,

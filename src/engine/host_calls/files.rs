@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::files::{Entry, FileError, FileErrorCode, GuestPath, Kind, Metadata, OpenMode, RunFiles};
@@ -38,9 +38,9 @@ const MAX_BLOCK_REQUEST: usize = 64 << 10;
 const MAX_SHOWN: usize = 200;
 
 /// An operation of a script.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(tag = "op", rename_all = "camelCase", deny_unknown_fields)]
-pub(super) enum FileCall {
+pub(crate) enum FileCall {
     ReadFile { path: String, text: bool },
     WriteFile { path: String, data: String, base64: bool, flag: String },
     ReadDirectory { path: String, recursive: bool },
@@ -57,11 +57,11 @@ pub(super) enum FileCall {
 }
 
 /// A file that becomes a content block.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct FileBlock {
-    path: String,
-    mime_type: Option<String>,
+pub(crate) struct FileBlock {
+    pub(crate) path: String,
+    pub(crate) mime_type: Option<String>,
 }
 
 impl FileCall {

@@ -1,6 +1,6 @@
 //! What a script asks of its state.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::StateError;
 use crate::json::Json;
@@ -12,7 +12,7 @@ const MAX_KEY_CHARACTERS: usize = 256;
 const MAX_VALUE_BYTES: usize = 1 << 20;
 
 /// A script's operation on its state.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum StateCall {
     /// Returns `[value]`, or `[]` if the key does not exist; `[value, tag]` if `tagged`.

@@ -77,9 +77,10 @@ async fn example_hooks() {
 
 #[tokio::test]
 async fn example_backend() {
-    let (sum, calls, refused) = backend::example().await.unwrap();
+    let (sum, calls, refused, all) = backend::example().await.unwrap();
     assert_eq!((sum, calls), (json!(6), 2));
     assert!(refused.contains("`disk.erase`"), "{refused}");
+    assert_eq!(all, json!(["mcp__math__double", 6, "2.5", "ENOENT"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

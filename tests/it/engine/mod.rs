@@ -2,6 +2,8 @@
 
 /// Back ends of an embedder.
 mod backend;
+/// What back ends can ask their host.
+mod backend_host;
 /// The resolution of the clocks that scripts read.
 mod clocks;
 /// The examples for embedders, and what they promise.
