@@ -298,9 +298,8 @@ fn functions(directory: &str) -> Vec<String> {
     found
 }
 
-/// The last column of the tables in `docs/threats.md` has tests in backticks: functions, all functions that
-/// begin with a text (`v_260_*`), or fuzz targets.
-/// Names of tests in the last column of a document's tables: of functions, of fuzz targets, of scripts with snapshots.
+/// Checks the names in the last column of a document's tables, and counts them: functions, all functions that begin with
+/// a text (`v_260_*`), fuzz targets, scripts with snapshots.
 fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
     let text = fs::read_to_string(root().join(document)).unwrap();
     let mut count = 0;
@@ -317,6 +316,51 @@ fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
         }
     }
     count
+}
+
+/// Whose tests have the number of a threat behind these letters: `up_226_…`.
+const GROUPS: [&str; 16] =
+    ["jc", "jm", "je", "bv", "pc", "pm", "px", "tl", "di", "sa", "cf", "mp", "up", "fd", "ld", "v"];
+
+/// The number of the threat that a test is about, if its name has one.
+fn number_of_threat(test: &str) -> Option<u32> {
+    let (group, rest) = test.split_once('_')?;
+    let (number, _) = rest.split_once('_')?;
+    GROUPS.contains(&group).then(|| number.parse().ok())?
+}
+
+/// What stands for a share of the attack surface (promise 42): a list without a gap. A row says which tests check it, or
+/// why none does; and each test of a threat is in the row of its number.
+#[test]
+fn every_threat_has_its_tests_and_every_test_its_threat() {
+    let text = fs::read_to_string(root().join("docs/threats.md")).unwrap();
+    let (mut numbers, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for row in text.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |")) {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        // `JC 001`, `235a`, `v_295`, `541`.
+        let first = cells.next().unwrap();
+        let digits = first.trim_matches(|letter: char| !letter.is_ascii_digit());
+        let Ok(number) = digits.parse::<u32>() else { continue };
+        numbers.insert(number);
+        let tests = cells.next_back().unwrap();
+        assert!(tests.contains('`') || tests.starts_with("none: "), "no test, and no reason: {row}");
+        let names = tests.split('`').skip(1).step_by(2);
+        named.extend(names.map(|name| name.rsplit("::").next().unwrap().to_owned()));
+    }
+    assert!(numbers.len() > 500, "{} threats", numbers.len());
+    let is_named = |test: &str| {
+        named.contains(test)
+            || named.iter().any(|name| name.strip_suffix('*').is_some_and(|start| test.starts_with(start)))
+    };
+    for test in ["src", "tests", "fuzz"].into_iter().flat_map(functions) {
+        if let Some(number) = number_of_threat(&test) {
+            assert!(
+                numbers.contains(&number),
+                "`{test}` is a test of threat {number}, which is not in the list"
+            );
+            assert!(is_named(&test), "no row of docs/threats.md names `{test}`");
+        }
+    }
 }
 
 #[test]
