@@ -284,22 +284,26 @@ fn every_test_file_is_a_module() {
     }
 }
 
-/// The names of all functions below `directory`.
-fn functions(directory: &str) -> Vec<String> {
+/// The names of all tests below `directory`.
+fn tests_below(directory: &str) -> Vec<String> {
     let mut found = Vec::new();
     for path in files(directory, ".rs") {
+        let mut is_test = false;
         for line in code(&path).lines() {
+            is_test |= ["#[test]", "#[tokio::test"].iter().any(|start| line.trim().starts_with(start));
             if let Some((_, rest)) = line.split_once("fn ") {
                 let name = rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_');
-                found.push(name.collect());
+                if std::mem::take(&mut is_test) {
+                    found.push(name.collect());
+                }
             }
         }
     }
     found
 }
 
-/// Checks the names in the last column of a document's tables, and counts them: functions, all functions that begin with
-/// a text (`v_260_*`), fuzz targets, scripts with snapshots.
+/// Checks the names in the last column of a document's tables, and counts them: tests, all tests that begin with a text
+/// (`v_260_*`), fuzz targets, scripts with snapshots.
 fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
     let text = fs::read_to_string(root().join(document)).unwrap();
     let mut count = 0;
@@ -352,7 +356,7 @@ fn every_threat_has_its_tests_and_every_test_its_threat() {
         named.contains(test)
             || named.iter().any(|name| name.strip_suffix('*').is_some_and(|start| test.starts_with(start)))
     };
-    for test in ["src", "tests", "fuzz"].into_iter().flat_map(functions) {
+    for test in ["src", "tests", "fuzz"].into_iter().flat_map(tests_below) {
         if let Some(number) = number_of_threat(&test) {
             assert!(
                 numbers.contains(&number),
@@ -365,7 +369,7 @@ fn every_threat_has_its_tests_and_every_test_its_threat() {
 
 #[test]
 fn every_test_that_a_document_names_exists() {
-    let mut known: BTreeSet<String> = ["src", "tests", "fuzz"].into_iter().flat_map(functions).collect();
+    let mut known: BTreeSet<String> = ["src", "tests", "fuzz"].into_iter().flat_map(tests_below).collect();
     known.extend(names("fuzz/targets", ".rs").iter().map(|name| name.trim_end_matches(".rs").to_owned()));
     known.extend(names("tests/scripts", ""));
     let threats = tests_named_in("docs/threats.md", &known);
