@@ -333,8 +333,8 @@ fn number_of_threat(test: &str) -> Option<u32> {
     GROUPS.contains(&group).then(|| number.parse().ok())?
 }
 
-/// What stands for a share of the attack surface (promise 42): a list without a gap. A row says which tests check it, or
-/// why none does; and each test of a threat is in the row of its number.
+/// What stands for a share of the attack surface (promise 42): a list of all threats. A row says which tests check it,
+/// or why none does; and each test of a threat is in the row of its number.
 #[test]
 fn every_threat_has_its_tests_and_every_test_its_threat() {
     let text = fs::read_to_string(root().join("docs/threats.md")).unwrap();

@@ -1,5 +1,5 @@
-//! What the time of `cx setup` rests on (promise 69 of docs/promises.md): without `--no-connect` it connects to all servers
-//! at the same time. The times are in `benches/README.md`.
+//! What the time of `cx setup` rests on (promise 69 of docs/promises.md): without `--no-connect` it connects to all
+//! servers at the same time. The times are in `benches/README.md`.
 
 use std::fs;
 

@@ -1,5 +1,6 @@
-//! What the times of discovery rest on (promises 6, 12, 21, 22 and 47 of docs/promises.md): all servers are asked at the
-//! same time, each is asked once, and the next process has their lists on disk. The times are in `benches/README.md`.
+//! What the times of discovery rest on (promises 6, 12, 21, 22 and 47 of docs/promises.md): all servers are asked at
+//! the same time, each is asked once, and the next process has their lists on disk. The times are in
+//! `benches/README.md`.
 
 use std::path::Path;
 use std::sync::Arc;
