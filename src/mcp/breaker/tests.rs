@@ -55,14 +55,15 @@ fn failed_starts_open_it_like_failed_calls() {
 #[test]
 fn a_breaker_costs_the_same_after_many_failures() {
     assert!(size_of::<Breaker>() < 10 << 10);
-    assert_linear("failures", 4_000, usize::clone, |count| {
+    let fail = |count: &usize| {
         let (breaker, mut now) = breaker();
         for _ in 0..*count {
             now += OPEN_TIME;
             call(&breaker, CallOutcome::Failed, now);
         }
         assert_eq!(breaker.failures_total(), *count as u64);
-    });
+    };
+    assert_linear("failures", 4_000, |count| count, fail);
 }
 
 #[test]
