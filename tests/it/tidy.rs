@@ -284,23 +284,26 @@ fn every_test_file_is_a_module() {
     }
 }
 
-/// The names of all functions below `directory`.
-fn functions(directory: &str) -> Vec<String> {
+/// The names of all tests below `directory`.
+fn tests_below(directory: &str) -> Vec<String> {
     let mut found = Vec::new();
     for path in files(directory, ".rs") {
+        let mut is_test = false;
         for line in code(&path).lines() {
+            is_test |= ["#[test]", "#[tokio::test"].iter().any(|start| line.trim().starts_with(start));
             if let Some((_, rest)) = line.split_once("fn ") {
                 let name = rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_');
-                found.push(name.collect());
+                if std::mem::take(&mut is_test) {
+                    found.push(name.collect());
+                }
             }
         }
     }
     found
 }
 
-/// The last column of the tables in `docs/threats.md` has tests in backticks: functions, all functions that
-/// begin with a text (`v_260_*`), or fuzz targets.
-/// Names of tests in the last column of a document's tables: of functions, of fuzz targets, of scripts with snapshots.
+/// Checks the names in the last column of a document's tables, and counts them: tests, all tests that begin with a text
+/// (`v_260_*`), fuzz targets, scripts with snapshots.
 fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
     let text = fs::read_to_string(root().join(document)).unwrap();
     let mut count = 0;
@@ -319,9 +322,54 @@ fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
     count
 }
 
+/// Whose tests have the number of a threat behind these letters: `up_226_…`.
+const GROUPS: [&str; 16] =
+    ["jc", "jm", "je", "bv", "pc", "pm", "px", "tl", "di", "sa", "cf", "mp", "up", "fd", "ld", "v"];
+
+/// The number of the threat that a test is about, if its name has one.
+fn number_of_threat(test: &str) -> Option<u32> {
+    let (group, rest) = test.split_once('_')?;
+    let (number, _) = rest.split_once('_')?;
+    GROUPS.contains(&group).then(|| number.parse().ok())?
+}
+
+/// What stands for a share of the attack surface (promise 42): a list of all threats. A row says which tests check it,
+/// or why none does; and each test of a threat is in the row of its number.
+#[test]
+fn every_threat_has_its_tests_and_every_test_its_threat() {
+    let text = fs::read_to_string(root().join("docs/threats.md")).unwrap();
+    let (mut numbers, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for row in text.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |")) {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        // `JC 001`, `235a`, `v_295`, `541`.
+        let first = cells.next().unwrap();
+        let digits = first.trim_matches(|letter: char| !letter.is_ascii_digit());
+        let Ok(number) = digits.parse::<u32>() else { continue };
+        numbers.insert(number);
+        let tests = cells.next_back().unwrap();
+        assert!(tests.contains('`') || tests.starts_with("none: "), "no test, and no reason: {row}");
+        let names = tests.split('`').skip(1).step_by(2);
+        named.extend(names.map(|name| name.rsplit("::").next().unwrap().to_owned()));
+    }
+    assert!(numbers.len() > 500, "{} threats", numbers.len());
+    let is_named = |test: &str| {
+        named.contains(test)
+            || named.iter().any(|name| name.strip_suffix('*').is_some_and(|start| test.starts_with(start)))
+    };
+    for test in ["src", "tests", "fuzz"].into_iter().flat_map(tests_below) {
+        if let Some(number) = number_of_threat(&test) {
+            assert!(
+                numbers.contains(&number),
+                "`{test}` is a test of threat {number}, which is not in the list"
+            );
+            assert!(is_named(&test), "no row of docs/threats.md names `{test}`");
+        }
+    }
+}
+
 #[test]
 fn every_test_that_a_document_names_exists() {
-    let mut known: BTreeSet<String> = ["src", "tests", "fuzz"].into_iter().flat_map(functions).collect();
+    let mut known: BTreeSet<String> = ["src", "tests", "fuzz"].into_iter().flat_map(tests_below).collect();
     known.extend(names("fuzz/targets", ".rs").iter().map(|name| name.trim_end_matches(".rs").to_owned()));
     known.extend(names("tests/scripts", ""));
     let threats = tests_named_in("docs/threats.md", &known);

@@ -11,6 +11,12 @@ use std::collections::BTreeMap;
 /// Maximum number of samples that are read: fifty servers have some thousands.
 const MAX_SAMPLES: usize = 50_000;
 
+#[cfg(test)]
+thread_local! {
+    /// How many samples were looked at on this thread: searched for a name, or grouped.
+    pub(crate) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The samples of one reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples(Vec<Sample>);
@@ -38,12 +44,16 @@ impl Samples {
 
     /// The samples of a name.
     pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Sample> {
+        #[cfg(test)]
+        LOOKED_AT.set(LOOKED_AT.get() + self.0.len());
         self.0.iter().filter(move |sample| sample.name == name)
     }
 
     /// The samples by the value of a label. Those without it are left out.
     pub(crate) fn by_label(&self, label: &str) -> BTreeMap<&str, Self> {
         let mut by_value: BTreeMap<&str, Self> = BTreeMap::new();
+        #[cfg(test)]
+        LOOKED_AT.set(LOOKED_AT.get() + self.0.len());
         for sample in &self.0 {
             if let Some((_, value)) = sample.labels.iter().find(|(name, _)| name == label) {
                 by_value.entry(value).or_default().0.push(sample.clone());

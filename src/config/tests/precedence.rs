@@ -176,9 +176,10 @@ fn the_cpu_time_follows_the_timeout_unless_it_is_set() {
 fn the_queue_of_a_server_can_be_set() {
     let text = r#"{"mcpServers": {"a": {"command": "a", "maxQueued": 0, "queueTimeoutMs": 5}, "b": {"command": "b"}}}"#;
     let config = Place::new().file("home/.config/cx/config.json", text).load();
-    let queues: Vec<_> =
-        config.servers.iter().map(|server| (server.max_queued, server.queue_timeout)).collect();
-    assert_eq!(queues, [(0, Duration::from_millis(5)), (200, Duration::from_secs(30))]);
+    let queue = |server: &McpServer| (server.max_concurrent, server.max_queued, server.queue_timeout);
+    let queues: Vec<_> = config.servers.iter().map(queue).collect();
+    // The second has the defaults that are promised: number 53 of docs/promises.md.
+    assert_eq!(queues, [(100, 0, Duration::from_millis(5)), (100, 200, Duration::from_secs(30))]);
     let shown = config.to_json();
     assert_eq!(shown["mcpServers"]["a"]["queueTimeoutMs"], 5, "{shown:#}");
 }

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::growth::assert_linear;
 
 fn breaker() -> (Arc<Breaker>, Instant) {
     (Breaker::new("server".into()), Instant::now())
@@ -48,6 +49,21 @@ fn failed_starts_open_it_like_failed_calls() {
     drop(probe);
     assert_eq!(breaker.phase(), Phase::Open { until: latest + OPEN_TIME });
     assert_eq!(breaker.failures_total(), u64::from(FAILURES) + 3);
+}
+
+/// Promise 58 of docs/promises.md: less than 1 ms and 10 KB for each server, however often it has failed.
+#[test]
+fn a_breaker_costs_the_same_after_many_failures() {
+    assert!(size_of::<Breaker>() < 10 << 10);
+    let fail = |count: &usize| {
+        let (breaker, mut now) = breaker();
+        for _ in 0..*count {
+            now += OPEN_TIME;
+            call(&breaker, CallOutcome::Failed, now);
+        }
+        assert_eq!(breaker.failures_total(), *count as u64);
+    };
+    assert_linear("failures", 4_000, |count| count, fail);
 }
 
 #[test]

@@ -34,6 +34,8 @@ mod replay;
 mod scripts;
 /// How clients are configured for the server.
 mod setup;
+/// How `cx setup` connects to the servers that it finds.
+mod setup_servers;
 /// Processes with little memory, few threads or descriptors, and small files.
 mod small_machines;
 /// What `cx sync` refreshes, and what runs it every day.

@@ -8,6 +8,8 @@ mod commands;
 mod form;
 /// Links lead to a file and a heading that exist.
 mod links;
+/// Promises that are figures: of times, memory and coverage.
+mod promises;
 /// `examples/recipes` runs against third-party servers.
 mod recipes;
 /// Names, keys, limits and codes in tables are those of the code.

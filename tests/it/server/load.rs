@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::serve::{Client, Start};
-use crate::support::serve_http::{Server, wait_for};
+use crate::support::serve_http::{Server, Session, wait_for};
 use crate::support::stopwatch::{LATE, Stopwatch};
 
 const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
@@ -170,6 +170,37 @@ fn v_413_pages_of_a_large_run_are_released() {
         assert!(now <= before + LEFT_OVER, "{source}: {before} bytes before, {now} after; {stopwatch:?}");
     }
     client.end();
+}
+
+/// Promise 48 of docs/promises.md: 100 KB for a client, 50 MB for a sandbox. Less is measured in `benches/README.md`.
+#[test]
+fn a_client_and_a_sandbox_take_little_memory() {
+    const CLIENTS: usize = 200;
+    const OF_A_CLIENT: u64 = 100 << 10;
+    const SANDBOXES: usize = 4;
+    const OF_A_SANDBOX: u64 = 50 << 20;
+    let server = Server::start(Start::new().arguments(&["--max-runs", "8"]));
+    let begin_python = |client: &Session<'_>, source: &str| {
+        let params = json!({ "name": "executePython", "arguments": { "code": source } });
+        client.begin(1, "tools/call", params)
+    };
+    // What all of them share is there: engines, warm instances, and what the first client needs.
+    let first = server.session();
+    assert_eq!(first.run("return 1")["value"], 1);
+    assert_eq!(begin_python(&first, "1").result()["structuredContent"]["value"], 1);
+    let before = server.settled_bytes();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| server.session()).collect();
+    let taken = server.settled_bytes().saturating_sub(before);
+    assert!(taken < CLIENTS as u64 * OF_A_CLIENT, "{CLIENTS} clients take {taken} bytes");
+    let before = server.settled_bytes();
+    let (typescript, python) = clients[..2 * SANDBOXES].split_at(SANDBOXES);
+    let mut held: Vec<_> = typescript.iter().map(|client| client.begin_run(1, FOREVER)).collect();
+    held.extend(python.iter().map(|client| begin_python(client, "import asyncio\nawait asyncio.sleep(25)")));
+    server.wait_for_health(|health| health["connectionPool"]["active"] == held.len());
+    let taken = server.resident_bytes().saturating_sub(before);
+    assert!(taken < held.len() as u64 * OF_A_SANDBOX, "{} sandboxes take {taken} bytes", held.len());
+    drop(held);
+    server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
 }
 
 /// Threat 242: two hundred runs before anything is warm.

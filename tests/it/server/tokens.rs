@@ -2,9 +2,10 @@
 //! cannot be used changes nothing.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -223,7 +224,10 @@ fn v_514_a_list_that_cannot_be_used_changes_nothing() {
     tokens_file(directory.path(), &format!("alice {ALICE}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     refuse("others may read or change it");
-    // A good one counts again. The reasons were told once each.
+    // A reason is told once, however often the list is looked at: every two seconds.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(token_events(&directory).len(), refused);
+    // A good one counts again.
     replace(directory.path(), &two());
     server.wait_for_health(|health| !hint(health));
     assert_eq!(bob.run_in(&of_bob, "return 3")["value"], 3);
@@ -242,8 +246,15 @@ fn v_515_a_mounted_secret_of_kubernetes_is_followed() {
         fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
     };
     publish("..2026_11_26_1", &two());
-    symlink("..data/tokens", mount.join("tokens")).unwrap();
-    let file = mount.join("tokens").display().to_string();
+    let link = mount.join("tokens");
+    symlink("..data/tokens", &link).unwrap();
+    // What was changed within the last three seconds counts as changed at each look, whatever was looked at.
+    wait_for(|| {
+        let changed = u64::try_from(fs::symlink_metadata(&link).unwrap().ctime()).unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        (now > changed + 4).then_some(())
+    });
+    let file = link.display().to_string();
     let arguments = ["--http", "127.0.0.1:0", "--isolation", "in-process", "--tokens-file", &file];
     let server = Server::start_with(&arguments, Start::new().within(Arc::clone(&directory)));
     let [alice, bob, carol] = [ALICE, BOB, CAROL].map(|token| Tenant::new(&server, token));

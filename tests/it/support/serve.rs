@@ -323,7 +323,7 @@ impl Client {
 
     /// The memory that the process has now, in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        self.status_bytes("VmRSS:")
+        status_bytes(self.process(), "VmRSS:")
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -497,14 +497,15 @@ impl Client {
 
     /// The most memory that the process ever had, in bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
-        self.status_bytes("VmHWM:")
+        status_bytes(self.process(), "VmHWM:")
     }
+}
 
-    fn status_bytes(&self, name: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
-    }
+/// A line of `/proc/PROCESS/status` that counts memory, in bytes.
+pub(crate) fn status_bytes(process: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
 }
 
 impl Drop for Client {

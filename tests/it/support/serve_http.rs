@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::answers::check_fields;
-use super::serve::{Start, meta, wait_for_end};
+use super::serve::{Start, meta, status_bytes, wait_for_end};
 
 /// What fails a test that would hang.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
@@ -149,6 +149,22 @@ impl Server {
 
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The memory that the process has now, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        status_bytes(self.process(), "VmRSS:")
+    }
+
+    /// As [`resident_bytes`](Self::resident_bytes), once it has stayed about the same for a moment.
+    pub(crate) fn settled_bytes(&self) -> u64 {
+        const SAME: u64 = 1 << 20;
+        wait_for(|| {
+            let before = self.resident_bytes();
+            std::thread::sleep(Duration::from_millis(300));
+            let now = self.resident_bytes();
+            (now.abs_diff(before) < SAME).then_some(now)
+        })
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -111,6 +111,16 @@ async fn discovery_finds_tools_with_any_of_the_words() {
     assert_eq!((&found[4], &found[5]), (&json!(629), &json!(629)));
 }
 
+/// Promise 15 (docs/promises.md).
+#[tokio::test]
+async fn a_search_returns_ten_tools_unless_another_number_is_given() {
+    let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();
+    let source = "const counts = [];
+        for (const limit of [undefined, 3, 14]) counts.push((await searchTools('list files', limit)).length);
+        return counts";
+    assert_eq!(value(&executor, source, Value::Null).await, json!([10, 3, 14]));
+}
+
 #[tokio::test]
 async fn a_search_is_never_empty_and_says_what_it_found() {
     let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cx::{ErrorCode, Limits, RateLimit, Script};
+use cx::{ErrorCode, Limits, RateLimit, Script, ToolRules};
 use serde_json::json;
 
 use crate::support::chaos::{CLOSING_TIME, Stage, builder, entry, runs, stdio};
@@ -34,6 +34,27 @@ async fn up_226_a_server_that_keeps_failing_is_not_called() {
         })
         .await;
     assert_eq!((stage.noted("executed target"), stage.noted("executed echo")), (9, 1), "{}", stage.notes());
+    stage.close().await;
+}
+
+/// Promise 43 of docs/promises.md: rules and the schema come first. What they refuse is refused for that reason, whatever
+/// the server's state.
+#[tokio::test]
+async fn rules_and_the_schema_are_checked_before_the_circuit_breaker() {
+    let stage = Stage::stdio_with(&["hang-call"], |mut server| {
+        server.rules = ToolRules::new().deny(["count"]);
+        server.call_timeout(Duration::from_millis(200))
+    });
+    stage
+        .beside(async {
+            for _ in 0..5 {
+                stage.target().await.failed("TOOL_TIMEOUT", &[]);
+            }
+            stage.call("callMCPTool('mcp__faulty__count', {})").await.failed("TOOL_DENIED", &[]);
+            stage.call("tools.faulty.slow({ ms: 'long' })").await.failed("INVALID_ARGUMENTS", &["ms"]);
+            stage.call("tools.faulty.slow({ ms: 1 })").await.failed("CIRCUIT_OPEN", &[]);
+        })
+        .await;
     stage.close().await;
 }
 

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use cx::McpServer;
+use serde_json::{Value, json};
 
 use crate::support::chaos::{CONNECT_TIME, Stage, builder, program, stdio};
 use crate::support::serve::WATCHDOG;
@@ -51,9 +52,37 @@ async fn up_206_building_starts_nothing() {
     let notes = directory.path().join("notes");
     let executor = builder().mcp_server(stdio("slow", &["slow-start", "2000"], &notes)).build().unwrap();
     let result = executor.run_ts("return 1").await.unwrap();
-    assert_eq!(result.value(), Some(&serde_json::json!(1)));
+    assert_eq!(result.value(), Some(&json!(1)));
     assert!(!notes.exists());
     executor.close().await;
+}
+
+/// Promise 155 of docs/promises.md.
+#[tokio::test]
+async fn a_run_starts_only_the_servers_that_it_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = |name: &str| directory.path().join(name);
+    let servers = ["used", "other"].map(|name| stdio(name, &["well"], &notes(name)));
+    let executor =
+        servers.into_iter().fold(builder(), |builder, server| builder.mcp_server(server)).build().unwrap();
+    let result = executor.run_ts("return (await tools.used.echo({ n: 1 })).n").await.unwrap();
+    assert_eq!(result.value(), Some(&json!(1)), "{}", result.to_json());
+    assert!(notes("used").exists() && !notes("other").exists(), "only one is called");
+    executor.close().await;
+}
+
+/// Promise 16 of docs/promises.md: null would say that there is no such tool.
+#[tokio::test]
+async fn a_schema_of_a_server_that_cannot_be_reached_is_an_error() {
+    let stage = Stage::stdio(&["exits-1-stderr"]);
+    stage
+        .beside(async {
+            let called = stage.call("getToolSchema('mcp__faulty__echo')").await;
+            called.failed("UPSTREAM_UNAVAILABLE", &["faulty", "exit status 1"]);
+            stage.call("getToolSchema('mcp__well__nothing')").await.returned(Value::Null);
+        })
+        .await;
+    stage.close().await;
 }
 
 #[tokio::test]

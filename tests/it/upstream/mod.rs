@@ -12,6 +12,8 @@ mod chaos_limiter;
 mod chaos_lists;
 /// Servers that do not start.
 mod chaos_start;
+/// How tools are found out, and how often servers are asked.
+mod discovery;
 /// Servers that ask the user, and for roots, where a user can be asked.
 mod elicitation;
 /// Attacks of docs/threats.md, group SA, by number: servers that ask for what cx does not offer.

@@ -111,6 +111,8 @@ fn v_524_misspelt_fields_are_compared_within_a_budget() {
     let message = explain(errors, SchemaView::root(&schema), &budget);
     assert_eq!(budget.left(), 0);
     assert!(message.starts_with("unknown field `x[0]."), "{message}");
+    // A hundred errors with ten fields each are explained, of which three are shown; and a hundred are not.
+    assert!(message.ends_with("; and 1097 more"), "{message}");
 }
 
 /// Each error of an alternative has a copy of its value.
