@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, OptionName};
@@ -161,7 +162,7 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// As [`enter`](Self::enter).
+    /// As [`enter`](Self::enter), if the permit of its depth is taken too.
     pub(super) async fn enter_nested(
         &self,
         runtime: &tokio::runtime::Handle,
@@ -175,7 +176,14 @@ impl Admission {
         };
         tokio::select! {
             biased;
-            permit = admitted => permit.map(NestedPermit::Admitted),
+            permit = admitted => match permit {
+                Ok(permit) => Ok(NestedPermit::Admitted(permit)),
+                // The queue may be full of runs that wait until its caller ends, which waits for it.
+                Err(refused) => match Arc::clone(reserved).acquire_many_owned(1).now_or_never() {
+                    Some(Ok(permit)) if !cancel.is_cancelled() => Ok(NestedPermit::Reserved(permit)),
+                    _ => Err(refused),
+                },
+            },
             permit = Arc::clone(reserved).acquire_many_owned(1) => {
                 permit.map(NestedPermit::Reserved).map_err(|_closed| cancelled())
             }
@@ -290,3 +298,5 @@ fn cancelled() -> Box<ScriptError> {
 
 #[cfg(test)]
 mod models;
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,7 @@ mod token;
 
 mod connections;
 mod following;
+mod pace;
 mod session;
 mod sessions;
 mod shares;

@@ -84,8 +84,9 @@ impl Server {
     ///
     /// At most 512 requests, or 64 MiB of them, are handled at once. Beyond that up to 512 lines or
     /// 8 MiB are read ahead, so that cancellations and answers among them are seen; then nothing is
-    /// read until answers have been written. A client that reads nothing for two minutes meanwhile
-    /// is treated as gone.
+    /// read until answers have been written. Only while a call waits for an answer of the client to a
+    /// question, its lines are read all the same, and requests among them refused. A client that reads
+    /// nothing for two minutes meanwhile is treated as gone.
     ///
     /// Only protocol messages are written to `writer`. Dropping the future ends the connection and
     /// its runs.

@@ -24,7 +24,7 @@ use crate::mcp::questions::Reply;
 use crate::mcp::settings::{HttpKind, HttpTransport};
 use crate::tools::ToolError;
 
-/// Maximum number of control messages that are being sent at once: answers to the server's
+/// Maximum number of control messages of each kind that are being sent at once: answers to the server's
 /// requests, and notifications of cancelled calls. A server that sends requests faster than it
 /// accepts answers is disconnected.
 const MAX_CONTROL_POSTS: usize = 16;
@@ -56,7 +56,9 @@ pub(crate) struct HttpConnection {
     pub(crate) state: Arc<HttpState>,
     pub(crate) deadlines: Deadlines,
     pub(crate) negotiated: Mutex<Negotiated>,
-    pub(crate) control: Arc<Semaphore>,
+    /// Each kind has permits of its own: the server waits for answers, and cancellations are many when a run ends.
+    answers: Arc<Semaphore>,
+    cancellations: Arc<Semaphore>,
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
 }
@@ -103,7 +105,8 @@ impl HttpConnection {
             state,
             deadlines,
             negotiated: Mutex::default(),
-            control: Arc::new(Semaphore::new(MAX_CONTROL_POSTS)),
+            answers: Arc::new(Semaphore::new(MAX_CONTROL_POSTS)),
+            cancellations: Arc::new(Semaphore::new(MAX_CONTROL_POSTS)),
             stop: CancellationToken::new(),
         };
         (Arc::new(connection), incoming)
@@ -244,7 +247,11 @@ impl HttpConnection {
 
     /// Posts a message that has no answer, without waiting for it.
     pub(crate) fn post_control(self: &Arc<Self>, body: Vec<u8>, headers: HeaderMap, kind: Control) {
-        let Ok(permit) = Arc::clone(&self.control).try_acquire_owned() else {
+        let permits = match kind {
+            Control::Answer => &self.answers,
+            Control::Cancellation => &self.cancellations,
+        };
+        let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
             if kind == Control::Cancellation {
                 return;
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use rmcp::model::{CallToolRequestParams, ClientConfig, ErrorData, ProtocolVersion};
 use rmcp::service::RunningService;
@@ -359,6 +359,55 @@ async fn a_server_that_asks_too_much_is_cut_off_and_one_that_pings_is_answered()
             assert_eq!(pongs.count(), count);
         }
     }
+}
+
+/// The calls of a run that has ended are cancelled at once, which the server is slow to accept. What it asks
+/// during a call of another run is answered all the same.
+#[tokio::test]
+async fn v_578_cancellations_do_not_take_the_place_of_answers() {
+    let is_answered = Arc::new(tokio::sync::Notify::new());
+    let fake = Fake::start(move |asked, mut stream| {
+        let is_answered = Arc::clone(&is_answered);
+        async move {
+            match (asked.method.as_str(), asked.body["method"].as_str()) {
+                (_, Some("initialize")) => json_body(&mut stream, &initialized(&asked)).await,
+                (_, Some("notifications/cancelled")) => std::future::pending::<()>().await,
+                (_, Some("tools/call")) if asked.body["params"]["name"] == "hangs" => {
+                    std::future::pending::<()>().await;
+                }
+                (_, Some("tools/call")) => {
+                    begin_events(&mut stream).await;
+                    let ping = b"data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n";
+                    let _gone = stream.write_all(ping).await;
+                    is_answered.notified().await;
+                    let event = format!("data: {}\n\n", result(&asked, "done"));
+                    let _gone = stream.write_all(event.as_bytes()).await;
+                }
+                ("GET", _) => respond(&mut stream, "405 Method Not Allowed", "", "").await,
+                _ => {
+                    if asked.body["id"] == "p" {
+                        is_answered.notify_one();
+                    }
+                    respond(&mut stream, "202 Accepted", "", "").await;
+                }
+            }
+        }
+    })
+    .await;
+    let (running, state) = connected(&fake.url).await;
+    let hanging = (0..20).map(|_| running.call_tool_once(CallToolRequestParams::new("hangs")));
+    assert!(timeout(Duration::from_millis(500), join_all(hanging)).await.is_err());
+    let cancellations =
+        || fake.methods().iter().filter(|method| *method == "notifications/cancelled").count();
+    timeout(WATCHDOG, async {
+        while cancellations() < 16 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(call(&running).await.unwrap()["content"][0]["text"], "done");
+    assert_eq!((cancellations(), state.end_reason()), (16, None));
 }
 
 #[tokio::test]

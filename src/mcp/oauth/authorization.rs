@@ -35,8 +35,9 @@ pub(crate) struct Authorization {
     config: OAuth,
     tokens: Arc<TokenStore>,
     cache: Mutex<TokenCache>,
-    /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once.
-    renewing: tokio::sync::Mutex<()>,
+    /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once. Callers wait for it
+    /// themselves: a call that ends meanwhile leaves nothing behind that waits.
+    renewing: Arc<tokio::sync::Mutex<()>>,
     /// Cancelled when the server shuts down: no renewal starts any more.
     closing: CancellationToken,
 }
@@ -97,7 +98,7 @@ impl Authorization {
             config: oauth.clone().unwrap_or_default(),
             tokens,
             cache: Mutex::default(),
-            renewing: tokio::sync::Mutex::default(),
+            renewing: Arc::default(),
             closing: CancellationToken::new(),
         })
     }
@@ -112,9 +113,10 @@ impl Authorization {
             Cached::Token(token) => Some(token),
             Cached::Absent => None,
             Cached::Unknown => {
+                let one_at_a_time = Arc::clone(&self.renewing).lock_owned().await;
                 let this = Arc::clone(self);
                 self.run_to_completion(async move {
-                    let _one_at_a_time = this.renewing.lock().await;
+                    let _one_at_a_time = one_at_a_time;
                     match this.cached() {
                         Cached::Token(token) => Ok(Some(token)),
                         Cached::Absent => Ok(None),
@@ -178,31 +180,33 @@ impl Authorization {
         url: &Url,
         rejected: Option<&Token>,
     ) -> Result<Option<Token>, ToolError> {
+        let one_at_a_time = Arc::clone(&self.renewing).lock_owned().await;
         let (this, rejected) = (Arc::clone(self), rejected.cloned());
-        let token = self.run_to_completion(async move { this.renewed(rejected.as_ref()).await }).await?;
-        self.check_address(url, token)
+        let renewed = self.run_to_completion(async move {
+            let _one_at_a_time = one_at_a_time;
+            this.renewed(rejected.as_ref()).await
+        });
+        self.check_address(url, renewed.await?)
     }
 
+    /// As [`renew`](Self::renew). The caller holds `renewing`.
     async fn renewed(&self, rejected: Option<&Token>) -> Result<Option<Token>, ToolError> {
+        let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.0 == token.0);
+        if let Cached::Token(token) = self.cached()
+            && !is_rejected(&token)
         {
-            let _one_at_a_time = self.renewing.lock().await;
-            let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.0 == token.0);
-            if let Cached::Token(token) = self.cached()
-                && !is_rejected(&token)
-            {
-                // Another call has replaced it already.
-                return Ok(Some(token));
-            }
+            // Another call has replaced it already.
+            return Ok(Some(token));
+        }
+        *self.cache.lock() = TokenCache::Empty;
+        // Another process may have renewed it.
+        let loaded = self.load().await?;
+        if loaded.as_ref().is_some_and(|token| !is_rejected(token)) {
+            return Ok(loaded);
+        }
+        if loaded.is_some() {
             *self.cache.lock() = TokenCache::Empty;
-            // Another process may have renewed it.
-            let loaded = self.load().await?;
-            if loaded.as_ref().is_some_and(|token| !is_rejected(token)) {
-                return Ok(loaded);
-            }
-            if loaded.is_some() {
-                *self.cache.lock() = TokenCache::Empty;
-                return self.renew_now(loaded).await;
-            }
+            return self.renew_now(loaded).await;
         }
         Ok(None)
     }

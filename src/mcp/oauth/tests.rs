@@ -352,6 +352,30 @@ async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
     assert_eq!(issuer.refreshes.load(Ordering::SeqCst), 1);
 }
 
+/// Another process has the lock for renewals, and is stopped.
+#[tokio::test]
+async fn v_581_calls_that_end_leave_nothing_that_waits_for_a_renewal() {
+    // Tokens of this lifetime have to be renewed before they are used.
+    let issuer = Issuer::start(5).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    issuer.lifetime.store(3600, Ordering::Relaxed);
+    let stopped = store(&server, &directory).lock().await.unwrap();
+    let authorization = authorization(&server, &directory);
+    let McpTransport::Http(http) = &server.transport else { unreachable!() };
+    for _ in 0..20 {
+        let token = tokio::time::timeout(Duration::from_millis(20), authorization.token(&http.url));
+        assert!(token.await.is_err());
+    }
+    // The test's own, and that of the renewal which the first call has begun.
+    assert_eq!(Arc::strong_count(&authorization), 2);
+    drop(stopped);
+    let token = tokio::time::timeout(Duration::from_secs(60), authorization.token(&http.url));
+    let token = token.await.expect("the renewal goes on").unwrap().unwrap();
+    assert_eq!(token.header(), format!("Bearer {}", issuer.current()));
+    assert_eq!(issuer.refreshes.load(Ordering::SeqCst), 1);
+}
+
 #[tokio::test]
 async fn a_refused_renewal_asks_to_sign_in_and_is_not_repeated() {
     let issuer = Issuer::start(5).await;

@@ -89,6 +89,7 @@ pub(in crate::run) enum StreamFailure {
 impl OpenStream {
     pub(in crate::run) fn new(mut call: BegunCall, pieces: ModelStream) -> Self {
         call.release();
+        call.set_moving(false);
         let passed = call.observed.is_reported().then(String::new);
         Self {
             call,
@@ -110,6 +111,7 @@ impl OpenStream {
 
     /// Waits for a piece that is not held back.
     pub(in crate::run) async fn next(&mut self, max_bytes: usize) -> Result<Next, StreamFailure> {
+        self.call.set_moving(true);
         let shared = Arc::clone(&self.call.shared);
         let filter = shared.setup.filter().ok_or_else(|| StreamFailure::Refused(run_over()))?;
         let mode = shared.setup.options.content_filter;
@@ -129,6 +131,7 @@ impl OpenStream {
                         .map_err(StreamFailure::Refused)?;
                     if !passed.is_empty() {
                         self.keep(&passed);
+                        self.call.set_moving(false);
                         return Ok(Next::Piece(passed));
                     }
                 }

@@ -234,6 +234,7 @@ impl Connection {
             Phase::Request if state.since.elapsed() >= MIN_REQUEST_TIME => Eviction::Allowed(2),
             Phase::Request => Eviction::OverShare(3),
             Phase::Listening => Eviction::OverShare(4),
+            Phase::Answering if self.activity.pace.is_slow(Instant::now()) => Eviction::Allowed(3),
             Phase::Answering => Eviction::Never,
         };
         let holder = Holder { tenant: state.tenant, peer: self.peer };

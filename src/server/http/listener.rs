@@ -11,6 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -35,8 +36,12 @@ const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of headers.
 const MAX_HEADERS: usize = 100;
 
-/// How long written bytes may stay undelivered before the connection is treated as dead.
+/// How long written bytes may stay undelivered before the connection is treated as dead, and how long it
+/// may be silent before the system asks the client's whether the connection is still there.
 const MAX_UNREAD: Duration = Duration::from_secs(30);
+
+/// How long the client's system may take to say so.
+const MAX_REPLY: Duration = Duration::from_secs(5);
 
 /// Pause after the system has refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -123,10 +128,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     let this = &open.connection;
     // Small answers must not wait for more data.
     let _best_effort = stream.set_nodelay(true);
-    // A client that has disappeared without closing the connection, or has stopped reading, must
-    // not keep its runs.
-    let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
-    let _best_effort = rustix::net::sockopt::set_tcp_user_timeout(&stream, unread);
+    let _best_effort = notice_gone(&stream);
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         this.begin_request();
@@ -167,6 +169,20 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     }
 }
 
+/// Lets the system end the connection of a client that has disappeared without closing it, or has stopped
+/// reading: it must keep neither its runs nor a worker that was lent to it, also while nothing is sent.
+///
+/// # Errors
+///
+/// If the system refuses it.
+fn notice_gone(stream: &TcpStream) -> rustix::io::Result<()> {
+    let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(stream, unread)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, MAX_UNREAD)?;
+    sockopt::set_tcp_keepintvl(stream, MAX_REPLY)
+}
+
 /// Whether the header `Date` can say this time. With a clock before 1970 or after 9999 hyper panics on
 /// every connection, even if it is to write no such header.
 pub(super) fn has_http_date(now: SystemTime) -> bool {
@@ -178,3 +194,6 @@ pub(super) fn has_http_date(now: SystemTime) -> bool {
 async fn refuse(mut stream: TcpStream) {
     let _gone = timeout(ACCEPT_PAUSE, stream.write_all(NO_CONNECTION)).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connections::Connection;
+use super::pace::ReadingPace;
 
 /// Maximum bytes of a request's head.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -66,6 +67,7 @@ pub(crate) struct SocketActivity {
     /// Whether a part of the answer has been written.
     has_written: AtomicBool,
     is_half_closed: AtomicBool,
+    pub(crate) pace: ReadingPace,
 }
 
 impl SocketActivity {
@@ -158,9 +160,15 @@ impl Socket {
     }
 
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
+        let activity = &self.connection.activity;
         self.is_blocked = written.is_pending();
-        if matches!(written, Poll::Ready(Ok(1..))) {
-            self.connection.activity.has_written.store(true, Ordering::Relaxed);
+        match written {
+            Poll::Pending => activity.pace.note_blocked(Instant::now().into_std()),
+            Poll::Ready(Ok(count @ 1..)) => {
+                activity.has_written.store(true, Ordering::Relaxed);
+                activity.pace.note_written(*count);
+            }
+            Poll::Ready(_) => {}
         }
     }
 }
@@ -219,7 +227,9 @@ impl AsyncWrite for Socket {
         self.stream.is_write_vectored()
     }
 
+    /// Called when nothing is left to be written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.connection.activity.pace.note_flushed();
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -1,7 +1,7 @@
 //! The requests of one client: from its lines to messages for rmcp, and from rmcp's answers back to
 //! the client's ids.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub(crate) struct Requests {
     unanswered: HashMap<i64, Request>,
     last_id: i64,
     in_flight: InFlight,
+    /// The server's own requests that the client has not answered. Requests in flight wait for them.
+    questions: HashSet<RequestId>,
     /// Messages for rmcp. One line can result in several.
     ready: VecDeque<ClientJsonRpcMessage>,
     /// `None` when the connection is closed.
@@ -50,6 +52,7 @@ impl Requests {
             unanswered: HashMap::new(),
             last_id: 0,
             in_flight: InFlight::default(),
+            questions: HashSet::new(),
             ready: VecDeque::new(),
             outgoing: Some(outgoing),
             gone,
@@ -64,8 +67,19 @@ impl Requests {
     /// Whether a message of this many bytes may be handled now: there is a slot for it, and the
     /// client has read enough of the earlier answers.
     pub(crate) fn may_handle(&self, bytes: usize) -> bool {
-        let unread = self.outgoing.as_ref().map_or(0, LineQueue::unwritten_bytes);
-        self.in_flight.has_room(bytes) && unread < MAX_UNREAD_BYTES
+        self.in_flight.has_room(bytes) && self.is_read()
+    }
+
+    /// Whether a request in flight waits for an answer of the client, which may come after any number
+    /// of lines: reading must not stop before it. A client that does not read may not even have the
+    /// question.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        !self.questions.is_empty() && self.is_read()
+    }
+
+    /// Whether the client has read enough of what was written.
+    fn is_read(&self) -> bool {
+        self.outgoing.as_ref().map_or(0, LineQueue::unwritten_bytes) < MAX_UNREAD_BYTES
     }
 
     /// The queue of what the client has to read. `None` when the connection is closed.
@@ -128,7 +142,7 @@ impl Requests {
             (None, id) if envelope.is_answer() => {
                 // An answer to a request of this server. rmcp ignores one that nothing waits for.
                 match incoming::answer(line) {
-                    Some(message) => self.ready.push_back(message),
+                    Some(message) => self.pass_answer(message),
                     None => self.fail_question(id, "the answer cannot be read"),
                 }
             }
@@ -160,8 +174,21 @@ impl Requests {
     fn fail_question(&mut self, id: Option<&RawValue>, problem: &str) {
         if let Some(Ok(id)) = id.filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get())) {
             let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
-            self.ready.push_back(JsonRpcMessage::error(error, Some(id)));
+            self.pass_answer(JsonRpcMessage::error(error, Some(id)));
         }
+    }
+
+    /// Passes the answer to a request of this server to rmcp.
+    fn pass_answer(&mut self, message: ClientJsonRpcMessage) {
+        let question = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        if let Some(id) = question {
+            self.questions.remove(id);
+        }
+        self.ready.push_back(message);
     }
 
     fn read_request(
@@ -234,6 +261,15 @@ impl Requests {
         }
     }
 
+    /// Refuses a request for which there is no space left while a request before it waits for an answer
+    /// of the client. `id` is JSON.
+    pub(crate) fn refuse_beyond(&self, id: Box<str>) {
+        let id = RawValue::from_string(id.into_string()).ok();
+        let problem = "more requests were sent than are read ahead, and one of them waits for an answer of this \
+                       client; answer it, and send this request again";
+        self.refuse(id.as_deref(), ErrorCode::INTERNAL_ERROR, problem);
+    }
+
     /// Answers a message that is not passed to rmcp.
     pub(crate) fn refuse(&self, id: Option<&RawValue>, code: ErrorCode, problem: &str) {
         let error = ErrorData::new(code, problem.to_owned(), None);
@@ -280,7 +316,18 @@ impl Requests {
             JsonRpcMessage::Notification(notification) if subscription_of(notification).is_some() => {
                 return self.push_of_subscription(notification.clone());
             }
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
+            JsonRpcMessage::Request(request) => {
+                let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+                outgoing.push(serde_json::to_vec(message)?, false)?;
+                self.questions.insert(request.id.clone());
+                return Ok(());
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ServerNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.questions.remove(id);
+                }
                 let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
                 // Notifications are best effort: they are dropped when the queue is full.
                 return outgoing.push(serde_json::to_vec(message)?, false);

@@ -64,6 +64,14 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
         } else {
             match order(message) {
                 Order::AtOnce => self.requests.read_line(message, &mut self.look_ahead),
+                // Read on only because of an answer that may follow.
+                Order::InTurn { id: Some(id) } if self.look_ahead.is_full() => {
+                    self.requests.refuse_beyond(id);
+                }
+                // It has to be refused in any case.
+                Order::InTurn { id: None } if self.look_ahead.is_full() => {
+                    self.requests.read_line(message, &mut self.look_ahead);
+                }
                 Order::InTurn { id } => return self.look_ahead.push(ParkedLine { line, id }),
             }
         }
@@ -84,6 +92,12 @@ impl<R: AsyncRead + Send + Unpin> ClientLines<R> {
             self.requests.read_line(trimmed(&parked.line), &mut self.look_ahead);
         }
         parked.is_some()
+    }
+
+    /// Whether more lines may be read. Beyond the look-ahead only for the client's answer to a question:
+    /// what waits for that answer may hold the slots that everything else waits for.
+    fn may_read(&self) -> bool {
+        !self.look_ahead.is_full() || self.requests.awaits_answer()
     }
 
     /// When the client has to be disconnected: the look-ahead is full, and the client reads none of
@@ -129,7 +143,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
                 return None;
             }
             let gone = self.gone.clone();
-            let stalls_at = self.stalls_at();
+            let (stalls_at, may_read) = (self.stalls_at(), self.may_read());
             let outgoing = self.requests.outgoing()?;
             let room = async {
                 tokio::select! {
@@ -152,7 +166,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for ClientLines<R> {
                     self.gone.cancel();
                     return None;
                 }
-                piece = self.lines.next(), if !self.look_ahead.is_full() => piece,
+                piece = self.lines.next(), if may_read => piece,
             };
             match piece {
                 Ok(Some(Piece::Part)) => {}

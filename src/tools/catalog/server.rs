@@ -28,6 +28,9 @@ const HUNG_TIME: Duration = Duration::from_secs(60);
 /// downloads first.
 pub(crate) const REFRESH_TIME: Duration = Duration::from_secs(80);
 
+/// How much later than that a refresh is given up: a dispatcher that keeps its deadline has a better error by then.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Maximum number of refreshes within the period below, for a server that sends list-changed
 /// notifications continuously.
 pub(crate) const MAX_REFRESHES: usize = 5;
@@ -327,7 +330,17 @@ impl CatalogServer {
         // another refresh.
         let generation = self.dispatcher.generation(&self.name);
         let (began, asked) = (Instant::now(), SystemTime::now());
-        let result = self.dispatcher.tools(&self.name, Instant::now() + REFRESH_TIME).await;
+        let deadline = Instant::now() + REFRESH_TIME;
+        let asking = self.dispatcher.tools(&self.name, deadline);
+        let result = match &self.options.runtime {
+            // All callers that need the list wait for this refresh, and no other one begins meanwhile. An embedder's
+            // dispatcher may not keep its deadline.
+            Some(_) => timeout_at((deadline + LATE).into(), asking).await.unwrap_or_else(|_elapsed| {
+                let message = format!("server `{}` did not list its tools in time", self.name);
+                Err(ToolError::new(ToolErrorCode::ToolTimeout, message))
+            }),
+            None => asking.await,
+        };
         let list = match result {
             Ok(list) => list,
             Err(error) => {

@@ -428,6 +428,22 @@ async fn di_168_a_search_waits_once_and_not_long_for_a_server_that_hangs() {
     }
 }
 
+/// A dispatcher that does not keep its deadline: those who need the list later do not wait for the same answer.
+#[tokio::test(start_paused = true)]
+async fn v_580_a_list_that_never_comes_is_asked_for_again() {
+    let fake = Fake::offering(&["one"]);
+    fake.hangs.store(true, Ordering::SeqCst);
+    let options = CatalogOptions { runtime: Some(Handle::current()), ..CatalogOptions::default() };
+    let catalog = Catalog::new(&[Arc::clone(&fake) as Arc<dyn ToolDispatcher>], &options);
+    let far = Instant::now() + Duration::from_secs(100_000);
+    let error = catalog.tools("s", far, &budget()).await.err().unwrap();
+    assert_eq!(error.code, ToolErrorCode::ToolTimeout);
+    assert!(error.message.contains("did not list its tools in time"), "{error}");
+    fake.hangs.store(false, Ordering::SeqCst);
+    let tools = catalog.tools("s", far, &budget()).await.unwrap();
+    assert_eq!((tools.len(), fake.asked()), (1, 2));
+}
+
 /// Threat 393.
 #[tokio::test]
 async fn v_393_a_search_does_not_wait_for_a_server_that_hung_a_moment_ago() {

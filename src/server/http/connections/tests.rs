@@ -63,6 +63,40 @@ fn v_333_what_is_in_use_is_not_evicted() {
     assert_eq!(eviction(), Eviction::Allowed(2));
 }
 
+#[test]
+fn v_579_a_connection_whose_client_hardly_reads_makes_room() {
+    let permits = Arc::new(Semaphore::new(1));
+    let connections = Connections::new(1, false);
+    let open = open(&connections, &permits);
+    let connection = &open.connection;
+    connection.begin_request();
+    connection.admit(None, None);
+    connection.begin_answer();
+    let pace = &connection.activity.pace;
+    let eviction = || connection.held().eviction;
+    let long_ago = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
+    // It has read 50 kB in 100 s, and nothing is known of the time before.
+    pace.note_written(1 << 30);
+    pace.note_blocked(long_ago);
+    pace.note_written(50_000);
+    assert_eq!(eviction(), Eviction::Allowed(3));
+    // It reads on.
+    pace.note_written(1_000_000);
+    assert_eq!(eviction(), Eviction::Never);
+    pace.note_flushed();
+    pace.note_blocked(Instant::now());
+    assert_eq!(eviction(), Eviction::Never);
+    pace.note_flushed();
+    pace.note_blocked(long_ago);
+    assert_eq!(eviction(), Eviction::Allowed(3));
+    // What has all been written is waited for by nobody.
+    pace.note_flushed();
+    assert_eq!(eviction(), Eviction::Never);
+    assert!(connections.make_room(LOCAL).is_none());
+    pace.note_blocked(long_ago);
+    assert!(connections.make_room(LOCAL).is_some() && connection.evicted.is_cancelled());
+}
+
 /// Behind a proxy: all of them come from one address.
 #[tokio::test]
 async fn v_505_a_connection_is_a_tenants_from_its_first_request_on() {

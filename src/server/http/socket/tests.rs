@@ -1,4 +1,11 @@
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
 use super::*;
+use crate::server::http::connections::Connections;
+use crate::server::http::shares::PeerKey;
 
 /// What the heads of a connection say, read in pieces of `size` bytes.
 fn heads(text: &str, size: usize) -> Vec<(bool, bool, bool)> {
@@ -56,4 +63,35 @@ fn a_request_is_complete_with_its_body() {
             assert_eq!(heads.is_complete(), is_complete, "{size}: {text}");
         }
     }
+}
+
+/// A client that reads nothing, and then everything.
+#[tokio::test]
+async fn v_579_a_socket_notices_how_fast_its_client_reads() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+    let open = Connections::new(1, false).open(PeerKey::Local, permit);
+    let mut socket = Socket::new(stream, Arc::clone(&open.connection));
+    let is_slow_in_a_day = || {
+        let later = std::time::Instant::now() + Duration::from_secs(86_400);
+        open.connection.activity.pace.is_slow(later)
+    };
+    socket.write_all(b"all of it fits").await.unwrap();
+    socket.flush().await.unwrap();
+    assert!(!is_slow_in_a_day());
+    // More than any system stores for a connection.
+    let answer = vec![b'x'; 64 << 20];
+    assert!(timeout(Duration::from_millis(300), socket.write_all(&answer)).await.is_err());
+    assert!(is_slow_in_a_day());
+    let reading = tokio::spawn(async move {
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).await.map(|_| all.len())
+    });
+    socket.write_all(b"the end").await.unwrap();
+    socket.flush().await.unwrap();
+    assert!(!is_slow_in_a_day());
+    drop(socket);
+    assert!(reading.await.unwrap().unwrap() > 7);
 }

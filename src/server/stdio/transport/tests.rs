@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId, ServerResult};
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientNotification, JsonRpcMessage, RequestId,
+    ServerNotification, ServerRequest, ServerResult,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::time::timeout;
 
@@ -189,6 +192,59 @@ async fn take_one(server: &mut ClientLines<ReadHalf<DuplexStream>>) -> Option<Cl
         return None;
     }
     timeout(QUIET, server.receive()).await.ok().flatten()
+}
+
+/// A question of the server. Any request that the protocol lets a server send is one.
+fn question(id: i64) -> ServerJsonRpcMessage {
+    let request: ServerRequest = serde_json::from_str("{\"method\":\"ping\"}").unwrap();
+    JsonRpcMessage::request(request, RequestId::Number(id))
+}
+
+/// What the client reads until nothing more comes: how many errors, and the rest.
+async fn errors_and_others(reader: &mut ReadHalf<DuplexStream>) -> (usize, usize) {
+    let mut text = String::new();
+    let mut buffer = vec![0; PIPE];
+    while let Ok(count) = timeout(QUIET, reader.read(&mut buffer)).await {
+        text.push_str(std::str::from_utf8(&buffer[..count.unwrap()]).unwrap());
+    }
+    let errors = text.lines().filter(|line| line.contains("\"error\"")).count();
+    (errors, text.lines().count() - errors)
+}
+
+/// A call waits for the client's answer, which comes after more requests than are read ahead: those wait
+/// for the slots of such calls.
+#[tokio::test]
+async fn v_576_an_answer_is_read_behind_any_number_of_requests() {
+    let mut text = pings(0..MANY);
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n");
+    text.push_str(&pings(MANY..2 * MANY));
+    let (mut server, gone, mut reader) = pair().write(text);
+    let in_flight = take(&mut server).await;
+    assert_eq!((in_flight.len(), server.look_ahead.is_full()), (512, true));
+    server.send(question(7)).await.unwrap();
+    let message = timeout(WATCHDOG, server.receive()).await.expect("it reads on").unwrap();
+    assert!(matches!(&message, JsonRpcMessage::Response(answer) if answer.id == RequestId::Number(7)));
+    // From there on the client is made to wait again. What came before was refused, and nothing is lost.
+    assert!(take(&mut server).await.is_empty());
+    let refused = usize::try_from(MANY).unwrap() - 1_024;
+    assert_eq!(errors_and_others(&mut reader).await, (refused, 1));
+    assert!(server.look_ahead.is_full() && !gone.is_cancelled());
+}
+
+/// Nothing waits for the answer to a question that was withdrawn.
+#[tokio::test]
+async fn v_576_a_client_waits_again_when_its_question_is_withdrawn() {
+    let (mut server, gone, mut reader) = pair().write(pings(0..MANY));
+    let in_flight = take(&mut server).await;
+    assert_eq!((in_flight.len(), server.look_ahead.is_full()), (512, true));
+    server.send(question(7)).await.unwrap();
+    let withdrawn =
+        CancelledNotification::new(CancelledNotificationParam::new(Some(RequestId::Number(7)), None));
+    let withdrawn = ServerNotification::CancelledNotification(withdrawn);
+    server.send(JsonRpcMessage::notification(withdrawn)).await.unwrap();
+    assert!(take(&mut server).await.is_empty());
+    assert_eq!(errors_and_others(&mut reader).await, (0, 2));
+    assert!(!gone.is_cancelled());
 }
 
 #[tokio::test]
