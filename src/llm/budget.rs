@@ -2,20 +2,12 @@
 //!
 //! A call reserves what it may take before it is made, and then records what it took. So parallel
 //! calls cannot take more than there is: a call for which too little is left waits for those in
-//! flight, and is refused if nothing that they give back could be enough, or if they wait for the
-//! script themselves.
+//! flight, and is refused if nothing that they give back could be enough.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::timeout;
-
-/// How often a call that waits for others looks whether anything happens to them, and how many times
-/// in a row nothing may have happened.
-const LOOK: Duration = Duration::from_millis(500);
-const MAX_IDLE_LOOKS: u32 = 4;
 
 /// Tokens of the smallest answer that is worth a call. A call that names no maximum for its answer
 /// gets what is left, down to this.
@@ -38,15 +30,6 @@ struct State {
     used: u64,
     /// Tokens of calls in flight.
     reserved: u64,
-    activity: Activity,
-}
-
-/// What happens to the calls in flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Activity {
-    changes: u64,
-    /// Those that end by themselves. The others are answers that wait until the script reads on.
-    moving: usize,
 }
 
 /// What a call wants.
@@ -82,19 +65,6 @@ pub(crate) enum Exceeded {
         /// How many the call may need.
         needed: u64,
     },
-    /// Answers that the script has opened and does not read have what is left.
-    #[error(
-        "answers that are open and not read have reserved {reserved} of the {max} tokens of this run, and this call \
-         may need {needed}; read them to the end, or close them, before you ask for more"
-    )]
-    Unread {
-        /// How many there are.
-        max: u64,
-        /// How many are reserved.
-        reserved: u64,
-        /// How many the call may need.
-        needed: u64,
-    },
 }
 
 /// What is left of a budget.
@@ -104,56 +74,34 @@ pub(crate) struct Quota {
     pub(crate) tokens: u64,
 }
 
-impl Wanted {
-    /// Tokens of the prompt that are reserved: a fifth more, because the estimate is not the provider's.
-    fn prompt_tokens(self) -> u64 {
-        self.prompt.saturating_add(self.prompt / 5)
-    }
-
-    /// Tokens of the prompt and of the longest answer.
-    fn needed(self) -> u64 {
-        self.prompt_tokens().saturating_add(self.answer.into())
-    }
-}
-
 impl Budget {
     pub(crate) fn new(max_rounds: u32, max_tokens: u64) -> Arc<Self> {
         Arc::new(Self { max_rounds, max_tokens, state: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Reserves a call, after those in flight if only they can make room for it. Must be called in a
-    /// tokio runtime.
+    /// Reserves a call, after those in flight if only they can make room for it.
     ///
-    /// The caller bounds the wait: calls in flight end by themselves, or wait for the script.
+    /// The caller bounds the wait: calls in flight end by themselves.
     ///
     /// # Errors
     ///
-    /// If nothing that calls in flight give back could be enough, or if all of them are answers that the
-    /// script does not read: then nothing would end the wait.
+    /// If nothing that calls in flight give back could be enough.
     pub(crate) async fn reserve(self: &Arc<Self>, wanted: Wanted) -> Result<Reservation, Exceeded> {
-        let (mut seen, mut idle_looks) = (Activity::default(), 0);
         loop {
             // Made before the attempt, so that no notification is missed.
             let freed = self.freed.notified();
             if let Some(reservation) = self.try_reserve(wanted)? {
                 return Ok(reservation);
             }
-            let _not_yet = timeout(LOOK, freed).await;
-            let (now, reserved) = {
-                let state = self.state.lock();
-                (state.activity, state.reserved)
-            };
-            idle_looks = if now == seen && now.moving == 0 { idle_looks + 1 } else { 0 };
-            seen = now;
-            if idle_looks >= MAX_IDLE_LOOKS {
-                return Err(Exceeded::Unread { max: self.max_tokens, reserved, needed: wanted.needed() });
-            }
+            freed.await;
         }
     }
 
     /// Reserves a call; `None` while only calls in flight stand in its way.
     fn try_reserve(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Reservation>, Exceeded> {
-        let (prompt, needed) = (wanted.prompt_tokens(), wanted.needed());
+        // A fifth more, because the estimate is not the provider's.
+        let prompt = wanted.prompt.saturating_add(wanted.prompt / 5);
+        let needed = prompt.saturating_add(wanted.answer.into());
         let mut state = self.state.lock();
         if state.rounds >= self.max_rounds {
             return Err(Exceeded::Rounds { max: self.max_rounds });
@@ -179,18 +127,9 @@ impl Budget {
         let tokens = prompt + u64::from(answer);
         state.rounds += 1;
         state.reserved += tokens;
-        state.activity.changes += 1;
-        state.activity.moving += 1;
         let round = state.rounds;
         drop(state);
-        Ok(Some(Reservation {
-            budget: Arc::clone(self),
-            round,
-            answer,
-            tokens,
-            is_moving: true,
-            is_recorded: false,
-        }))
+        Ok(Some(Reservation { budget: Arc::clone(self), round, answer, tokens, is_recorded: false }))
     }
 
     /// Tokens that the run may use in all.
@@ -211,7 +150,6 @@ impl Budget {
             let mut state = self.state.lock();
             state.reserved -= reserved;
             state.used = state.used.saturating_add(used);
-            state.activity.changes += 1;
         }
         self.freed.notify_waiters();
     }
@@ -227,8 +165,6 @@ pub(crate) struct Reservation {
     /// Maximum tokens of the answer.
     pub(crate) answer: u32,
     tokens: u64,
-    /// Whether the call ends by itself.
-    is_moving: bool,
     is_recorded: bool,
 }
 
@@ -238,24 +174,8 @@ impl Reservation {
         self.tokens
     }
 
-    /// Says whether the call ends by itself from now on. An answer in pieces does not while the script has the
-    /// last piece and has not asked for the next one.
-    pub(crate) fn set_moving(&mut self, is_moving: bool) {
-        if std::mem::replace(&mut self.is_moving, is_moving) == is_moving {
-            return;
-        }
-        let mut state = self.budget.state.lock();
-        state.activity.changes += 1;
-        if is_moving {
-            state.activity.moving += 1;
-        } else {
-            state.activity.moving -= 1;
-        }
-    }
-
     /// Replaces the reservation by what the call took.
     pub(crate) fn record_usage(mut self, used: u64) {
-        self.set_moving(false);
         self.is_recorded = true;
         self.budget.record(self.tokens, used);
     }
@@ -263,7 +183,6 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.set_moving(false);
         if !self.is_recorded {
             self.budget.record(self.tokens, self.tokens);
         }

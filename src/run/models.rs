@@ -270,13 +270,6 @@ impl BegunCall {
         self.pause = None;
     }
 
-    /// Says whether the call ends by itself from now on, or waits until the script reads on.
-    pub(super) fn set_moving(&mut self, is_moving: bool) {
-        if let Some(reservation) = &mut self.reservation {
-            reservation.set_moving(is_moving);
-        }
-    }
-
     /// Waits within the time of the call.
     pub(super) async fn within<T>(
         &mut self,

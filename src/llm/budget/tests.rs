@@ -55,30 +55,6 @@ async fn a_call_waits_for_what_others_give_back() {
     assert_eq!(budget.quota(), Quota { rounds: 8, tokens: 400 });
 }
 
-/// A script that waits for itself: an answer that it does not read has what its next call waits for.
-#[tokio::test(start_paused = true)]
-async fn v_577_a_call_does_not_wait_for_answers_that_are_not_read() {
-    let budget = Budget::new(10, 1_000);
-    let mut unread = budget.reserve(wanted(0, 900)).await.unwrap();
-    unread.set_moving(false);
-    let reserving = || tokio::time::timeout(Duration::from_secs(60), budget.reserve(wanted(0, 500)));
-    let refused = reserving().await.expect("it does not wait for ever").unwrap_err();
-    assert_eq!(refused, Exceeded::Unread { max: 1_000, reserved: 900, needed: 500 });
-    // One that is read, however slowly, is waited for, and so is one that the script ends.
-    let reading = tokio::spawn(async move {
-        for _ in 0..20 {
-            unread.set_moving(true);
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            unread.set_moving(false);
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        unread.record_usage(100);
-    });
-    let reserved = reserving().await.expect("the answer ends").unwrap();
-    assert_eq!(reserved.answer, 500);
-    reading.await.unwrap();
-}
-
 /// Calls that take as much as they may, and less, and that are dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn fifty_parallel_calls_never_pass_the_budget_by_one() {

@@ -89,7 +89,6 @@ pub(in crate::run) enum StreamFailure {
 impl OpenStream {
     pub(in crate::run) fn new(mut call: BegunCall, pieces: ModelStream) -> Self {
         call.release();
-        call.set_moving(false);
         let passed = call.observed.is_reported().then(String::new);
         Self {
             call,
@@ -111,7 +110,6 @@ impl OpenStream {
 
     /// Waits for a piece that is not held back.
     pub(in crate::run) async fn next(&mut self, max_bytes: usize) -> Result<Next, StreamFailure> {
-        self.call.set_moving(true);
         let shared = Arc::clone(&self.call.shared);
         let filter = shared.setup.filter().ok_or_else(|| StreamFailure::Refused(run_over()))?;
         let mode = shared.setup.options.content_filter;
@@ -131,7 +129,6 @@ impl OpenStream {
                         .map_err(StreamFailure::Refused)?;
                     if !passed.is_empty() {
                         self.keep(&passed);
-                        self.call.set_moving(false);
                         return Ok(Next::Piece(passed));
                     }
                 }

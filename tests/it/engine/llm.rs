@@ -534,26 +534,6 @@ async fn what_is_not_read_is_cancelled() {
     wait_until(|| provider.open() == 0).await;
 }
 
-/// A script whose next call needs tokens that an answer has which it does not read would wait for itself.
-#[tokio::test]
-async fn v_577_an_answer_that_is_not_read_does_not_stop_the_next_call_without_a_message() {
-    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("word ".repeat(50)));
-    let executor = executor(provider.options());
-    let source = "const open = llm.ask('a', { stream: true, maxTokens: 800 });
-        await open.next();
-        let refused;
-        try { await llm.ask('b', { maxTokens: 500 }) } catch (error) { refused = [error.code, error.message] }
-        for await (const piece of open);
-        await llm.ask('c', { maxTokens: 500 });
-        return refused";
-    let wishes = SamplingOptions { max_tokens: Some(1_000), ..SamplingOptions::default() };
-    let result = run(&executor, Script::typescript(source).sampling(wishes)).await;
-    let refused = value(&result);
-    assert_eq!(refused[0], "MODEL_BUDGET_EXCEEDED");
-    assert!(refused[1].as_str().unwrap().contains("open and not read"), "{refused}");
-    assert_eq!(result.sampling.unwrap().calls.len(), 2);
-}
-
 /// The recipe: a document of 5 MB, asked about part by part, in parallel, under one budget.
 #[tokio::test]
 async fn a_long_document_is_read_in_parts() {
