@@ -24,6 +24,7 @@ pub(crate) const GEN_AI_TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments"
 pub(crate) const GEN_AI_TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
 pub(crate) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(crate) const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(crate) const GEN_AI_REQUEST_STREAM: &str = "gen_ai.request.stream";
 pub(crate) const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
 pub(crate) const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub(crate) const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";

@@ -48,6 +48,13 @@ pub(super) struct Way {
     pub(super) is_client: bool,
 }
 
+/// How an answer reaches the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    Whole,
+    Pieces,
+}
+
 /// The budget of a call that has not begun.
 pub(super) struct Reserved {
     reservation: Reservation,
@@ -249,7 +256,11 @@ impl BegunCall {
 
     /// Tells the observers of the run that the request is about to be sent, and waits for them. Ends the
     /// call if one refuses.
-    pub(super) async fn announced(mut self, request: &ModelRequest) -> Result<Self, ToolError> {
+    pub(super) async fn announced(
+        mut self,
+        request: &ModelRequest,
+        delivery: Delivery,
+    ) -> Result<Self, ToolError> {
         let messages = || {
             let message = |message: &ModelMessage| {
                 let role = match message.role {
@@ -261,7 +272,8 @@ impl BegunCall {
             Value::Array(request.messages.iter().map(message).collect()).to_string()
         };
         let system_prompt = request.system_prompt.as_deref();
-        match self.observed.send(request.model.as_deref(), messages, system_prompt).await {
+        let model = request.model.as_deref();
+        match self.observed.send(model, messages, system_prompt, delivery == Delivery::Pieces).await {
             Ok(()) => Ok(self),
             Err(error) => Err(self.fail(&CallFailure::Refused(error))),
         }

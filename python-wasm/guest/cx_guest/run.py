@@ -170,7 +170,11 @@ async def _finish(script, program: source.Program | None = None, namespace: dict
     if program is not None:
         value = _value(program, namespace)
     while _is_awaitable(value):
-        value = await value
+        awaited = await value
+        if awaited is value:
+            # An answer of a model in pieces: `await` leaves it as it is.
+            break
+        value = awaited
     return value
 
 

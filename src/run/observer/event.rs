@@ -198,6 +198,8 @@ pub(crate) struct ModelSending<'a> {
     /// All messages as JSON text.
     pub(crate) messages: &'a str,
     pub(crate) system_prompt: Option<&'a str>,
+    /// Whether the answer comes in pieces.
+    pub(crate) is_stream: bool,
 }
 
 /// A request to a language model that has ended.

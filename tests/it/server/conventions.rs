@@ -64,6 +64,11 @@ fn has_code(span: &Seen) -> bool {
     span.text("error.type").parse::<i32>().is_ok()
 }
 
+/// Whether it is the question of [`SCRIPT`] whose answer comes in pieces.
+fn is_streamed(span: &Seen) -> bool {
+    span.text("gen_ai.request.model") == "fake-streamed-model"
+}
+
 /// When an attribute is required.
 type Condition = fn(&Seen) -> bool;
 
@@ -131,6 +136,7 @@ const CHAT: Table = Table {
         ("gen_ai.operation.name", always),
         ("gen_ai.provider.name", always),
         ("gen_ai.request.model", always),
+        ("gen_ai.request.stream", is_streamed),
         ("error.type", is_failed),
     ],
     others: &[
@@ -138,6 +144,7 @@ const CHAT: Table = Table {
         "gen_ai.response.finish_reasons",
         "gen_ai.response.id",
         "gen_ai.response.model",
+        "gen_ai.response.time_to_first_chunk",
         "gen_ai.usage.input_tokens",
         "gen_ai.usage.output_tokens",
         "server.address",
@@ -214,6 +221,7 @@ const SCRIPT: &str = "
     await scripts.inner({});
     await llm.ask('works', { model: 'fake-model', maxTokens: 20 });
     await llm.ask('fails', { model: 'fake-model', maxTokens: 20 }).catch(() => {});
+    for await (const _ of llm.ask('works', { model: 'fake-streamed-model', maxTokens: 20, stream: true }));
     return 1";
 
 #[test]
@@ -255,11 +263,12 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
             _ => ("client", CLIENT),
         };
         table.check(&span);
+        assert!(["", "true"].contains(&span.text("gen_ai.request.stream")), "{span:#?}");
         *counts.entry(of).or_default() += 1;
     }
     // Each of the script's requests is there.
     assert!(counts.remove("client").is_some_and(|count| count >= 5), "{counts:?}");
-    assert_eq!(counts, [("chat", 2), ("execute_tool", 1), ("runs", 3), ("server", 2)].into());
+    assert_eq!(counts, [("chat", 3), ("execute_tool", 1), ("runs", 3), ("server", 2)].into());
     let metrics = metrics(&exports);
     for (name, known, has_method) in [
         ("mcp.client.operation.duration", OF_OPERATIONS, true),
