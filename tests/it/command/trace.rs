@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::chaos;
-use crate::support::serve::{Start, WATCHDOG};
+use crate::support::serve::{Client, Start, WATCHDOG};
 use crate::support::serve_http::wait_for;
 use crate::support::ui::browse;
 
@@ -229,6 +229,31 @@ fn a_server_keeps_the_last_traces() {
     let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("others may write"), "{output:?}");
+}
+
+/// Traces that cannot be written fail no run, and bring one line until they can be again.
+#[test]
+fn v_571_traces_that_cannot_be_written_are_reported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let traces = directory.path().join("traces");
+    let argument = traces.display().to_string();
+    let mut client = Start::new().arguments(&["--traces", &argument]).with_stderr().spawn().shaken();
+    fs::remove_dir(&traces).unwrap();
+    for number in 0..5 {
+        assert_eq!(client.run(&format!("return {number}"))["value"], number);
+    }
+    let stderr_with = |client: &Client, expected: &str| {
+        wait_for(|| {
+            let stderr = client.stderr();
+            stderr.contains(expected).then_some(stderr)
+        })
+    };
+    stderr_with(&client, "warning: no trace can be written to ");
+    fs::create_dir(&traces).unwrap();
+    client.run("return 1");
+    let stderr = stderr_with(&client, "traces are written again: ");
+    assert_eq!(stderr.matches("no trace can be written").count(), 1, "{stderr}");
+    client.end();
 }
 
 /// All kept traces together are at most 256 MB.
