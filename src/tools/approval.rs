@@ -132,6 +132,18 @@ pub enum AskReason {
     PrivateAddress(String),
 }
 
+impl AskReason {
+    /// The rule that asks, for records: as it is written in a configuration, without what the call's arguments have.
+    pub(crate) fn rule(&self) -> String {
+        match self {
+            Self::Pattern(pattern) => format!("ask: {pattern}"),
+            Self::Annotation(annotation) => format!("ask: {annotation}"),
+            Self::ScriptChange => "built in: changes of saved scripts".to_owned(),
+            Self::PrivateAddress(_) => "privateAddresses: ask".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for AskReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -70,6 +70,9 @@ impl ExecutionContext {
         ) -> Result<Json, ToolError>,
     ) -> Result<Json, ToolError> {
         let call = decided.call;
+        if let Some(reason) = &reason {
+            held.note_rule(reason.rule());
+        }
         let question = reason.map(|reason| Question {
             number: held.number(),
             call,
@@ -88,7 +91,7 @@ impl ExecutionContext {
             Some(ToolKind::Script) => None,
             _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
         };
-        if let Err(error) = self.check_still_permitted(&decided, &arguments.tree, approved.is_some()) {
+        if let Err(error) = self.check_still_permitted(held, &decided, &arguments.tree, approved.is_some()) {
             if let Some(record) = approved {
                 self.end_record(record, ToolCallStatus::Failed(error.code), 0);
             }
@@ -157,6 +160,7 @@ impl ExecutionContext {
     /// approval or a slot.
     fn check_still_permitted(
         &self,
+        held: &HeldCall,
         decided: &Decided<'_>,
         arguments: &Map<String, Value>,
         is_approved: bool,
@@ -189,7 +193,7 @@ impl ExecutionContext {
             None => now.asks(server, tool_name, effects),
         };
         let has_addresses = host.is_none() && tool.is_none_or(|tool| tool.kind() == ToolKind::Ordinary);
-        let address = if has_addresses { check_addresses(&now, *call, arguments)? } else { None };
+        let address = if has_addresses { check_addresses(held, &now, *call, arguments)? } else { None };
         let needs_approval = !is_approved && (address.is_some() || asks().is_some());
         if !is_same_server || needs_approval || (self.script.is_dry_run && effects.writes) {
             let message = format!(

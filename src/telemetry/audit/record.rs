@@ -315,6 +315,7 @@ fn what(event: &RunEvent<'_>) -> What {
                 ("server", shown(server).into()),
                 ("tool", shown(tool).into()),
                 ("reason", shown(&reason.to_string()).into()),
+                ("rule", shown(&reason.rule()).into()),
             ];
             What::Texts("approval.asked", fields, vec![(TextField::Arguments, Text::Json(arguments.text()))])
         }
