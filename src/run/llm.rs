@@ -157,10 +157,7 @@ impl ExecutionContext {
     }
 
     /// Asks for an answer in pieces: the first of the ways, or the next one if that cannot be reached.
-    async fn begin_stream(
-        self: &Arc<Self>,
-        question: UnsentQuestion,
-    ) -> Result<Box<OpenStream>, ToolError> {
+    async fn begin_stream(self: &Arc<Self>, question: UnsentQuestion) -> Result<Box<OpenStream>, ToolError> {
         let UnsentQuestion { ways, request, may_shrink, bytes } = question;
         let _held = self.hold_state_call(bytes)?;
         let mut failure = over();
