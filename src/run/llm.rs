@@ -32,7 +32,7 @@ impl ExecutionContext {
         let answer = match call {
             LlmCall::Next(stream) => return self.next_piece(stream).await,
             LlmCall::Close(stream) => {
-                self.models.streams.lock().close(stream);
+                self.streams.lock().close(stream);
                 return Ok("null".to_owned());
             }
             LlmCall::Open(text) => {
@@ -153,7 +153,7 @@ impl ExecutionContext {
             Entry::Unsent(Box::new(UnsentQuestion { ways, request, may_shrink, bytes: text.len() }))
         };
         let max_unsent = WAITING_ARGUMENTS * self.limits().argument_bytes;
-        Ok(self.models.streams.lock().add(entry, max_unsent)?.to_string())
+        Ok(self.streams.lock().add(entry, max_unsent)?.to_string())
     }
 
     /// Asks for an answer in pieces: the first of the ways, or the next one if that cannot be reached.
@@ -174,7 +174,7 @@ impl ExecutionContext {
 
     /// The next piece of an answer as JSON text, or null at its end. Closing the answer ends it.
     async fn next_piece(self: &Arc<Self>, number: u64) -> Result<String, ToolError> {
-        let taken = self.models.streams.lock().take(number);
+        let taken = self.streams.lock().take(number);
         let (entry, closed) = taken.ok_or_else(|| invalid("there is no such answer"))?;
         let reading = self.read_piece(number, entry);
         tokio::select! {
@@ -189,8 +189,8 @@ impl ExecutionContext {
 
     /// Reads the next piece of an answer that was checked out, and checks it in again.
     async fn read_piece(self: &Arc<Self>, number: u64, entry: Entry) -> Result<String, ToolError> {
-        let keep = |entry: Entry| self.models.streams.lock().put(number, entry);
-        let close = || self.models.streams.lock().close(number);
+        let keep = |entry: Entry| self.streams.lock().put(number, entry);
+        let close = || self.streams.lock().close(number);
         let mut stream = match entry {
             Entry::Unsent(question) => self.begin_stream(*question).await.inspect_err(|_error| close())?,
             Entry::Open(stream) => stream,

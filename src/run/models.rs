@@ -1,5 +1,6 @@
 //! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
 
+mod activity;
 pub(super) mod streams;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::streams::Streams;
+use self::activity::{Activity, Busy, LOOK, Watch};
 use crate::llm::budget::{Budget, Reservation, Wanted};
 use crate::llm::setup::LlmSetup;
 use crate::llm::{
@@ -30,13 +31,13 @@ pub(super) struct RunModels {
     /// The model of the client, if it offers one.
     client: Option<NamedModel>,
     shared: Arc<Shared>,
-    pub(super) streams: Mutex<Streams>,
 }
 
 /// What calls need until they end. An answer that is read in pieces keeps it.
 struct Shared {
     setup: Arc<LlmSetup>,
     budget: Arc<Budget>,
+    activity: Arc<Activity>,
     calls: Mutex<ModelCalls>,
 }
 
@@ -60,14 +61,16 @@ pub(super) struct Reserved {
     reservation: Reservation,
     /// Tokens of the prompt, estimated.
     prompt: u64,
+    busy: Busy,
 }
 
 impl RunModels {
     pub(super) fn new(setup: Arc<LlmSetup>, wishes: SamplingOptions, client: Option<NamedModel>) -> Self {
         let rounds = setup.options.rounds_of_run(wishes.max_rounds);
         let tokens = setup.options.tokens_of_run(wishes.max_tokens);
-        let shared = Shared { setup, budget: Budget::new(rounds, tokens), calls: Mutex::default() };
-        Self { wishes, client, shared: Arc::new(shared), streams: Mutex::default() }
+        let budget = Budget::new(rounds, tokens);
+        let shared = Shared { setup, budget, activity: Arc::default(), calls: Mutex::default() };
+        Self { wishes, client, shared: Arc::new(shared) }
     }
 
     /// Whether the run's clock may be paused, because a client asks its user.
@@ -83,15 +86,13 @@ impl RunModels {
         }
     }
 
-    /// Ends the answers that are still read, and returns what the run's calls came to; `None` if it made
-    /// none.
-    pub(super) fn finish(&self) -> Option<SamplingReport> {
-        let unread = std::mem::take(&mut *self.streams.lock());
-        drop(unread);
+    /// What the calls of the run came to; `None` if it made none.
+    pub(super) fn report(&self) -> Option<SamplingReport> {
         self.shared.calls.lock().report(self.shared.budget.quota())
     }
 
-    /// Reserves a call, after those in flight if only they can make room for it.
+    /// Reserves a call, after those in flight if only they can make room for it. Answers that the script does not read
+    /// make none: a call that only they stand in the way of is refused after some seconds.
     pub(super) async fn reserve(
         &self,
         request: &ModelRequest,
@@ -99,10 +100,18 @@ impl RunModels {
     ) -> Result<Reserved, ToolError> {
         let prompt = estimate::request_tokens(request, self.shared.budget.max_tokens());
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
-        match self.shared.budget.reserve(wanted).await {
-            Ok(reservation) => Ok(Reserved { reservation, prompt }),
-            Err(exceeded) => Err(ToolError::new(ToolErrorCode::ModelBudgetExceeded, exceeded.to_string())),
-        }
+        let Shared { budget, activity, .. } = &*self.shared;
+        let mut reserving = std::pin::pin!(budget.reserve(wanted));
+        let mut watch = Watch::default();
+        let exceeded = loop {
+            match tokio::time::timeout(LOOK, &mut reserving).await {
+                Ok(Ok(reservation)) => return Ok(Reserved { reservation, prompt, busy: activity.begin() }),
+                Ok(Err(exceeded)) => break exceeded,
+                Err(_elapsed) if watch.is_idle(activity) => break budget.unread(),
+                Err(_elapsed) => {}
+            }
+        };
+        Err(ToolError::new(ToolErrorCode::ModelBudgetExceeded, exceeded.to_string()))
     }
 
     /// The one place at which a call of a model begins. What is returned is the one place at which it
@@ -117,7 +126,7 @@ impl RunModels {
         observation: &Observation,
     ) -> BegunCall {
         let (pause, time) = client.unzip();
-        let Reserved { reservation, prompt } = reserved;
+        let Reserved { reservation, prompt, busy } = reserved;
         let round = u64::from(reservation.round);
         let record = ModelCall::begin(&way.model.name, request.model.as_deref(), &reservation);
         BegunCall {
@@ -132,6 +141,7 @@ impl RunModels {
             observed: ObservedModelRequest::new(observation, round, &way.model.name),
             answer: ModelAnswer::default(),
             slot: Some(slot),
+            busy: Some(busy),
             pause,
         }
     }
@@ -227,6 +237,8 @@ pub(super) struct BegunCall {
     /// What is known of the answer beside its text.
     answer: ModelAnswer,
     slot: Option<OwnedSemaphorePermit>,
+    /// `None` while the script has not asked for the next piece.
+    busy: Option<Busy>,
     pause: Option<Pause>,
 }
 
@@ -279,9 +291,10 @@ impl BegunCall {
         }
     }
 
-    /// Gives the slot back, and lets the run's clock go on: the answer has begun.
+    /// Gives the slot back, and lets the run's clock go on: the answer has begun, and the script has to read it.
     pub(super) fn release(&mut self) {
         self.slot = None;
+        self.busy = None;
         self.pause = None;
     }
 
@@ -290,6 +303,7 @@ impl BegunCall {
         &mut self,
         call: impl Future<Output = Result<T, ModelError>>,
     ) -> Result<T, CallFailure> {
+        let _busy = self.busy.is_none().then(|| self.shared.activity.begin());
         let left = self.time.saturating_sub(self.started.elapsed());
         match tokio::time::timeout(left, call).await {
             Ok(answer) => answer.map_err(CallFailure::from),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cx::{Executor, ProviderKind, Script};
+use cx::{Executor, ExecutorBuilder, Language, ProviderKind, SaveRequest, Script, ScriptLibrary};
 use serde_json::{Value, json};
 
 use crate::support::provider::{FakeProvider, Reply};
@@ -13,12 +13,17 @@ use crate::support::{python, python_cache, wait_until};
 /// A provider whose answers never end, and an executor whose scripts can wait until it is asked, and until no question
 /// is open at it any more.
 fn stalled() -> (Executor, Arc<FakeProvider>) {
+    let (builder, provider) = stalled_builder();
+    (builder.build().unwrap(), provider)
+}
+
+fn stalled_builder() -> (ExecutorBuilder, Arc<FakeProvider>) {
     let provider = Arc::new(FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
         "silent" => Reply::Silence,
         _ => Reply::Stalled("one two three four ".to_owned()),
     }));
     let (asked, closed) = (Arc::clone(&provider), Arc::clone(&provider));
-    let executor = Executor::builder()
+    let builder = Executor::builder()
         .llm(provider.options())
         .cache_directory(python_cache())
         .tool("provider.asked", Value::Null, move |_: Value| {
@@ -34,10 +39,8 @@ fn stalled() -> (Executor, Arc<FakeProvider>) {
                 wait_until(|| provider.open() == 0).await;
                 Ok::<_, String>("closed")
             }
-        })
-        .build()
-        .unwrap();
-    (executor, provider)
+        });
+    (builder, provider)
 }
 
 async fn check(executor: &Executor, script: impl Into<Script>, source: &str) {
@@ -115,6 +118,49 @@ except ValueError as error:
     }
     // The two that are cancelled may be so before their question is read.
     assert!(provider.asked().len() >= ways.len() - 2);
+}
+
+/// A saved script that a script calls ends like a run of its own: what it has left open does not stay open for as long as
+/// its caller runs.
+#[tokio::test]
+async fn v_573_the_end_of_a_called_script_ends_its_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = ScriptLibrary::of_folder(directory.path().join("scripts"));
+    let source = "// Reads the first word.
+        export default async () => (await llm.ask('x', { stream: true }).next()).value";
+    library.save(SaveRequest::new("first", Language::TypeScript, source)).unwrap();
+    let (builder, _provider) = stalled_builder();
+    let executor = builder.scripts(library).build().unwrap();
+    let source = "const first = await scripts.first({}); return await tools.provider.closed({})";
+    check(&executor, Script::typescript(source), source).await;
+}
+
+/// A question that needs the tokens of an answer which its script has begun to read, and does not read meanwhile, would
+/// wait for ever: it is refused, and told why.
+#[tokio::test]
+async fn a_question_does_not_wait_for_an_answer_that_is_not_read() {
+    python().await;
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
+    let executor =
+        Executor::builder().llm(provider.options()).cache_directory(python_cache()).build().unwrap();
+    let typescript = "
+        for await (const piece of llm.ask('x', { stream: true, maxTokens: 6000 })) {
+            try { await llm.ask('y', { maxTokens: 6000 }) } catch (error) { return [error.code, error.message] }
+        }";
+    let python = "
+async for piece in llm.ask('x', stream=True, max_tokens=6000):
+    try:
+        await llm.ask('y', max_tokens=6000)
+    except McpToolError as error:
+        told = [error.code, str(error)]
+        break
+told";
+    for script in [Script::typescript(typescript), Script::python(python)] {
+        let result = executor.run(script).await.unwrap();
+        let told = result.value().unwrap_or_else(|| panic!("{:#}", result.to_json()));
+        assert_eq!(told[0], "MODEL_BUDGET_EXCEEDED", "{told}");
+        assert!(told[1].as_str().unwrap().contains("has begun to read"), "{told}");
+    }
 }
 
 /// An answer that was left does not look like one that is complete; an iterator that is kept can be left and read on.
