@@ -59,7 +59,7 @@ impl HeldCall {
     }
 
     /// Notes the rule by which the call is refused, if it is, and which the tool's name does not tell.
-    pub(super) fn note_rule(&self, rule: String) {
+    pub(in crate::run) fn note_rule(&self, rule: String) {
         *self.rule.lock() = Some(rule);
     }
 
@@ -148,10 +148,12 @@ impl ExecutionContext {
         self.ledger.lock().count_refused();
         if self.observation().is_on() {
             let (server, tool) = (error.server.as_deref(), error.tool.as_deref());
-            let is_by_rule = error.code == ToolErrorCode::ToolDenied;
-            let names = server.zip(tool).filter(|_| is_by_rule);
-            let rule = names.and_then(|(server, tool)| self.in_force().refusing_rule(server, tool));
-            let rule = rule.as_deref().or(noted.filter(|_| is_by_rule));
+            let is_by_rule = matches!(error.code, ToolErrorCode::ToolDenied | ToolErrorCode::NetDenied);
+            let noted = noted.filter(|_| is_by_rule).map(str::to_owned);
+            let names = server.zip(tool).filter(|_| error.code == ToolErrorCode::ToolDenied);
+            let named = || names.and_then(|(server, tool)| self.in_force().refusing_rule(server, tool));
+            let rule = noted.or_else(named);
+            let rule = rule.as_deref();
             self.observation()
                 .emit(|| RunEvent::Refused(Refused { call, server, tool, code: error.code, rule }));
         }

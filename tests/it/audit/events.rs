@@ -1,7 +1,7 @@
 //! What the trail's line of each event has.
 
 use cx::audit::{AuditOptions, AuditReader};
-use cx::{Approval, Executor, ExecutorBuilder, Limits, PrivateAddresses, Script, ToolRules};
+use cx::{Approval, Executor, ExecutorBuilder, Grants, Limits, PrivateAddresses, Script, ToolRules};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -153,6 +153,35 @@ fn v_572_the_rule_about_private_addresses_is_in_the_trail() {
         let expected = if treatment == PrivateAddresses::Ask { vec![json!([1, rule])] } else { Vec::new() };
         assert_eq!(asked, expected);
     }
+}
+
+/// A request of `fetch` that was not sent has the rule that refuses it, also one that names the host without its port.
+#[test]
+fn v_572_the_rule_about_a_host_is_in_the_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = AuditOptions::new(directory.path().join("trail"));
+    let grants = Grants { net: vec!["127.0.0.1".parse().unwrap()], ..Grants::default() };
+    let executor = Executor::builder()
+        .audit(options.clone())
+        .warm_instances(1)
+        .grants(grants)
+        .deny(["fetch.127.0.0.1"])
+        .build()
+        .unwrap();
+    let source = "for (const url of ['http://127.0.0.1:8443/', 'http://host.example/']) {
+            await fetch(url).catch(() => {});
+        }
+        return 1";
+    assert_eq!(executor.run_blocking(Script::typescript(source)).unwrap().error(), None);
+    futures::executor::block_on(executor.close());
+    let lines = lines(&options);
+    let names = ["server", "tool", "code", "rule"];
+    let refused: Vec<Value> = of(&lines, "call.refused").iter().map(|line| pick(line, &names)).collect();
+    let expected = [
+        json!(["fetch", "127.0.0.1:8443", "TOOL_DENIED", "deny: fetch.127.0.0.1"]),
+        json!(["fetch", "host.example", "NET_DENIED", "grants.net: no host matches"]),
+    ];
+    assert_eq!(refused, expected);
 }
 
 /// A dry run and its calls cannot be taken for a run that has had effects.
