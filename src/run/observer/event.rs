@@ -209,7 +209,7 @@ pub(crate) struct ModelAnswered<'a> {
     /// As the answer names it.
     pub(crate) model: Option<&'a str>,
     /// The answer's text as the script got it, or the code of why there is none.
-    pub(crate) result: Result<Option<&'a str>, &'a str>,
+    pub(crate) result: Result<Option<&'a str>, &'static str>,
     pub(crate) input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
     pub(crate) finish_reason: Option<&'a str>,

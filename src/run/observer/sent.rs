@@ -120,7 +120,7 @@ impl ObservedModelRequest {
 
 /// How a request to a language model has ended.
 pub(crate) struct ModelEnd<'a> {
-    pub(crate) result: Result<Option<&'a str>, &'a str>,
+    pub(crate) result: Result<Option<&'a str>, &'static str>,
     /// Tokens of the prompt and of the answer, as the provider counts them.
     pub(crate) tokens: Option<(u64, u64)>,
     pub(crate) finish_reason: Option<&'a str>,
