@@ -142,6 +142,14 @@ impl AskReason {
             Self::PrivateAddress(_) => "privateAddresses: ask".to_owned(),
         }
     }
+
+    /// The reason for records that have nothing of the call's arguments.
+    pub(crate) fn without_arguments(&self) -> String {
+        match self {
+            Self::PrivateAddress(_) => Self::PrivateAddress("a private address".to_owned()).to_string(),
+            Self::Pattern(_) | Self::Annotation(_) | Self::ScriptChange => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for AskReason {
