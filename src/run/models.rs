@@ -1,6 +1,7 @@
 //! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
 
 mod activity;
+mod measured;
 pub(super) mod streams;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::activity::{Activity, Busy, LOOK, Watch};
+use self::measured::MeasuredRequest;
 use crate::llm::budget::{Budget, Reservation, Wanted};
 use crate::llm::setup::LlmSetup;
 use crate::llm::{
@@ -139,6 +141,7 @@ impl RunModels {
             answer_tokens: reservation.answer,
             reservation: Some(reservation),
             observed: ObservedModelRequest::new(observation, round, &way.model.name),
+            measured: MeasuredRequest::begin(&way.model.name),
             answer: ModelAnswer::default(),
             slot: Some(slot),
             busy: Some(busy),
@@ -234,6 +237,7 @@ pub(super) struct BegunCall {
     answer_tokens: u32,
     reservation: Option<Reservation>,
     observed: ObservedModelRequest,
+    measured: MeasuredRequest,
     /// What is known of the answer beside its text.
     answer: ModelAnswer,
     slot: Option<OwnedSemaphorePermit>,
@@ -346,6 +350,7 @@ impl BegunCall {
             violations: &found,
         };
         self.observed.end(self.answer.model.as_deref(), end);
+        self.measured.end(self.answer.usage.as_ref(), result.err());
         let (used, is_estimated) = match self.answer.usage {
             Some(usage) => (usage.input_tokens.saturating_add(usage.output_tokens), false),
             None => (self.prompt_tokens.saturating_add(text_tokens), true),
@@ -373,6 +378,10 @@ impl BegunCall {
     pub(super) fn fail(mut self, failure: &CallFailure) -> ToolError {
         let error = failure.to_tool_error(&self.name);
         self.observed.end(None, error.code.into());
+        match failure {
+            CallFailure::Refused(_) => self.measured.discard(),
+            _ => self.measured.end(None, Some(error.code)),
+        }
         // What was refused or never arrived was not paid for. Of everything else that is not known.
         let is_free = match failure {
             CallFailure::Unreached(_) | CallFailure::Refused(_) => true,

@@ -119,6 +119,15 @@ pub fn describe_metrics() {
         "How long connections to upstream servers lasted"
     );
     describe_histogram!(conventions::SERVER_SESSION, Unit::Seconds, "How long sessions of clients lasted");
+    describe_histogram!(
+        conventions::MODEL_OPERATION,
+        Unit::Seconds,
+        "Time of requests to language models, by provider"
+    );
+    describe_histogram!(
+        conventions::MODEL_TOKENS,
+        "Tokens of requests to language models, by provider and type (`input`, `output`)"
+    );
     describe_counter!("cx_telemetry_export_failures_total", "Exports of traces and metrics that have failed");
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }

@@ -138,6 +138,7 @@ const LIBRARIES: &[(&str, Users)] = &[
                 "mcp",
                 "server",
                 "executor",
+                "run/models/measured",
                 "tools/catalog",
                 "engine/python/compiled",
                 "telemetry",

@@ -194,6 +194,17 @@ const OF_SESSIONS: &[&str] = &[
     "server.port",
 ];
 
+/// Attributes of the histograms of requests to models. The model's name is required there if it is known, and cx leaves
+/// it out: a script chooses it, and each would be another time series.
+const OF_MODELS: &[&str] = &[
+    "gen_ai.operation.name",
+    "gen_ai.provider.name",
+    "gen_ai.token.type",
+    "error.type",
+    "server.address",
+    "server.port",
+];
+
 impl Table {
     fn check(&self, span: &Seen) {
         assert_eq!(span.kind, self.kind, "{span:#?}");
@@ -275,6 +286,8 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
         ("mcp.server.operation.duration", OF_OPERATIONS, true),
         ("mcp.client.session.duration", OF_SESSIONS, false),
         ("mcp.server.session.duration", OF_SESSIONS, false),
+        ("gen_ai.client.operation.duration", OF_MODELS, false),
+        ("gen_ai.client.token.usage", OF_MODELS, false),
     ] {
         let points: Vec<_> = each(&metrics[name]["histogram"], "dataPoints").map(attributes).collect();
         assert!(!points.is_empty(), "{name}: {metrics:?}");
@@ -283,6 +296,26 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
             assert!(point.keys().all(|attribute| known.contains(&attribute.as_str())), "{name}: {point:?}");
         }
     }
+    // Two were answered and one failed.
+    let counted = |name: &str, attribute: &str| -> BTreeMap<String, (String, Value)> {
+        let points = each(&metrics[name]["histogram"], "dataPoints").map(|point| {
+            let found = attributes(point);
+            assert_eq!(
+                (&*found["gen_ai.operation.name"], &*found["gen_ai.provider.name"]),
+                ("chat", "openai")
+            );
+            let value = found.get(attribute).cloned().unwrap_or_default();
+            let count = point["count"].as_str().unwrap().to_owned();
+            (value, (count, point["explicitBounds"][2].clone()))
+        });
+        points.collect()
+    };
+    let of = |value: &str, count: &str, bound: f64| (value.to_owned(), (count.to_owned(), json!(bound)));
+    let durations = counted("gen_ai.client.operation.duration", "error.type");
+    assert_eq!(durations, [of("", "2", 0.04), of("MODEL_ERROR", "1", 0.04)].into());
+    let tokens = counted("gen_ai.client.token.usage", "gen_ai.token.type");
+    assert_eq!(tokens, [of("input", "2", 16.0), of("output", "2", 16.0)].into());
+    assert_eq!(metrics["gen_ai.client.token.usage"]["unit"], "{token}");
 }
 
 /// The names are in one file that cites their commit, so that an upgrade changes one file.
