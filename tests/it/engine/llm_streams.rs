@@ -4,7 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cx::{Executor, ExecutorBuilder, Language, ProviderKind, SaveRequest, Script, ScriptLibrary};
+use cx::{
+    Executor, ExecutorBuilder, Isolation, Language, ProviderKind, SaveRequest, Script, ScriptLibrary,
+    WorkerProcesses,
+};
 use serde_json::{Value, json};
 
 use crate::support::provider::{FakeProvider, Reply};
@@ -133,6 +136,28 @@ async fn v_573_the_end_of_a_called_script_ends_its_requests() {
     let executor = builder.scripts(library).build().unwrap();
     let source = "const first = await scripts.first({}); return await tools.provider.closed({})";
     check(&executor, Script::typescript(source), source).await;
+}
+
+/// Where scripts compute in worker processes, the executor has the connection to the provider.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_573_a_worker_process_ends_the_request_of_an_answer_that_its_script_leaves() {
+    python().await;
+    let (builder, _provider) = stalled_builder();
+    let workers =
+        WorkerProcesses { program: Some(env!("CARGO_BIN_EXE_cx").into()), ..WorkerProcesses::default() };
+    let executor = builder.isolation(Isolation::Process(workers)).build().unwrap();
+    let typescript = "for await (const piece of llm.ask('x', { stream: true })) break;
+        return await tools.provider.closed({})";
+    check(&executor, Script::typescript(typescript), typescript).await;
+    for leave in [
+        "async for piece in llm.ask('x', stream=True):\n    break",
+        "task = asyncio.create_task(llm.ask('silent', stream=True).__anext__())
+await tools.provider.asked()
+task.cancel()",
+    ] {
+        let source = format!("import asyncio\n{leave}\nawait tools.provider.closed()");
+        check(&executor, Script::python(&*source), &source).await;
+    }
 }
 
 /// A question that needs the tokens of an answer which its script has begun to read, and does not read meanwhile, would
