@@ -143,6 +143,7 @@ const LIBRARIES: &[(&str, Users)] = &[
                 "engine/python/compiled",
                 "telemetry",
                 "bin/cx/metrics",
+                "bin/cx/trace",
             ],
             "a facade: each counts what it does",
         ),

@@ -119,7 +119,7 @@ impl TraceDirectory {
                     let mut notices = written.lock();
                     let line = match kept {
                         Ok(()) => notices.keep(Instant::now()),
-                        Err(error) => notices.lose(Instant::now(), || {
+                        Err(error) => lose(&mut notices, || {
                             format!("no trace can be written to `{}`: {error}", directory.display())
                         }),
                     };
@@ -138,7 +138,7 @@ impl TraceDirectory {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             Err(TrySendError::Full(_)) => {
                 let dropped = || "traces are dropped: runs end faster than traces are written".to_owned();
-                let line = notices.lock().lose(Instant::now(), dropped);
+                let line = lose(&mut notices.lock(), dropped);
                 print(line);
             }
         }
@@ -153,6 +153,12 @@ impl TraceDirectory {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+}
+
+/// Counts a trace that was lost. Returns the line to print, if there is one.
+fn lose(notices: &mut Notices, reason: impl FnOnce() -> String) -> Option<String> {
+    metrics::counter!("cx_traces_lost_total").increment(1);
+    notices.lose(Instant::now(), reason)
 }
 
 fn print(line: Option<String>) {

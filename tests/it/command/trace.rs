@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::chaos;
 use crate::support::provider::{FakeProvider, Reply};
-use crate::support::serve::{Client, Start, WATCHDOG};
+use crate::support::serve::{Start, WATCHDOG};
 use crate::support::serve_http::wait_for;
 use crate::support::ui::browse;
 
@@ -266,31 +266,6 @@ fn questions_to_models_are_in_a_trace() {
         [(1, "llm", "small", "ok", false, "fine".len()), (2, "llm", "openai", "MODEL_ERROR", true, 0)];
     assert_eq!(calls, expected);
     assert!(trace.calls.iter().all(|call| call.sent.is_some() && call.argument_bytes > 0), "{traces:?}");
-}
-
-/// Traces that cannot be written fail no run, and bring one line until they can be again.
-#[test]
-fn v_571_traces_that_cannot_be_written_are_reported_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let traces = directory.path().join("traces");
-    let argument = traces.display().to_string();
-    let mut client = Start::new().arguments(&["--traces", &argument]).with_stderr().spawn().shaken();
-    fs::remove_dir(&traces).unwrap();
-    for number in 0..5 {
-        assert_eq!(client.run(&format!("return {number}"))["value"], number);
-    }
-    let stderr_with = |client: &Client, expected: &str| {
-        wait_for(|| {
-            let stderr = client.stderr();
-            stderr.contains(expected).then_some(stderr)
-        })
-    };
-    stderr_with(&client, "warning: no trace can be written to ");
-    fs::create_dir(&traces).unwrap();
-    client.run("return 1");
-    let stderr = stderr_with(&client, "traces are written again: ");
-    assert_eq!(stderr.matches("no trace can be written").count(), 1, "{stderr}");
-    client.end();
 }
 
 /// All kept traces together are at most 256 MB.
