@@ -157,7 +157,7 @@ impl TraceDirectory {
 
 /// Counts a trace that was lost. Returns the line to print, if there is one.
 fn lose(notices: &mut Notices, reason: impl FnOnce() -> String) -> Option<String> {
-    ::metrics::counter!("cx_traces_lost_total").increment(1);
+    metrics::counter!("cx_traces_lost_total").increment(1);
     notices.lose(Instant::now(), reason)
 }
 
