@@ -26,12 +26,14 @@ impl MeasuredRequest {
     pub(super) fn end(&mut self, usage: Option<&ModelUsage>, code: Option<ToolErrorCode>) {
         let Some(began) = self.began.take() else { return };
         let error = code.map(|code| Label::from_static_parts(names::LABEL_ERROR, code.as_str()));
-        metrics::histogram!(names::MODEL_OPERATION, self.labels(error)).record(began.elapsed());
+        let labels = self.labels(error);
+        metrics::histogram!(names::MODEL_OPERATION, labels).record(began.elapsed());
         let Some(usage) = usage else { return };
         for (kind, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             let kind = Label::from_static_parts(names::LABEL_TOKEN_TYPE, kind);
             let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
-            metrics::histogram!(names::MODEL_TOKENS, self.labels(Some(kind))).record(tokens);
+            let labels = self.labels(Some(kind));
+            metrics::histogram!(names::MODEL_TOKENS, labels).record(tokens);
         }
     }
 
