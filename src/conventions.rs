@@ -3,7 +3,8 @@
 //! they are counted; `src/server/metrics.rs` describes each.
 //!
 //! From <https://github.com/open-telemetry/semantic-conventions-genai> at commit
-//! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`: `docs/gen-ai/mcp.md`, `docs/gen-ai/gen-ai-spans.md`.
+//! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`: `docs/gen-ai/mcp.md`, `docs/gen-ai/gen-ai-spans.md`; and
+//! `docs/gen-ai/gen-ai-metrics.md` at commit `004902b8cb70aa5ae6ca4ae07132b7daabcd3e10`.
 //! Their status is Development: names will change, and an upgrade changes this file, the commit above,
 //! the table in `docs/observability.md` and those in `tests/it/server/conventions.rs`. Tests compare both
 //! with what is exported.
@@ -24,10 +25,12 @@ pub(crate) const GEN_AI_TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments"
 pub(crate) const GEN_AI_TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
 pub(crate) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(crate) const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(crate) const GEN_AI_REQUEST_STREAM: &str = "gen_ai.request.stream";
 pub(crate) const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
 pub(crate) const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub(crate) const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 pub(crate) const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(crate) const GEN_AI_TOKEN_TYPE: &str = "gen_ai.token.type";
 pub(crate) const ERROR_TYPE: &str = "error.type";
 pub(crate) const RPC_RESPONSE_STATUS_CODE: &str = "rpc.response.status_code";
 pub(crate) const NETWORK_TRANSPORT: &str = "network.transport";
@@ -96,8 +99,8 @@ pub(crate) const CX_RUN_TOOL_RESULT_BYTES: &str = "cx.run.tool_result_bytes";
 /// The upstream server's name in the configuration.
 pub(crate) const CX_SERVER: &str = "cx.server";
 
-/// How long requests to upstream servers take. Names of these four are as Prometheus writes them;
-/// [`DURATIONS`] has those of the conventions.
+/// How long requests to upstream servers take. Names of these histograms are as Prometheus writes them;
+/// [`HISTOGRAMS`] has those of the conventions.
 pub(crate) const CLIENT_OPERATION: &str = "mcp_client_operation_duration_seconds";
 /// How long requests of clients take.
 pub(crate) const SERVER_OPERATION: &str = "mcp_server_operation_duration_seconds";
@@ -105,26 +108,63 @@ pub(crate) const SERVER_OPERATION: &str = "mcp_server_operation_duration_seconds
 pub(crate) const CLIENT_SESSION: &str = "mcp_client_session_duration_seconds";
 /// How long sessions of clients last.
 pub(crate) const SERVER_SESSION: &str = "mcp_server_session_duration_seconds";
+/// How long requests to language models take.
+pub(crate) const MODEL_OPERATION: &str = "gen_ai_client_operation_duration_seconds";
+/// How many tokens they take, as their providers report it.
+pub(crate) const MODEL_TOKENS: &str = "gen_ai_client_token_usage";
 
 // Labels of these histograms.
 pub(crate) const LABEL_METHOD: &str = "mcp_method_name";
 pub(crate) const LABEL_ERROR: &str = "error_type";
 pub(crate) const LABEL_TRANSPORT: &str = "network_transport";
+pub(crate) const LABEL_OPERATION: &str = "gen_ai_operation_name";
+pub(crate) const LABEL_PROVIDER: &str = "gen_ai_provider_name";
+pub(crate) const LABEL_TOKEN_TYPE: &str = "gen_ai_token_type";
 
-/// Histograms of the conventions: their name there, and the name with which they are counted here and
-/// on the metrics page, as Prometheus writes it.
-pub(crate) const DURATIONS: [(&str, &str); 4] = [
-    ("mcp.client.operation.duration", CLIENT_OPERATION),
-    ("mcp.server.operation.duration", SERVER_OPERATION),
-    ("mcp.client.session.duration", CLIENT_SESSION),
-    ("mcp.server.session.duration", SERVER_SESSION),
+/// Histograms of the conventions: their name there, the name with which they are counted here and on the
+/// metrics page, as Prometheus writes it, and the upper bounds of their buckets.
+pub(crate) const HISTOGRAMS: [(&str, &str, &[f64]); 6] = [
+    ("mcp.client.operation.duration", CLIENT_OPERATION, BUCKETS),
+    ("mcp.server.operation.duration", SERVER_OPERATION, BUCKETS),
+    ("mcp.client.session.duration", CLIENT_SESSION, BUCKETS),
+    ("mcp.server.session.duration", SERVER_SESSION, BUCKETS),
+    ("gen_ai.client.operation.duration", MODEL_OPERATION, MODEL_DURATION_BUCKETS),
+    ("gen_ai.client.token.usage", MODEL_TOKENS, MODEL_TOKEN_BUCKETS),
 ];
 
 /// Labels of these histograms on the metrics page, and their names in the conventions.
-pub(crate) const LABELS: [(&str, &str); 3] =
-    [(LABEL_METHOD, MCP_METHOD_NAME), (LABEL_ERROR, ERROR_TYPE), (LABEL_TRANSPORT, NETWORK_TRANSPORT)];
+pub(crate) const LABELS: [(&str, &str); 6] = [
+    (LABEL_METHOD, MCP_METHOD_NAME),
+    (LABEL_ERROR, ERROR_TYPE),
+    (LABEL_TRANSPORT, NETWORK_TRANSPORT),
+    (LABEL_OPERATION, GEN_AI_OPERATION_NAME),
+    (LABEL_PROVIDER, GEN_AI_PROVIDER_NAME),
+    (LABEL_TOKEN_TYPE, GEN_AI_TOKEN_TYPE),
+];
 
-/// Upper bounds of their buckets in seconds.
+/// Upper bounds of the buckets of requests to language models, in seconds.
+pub const MODEL_DURATION_BUCKETS: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+/// Upper bounds of the buckets of their tokens.
+pub const MODEL_TOKEN_BUCKETS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1_024.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+/// Upper bounds of the buckets of requests and sessions of the protocol, in seconds.
 pub const BUCKETS: &[f64] = &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
 #[cfg(test)]

@@ -238,6 +238,9 @@ pub use config::{
 };
 /// Upper bounds in seconds of the buckets of the histograms `mcp_…_duration_seconds`.
 pub use conventions::BUCKETS as MCP_DURATION_BUCKETS;
+/// Upper bounds of the buckets of the histograms `gen_ai_client_operation_duration_seconds` and
+/// `gen_ai_client_token_usage`.
+pub use conventions::{MODEL_DURATION_BUCKETS, MODEL_TOKEN_BUCKETS};
 pub use engine::backend::{
     Backend, BackendDirectoryEntry, BackendFileError, BackendRequest, BackendResponse, BackendRun,
 };

@@ -31,6 +31,7 @@ class WitWorld(wit_world.WitWorld):
         return run.run()
 
 
-# What is there now lives for ever: the collector need not look at it, nor write to its pages.
+# All objects that exist now live as long as the interpreter: the collector need not visit them, nor write to their
+# pages.
 gc.collect()
 gc.freeze()

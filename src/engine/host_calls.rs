@@ -254,8 +254,8 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         // These return JSON text.
         Query::Run { id } => return Box::pin(context.earlier_run(&id)).await,
         Query::State { call } => return context.state(call).await,
-        Query::Llm { call } => return context.llm(call).await,
         // On the heap: ten thousand calls of another kind may wait, and each would have the space of these.
+        Query::Llm { call } => return Box::pin(context.llm(call)).await,
         Query::Fetch { call } => return Box::pin(context.fetch(call)).await,
         Query::File { call } => return Box::pin(files::perform(context, call)).await,
         Query::FileBlock { file } => {

@@ -65,6 +65,17 @@ pub(crate) enum Exceeded {
         /// How many the call may need.
         needed: u64,
     },
+    /// Answers that the script does not read have the tokens that are missing.
+    #[error(
+        "this run may use {max} tokens, {reserved} of which are reserved for answers that the script has begun to read; \
+         read them to their end, or leave their loops, before asking for more"
+    )]
+    Unread {
+        /// How many there are.
+        max: u64,
+        /// How many are reserved.
+        reserved: u64,
+    },
 }
 
 /// What is left of a budget.
@@ -130,6 +141,11 @@ impl Budget {
         let round = state.rounds;
         drop(state);
         Ok(Some(Reservation { budget: Arc::clone(self), round, answer, tokens, is_recorded: false }))
+    }
+
+    /// Why a call is refused that waits for answers which are not read.
+    pub(crate) fn unread(&self) -> Exceeded {
+        Exceeded::Unread { max: self.max_tokens, reserved: self.state.lock().reserved }
     }
 
     /// Tokens that the run may use in all.

@@ -21,9 +21,10 @@ pub(crate) enum LlmCall {
     Ask(String),
     /// Turns a value into one that fits a schema. The text is a [`Question`] as JSON.
     Extract(String),
-    /// Begins an answer in pieces, and returns its number. The text is a [`Question`] as JSON.
+    /// Checks the question of an answer in pieces, and returns the answer's number at once. The text is a
+    /// [`Question`] as JSON.
     Open(String),
-    /// Returns the next piece of an answer, or null at its end.
+    /// Returns the next piece of an answer, or null at its end. The first one asks the model.
     Next(u64),
     /// Ends an answer that is not wanted any more.
     Close(u64),

@@ -107,7 +107,7 @@ impl ExecutionContext {
         }
         let is_ordinary = resolved.kind() == ToolKind::Ordinary;
         // For a saved script, the calls that it makes are checked.
-        let mut reason = if is_ordinary { check_addresses(&in_force, call, &arguments)? } else { None };
+        let mut reason = if is_ordinary { check_addresses(held, &in_force, call, &arguments)? } else { None };
         if self.script.is_dry_run || in_force.may_ask() || !is_ordinary {
             let effects = effects_of(&in_force, &resolved);
             if self.script.is_dry_run && effects.writes {

@@ -22,6 +22,7 @@ use crate::run::limits::Limits;
 use crate::run::limits::call_slots::CallSlots;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::models::RunModels;
+use crate::run::models::streams::Streams;
 use crate::run::nested::{NestedRunner, NestedSlots};
 use crate::run::observer::{ApproverKind, Observation};
 use crate::run::prompts::Prompts;
@@ -60,6 +61,8 @@ pub(crate) struct ExecutionContext {
     pub(super) ledger: Mutex<Ledger>,
     /// The language models that the script may ask. A run that was called has its caller's.
     pub(super) models: Arc<RunModels>,
+    /// The answers of models that the script reads piece by piece.
+    pub(super) streams: Mutex<Streams>,
     /// The script's requests to hosts that a person has granted.
     pub(super) fetches: Fetches,
     /// How many runs are above this one: 0 for a run that no script has called.
@@ -215,6 +218,7 @@ impl ExecutionContext {
             slots,
             ledger: Mutex::default(),
             models,
+            streams: Mutex::default(),
             fetches: Fetches::new(&environment.grants, &limits),
             depth: caller.map_or(0, |caller| caller.depth + 1),
             nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
@@ -399,8 +403,11 @@ impl ExecutionContext {
             let answered = result.tool_calls.iter().filter(|call| call.status == ToolCallStatus::Ok);
             self.in_force().catalog.record_run(answered.map(|call| (&*call.server, &*call.tool)));
         }
+        // Ends the requests of answers that were not read to their end.
+        let unread = std::mem::take(&mut *self.streams.lock());
+        drop(unread);
         if self.environment.caller.is_none() {
-            result.sampling = self.models.finish();
+            result.sampling = self.models.report();
         }
         if let Some(tape) = self.tape()
             && self.script.language == Language::Python

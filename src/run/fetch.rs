@@ -144,7 +144,10 @@ impl ExecutionContext {
         let origin = request.origin();
         let name = origin.name();
         let connections = &self.fetches.connections;
-        connections.check(&origin).map_err(|error| error.for_tool(FETCH, &name))?;
+        connections.check(&origin).map_err(|error| {
+            held.note_rule("grants.net: no host matches".to_owned());
+            error.for_tool(FETCH, &name)
+        })?;
         let host = HostRequest {
             name: &name,
             host: &origin.host,
@@ -183,7 +186,9 @@ impl ExecutionContext {
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
         let call = Call { server: FETCH, tool: host.name, argument_bytes: held.argument_bytes() };
-        if [host.name, host.host].iter().any(|name| in_force.denies(FETCH, name)) {
+        let mut names = [host.name, host.host].into_iter();
+        if let Some(rule) = names.find_map(|name| in_force.denying_rule(FETCH, name)) {
+            held.note_rule(rule);
             return Err(denied(FETCH, host.name));
         }
         let reason = in_force

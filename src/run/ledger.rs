@@ -18,7 +18,7 @@ const MAX_WAITING_CALLS: u32 = 10_000;
 
 /// Maximum bytes of arguments that all unfinished calls may hold, as a multiple of one call's
 /// limit.
-const WAITING_ARGUMENTS: usize = 4;
+pub(super) const WAITING_ARGUMENTS: usize = 4;
 
 /// Beyond this number of output entries, consecutive lines of one level are merged into one entry:
 /// each entry costs about 60 bytes in addition to its text, and all have to be dropped before the

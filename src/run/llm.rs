@@ -8,8 +8,9 @@ use crate::json::Json;
 use crate::llm::call::{LlmCall, Prepared, Question};
 use crate::llm::{ModelRequest, extraction};
 use crate::run::context::{ExecutionContext, over};
-use crate::run::models::streams::{Entry, Next, OpenStream};
-use crate::run::models::{BegunCall, CallFailure, Way};
+use crate::run::ledger::WAITING_ARGUMENTS;
+use crate::run::models::streams::{Entry, Next, OpenStream, UnsentQuestion};
+use crate::run::models::{BegunCall, CallFailure, Delivery, Way};
 use crate::run::result::PlannedCall;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::{Schema, ToolError, ToolErrorCode, sample};
@@ -21,13 +22,17 @@ impl ExecutionContext {
     /// [`Limits::tool_calls`](crate::Limits::tool_calls): it has a budget of its own. Dropping the
     /// future cancels it.
     pub(crate) async fn llm(self: &Arc<Self>, call: LlmCall) -> Result<String, ToolError> {
-        let held = self.hold_state_call(call.bytes())?;
+        let held = match call {
+            // However much waits: it makes room.
+            LlmCall::Close(_) => None,
+            _ => Some(self.hold_state_call(call.bytes())?),
+        };
         let name = call.name();
         let read = |text: &str| Question::read(text).map_err(invalid);
         let answer = match call {
             LlmCall::Next(stream) => return self.next_piece(stream).await,
             LlmCall::Close(stream) => {
-                self.models.streams.lock().close(stream);
+                self.streams.lock().close(stream);
                 return Ok("null".to_owned());
             }
             LlmCall::Open(text) => {
@@ -37,7 +42,7 @@ impl ExecutionContext {
                         "a stream cannot have a schema: its value is complete at the end only",
                     ));
                 }
-                return self.open_stream(prepared, &text).await;
+                return self.open_stream(prepared, &text);
             }
             LlmCall::Ask(text) => {
                 let prepared = read(&text)?.prepare().map_err(invalid)?;
@@ -102,7 +107,7 @@ impl ExecutionContext {
     ) -> Result<String, ToolError> {
         let mut failure = over();
         for way in ways {
-            let mut begun = self.begin_model_call(way, request, may_shrink).await?;
+            let mut begun = self.begin_model_call(way, request, may_shrink, Delivery::Whole).await?;
             let answer = begun.within(way.model.model.complete(begun.request(request))).await;
             match answer {
                 Ok(answer) => {
@@ -126,33 +131,40 @@ impl ExecutionContext {
         way: &Way,
         request: &ModelRequest,
         may_shrink: bool,
+        delivery: Delivery,
     ) -> Result<BegunCall, ToolError> {
         let reservation = self.models.reserve(request, may_shrink).await?;
         let slot = self.slots.acquire().await.map_err(|_closed| over())?;
         // A client shows its user what is asked.
         let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
         let call = self.models.begin(way, request, reservation, slot, client, self.observation());
-        call.announced(request).await
+        call.announced(request, delivery).await
     }
 
-    /// Begins an answer in pieces, and returns its number as JSON text.
-    async fn open_stream(&self, prepared: Prepared, text: &str) -> Result<String, ToolError> {
+    /// Checks the question of an answer in pieces, and returns the answer's number as JSON text.
+    fn open_stream(&self, prepared: Prepared, text: &str) -> Result<String, ToolError> {
         let Prepared { mut request, may_shrink, .. } = prepared;
         let ways = self.models.ways()?;
         self.models.permit(&mut request)?;
-        if self.script.is_dry_run {
+        let entry = if self.script.is_dry_run {
             self.plan_llm("ask", text);
-            let number = self.models.streams.lock().add(Entry::Last(sample::MARK.to_owned()))?;
-            return Ok(number.to_string());
-        }
+            Entry::Last(sample::MARK.to_owned())
+        } else {
+            Entry::Unsent(Box::new(UnsentQuestion { ways, request, may_shrink, bytes: text.len() }))
+        };
+        let max_unsent = WAITING_ARGUMENTS * self.limits().argument_bytes;
+        Ok(self.streams.lock().add(entry, max_unsent)?.to_string())
+    }
+
+    /// Asks for an answer in pieces: the first of the ways, or the next one if that cannot be reached.
+    async fn begin_stream(self: &Arc<Self>, question: UnsentQuestion) -> Result<Box<OpenStream>, ToolError> {
+        let UnsentQuestion { ways, request, may_shrink, bytes } = question;
+        let _held = self.hold_state_call(bytes)?;
         let mut failure = over();
         for way in &ways {
-            let mut call = self.begin_model_call(way, &request, may_shrink).await?;
+            let mut call = self.begin_model_call(way, &request, may_shrink, Delivery::Pieces).await?;
             match call.within(way.model.model.stream(call.request(&request))).await {
-                Ok(pieces) => {
-                    let stream = Entry::Open(Box::new(OpenStream::new(call, pieces)));
-                    return Ok(self.models.streams.lock().add(stream)?.to_string());
-                }
+                Ok(pieces) => return Ok(Box::new(OpenStream::new(call, pieces))),
                 Err(CallFailure::Unreached(error)) => failure = call.fail(&CallFailure::Unreached(error)),
                 Err(error) => return Err(call.fail(&error)),
             }
@@ -160,20 +172,35 @@ impl ExecutionContext {
         Err(failure)
     }
 
-    /// The next piece of an answer as JSON text, or null at its end.
-    async fn next_piece(&self, number: u64) -> Result<String, ToolError> {
-        let entry = self.models.streams.lock().take(number);
-        let entry = entry.ok_or_else(|| invalid("there is no such answer"))?;
-        let keep = |entry: Entry| self.models.streams.lock().put(number, entry);
+    /// The next piece of an answer as JSON text, or null at its end. Closing the answer ends it.
+    async fn next_piece(self: &Arc<Self>, number: u64) -> Result<String, ToolError> {
+        let taken = self.streams.lock().take(number);
+        let (entry, closed) = taken.ok_or_else(|| invalid("there is no such answer"))?;
+        let reading = self.read_piece(number, entry);
+        tokio::select! {
+            biased;
+            // Dropping what reads it ends the request at the model.
+            () = closed.cancelled() => {
+                Err(ToolError::new(ToolErrorCode::Cancelled, "the answer was closed before its next piece came"))
+            }
+            piece = reading => piece,
+        }
+    }
+
+    /// Reads the next piece of an answer that was checked out, and checks it in again.
+    async fn read_piece(self: &Arc<Self>, number: u64, entry: Entry) -> Result<String, ToolError> {
+        let keep = |entry: Entry| self.streams.lock().put(number, entry);
+        let close = || self.streams.lock().close(number);
         let mut stream = match entry {
+            Entry::Unsent(question) => self.begin_stream(*question).await.inspect_err(|_error| close())?,
             Entry::Open(stream) => stream,
-            Entry::Busy => return Err(invalid("the piece before this one is still on its way")),
+            Entry::Busy(_) => return Err(invalid("the piece before this one is still on its way")),
             Entry::Last(text) => {
                 keep(Entry::Ended);
                 return Ok(Value::from(text).to_string());
             }
             Entry::Ended => {
-                self.models.streams.lock().close(number);
+                close();
                 return Ok("null".to_owned());
             }
         };
@@ -184,7 +211,7 @@ impl ExecutionContext {
             }
             Ok(Next::End(rest)) if rest.is_empty() => {
                 stream.end(None);
-                self.models.streams.lock().close(number);
+                close();
                 Ok("null".to_owned())
             }
             Ok(Next::End(rest)) => {
@@ -193,7 +220,7 @@ impl ExecutionContext {
                 Ok(Value::from(rest).to_string())
             }
             Err(failure) => {
-                self.models.streams.lock().close(number);
+                close();
                 Err(stream.end(Some(failure)).unwrap_or_else(over))
             }
         }

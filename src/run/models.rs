@@ -1,5 +1,7 @@
 //! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
 
+mod activity;
+mod measured;
 pub(super) mod streams;
 
 use std::sync::Arc;
@@ -9,7 +11,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::streams::Streams;
+use self::activity::{Activity, Busy, LOOK, Watch};
+use self::measured::MeasuredRequest;
 use crate::llm::budget::{Budget, Reservation, Wanted};
 use crate::llm::setup::{LlmSetup, ProviderState};
 use crate::llm::{
@@ -30,13 +33,13 @@ pub(super) struct RunModels {
     /// The model of the client, if it offers one.
     client: Option<NamedModel>,
     shared: Arc<Shared>,
-    pub(super) streams: Mutex<Streams>,
 }
 
 /// What calls need until they end. An answer that is read in pieces keeps it.
 struct Shared {
     setup: Arc<LlmSetup>,
     budget: Arc<Budget>,
+    activity: Arc<Activity>,
     calls: Mutex<ModelCalls>,
 }
 
@@ -48,19 +51,28 @@ pub(super) struct Way {
     pub(super) is_client: bool,
 }
 
+/// How an answer reaches the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    Whole,
+    Pieces,
+}
+
 /// The budget of a call that has not begun.
 pub(super) struct Reserved {
     reservation: Reservation,
     /// Tokens of the prompt, estimated.
     prompt: u64,
+    busy: Busy,
 }
 
 impl RunModels {
     pub(super) fn new(setup: Arc<LlmSetup>, wishes: SamplingOptions, client: Option<NamedModel>) -> Self {
         let rounds = setup.options.rounds_of_run(wishes.max_rounds);
         let tokens = setup.options.tokens_of_run(wishes.max_tokens);
-        let shared = Shared { setup, budget: Budget::new(rounds, tokens), calls: Mutex::default() };
-        Self { wishes, client, shared: Arc::new(shared), streams: Mutex::default() }
+        let budget = Budget::new(rounds, tokens);
+        let shared = Shared { setup, budget, activity: Arc::default(), calls: Mutex::default() };
+        Self { wishes, client, shared: Arc::new(shared) }
     }
 
     /// Whether the run's clock may be paused, because a client asks its user.
@@ -77,15 +89,13 @@ impl RunModels {
         }
     }
 
-    /// Ends the answers that are still read, and returns what the run's calls came to; `None` if it made
-    /// none.
-    pub(super) fn finish(&self) -> Option<SamplingReport> {
-        let unread = std::mem::take(&mut *self.streams.lock());
-        drop(unread);
+    /// What the calls of the run came to; `None` if it made none.
+    pub(super) fn report(&self) -> Option<SamplingReport> {
         self.shared.calls.lock().report(self.shared.budget.quota())
     }
 
-    /// Reserves a call, after those in flight if only they can make room for it.
+    /// Reserves a call, after those in flight if only they can make room for it. Answers that the script does not read
+    /// make none: a call that only they stand in the way of is refused after some seconds.
     pub(super) async fn reserve(
         &self,
         request: &ModelRequest,
@@ -93,10 +103,18 @@ impl RunModels {
     ) -> Result<Reserved, ToolError> {
         let prompt = estimate::request_tokens(request, self.shared.budget.max_tokens());
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
-        match self.shared.budget.reserve(wanted).await {
-            Ok(reservation) => Ok(Reserved { reservation, prompt }),
-            Err(exceeded) => Err(ToolError::new(ToolErrorCode::ModelBudgetExceeded, exceeded.to_string())),
-        }
+        let Shared { budget, activity, .. } = &*self.shared;
+        let mut reserving = std::pin::pin!(budget.reserve(wanted));
+        let mut watch = Watch::default();
+        let exceeded = loop {
+            match tokio::time::timeout(LOOK, &mut reserving).await {
+                Ok(Ok(reservation)) => return Ok(Reserved { reservation, prompt, busy: activity.begin() }),
+                Ok(Err(exceeded)) => break exceeded,
+                Err(_elapsed) if watch.is_idle(activity) => break budget.unread(),
+                Err(_elapsed) => {}
+            }
+        };
+        Err(ToolError::new(ToolErrorCode::ModelBudgetExceeded, exceeded.to_string()))
     }
 
     /// The one place at which a call of a model begins. What is returned is the one place at which it
@@ -111,7 +129,7 @@ impl RunModels {
         observation: &Observation,
     ) -> BegunCall {
         let (pause, time) = client.unzip();
-        let Reserved { reservation, prompt } = reserved;
+        let Reserved { reservation, prompt, busy } = reserved;
         let round = u64::from(reservation.round);
         let record = ModelCall::begin(&way.model.name, request.model.as_deref(), &reservation);
         BegunCall {
@@ -124,8 +142,10 @@ impl RunModels {
             answer_tokens: reservation.answer,
             reservation: Some(reservation),
             observed: ObservedModelRequest::new(observation, round, &way.model.name),
+            measured: MeasuredRequest::begin(&way.model.name),
             answer: ModelAnswer::default(),
             slot: Some(slot),
+            busy: Some(busy),
             pause,
         }
     }
@@ -214,9 +234,12 @@ pub(super) struct BegunCall {
     answer_tokens: u32,
     reservation: Option<Reservation>,
     observed: ObservedModelRequest,
+    measured: MeasuredRequest,
     /// What is known of the answer beside its text.
     answer: ModelAnswer,
     slot: Option<OwnedSemaphorePermit>,
+    /// `None` while the script has not asked for the next piece.
+    busy: Option<Busy>,
     pause: Option<Pause>,
 }
 
@@ -246,7 +269,11 @@ impl BegunCall {
 
     /// Tells the observers of the run that the request is about to be sent, and waits for them. Ends the
     /// call if one refuses.
-    pub(super) async fn announced(mut self, request: &ModelRequest) -> Result<Self, ToolError> {
+    pub(super) async fn announced(
+        mut self,
+        request: &ModelRequest,
+        delivery: Delivery,
+    ) -> Result<Self, ToolError> {
         let messages = || {
             let message = |message: &ModelMessage| {
                 let role = match message.role {
@@ -258,15 +285,17 @@ impl BegunCall {
             Value::Array(request.messages.iter().map(message).collect()).to_string()
         };
         let system_prompt = request.system_prompt.as_deref();
-        match self.observed.send(request.model.as_deref(), messages, system_prompt).await {
+        let model = request.model.as_deref();
+        match self.observed.send(model, messages, system_prompt, delivery == Delivery::Pieces).await {
             Ok(()) => Ok(self),
             Err(error) => Err(self.fail(&CallFailure::Refused(error))),
         }
     }
 
-    /// Gives the slot back, and lets the run's clock go on: the answer has begun.
+    /// Gives the slot back, and lets the run's clock go on: the answer has begun, and the script has to read it.
     pub(super) fn release(&mut self) {
         self.slot = None;
+        self.busy = None;
         self.pause = None;
     }
 
@@ -275,6 +304,7 @@ impl BegunCall {
         &mut self,
         call: impl Future<Output = Result<T, ModelError>>,
     ) -> Result<T, CallFailure> {
+        let _busy = self.busy.is_none().then(|| self.shared.activity.begin());
         let left = self.time.saturating_sub(self.started.elapsed());
         match tokio::time::timeout(left, call).await {
             Ok(answer) => answer.map_err(CallFailure::from),
@@ -317,6 +347,7 @@ impl BegunCall {
             violations: &found,
         };
         self.observed.end(self.answer.model.as_deref(), end);
+        self.measured.end(self.answer.usage.as_ref(), result.err());
         let (used, is_estimated) = match self.answer.usage {
             Some(usage) => (usage.input_tokens.saturating_add(usage.output_tokens), false),
             None => (self.prompt_tokens.saturating_add(text_tokens), true),
@@ -344,6 +375,10 @@ impl BegunCall {
     pub(super) fn fail(mut self, failure: &CallFailure) -> ToolError {
         let error = failure.to_tool_error(&self.name);
         self.observed.end(None, error.code.into());
+        match failure {
+            CallFailure::Refused(_) => self.measured.discard(),
+            _ => self.measured.end(None, Some(error.code)),
+        }
         // What was refused or never arrived was not paid for. Of everything else that is not known.
         let is_free = match failure {
             CallFailure::Unreached(_) | CallFailure::Refused(_) => true,

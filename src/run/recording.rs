@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(crate) use self::clock::{Cursor, GuestClock, Readings};
 pub use self::error::RecordingError;
-pub(crate) use self::mask::{is_same_text, looks_equal};
+pub(crate) use self::mask::{is_same_text, looks_equal, mask_data};
 use crate::json::Json;
 use crate::run::limits::Limits;
 use crate::run::result::{LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ToolCallRecord, Usage};

@@ -60,6 +60,7 @@ pub fn describe_metrics() {
     describe_counter!("cx_audit_events_total", "Events that were written to the audit trail");
     describe_counter!("cx_audit_events_dropped_total", "Events that were not written to the audit trail");
     describe_gauge!("cx_audit_failing", "1 while the audit trail cannot be written");
+    describe_counter!("cx_traces_lost_total", "Traces of runs that could not be kept (`--traces`)");
     describe_gauge!("cx_uptime_seconds", Unit::Seconds, "Age of the server");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory of the process");
     describe_counter!(
@@ -119,6 +120,15 @@ pub fn describe_metrics() {
         "How long connections to upstream servers lasted"
     );
     describe_histogram!(conventions::SERVER_SESSION, Unit::Seconds, "How long sessions of clients lasted");
+    describe_histogram!(
+        conventions::MODEL_OPERATION,
+        Unit::Seconds,
+        "Time of requests to language models, by provider"
+    );
+    describe_histogram!(
+        conventions::MODEL_TOKENS,
+        "Tokens of requests to language models, by provider and type (`input`, `output`)"
+    );
     describe_counter!("cx_telemetry_export_failures_total", "Exports of traces and metrics that have failed");
     describe_counter!("rate_limited_total", "Requests refused because of a server's rate limit");
 }

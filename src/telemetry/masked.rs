@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::run::recording::mask_data;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
 use crate::text::{preview_bytes, start_bytes};
 
@@ -42,6 +43,9 @@ fn words(text: &str) -> String {
     if text.contains("PRIVATE KEY-----") {
         return MASK.to_owned();
     }
+    // JSON within a text, and JSON that was cut, has no fields here: its values are those in quotes after a name.
+    let known = mask_data(text);
+    let text = known.as_deref().unwrap_or(text);
     let mut masked = String::with_capacity(text.len());
     let mut follows = false;
     for piece in text.split_inclusive(is_separator) {

@@ -21,6 +21,9 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// Maximum bytes of the message of a failed call, and of a content block that is shown.
 const MAX_TEXT: usize = 2_000;
 
+/// What stands for the server in questions to a language model.
+const MODELS: &str = "llm";
+
 /// Maximum bytes of the script's value.
 const MAX_VALUE: usize = 64 * 1024;
 
@@ -43,7 +46,8 @@ pub struct RunTrace {
     pub requested: SystemTime,
     /// Time until its end.
     pub duration: Duration,
-    /// Its calls, in the order in which they were made: at most [`ToolCallRecord::KEPT`].
+    /// Its calls and its questions to language models, in the order in which they were made: at most
+    /// [`ToolCallRecord::KEPT`].
     pub calls: Vec<TracedCall>,
     /// Number of further calls.
     pub calls_dropped: u64,
@@ -59,15 +63,15 @@ pub struct RunTrace {
     pub usage: Usage,
 }
 
-/// A call in a [`RunTrace`], whose times are from when the run was requested.
+/// A call in a [`RunTrace`], or a question to a language model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedCall {
-    /// Number of the call in its run, from 1.
+    /// Number of the call in its run, from 1. Questions to models are counted apart.
     pub number: u64,
-    /// The server, as far as it was found.
+    /// The server, as far as it was found; `llm` of a question to a model.
     pub server: String,
-    /// The tool, or the method of a request for resources or prompts.
+    /// The tool, the method of a request for resources or prompts, or the model (of its provider, if none was named).
     pub tool: String,
     /// When the script made the call.
     pub requested: Duration,
@@ -115,7 +119,22 @@ struct OpenTrace {
     trace: RunTrace,
     output_bytes: usize,
     /// Where calls that have not ended are.
-    positions: HashMap<u64, usize>,
+    positions: HashMap<CallKey, usize>,
+}
+
+/// A call of a run, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum CallKey {
+    Tool(u64),
+    Model(u64),
+}
+
+impl CallKey {
+    fn number(self) -> u64 {
+        match self {
+            Self::Tool(number) | Self::Model(number) => number,
+        }
+    }
 }
 
 impl fmt::Debug for TraceRecorder {
@@ -181,18 +200,18 @@ impl OpenTrace {
     }
 
     /// The call of this number, which is added if it is not there. `None` if there are too many.
-    fn call(&mut self, number: u64, server: &str, tool: &str, now: Duration) -> Option<&mut TracedCall> {
+    fn call(&mut self, key: CallKey, server: &str, tool: &str, now: Duration) -> Option<&mut TracedCall> {
         let calls = &mut self.trace.calls;
-        if let Some(&position) = self.positions.get(&number) {
+        if let Some(&position) = self.positions.get(&key) {
             return calls.get_mut(position);
         }
         if calls.len() >= ToolCallRecord::KEPT {
             self.trace.calls_dropped += 1;
             return None;
         }
-        self.positions.insert(number, calls.len());
+        self.positions.insert(key, calls.len());
         calls.push(TracedCall {
-            number,
+            number: key.number(),
             server: server.to_owned(),
             tool: tool.to_owned(),
             requested: now,
@@ -206,6 +225,13 @@ impl OpenTrace {
             result_bytes: 0,
         });
         calls.last_mut()
+    }
+
+    /// The call of this number, which ends now. `None` if it is not there.
+    fn end(&mut self, key: CallKey, now: Duration) -> Option<&mut TracedCall> {
+        let call = self.trace.calls.get_mut(self.positions.remove(&key)?)?;
+        call.ended = now;
+        Some(call)
     }
 
     fn print(&mut self, now: Duration, level: Option<LogLevel>, text: &str) {
@@ -232,16 +258,15 @@ impl RunObserver for TraceRecorder {
             RunEvent::Ended { result, .. } => self.end(run, *result),
             RunEvent::Printed { level, text } => self.with(run, |open, now| open.print(now, *level, text)),
             RunEvent::Sending(sending) => self.with(run, |open, now| {
-                if let Some(call) = open.call(sending.call, sending.server, sending.tool, now) {
+                let key = CallKey::Tool(sending.call);
+                if let Some(call) = open.call(key, sending.server, sending.tool, now) {
                     call.requested = call.requested.min(now.saturating_sub(sending.waited));
                     call.sent = Some(now);
                     call.argument_bytes = sending.argument_bytes;
                 }
             }),
             RunEvent::Answered(answered) => self.with(run, |open, now| {
-                let Some(position) = open.positions.remove(&answered.call) else { return };
-                let Some(call) = open.trace.calls.get_mut(position) else { return };
-                call.ended = now;
+                let Some(call) = open.end(CallKey::Tool(answered.call), now) else { return };
                 match answered.result {
                     Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
                     Err(code) => {
@@ -252,33 +277,48 @@ impl RunObserver for TraceRecorder {
                 }
             }),
             RunEvent::Simulated { call, server, tool, .. } => self.with(run, |open, now| {
-                if let Some(call) = open.call(*call, server, tool, now) {
+                let key = CallKey::Tool(*call);
+                if let Some(call) = open.call(key, server, tool, now) {
                     (call.ended, call.status) = (now, "simulated");
                 }
-                open.positions.remove(call);
+                open.positions.remove(&key);
             }),
             RunEvent::Refused(refused) => self.with(run, |open, now| {
-                let number = refused.call.unwrap_or_default();
+                let key = CallKey::Tool(refused.call.unwrap_or_default());
                 let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
                 // A call that was sent, which the limits of its server refused, ends with its answer.
                 if open
                     .positions
-                    .get(&number)
+                    .get(&key)
                     .is_some_and(|&at| open.trace.calls.get(at).is_some_and(|call| call.sent.is_some()))
                 {
                     return;
                 }
-                if let Some(call) = open.call(number, server, tool, now) {
+                if let Some(call) = open.call(key, server, tool, now) {
                     (call.ended, call.status, call.is_error) = (now, refused.code.as_str(), true);
                 }
-                open.positions.remove(&number);
+                open.positions.remove(&key);
             }),
             RunEvent::ApprovalAsked { call, server, tool, .. } => self.with(run, |open, now| {
-                open.call(*call, server, tool, now);
+                open.call(CallKey::Tool(*call), server, tool, now);
             }),
             RunEvent::ApprovalAnswered(answered) => self.with(run, |open, now| {
-                if let Some(call) = open.call(answered.call, answered.server, answered.tool, now) {
+                let key = CallKey::Tool(answered.call);
+                if let Some(call) = open.call(key, answered.server, answered.tool, now) {
                     call.approval = answered.duration;
+                }
+            }),
+            RunEvent::ModelSending(sending) => self.with(run, |open, now| {
+                let model = sending.model.unwrap_or(sending.provider);
+                if let Some(call) = open.call(CallKey::Model(sending.request), MODELS, model, now) {
+                    (call.sent, call.argument_bytes) = (Some(now), sending.messages.len());
+                }
+            }),
+            RunEvent::ModelAnswered(answered) => self.with(run, |open, now| {
+                let Some(call) = open.end(CallKey::Model(answered.request), now) else { return };
+                match answered.result {
+                    Ok(text) => (call.status, call.result_bytes) = ("ok", text.map_or(0, str::len)),
+                    Err(code) => (call.status, call.is_error) = (code, true),
                 }
             }),
             _ => {}

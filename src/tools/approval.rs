@@ -132,6 +132,26 @@ pub enum AskReason {
     PrivateAddress(String),
 }
 
+impl AskReason {
+    /// The rule that asks, for records: as it is written in a configuration, without what the call's arguments have.
+    pub(crate) fn rule(&self) -> String {
+        match self {
+            Self::Pattern(pattern) => format!("ask: {pattern}"),
+            Self::Annotation(annotation) => format!("ask: {annotation}"),
+            Self::ScriptChange => "built in: changes of saved scripts".to_owned(),
+            Self::PrivateAddress(_) => "privateAddresses: ask".to_owned(),
+        }
+    }
+
+    /// The reason for records that have nothing of the call's arguments.
+    pub(crate) fn without_arguments(&self) -> String {
+        match self {
+            Self::PrivateAddress(_) => Self::PrivateAddress("a private address".to_owned()).to_string(),
+            Self::Pattern(_) | Self::Annotation(_) | Self::ScriptChange => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for AskReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

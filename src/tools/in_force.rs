@@ -134,12 +134,16 @@ impl ToolsInForce {
         if patterns.is_empty() { "default".to_owned() } else { format!("allow: {}", patterns.join(", ")) }
     }
 
+    /// The rule of a deny list that names a tool, for records.
+    pub(crate) fn denying_rule(&self, server: &str, tool: &str) -> Option<String> {
+        let pattern = self.policies().find_map(|policy| policy.denying(server, tool));
+        pattern.map(|pattern| format!("deny: {pattern}"))
+    }
+
     /// The rule by which a tool is not permitted, for records. `None` if it is permitted.
     pub(crate) fn refusing_rule(&self, server: &str, tool: &str) -> Option<String> {
-        if let Some(pattern) = self.policies().find_map(|policy| policy.denying(server, tool)) {
-            return Some(format!("deny: {pattern}"));
-        }
-        (!self.permits(server, tool)).then(|| "allow: no pattern matches".to_owned())
+        self.denying_rule(server, tool)
+            .or_else(|| (!self.permits(server, tool)).then(|| "allow: no pattern matches".to_owned()))
     }
 
     pub(crate) fn may_permit_server(&self, server: &str) -> bool {

@@ -31,7 +31,7 @@ def _body_of(content) -> dict:
 
 
 def _close(number: int) -> None:
-    # Nobody waits for the answer.
+    # The answer to this query is dropped.
     wit_world.start_call(*tools.query_request(_question(close=number)))
 
 

@@ -1,8 +1,12 @@
 """What a script asks of a language model."""
 
+import wit_world
+
 from cx_guest import tools
 from cx_guest.errors import McpToolError
 from cx_guest.values import to_json
+
+_start_call = wit_world.start_call
 
 
 def _text(options: dict, **extra) -> str:
@@ -17,60 +21,84 @@ def _call(**call) -> dict:
     return {"kind": "llm", "call": call}
 
 
+# What reads on in an answer that was left is told: an answer that ended silently would look complete.
+_LEFT = (
+    "this answer was left before its end, which has ended the request; to read on after a loop, keep its iterator: "
+    "`pieces = aiter(llm.ask(…, stream=True))`, or `iter(…)` for `ask_sync`"
+)
+_BUSY = "another task is reading this answer: a piece is read after the one before it"
+
+
 class _Pieces:
-    """An answer piece by piece, for `async for` and, blocking, for `for`. It is asked for when the first piece is."""
+    """An answer piece by piece, for `async for` and, blocking, for `for`. It is asked for when the first piece is.
+
+    A loop that is left ends the request at the model, as in TypeScript. Python tells an iterator nothing when a loop is
+    left, so each loop gets an iterator of its own: nothing else refers to it, and CPython, which counts references,
+    drops it as `break`, `return` or an exception leaves the loop.
+    """
+
+    _number: int | None = None
+    _is_over = False
+    _was_left = False
+    _is_reading = False
 
     def __init__(self, text: str):
         self._text = text
-        self._number = None
-        self._is_over = False
 
     def __aiter__(self):
-        return self
+        return _AsyncLoop(self)
 
     async def __anext__(self) -> str:
-        if self._is_over:
+        if self._is_at_end():
             raise StopAsyncIteration
+        self._begin()
         try:
-            if self._number is None:
-                self._number = await tools.query(_call(open=self._text))
             piece = await tools.query(_call(next=self._number))
-        except BaseException:
+        except McpToolError:
+            # The host has ended it.
             self._is_over = True
             raise
+        except BaseException:
+            # Such as the cancellation of the task.
+            self._leave()
+            raise
+        finally:
+            self._is_reading = False
         if piece is None:
             self._is_over = True
             raise StopAsyncIteration
         return piece
 
     async def aclose(self) -> None:
-        """Ends the call at the model."""
-        if self._number is not None and not self._is_over:
-            self._is_over = True
+        """Ends the request at the model."""
+        if self._end():
             await tools.query(_call(close=self._number))
 
     def __iter__(self):
-        return self
+        return _Loop(self)
 
     def __next__(self) -> str:
-        if self._is_over:
+        if self._is_at_end():
             raise StopIteration
+        self._begin()
         try:
-            if self._number is None:
-                self._number = tools.query_now(_call(open=self._text))
             piece = tools.query_now(_call(next=self._number))
-        except BaseException:
+        except McpToolError:
             self._is_over = True
             raise
+        except BaseException:
+            self._leave()
+            raise
+        finally:
+            self._is_reading = False
         if piece is None:
             self._is_over = True
             raise StopIteration
         return piece
 
     def close(self) -> None:
-        """Ends the call at the model."""
-        if self._number is not None and not self._is_over:
-            self._is_over = True
+        """Ends the request at the model."""
+        if self._end():
             tools.query_now(_call(close=self._number))
 
     def __await__(self):
@@ -78,8 +106,84 @@ class _Pieces:
         return self
         yield
 
+    def __del__(self):
+        self._leave()
+
     def __repr__(self) -> str:
         return "<llm answer>"
+
+    def _is_at_end(self) -> bool:
+        if self._was_left:
+            raise RuntimeError(_LEFT)
+        return self._is_over
+
+    def _begin(self) -> None:
+        """Before a piece is read. The host opens an answer at once: it asks the model for the first piece."""
+        if self._is_reading:
+            raise RuntimeError(_BUSY)
+        if self._number is None:
+            try:
+                self._number = tools.query_now(_call(open=self._text))
+            except BaseException:
+                self._is_over = True
+                raise
+        self._is_reading = True
+
+    def _end(self) -> bool:
+        """Makes this the end. Returns whether the host has to be told."""
+        is_open = not self._is_over and self._number is not None
+        self._is_over = True
+        return is_open
+
+    def _leave(self) -> None:
+        """Ends the request of an answer whose reading has begun. Does not wait: a destructor must not."""
+        if self._number is not None and self._end():
+            self._was_left = True
+            _start_call(*tools.query_request(_call(close=self._number)))
+
+
+class _AsyncLoop:
+    """One `async for` over an answer."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, pieces: _Pieces):
+        self._pieces = pieces
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        return self._pieces.__anext__()
+
+    async def aclose(self) -> None:
+        """Ends the request at the model."""
+        await self._pieces.aclose()
+
+    def __del__(self):
+        self._pieces._leave()
+
+
+class _Loop:
+    """One `for` over an answer."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, pieces: _Pieces):
+        self._pieces = pieces
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> str:
+        return self._pieces.__next__()
+
+    def close(self) -> None:
+        """Ends the request at the model."""
+        self._pieces.close()
+
+    def __del__(self):
+        self._pieces._leave()
 
 
 class Llm:

@@ -1,7 +1,7 @@
 """The event loop: asyncio's own, with one waiting host call in the place of a selector.
 
-Calls under way are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their
-completions may arrive during any wait, also a blocking one, and are given to their futures then.
+Calls in flight are in `calls`, whichever loop waits for them: there is one interpreter and one thread. Their
+completions may arrive during any wait, also a blocking one, and resolve their futures then.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ _NO_THREADS = "scripts have no threads: call the function directly, without `to_
 _NO_PROCESSES = "scripts cannot start processes; call a tool that does the work"
 _NO_NETWORK = "scripts have no sockets; `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`)"
 
-# Calls under way that a future waits for.
+# The futures that wait for calls in flight, by the number of the call.
 calls: dict[int, asyncio.Future] = {}
-# Answers to blocking calls that came while another one was waited for.
+# Answers to blocking calls that arrived during the wait for another one.
 _answers: dict[int, str] = {}
 _blocking: set[int] = set()
 
@@ -106,8 +106,8 @@ def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
 def begin(operation, server: str, name: str, arguments: str):
     """Starts a call. Returns its answer, or a future of it.
 
-    If no other task could do anything before the answer is there, the loop has nothing to choose from: then waiting
-    here is the same and spares a turn of the loop.
+    If no other task can run before the answer arrives, this waits for it: the outcome is the same, and a turn of the
+    loop is saved.
     """
     loop = _running_loop()
     number, answer = started = _start_call(operation, server, name, arguments)
@@ -117,7 +117,8 @@ def begin(operation, server: str, name: str, arguments: str):
     if answer is None:
         calls[number] = future
     else:
-        # Not now: a script that makes one quick call after the other must not keep its other tasks from running.
+        # In the loop's next turn, so that a script which makes one quick call after the other does not keep its other
+        # tasks from running.
         loop.call_soon(_settle, future, answer)
     return future
 
@@ -128,7 +129,7 @@ def _settle(future: asyncio.Future, answer: str) -> None:
 
 
 def _must_cancel(loop) -> bool:
-    """Whether the current task was cancelled and has not seen it: it does at its next `await`, which must be one."""
+    """Whether the current task was cancelled and not told yet: it is at its next `await`, so the call must await."""
     task = tasks.current_task(loop)
     return task is not None and task._must_cancel
 
@@ -138,7 +139,7 @@ async def finish(future: asyncio.Future) -> str:
     try:
         return await future
     except asyncio.CancelledError:
-        # The call runs on; its answer is of no interest any more.
+        # The call goes on, and its answer is dropped.
         for number, other in calls.items():
             if other is future:
                 del calls[number]
@@ -146,7 +147,7 @@ async def finish(future: asyncio.Future) -> str:
         raise
 
 
-# How long tasks that are left at the script's end have to end too.
+# How long tasks that have not ended at the script's end may take to do so.
 _CLEANUP_SECONDS = 1.0
 
 
@@ -185,7 +186,7 @@ class EventLoop(base_events.BaseEventLoop):
         handle = None
 
     def _stuck(self) -> RuntimeError:
-        """Returns the error of a script that waits for ever, with the location where it waits."""
+        """Returns the error of a script whose wait cannot end, with the location where it waits."""
         error = RuntimeError("the script waits for something that nothing can bring about")
         error.add_note("no timer and no tool call is left that could end the wait")
         frames = []
@@ -304,7 +305,7 @@ def install() -> None:
 
 
 def run_coroutine(loop: EventLoop, coroutine):
-    """Runs the script's coroutine, then cancels what is left of its tasks."""
+    """Runs the script's coroutine, then cancels the tasks that have not ended."""
     events.set_event_loop(loop)
     try:
         return loop.run_until_complete(coroutine)
@@ -313,10 +314,10 @@ def run_coroutine(loop: EventLoop, coroutine):
         if left:
             for task in left:
                 task.cancel()
-            # One that does not want to end must not cost the run its value.
+            # A task that does not end must not cost the run its value.
             done, unwilling = loop.run_until_complete(tasks.wait(left, timeout=_CLEANUP_SECONDS))
             for task in done:
-                # Seen, so that nothing is said about it.
+                # Retrieved, so that asyncio does not report it.
                 task.cancelled() or task.exception()
             for task in unwilling:
                 task._log_destroy_pending = False

@@ -10,7 +10,7 @@ from cx_guest.errors import McpToolError, host_code
 from cx_guest.output import printable
 from cx_guest.source import utf16_units
 
-# What of an exception goes to the host. Its reply carries it to a model.
+# Maximum sizes of what the host gets of an exception. A model reads it.
 _MAX_CHARACTERS = 8_192
 _MAX_CAUSES = 8
 _MAX_MEMBERS = 15
@@ -51,7 +51,7 @@ _NO_COMPRESSION = (
     "compression.zstd module is not available",
 )
 
-# Frames that are not the author's business: ours, and the machinery between an author's `await` and `raise`.
+# Frames that tell the author nothing: those of this package, and those between an author's `await` and `raise`.
 _HIDDEN = ("cx_guest", "/asyncio/", "importlib/_bootstrap", "<frozen importlib", "<cx", "wit_world", "componentize")
 
 
@@ -63,7 +63,7 @@ def describe(error: BaseException, script: str) -> str:
     """
     try:
         message = _message(error) + _suggestion(error) + _members(error)
-        # A model reads the message first: better the name twice than nothing.
+        # A model reads the message first: without one, it is the name.
         report = {"name": _name(error), "message": message or _name(error)}
         location = _location(error, script)
         if location is not None:

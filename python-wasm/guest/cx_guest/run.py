@@ -43,7 +43,7 @@ def install() -> None:
     warm_up()
 
 
-# What most scripts do, in few words.
+# A script that does what most scripts do.
 _WARM_UP = """
 import json
 
@@ -139,7 +139,7 @@ def run() -> str:
 
 
 def _run_exit_functions() -> None:
-    """Runs what the script has registered with `atexit`, which says of errors what Python says."""
+    """Runs the functions that the script has registered with `atexit`, which prints their errors as Python does."""
     try:
         if atexit._ncallbacks() > _State.exit_functions:
             atexit._run_exitfuncs()
@@ -170,7 +170,11 @@ async def _finish(script, program: source.Program | None = None, namespace: dict
     if program is not None:
         value = _value(program, namespace)
     while _is_awaitable(value):
-        value = await value
+        awaited = await value
+        if awaited is value:
+            # An answer of a model in pieces: `await` leaves it as it is.
+            break
+        value = awaited
     return value
 
 

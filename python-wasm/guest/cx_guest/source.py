@@ -1,6 +1,6 @@
 """Compiles a script: finds the code in a Markdown fence, allows top-level `await` and `return`, and finds the value.
 
-The rules are those of TypeScript (`src/engine/typescript/transpile/fence.rs` and `value.rs`). Lines and
+The rules are those of TypeScript (`src/engine/fence.rs` and `src/engine/typescript/transpile/value.rs`). Lines and
 columns are those of the script as it was written: code is moved by adding empty lines before it or by changing the
 syntax tree, never by changing a line.
 

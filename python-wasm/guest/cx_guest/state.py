@@ -7,7 +7,7 @@ from cx_guest import tools
 from cx_guest.errors import McpToolError
 from cx_guest.values import from_json, to_json
 
-# How often `update` tries. A failed try means that another writer has succeeded, so one of them always gets on.
+# How often `update` tries. A failed try means that another writer has succeeded, so one of them always makes progress.
 _MAX_TRIES = 1_000
 
 _MISSING = object()
@@ -122,7 +122,7 @@ class State:
         turn = _turns[key] = loop.create_future()
         try:
             if before is not None and before.get_loop() is loop:
-                # Not `await before`: who is cancelled would cancel it.
+                # Not `await before`: the cancellation of this task would cancel that future.
                 await asyncio.wait([before])
             entry = await tools.query(_get(key, True))
             for _ in range(_MAX_TRIES):

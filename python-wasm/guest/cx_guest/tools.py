@@ -1,10 +1,10 @@
-"""Everything with which a script finds and calls tools.
+"""The functions with which a script finds and calls tools.
 
 A call starts when it is awaited, as every coroutine of Python does: `asyncio.gather` and tasks overlap calls. A
 coroutine that is never awaited calls nothing, and a warning names it.
 
-Names go to the host as they are written. It knows exact names and their snake_case forms, and the nearest name to a
-wrong one.
+Names go to the host as they are written. The host knows exact names and their snake_case forms, and finds the nearest
+name to a wrong one.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _start_call = wit_world.start_call
 
 
 class _Run:
-    """What the functions know of their run."""
+    """What the functions keep about their run."""
 
     argument_bytes = 0
 
@@ -50,7 +50,7 @@ def _decode(answer: str):
 
 
 def _arguments(server: str | None, tool: str, arguments) -> str:
-    """Returns arguments as JSON text; none is the empty text. What JSON does not have is the call's error."""
+    """Returns arguments as JSON text; the empty text for none. A value that JSON does not have is the call's error."""
     if arguments is None:
         return ""
     try:
@@ -63,7 +63,7 @@ def _arguments(server: str | None, tool: str, arguments) -> str:
 
 
 def _too_long(text: str) -> str | None:
-    # The host decides; this spares both sides the copy of what it would refuse.
+    # The host checks the size too. Checked here first, so that arguments which it would refuse are not copied to it.
     most = _Run.argument_bytes
     if len(text) * 4 > most and (length := len(text.encode())) > most:
         return f"the arguments are {length} bytes of JSON, at most {most} can be sent"
@@ -124,7 +124,7 @@ class Server:
         object.__setattr__(self, "__cx_server__", name)
 
     def __getattr__(self, name: str):
-        # What the language and libraries ask of every object is no tool.
+        # Names that the language and libraries look up on every object are no tools.
         if is_private(name):
             raise AttributeError(name)
         return self[name]
@@ -382,8 +382,8 @@ def _schema_question(name) -> dict:
 
 
 class _ToolSchema(dict):
-    """A tool's schema. `inputSchema`, as MCP names it, is `parameters`; what a script prints has it once. So has it the
-    types, which are also there as a stub: `python`."""
+    """A tool's schema. `inputSchema`, as MCP names it, is an alias of `parameters`; `python` is the types as a stub.
+    Neither is in what a script prints, so that each schema is printed once."""
 
     def __init__(self, schema: dict):
         self.__cx_stub = schema.pop("python", None)
@@ -404,8 +404,8 @@ class _ToolSchema(dict):
 
 
 class _FoundTool(dict):
-    """A tool that a search found. What a script prints or returns is `usage`, one line that says how to call it; the
-    other fields are there by name, so that a list costs no schemas unless they are asked for."""
+    """A tool that a search found. A script that prints or returns it gets `usage`, a line that says how to call it. The
+    other fields are read by name, so that a list of tools has no schemas in it."""
 
     def __init__(self, schema: dict):
         super().__init__(usage=schema.pop("usage"))
@@ -497,7 +497,7 @@ _pair("list_resources", "A server's resources.", _resources_question)
 _pair("read_resource", "A resource's contents.", _resource_question)
 _pair("list_prompts", "A server's prompts.", _prompts_question)
 _pair("get_prompt", "A prompt's messages.", _prompt_question)
-_pair("run", "What an earlier run left behind.", _run_question)
+_pair("run", "The record of an earlier run.", _run_question)
 _beside_tools = tuple(name for name in _questions if name not in DISCOVERY)
 
 
@@ -505,7 +505,7 @@ _beside_tools = tuple(name for name in _questions if name not in DISCOVERY)
 
 
 def help(topic=None) -> None:
-    """Prints the guide, or what it has about a word, a server or a tool; of everything else what Python knows."""
+    """Prints the guide, or its part about a word, a server or a tool. For anything else it prints Python's own help."""
     if isinstance(topic, Server):
         about = topic.__dict__["__cx_server__"]
     elif topic is tools or topic is _globals["mcp_servers"]:
@@ -521,7 +521,7 @@ def help(topic=None) -> None:
     try:
         text = query_now(question)
     except McpToolError:
-        # `help("json.dumps")`: what the guide does not know may be Python's.
+        # `help("json.dumps")`: a word that is not in the guide may name something of Python's.
         import pydoc
 
         found = pydoc.locate(about)
@@ -581,7 +581,7 @@ def _file_block(value: dict) -> str:
 
 
 def emit(value) -> None:
-    """Shows a text, an image or a file to the person, apart from the script's value."""
+    """Shows a text, an image or a file to the user, apart from the script's value."""
     if isinstance(value, (list, tuple)) and value and _is_block(value[0]):
         for one in value:
             emit(one)

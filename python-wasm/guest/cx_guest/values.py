@@ -103,6 +103,8 @@ def _refusal(value) -> str:
         return f"is {kind}, which JSON does not have; use base64.b64encode(data).decode(), or data.decode() for text"
     if inspect.iscoroutine(value):
         return f"is the coroutine `{value.__qualname__}`; did you forget `await`?"
+    if isinstance(value, collections.abc.AsyncIterator) and not inspect.isasyncgen(value):
+        return "is an async iterator, which is read only once; use [x async for x in it]"
     if inspect.isawaitable(value):
         return f"is a {kind} that was not awaited; did you forget `await`?"
     if isinstance(value, complex):

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cx::server::{HttpOptions, HttpToken, MetricsPrinter, Page, Server, TokenReader, describe_metrics};
-use cx::{CancellationToken, MCP_DURATION_BUCKETS, OpenTelemetry};
+use cx::{
+    CancellationToken, MCP_DURATION_BUCKETS, MODEL_DURATION_BUCKETS, MODEL_TOKEN_BUCKETS, OpenTelemetry,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -42,6 +44,14 @@ pub(crate) fn install(
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
             .and_then(|builder| {
                 builder.set_buckets_for_metric(Matcher::Prefix("mcp_".to_owned()), MCP_DURATION_BUCKETS)
+            })
+            .and_then(|builder| {
+                let durations = Matcher::Prefix("gen_ai_client_operation_".to_owned());
+                builder.set_buckets_for_metric(durations, MODEL_DURATION_BUCKETS)
+            })
+            .and_then(|builder| {
+                let tokens = Matcher::Prefix("gen_ai_client_token_".to_owned());
+                builder.set_buckets_for_metric(tokens, MODEL_TOKEN_BUCKETS)
             })
             .context("failed to set up metrics")?
             .build_recorder();

@@ -4,19 +4,23 @@ mod chrome;
 pub(crate) mod drawing;
 pub(crate) mod html;
 mod lanes;
+mod notices;
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use cx::{Ownership, RunTrace};
+use parking_lot::Mutex;
 
 use self::drawing::Drawing;
+use self::notices::Notices;
 use crate::{diagnostic, document};
 
 /// Maximum number of traces that `cx serve --traces` keeps, and of bytes of all of them.
@@ -82,6 +86,7 @@ pub(crate) struct TraceDirectory {
     /// `None` is the end.
     sender: SyncSender<Option<RunTrace>>,
     writing: JoinHandle<()>,
+    notices: Arc<Mutex<Notices>>,
 }
 
 impl TraceDirectory {
@@ -104,33 +109,38 @@ impl TraceDirectory {
             bail!("--traces {shown}: this directory belongs to another user: name one of your own");
         }
         let (sender, traces) = sync_channel::<Option<RunTrace>>(MAX_WAITING);
-        let directory = path.to_owned();
+        let notices = Arc::<Mutex<Notices>>::default();
+        let (directory, written) = (path.to_owned(), Arc::clone(&notices));
         let writing = std::thread::Builder::new()
             .name("cx-traces".to_owned())
             .spawn(move || {
-                let mut was_failing = false;
                 for trace in traces.into_iter().map_while(|trace| trace) {
-                    let written = keep(&directory, &trace);
-                    // Once, and again after it has worked.
-                    if let Err(error) = &written
-                        && !was_failing
-                    {
-                        let shown = directory.display();
-                        diagnostic::print_warning(&format!("no trace can be written to `{shown}`: {error}"));
-                    }
-                    was_failing = written.is_err();
+                    let kept = keep(&directory, &trace);
+                    let mut notices = written.lock();
+                    let line = match kept {
+                        Ok(()) => notices.keep(Instant::now()),
+                        Err(error) => lose(&mut notices, || {
+                            format!("no trace can be written to `{}`: {error}", directory.display())
+                        }),
+                    };
+                    drop(notices);
+                    print(line);
                 }
             })
             .context("failed to start a thread")?;
-        Ok(Self { sender, writing })
+        Ok(Self { sender, writing, notices })
     }
 
     /// What takes the traces of runs.
     pub(crate) fn listener(&self) -> impl Fn(RunTrace) + Send + Sync + 'static {
-        let sender = self.sender.clone();
+        let (sender, notices) = (self.sender.clone(), Arc::clone(&self.notices));
         move |trace| match sender.try_send(Some(trace)) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            Err(TrySendError::Full(_)) => tracing_dropped(),
+            Err(TrySendError::Full(_)) => {
+                let dropped = || "traces are dropped: runs end faster than traces are written".to_owned();
+                let line = lose(&mut notices.lock(), dropped);
+                print(line);
+            }
         }
     }
 
@@ -145,8 +155,16 @@ impl TraceDirectory {
     }
 }
 
-fn tracing_dropped() {
-    diagnostic::print_note("a trace is dropped: runs end faster than traces are written");
+/// Counts a trace that was lost. Returns the line to print, if there is one.
+fn lose(notices: &mut Notices, reason: impl FnOnce() -> String) -> Option<String> {
+    metrics::counter!("cx_traces_lost_total").increment(1);
+    notices.lose(Instant::now(), reason)
+}
+
+fn print(line: Option<String>) {
+    if let Some(line) = line {
+        diagnostic::print_note(&line);
+    }
 }
 
 /// Writes a page that is to be shown in a browser, and removes the oldest such pages beyond a number: a

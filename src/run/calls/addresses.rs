@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::held::HeldCall;
 #[cfg(any(feature = "mcp", feature = "fetch"))]
 use crate::net::private::private_address;
 use crate::run::ledger::Call;
@@ -9,12 +10,14 @@ use crate::tools::approval::AskReason;
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::{PrivateAddresses, ToolError, ToolErrorCode};
 
-/// Looks for private addresses if the rules are about them. Returns why the call needs approval, if it does.
+/// Looks for private addresses if the rules are about them. Returns why the call needs approval, if it does. `held`
+/// takes note of the rule that refuses it.
 ///
 /// # Errors
 ///
 /// `ToolDenied` if there is one and none is allowed.
 pub(super) fn check_addresses(
+    held: &HeldCall,
     in_force: &ToolsInForce,
     call: Call<'_>,
     arguments: &Map<String, Value>,
@@ -29,6 +32,7 @@ pub(super) fn check_addresses(
     if treatment == PrivateAddresses::Ask {
         return Ok(Some(AskReason::PrivateAddress(found)));
     }
+    held.note_rule(format!("privateAddresses: {treatment}"));
     let Call { server, tool, .. } = call;
     let message = format!(
         "the arguments of `{server}.{tool}` have {found}, and the configuration does not let tools have such addresses: \

@@ -22,6 +22,8 @@ pub(crate) struct HeldCall {
     made: Instant,
     /// Whether the call was sent, or simulated in a dry run.
     is_sent: AtomicBool,
+    /// The rule that asked for an approval, or that refuses the call because of its arguments.
+    rule: Mutex<Option<String>>,
     /// Keeps the tool's own result, for a call whose caller wants that and not a script's value.
     answer: Option<Mutex<Option<ToolAnswer>>>,
 }
@@ -56,6 +58,11 @@ impl HeldCall {
         self.is_sent.store(false, Ordering::Relaxed);
     }
 
+    /// Notes the rule by which the call is refused, if it is, and which the tool's name does not tell.
+    pub(in crate::run) fn note_rule(&self, rule: String) {
+        *self.rule.lock() = Some(rule);
+    }
+
     /// Keeps the tool's own result from now on.
     pub(super) fn keep_answer(&mut self) {
         self.answer = Some(Mutex::default());
@@ -81,7 +88,7 @@ impl HeldCall {
     pub(in crate::run) fn note_failure<T>(&self, result: &Result<T, ToolError>) {
         let Err(error) = result else { return };
         if !self.is_sent.load(Ordering::Relaxed) {
-            self.context.count_refusal(Some(self.number), error);
+            self.context.count_refusal(Some(self.number), error, self.rule.lock().as_deref());
         }
         if let Some(time) = error.retry_after {
             self.context.ledger.lock().note_retry(error.code, time);
@@ -101,7 +108,7 @@ impl ExecutionContext {
         let counted = self.count_at_callers();
         let held =
             counted.and_then(|()| self.hold(argument_bytes, |ledger| ledger.count_call(&self.limits())));
-        held.inspect_err(|error| self.count_refusal(None, error))
+        held.inspect_err(|error| self.count_refusal(None, error, None))
     }
 
     /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
@@ -127,20 +134,25 @@ impl ExecutionContext {
             argument_bytes,
             made: Instant::now(),
             is_sent: AtomicBool::new(false),
+            rule: Mutex::default(),
             answer: None,
         })
     }
 
-    /// Counts a call that failed before it was sent, unless that is because the run is over.
-    fn count_refusal(&self, call: Option<u64>, error: &ToolError) {
+    /// Counts a call that failed before it was sent, unless that is because the run is over. `noted` is the rule that
+    /// may have refused it, if the tool's name does not tell that.
+    fn count_refusal(&self, call: Option<u64>, error: &ToolError, noted: Option<&str>) {
         if error.code == ToolErrorCode::Cancelled {
             return;
         }
         self.ledger.lock().count_refused();
         if self.observation().is_on() {
             let (server, tool) = (error.server.as_deref(), error.tool.as_deref());
+            let is_by_rule = matches!(error.code, ToolErrorCode::ToolDenied | ToolErrorCode::NetDenied);
+            let noted = noted.filter(|_| is_by_rule).map(str::to_owned);
             let names = server.zip(tool).filter(|_| error.code == ToolErrorCode::ToolDenied);
-            let rule = names.and_then(|(server, tool)| self.in_force().refusing_rule(server, tool));
+            let named = || names.and_then(|(server, tool)| self.in_force().refusing_rule(server, tool));
+            let rule = noted.or_else(named);
             let rule = rule.as_deref();
             self.observation()
                 .emit(|| RunEvent::Refused(Refused { call, server, tool, code: error.code, rule }));

@@ -71,7 +71,7 @@ impl ExecutionContext {
             let request = request.with_parameters(parameters)?;
             let parameters = request.parameters();
             let decided = Decided { by: Arc::clone(&in_force), call, tool: None, permission, host: None };
-            let reason = check_addresses(&in_force, call, &parameters)?
+            let reason = check_addresses(held, &in_force, call, &parameters)?
                 .or_else(|| in_force.asks(call.server, call.tool, Effects::OF_REQUESTS));
             let answer = async |_parameters, trace, sent| {
                 let name = Arc::clone(server);

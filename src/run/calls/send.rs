@@ -70,6 +70,9 @@ impl ExecutionContext {
         ) -> Result<Json, ToolError>,
     ) -> Result<Json, ToolError> {
         let call = decided.call;
+        if let Some(reason) = &reason {
+            held.note_rule(reason.rule());
+        }
         let question = reason.map(|reason| Question {
             number: held.number(),
             call,
@@ -88,7 +91,7 @@ impl ExecutionContext {
             Some(ToolKind::Script) => None,
             _ => Some(self.slots.acquire().await.map_err(|_closed| over())?),
         };
-        if let Err(error) = self.check_still_permitted(&decided, &arguments.tree, approved.is_some()) {
+        if let Err(error) = self.check_still_permitted(held, &decided, &arguments.tree, approved.is_some()) {
             if let Some(record) = approved {
                 self.end_record(record, ToolCallStatus::Failed(error.code), 0);
             }
@@ -157,6 +160,7 @@ impl ExecutionContext {
     /// approval or a slot.
     fn check_still_permitted(
         &self,
+        held: &HeldCall,
         decided: &Decided<'_>,
         arguments: &Map<String, Value>,
         is_approved: bool,
@@ -167,12 +171,20 @@ impl ExecutionContext {
             return Ok(());
         }
         let (server, tool_name) = (call.server, call.tool);
-        let is_permitted = match permission {
-            Permission::OfMethod => now.permits(server, tool_name),
-            Permission::OfTool => now.may_permit_server(server) && !now.denies(server, tool_name),
-            Permission::Granted => !now.denies(server, tool_name),
+        // Rules about a host are about each of its ports.
+        let names = host.map_or([tool_name, tool_name], |host| [host.name, host.host]);
+        let refusing = match permission {
+            Permission::OfMethod => now.refusing_rule(server, tool_name),
+            Permission::OfTool if !now.may_permit_server(server) => now.refusing_rule(server, tool_name),
+            Permission::OfTool | Permission::Granted => {
+                names.into_iter().find_map(|name| now.denying_rule(server, name))
+            }
         };
-        if !is_permitted {
+        let is_permitted = *permission != Permission::OfTool || now.may_permit_server(server);
+        if refusing.is_some() || !is_permitted {
+            if let Some(rule) = refusing {
+                held.note_rule(rule);
+            }
             return Err(denied(server, tool_name));
         }
         if host.is_none() && now.catalog.server_name(server).is_none() {
@@ -186,10 +198,10 @@ impl ExecutionContext {
         let is_same_server = tool.is_none_or(|tool| now.catalog.has_server_of(tool));
         let asks = || match tool {
             Some(tool) => asks_about(&now, tool, effects),
-            None => now.asks(server, tool_name, effects),
+            None => names.into_iter().find_map(|name| now.asks(server, name, effects)),
         };
         let has_addresses = host.is_none() && tool.is_none_or(|tool| tool.kind() == ToolKind::Ordinary);
-        let address = if has_addresses { check_addresses(&now, *call, arguments)? } else { None };
+        let address = if has_addresses { check_addresses(held, &now, *call, arguments)? } else { None };
         let needs_approval = !is_approved && (address.is_some() || asks().is_some());
         if !is_same_server || needs_approval || (self.script.is_dry_run && effects.writes) {
             let message = format!(

@@ -4,10 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use tokio_util::sync::CancellationToken;
 
-use super::{BegunCall, CallFailure, filter_piece, run_over};
-use crate::llm::{ModelError, ModelErrorKind, ModelPiece, ModelStream, StreamFilter, Violations, estimate};
+use super::{BegunCall, CallFailure, Way, filter_piece, run_over};
+use crate::llm::{
+    ModelError, ModelErrorKind, ModelPiece, ModelRequest, ModelStream, StreamFilter, Violations, estimate,
+};
 use crate::tools::{ToolError, ToolErrorCode};
+
+#[cfg(test)]
+mod tests;
 
 /// Maximum number of answers that a script reads at the same time.
 const MAX_STREAMS: usize = 64;
@@ -20,12 +26,33 @@ pub(in crate::run) struct Streams {
 }
 
 pub(in crate::run) enum Entry {
+    /// No piece was read yet.
+    Unsent(Box<UnsentQuestion>),
     Open(Box<OpenStream>),
-    /// A piece is on its way.
-    Busy,
+    /// A piece is on its way. The token ends its reading.
+    Busy(CancellationToken),
     /// The last piece of an answer whose call has ended.
     Last(String),
     Ended,
+}
+
+impl Entry {
+    fn unsent_bytes(&self) -> usize {
+        match self {
+            Self::Unsent(question) => question.bytes,
+            Self::Open(_) | Self::Busy(_) | Self::Last(_) | Self::Ended => 0,
+        }
+    }
+}
+
+/// A question that is sent when the first piece of its answer is read. So a script has the number of the answer before
+/// anything was sent, and can end it at any time.
+pub(in crate::run) struct UnsentQuestion {
+    pub(in crate::run) ways: Vec<Way>,
+    pub(in crate::run) request: ModelRequest,
+    pub(in crate::run) may_shrink: bool,
+    /// Bytes of what the script wrote.
+    pub(in crate::run) bytes: usize,
 }
 
 /// An answer that has not ended.
@@ -50,9 +77,14 @@ pub(in crate::run) enum Next {
 }
 
 impl Streams {
-    /// Checks an answer out, to read its next piece.
-    pub(in crate::run) fn take(&mut self, number: u64) -> Option<Entry> {
-        self.open.get_mut(&number).map(|entry| std::mem::replace(entry, Entry::Busy))
+    /// Checks an answer out, to read its next piece. The token says that it was closed meanwhile.
+    pub(in crate::run) fn take(&mut self, number: u64) -> Option<(Entry, CancellationToken)> {
+        let entry = self.open.get_mut(&number)?;
+        let closed = match entry {
+            Entry::Busy(closed) => closed.clone(),
+            _ => CancellationToken::new(),
+        };
+        Some((std::mem::replace(entry, Entry::Busy(closed.clone())), closed))
     }
 
     /// Checks it in again, unless it was closed meanwhile.
@@ -62,10 +94,19 @@ impl Streams {
         }
     }
 
-    pub(in crate::run) fn add(&mut self, entry: Entry) -> Result<u64, ToolError> {
+    /// Adds an answer and returns its number. The questions that wait to be sent have at most `max_unsent` bytes.
+    pub(in crate::run) fn add(&mut self, entry: Entry, max_unsent: usize) -> Result<u64, ToolError> {
         if self.open.len() >= MAX_STREAMS {
             let message =
                 format!("a script may read {MAX_STREAMS} answers at the same time; read some to their end");
+            return Err(ToolError::new(ToolErrorCode::QueueFull, message));
+        }
+        let unsent = self.open.values().chain([&entry]).map(Entry::unsent_bytes).sum::<usize>();
+        if unsent > max_unsent {
+            let message = format!(
+                "the questions of answers that were not read are {unsent} bytes, at most {max_unsent} are kept; read \
+                 some of the answers first"
+            );
             return Err(ToolError::new(ToolErrorCode::QueueFull, message));
         }
         self.last += 1;
@@ -73,9 +114,11 @@ impl Streams {
         Ok(self.last)
     }
 
-    /// Ends an answer that is not wanted any more.
+    /// Ends an answer that is not wanted any more, also while a piece of it is on its way.
     pub(in crate::run) fn close(&mut self, number: u64) {
-        self.open.remove(&number);
+        if let Some(Entry::Busy(closed)) = self.open.remove(&number) {
+            closed.cancel();
+        }
     }
 }
 

@@ -198,6 +198,8 @@ pub(crate) struct ModelSending<'a> {
     /// All messages as JSON text.
     pub(crate) messages: &'a str,
     pub(crate) system_prompt: Option<&'a str>,
+    /// Whether the answer comes in pieces.
+    pub(crate) is_stream: bool,
 }
 
 /// A request to a language model that has ended.
@@ -207,7 +209,7 @@ pub(crate) struct ModelAnswered<'a> {
     /// As the answer names it.
     pub(crate) model: Option<&'a str>,
     /// The answer's text as the script got it, or the code of why there is none.
-    pub(crate) result: Result<Option<&'a str>, &'a str>,
+    pub(crate) result: Result<Option<&'a str>, &'static str>,
     pub(crate) input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
     pub(crate) finish_reason: Option<&'a str>,

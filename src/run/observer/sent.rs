@@ -83,13 +83,15 @@ impl ObservedModelRequest {
         model: Option<&str>,
         messages: impl FnOnce() -> String,
         system_prompt: Option<&str>,
+        is_stream: bool,
     ) -> Result<(), ToolError> {
         if !self.observation.is_on() {
             return Ok(());
         }
         self.sent = Some(Instant::now());
         let (request, provider, messages) = (self.request, &*self.provider, messages());
-        let sending = ModelSending { request, provider, model, messages: &messages, system_prompt };
+        let messages = &*messages;
+        let sending = ModelSending { request, provider, model, messages, system_prompt, is_stream };
         self.observation.before_effect(RunEvent::ModelSending(sending)).await.map(drop)
     }
 
@@ -118,7 +120,7 @@ impl ObservedModelRequest {
 
 /// How a request to a language model has ended.
 pub(crate) struct ModelEnd<'a> {
-    pub(crate) result: Result<Option<&'a str>, &'a str>,
+    pub(crate) result: Result<Option<&'a str>, &'static str>,
     /// Tokens of the prompt and of the answer, as the provider counts them.
     pub(crate) tokens: Option<(u64, u64)>,
     pub(crate) finish_reason: Option<&'a str>,

@@ -226,6 +226,11 @@ fn private_key(text: &str) -> Option<usize> {
     )
 }
 
+/// The text with what looks like a secret masked, or `None` if nothing does.
+pub(crate) fn mask_data(text: &str) -> Option<String> {
+    Masker::default().mask(text, TextKind::Data)
+}
+
 /// Whether two texts are the same, or the same JSON, apart from masked secrets: what was a secret in the
 /// recorded run is a mask, or what the script has made of a mask, in a replay.
 pub(crate) fn looks_equal(text: &str, recorded: &str) -> bool {

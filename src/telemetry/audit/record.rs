@@ -314,7 +314,8 @@ fn what(event: &RunEvent<'_>) -> What {
                 ("call", (*call).into()),
                 ("server", shown(server).into()),
                 ("tool", shown(tool).into()),
-                ("reason", shown(&reason.to_string()).into()),
+                ("reason", shown(&reason.without_arguments()).into()),
+                ("rule", shown(&reason.rule()).into()),
             ];
             What::Texts("approval.asked", fields, vec![(TextField::Arguments, Text::Json(arguments.text()))])
         }

@@ -19,6 +19,9 @@ fn fd_157_secrets_are_masked_in_what_is_kept() {
         (r#"{"key":"-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----"}"#, "MIIE"),
         ("no JSON, password: hunter2", "hunter2"),
         (r#"{"command":"curl -H 'X-Token: hunter2'"}"#, "hunter2"),
+        // As most tools answer: JSON in the text of a block.
+        (r#"{"text":"{\"user\": 1, \"password\": \"correct horse battery\"}"}"#, "horse"),
+        (r#"{"text":"{\"password\":\"hunter2\"}"}"#, "hunter2"),
     ] {
         let masked = json_text(text, MAX);
         assert!(!masked.contains(secret), "{masked}");
@@ -27,6 +30,14 @@ fn fd_157_secrets_are_masked_in_what_is_kept() {
     for text in [r#"{"city":"Oslo","count":3}"#, r#"{"note":"a sentence, with words: and 12 numbers"}"#] {
         assert_eq!(json_text(text, MAX), text);
     }
+}
+
+/// Threat 157: JSON that is too long to be parsed has secrets too.
+#[test]
+fn fd_157_secrets_are_masked_in_what_is_cut() {
+    let long = format!(r#"{{"password":"correct horse","rest":"{}"}}"#, "x ".repeat(200_000));
+    let masked = json_text(&long, MAX);
+    assert!(!masked.contains("horse") && masked.contains(MASK), "{}", &masked[..80]);
 }
 
 #[test]

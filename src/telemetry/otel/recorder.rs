@@ -12,7 +12,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics as otel;
 use parking_lot::Mutex;
 
-use crate::conventions::{BUCKETS, DURATIONS, LABELS};
+use crate::conventions::{HISTOGRAMS, LABELS, MODEL_TOKENS};
 
 /// Upper bounds of other histograms' buckets in seconds.
 const SECONDS: &[f64] =
@@ -48,8 +48,8 @@ impl OtelRecorder {
 
 /// The name that is exported: that of the conventions, if it is one of theirs.
 fn exported_name(name: &str) -> String {
-    let own = DURATIONS.iter().find(|(_, counted)| *counted == name);
-    own.map_or(name, |(conventional, _)| conventional).to_owned()
+    let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == name);
+    own.map_or(name, |(conventional, ..)| conventional).to_owned()
 }
 
 fn attributes(key: &Key) -> Arc<[KeyValue]> {
@@ -66,6 +66,7 @@ fn described(state: &State, name: &str) -> (&'static str, String) {
     let unit = match unit {
         Some(Unit::Seconds) => "s",
         Some(Unit::Bytes) => "By",
+        _ if name == MODEL_TOKENS => "{token}",
         _ => "1",
     };
     (unit, description.into_owned())
@@ -132,8 +133,8 @@ impl Recorder for OtelRecorder {
             return histogram.clone();
         }
         let (unit, description) = described(&state, key.name());
-        let is_conventional = DURATIONS.iter().any(|(_, counted)| *counted == key.name());
-        let buckets = if is_conventional { BUCKETS.to_vec() } else { SECONDS.to_vec() };
+        let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == key.name());
+        let buckets = own.map_or(SECONDS, |(.., buckets)| buckets).to_vec();
         let instrument = self.meter.f64_histogram(exported_name(key.name())).with_boundaries(buckets);
         let histogram = Histogram::from_arc(Arc::new(HistogramOfBoth {
             instrument: instrument.with_unit(unit).with_description(description).build(),

@@ -246,6 +246,10 @@ impl SpanMaker {
             name = format!("{name} {model}");
             attributes.push(KeyValue::new(names::GEN_AI_REQUEST_MODEL, model));
         }
+        // The conventions have it for answers in pieces only.
+        if sending.is_stream {
+            attributes.push(KeyValue::new(names::GEN_AI_REQUEST_STREAM, true));
+        }
         let builder = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(attributes);
         let span = self.tracer.build_with_context(builder, &self.run_context(run));
         self.open.lock().calls.insert((key(run), Kind::Model, sending.request), span);

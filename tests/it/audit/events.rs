@@ -1,7 +1,7 @@
 //! What the trail's line of each event has.
 
 use cx::audit::{AuditOptions, AuditReader};
-use cx::{Approval, Executor, ExecutorBuilder, Limits, Script};
+use cx::{Approval, Executor, ExecutorBuilder, Grants, Limits, PrivateAddresses, Script, ToolRules};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -109,14 +109,14 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     assert!(of(&lines, "call.did").iter().all(|line| line["durationUs"].is_u64()), "{lines:?}");
     let names = ["call", "server", "tool", "code", "rule"];
     let expected = json!([
-        [3, "notes", "wipe", "TOOL_DENIED", null],
+        [3, "notes", "wipe", "TOOL_DENIED", "ask: notes.wipe"],
         [4, "notes", "drop", "TOOL_DENIED", "deny: notes.drop"],
     ]);
     assert_eq!(of_calls("call.refused", &names), expected);
-    let names = ["call", "tool", "reason", "argumentsSha256"];
+    let names = ["call", "tool", "reason", "rule", "argumentsSha256"];
     let expected = json!([
-        [2, "delete", "`ask` names it: `notes.delete`", sha256("{\"id\":7}")],
-        [3, "wipe", "`ask` names it: `notes.wipe`", sha256("{}")],
+        [2, "delete", "`ask` names it: `notes.delete`", "ask: notes.delete", sha256("{\"id\":7}")],
+        [3, "wipe", "`ask` names it: `notes.wipe`", "ask: notes.wipe", sha256("{}")],
     ]);
     assert_eq!(of_calls("approval.asked", &names), expected);
     let names = ["call", "tool", "approver", "answer"];
@@ -126,6 +126,64 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     let calls = lines.iter().filter(|line| line.contains_key("call"));
     assert!(calls.clone().count() == 12 && calls.clone().all(|line| line["run"] == started["run"]));
     assert!(calls.clone().all(|line| !line.contains_key("arguments") && !line.contains_key("result")));
+}
+
+/// What is refused, or asked about, because of an address in the arguments has the rule that is about addresses.
+#[test]
+fn v_572_the_rule_about_private_addresses_is_in_the_trail() {
+    let source = "await tools.notes.add({ text: 'http://169.254.169.254/' }).catch(() => {}); return 1";
+    for (treatment, rule) in
+        [(PrivateAddresses::Deny, "privateAddresses: deny"), (PrivateAddresses::Ask, "privateAddresses: ask")]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let options = AuditOptions::new(directory.path().join("trail"));
+        let executor = tool(Executor::builder().audit(options.clone()).warm_instances(1), "notes.add")
+            .rules(ToolRules::new().private_addresses(treatment))
+            .approver(|_request| async { Approval::Deny { reason: None } })
+            .build()
+            .unwrap();
+        assert_eq!(executor.run_blocking(Script::typescript(source)).unwrap().error(), None);
+        futures::executor::block_on(executor.close());
+        let lines = lines(&options);
+        let [refused] = of(&lines, "call.refused")[..] else { panic!("{lines:?}") };
+        let names = ["call", "server", "tool", "code", "rule"];
+        assert_eq!(pick(refused, &names), json!([1, "notes", "add", "TOOL_DENIED", rule]));
+        let asked: Vec<Value> =
+            of(&lines, "approval.asked").iter().map(|line| pick(line, &["call", "rule"])).collect();
+        let expected = if treatment == PrivateAddresses::Ask { vec![json!([1, rule])] } else { Vec::new() };
+        assert_eq!(asked, expected);
+        // The address is a part of the arguments, which the trail has no text of.
+        assert!(!serde_json::to_string(&lines).unwrap().contains("169.254"), "{lines:?}");
+    }
+}
+
+/// A request of `fetch` that was not sent has the rule that refuses it, also one that names the host without its port.
+#[test]
+fn v_572_the_rule_about_a_host_is_in_the_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = AuditOptions::new(directory.path().join("trail"));
+    let grants = Grants { net: vec!["127.0.0.1".parse().unwrap()], ..Grants::default() };
+    let executor = Executor::builder()
+        .audit(options.clone())
+        .warm_instances(1)
+        .grants(grants)
+        .deny(["fetch.127.0.0.1"])
+        .build()
+        .unwrap();
+    let source = "for (const url of ['http://127.0.0.1:8443/', 'http://host.example/']) {
+            await fetch(url).catch(() => {});
+        }
+        return 1";
+    assert_eq!(executor.run_blocking(Script::typescript(source)).unwrap().error(), None);
+    futures::executor::block_on(executor.close());
+    let lines = lines(&options);
+    let names = ["server", "tool", "code", "rule"];
+    let refused: Vec<Value> = of(&lines, "call.refused").iter().map(|line| pick(line, &names)).collect();
+    let expected = [
+        json!(["fetch", "127.0.0.1:8443", "TOOL_DENIED", "deny: fetch.127.0.0.1"]),
+        json!(["fetch", "host.example", "NET_DENIED", "grants.net: no host matches"]),
+    ];
+    assert_eq!(refused, expected);
 }
 
 /// A dry run and its calls cannot be taken for a run that has had effects.

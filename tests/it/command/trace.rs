@@ -4,11 +4,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cx::{Executor, ProviderKind, RunTrace, Script};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::support::chaos;
+use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{Start, WATCHDOG};
 use crate::support::serve_http::wait_for;
 use crate::support::ui::browse;
@@ -229,6 +233,39 @@ fn a_server_keeps_the_last_traces() {
     let (mut command, _directory) = Start::new().arguments(&["--traces", &argument]).command();
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("others may write"), "{output:?}");
+}
+
+/// Most of a run's time may be that of its questions to models: the waterfall has them as it has calls.
+#[test]
+fn questions_to_models_are_in_a_trace() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
+        "fails" => Reply::Status(500, "", "no".to_owned()),
+        _ => Reply::Text("fine".to_owned()),
+    });
+    let traces = Arc::<Mutex<Vec<RunTrace>>>::default();
+    let kept = Arc::clone(&traces);
+    let executor = Executor::builder()
+        .llm(provider.options())
+        .warm_instances(1)
+        .on_trace(move |trace| kept.lock().push(trace))
+        .build()
+        .unwrap();
+    let source = "await llm.ask('works', { model: 'small', maxTokens: 9 });
+        await llm.ask('fails', { maxTokens: 9 }).catch(() => 0);
+        return 1";
+    assert_eq!(executor.run_blocking(Script::typescript(source)).unwrap().error(), None);
+    futures::executor::block_on(executor.close());
+    let traces = traces.lock();
+    let [trace] = &traces[..] else { panic!("{traces:?}") };
+    let calls: Vec<_> = trace
+        .calls
+        .iter()
+        .map(|call| (call.number, &*call.server, &*call.tool, call.status, call.is_error, call.result_bytes))
+        .collect();
+    let expected =
+        [(1, "llm", "small", "ok", false, "fine".len()), (2, "llm", "openai", "MODEL_ERROR", true, 0)];
+    assert_eq!(calls, expected);
+    assert!(trace.calls.iter().all(|call| call.sent.is_some() && call.argument_bytes > 0), "{traces:?}");
 }
 
 /// All kept traces together are at most 256 MB.

@@ -32,6 +32,8 @@ mod library;
 mod limits;
 /// Language models in scripts.
 mod llm;
+/// Streamed answers of models that are left before their end.
+mod llm_streams;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
 /// Scripts that were written for another host with Python.

@@ -64,6 +64,11 @@ fn has_code(span: &Seen) -> bool {
     span.text("error.type").parse::<i32>().is_ok()
 }
 
+/// Whether it is the question of [`SCRIPT`] whose answer comes in pieces.
+fn is_streamed(span: &Seen) -> bool {
+    span.text("gen_ai.request.model") == "fake-streamed-model"
+}
+
 /// When an attribute is required.
 type Condition = fn(&Seen) -> bool;
 
@@ -131,6 +136,7 @@ const CHAT: Table = Table {
         ("gen_ai.operation.name", always),
         ("gen_ai.provider.name", always),
         ("gen_ai.request.model", always),
+        ("gen_ai.request.stream", is_streamed),
         ("error.type", is_failed),
     ],
     others: &[
@@ -138,6 +144,7 @@ const CHAT: Table = Table {
         "gen_ai.response.finish_reasons",
         "gen_ai.response.id",
         "gen_ai.response.model",
+        "gen_ai.response.time_to_first_chunk",
         "gen_ai.usage.input_tokens",
         "gen_ai.usage.output_tokens",
         "server.address",
@@ -187,6 +194,17 @@ const OF_SESSIONS: &[&str] = &[
     "server.port",
 ];
 
+/// Attributes of the histograms of requests to models. The model's name is required there if it is known, and cx leaves
+/// it out: a script chooses it, and each would be another time series.
+const OF_MODELS: &[&str] = &[
+    "gen_ai.operation.name",
+    "gen_ai.provider.name",
+    "gen_ai.token.type",
+    "error.type",
+    "server.address",
+    "server.port",
+];
+
 impl Table {
     fn check(&self, span: &Seen) {
         assert_eq!(span.kind, self.kind, "{span:#?}");
@@ -214,6 +232,7 @@ const SCRIPT: &str = "
     await scripts.inner({});
     await llm.ask('works', { model: 'fake-model', maxTokens: 20 });
     await llm.ask('fails', { model: 'fake-model', maxTokens: 20 }).catch(() => {});
+    for await (const _ of llm.ask('works', { model: 'fake-streamed-model', maxTokens: 20, stream: true }));
     return 1";
 
 #[test]
@@ -255,17 +274,20 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
             _ => ("client", CLIENT),
         };
         table.check(&span);
+        assert!(["", "true"].contains(&span.text("gen_ai.request.stream")), "{span:#?}");
         *counts.entry(of).or_default() += 1;
     }
     // Each of the script's requests is there.
     assert!(counts.remove("client").is_some_and(|count| count >= 5), "{counts:?}");
-    assert_eq!(counts, [("chat", 2), ("execute_tool", 1), ("runs", 3), ("server", 2)].into());
+    assert_eq!(counts, [("chat", 3), ("execute_tool", 1), ("runs", 3), ("server", 2)].into());
     let metrics = metrics(&exports);
     for (name, known, has_method) in [
         ("mcp.client.operation.duration", OF_OPERATIONS, true),
         ("mcp.server.operation.duration", OF_OPERATIONS, true),
         ("mcp.client.session.duration", OF_SESSIONS, false),
         ("mcp.server.session.duration", OF_SESSIONS, false),
+        ("gen_ai.client.operation.duration", OF_MODELS, false),
+        ("gen_ai.client.token.usage", OF_MODELS, false),
     ] {
         let points: Vec<_> = each(&metrics[name]["histogram"], "dataPoints").map(attributes).collect();
         assert!(!points.is_empty(), "{name}: {metrics:?}");
@@ -274,6 +296,26 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
             assert!(point.keys().all(|attribute| known.contains(&attribute.as_str())), "{name}: {point:?}");
         }
     }
+    // Two were answered and one failed.
+    let counted = |name: &str, attribute: &str| -> BTreeMap<String, (String, Value)> {
+        let points = each(&metrics[name]["histogram"], "dataPoints").map(|point| {
+            let found = attributes(point);
+            assert_eq!(
+                (&*found["gen_ai.operation.name"], &*found["gen_ai.provider.name"]),
+                ("chat", "openai")
+            );
+            let value = found.get(attribute).cloned().unwrap_or_default();
+            let count = point["count"].as_str().unwrap().to_owned();
+            (value, (count, point["explicitBounds"][2].clone()))
+        });
+        points.collect()
+    };
+    let of = |value: &str, count: &str, bound: f64| (value.to_owned(), (count.to_owned(), json!(bound)));
+    let durations = counted("gen_ai.client.operation.duration", "error.type");
+    assert_eq!(durations, [of("", "2", 0.04), of("MODEL_ERROR", "1", 0.04)].into());
+    let tokens = counted("gen_ai.client.token.usage", "gen_ai.token.type");
+    assert_eq!(tokens, [of("input", "2", 16.0), of("output", "2", 16.0)].into());
+    assert_eq!(metrics["gen_ai.client.token.usage"]["unit"], "{token}");
 }
 
 /// The names are in one file that cites their commit, so that an upgrade changes one file.

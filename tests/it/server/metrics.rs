@@ -233,6 +233,27 @@ fn a_trail_that_cannot_be_written_is_reported() {
     client.end();
 }
 
+/// Traces that cannot be written fail no run. They are counted, and bring one line until they can be again.
+#[test]
+fn v_571_traces_that_cannot_be_written_are_reported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let traces = directory.path().join("traces");
+    let arguments = ["--traces", traces.to_str().unwrap(), "--metrics", "127.0.0.1:0"];
+    let mut client = Start::new().arguments(&arguments).with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    std::fs::remove_dir(&traces).unwrap();
+    for number in 0..5 {
+        assert_eq!(client.run(&format!("return {number}"))["value"], number);
+    }
+    wait_for(|| get(address, "/metrics").contains("cx_traces_lost_total 5\n").then_some(()));
+    stderr_with(&client, "warning: no trace can be written to ");
+    std::fs::create_dir(&traces).unwrap();
+    assert_eq!(client.run("return 1")["value"], 1);
+    let stderr = stderr_with(&client, "traces are written again: 5 were lost");
+    assert_eq!(stderr.matches("no trace can be written").count(), 1, "{stderr}");
+    client.end();
+}
+
 #[test]
 fn the_metrics_page_answers_nothing_else() {
     let client = Start::new().arguments(&["--metrics", "127.0.0.1:0"]).with_stderr().spawn().shaken();

@@ -22,6 +22,8 @@ pub(crate) enum Reply {
     Status(u16, &'static str, String),
     /// Sends half of the answer and ends the connection.
     Cut(String),
+    /// Streams a text, and neither its end nor anything else after it.
+    Stalled(String),
     /// Says nothing.
     Silence,
     /// Answers with a body that is not its format.
@@ -178,6 +180,20 @@ fn serve(
                 "HTTP/1.1 {status} Fake\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
             )
         }
+        Reply::Stalled(text) => {
+            let pieces: Vec<&str> = text.split_inclusive(' ').collect();
+            // Anthropic has two events before the first piece.
+            let before = if kind == ProviderKind::Anthropic { 2 } else { 0 };
+            send_head(&mut stream, kind)?;
+            for event in events(kind, &pieces, None).iter().take(before + pieces.len()) {
+                stream.write_all(event.as_bytes())?;
+            }
+            stream.flush()?;
+            // Until the other side stops reading.
+            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+            let _gone = reader.read(&mut [0]);
+            Ok(())
+        }
         Reply::Silence => {
             // Until the other side stops waiting.
             stream.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -225,8 +241,7 @@ fn send(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{sent}"
         );
     }
-    let mime = if kind == ProviderKind::Ollama { "application/x-ndjson" } else { "text/event-stream" };
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: {mime}\r\nconnection: close\r\n\r\n")?;
+    send_head(stream, kind)?;
     let pieces: Vec<&str> = text.split_inclusive(' ').collect();
     let events = events(kind, &pieces, usage);
     let count = if is_cut { events.len() / 2 } else { events.len() };
@@ -236,6 +251,12 @@ fn send(
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
+}
+
+/// Sends the head of an answer in pieces.
+fn send_head(stream: &mut TcpStream, kind: ProviderKind) -> std::io::Result<()> {
+    let mime = if kind == ProviderKind::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: {mime}\r\nconnection: close\r\n\r\n")
 }
 
 fn whole(kind: ProviderKind, text: &str, usage: Option<(u64, u64)>) -> Value {

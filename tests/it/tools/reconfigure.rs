@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Limits,
+    Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Grants, Isolation, Limits,
     PrivateAddresses, RunEvent, Script, ToolErrorCode, ToolRules, WorkerProcesses,
 };
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::support::http_host::{HttpHost, Reply};
 use crate::support::python_executor::cache;
 
 /// What the tool `tools.native.change` does.
@@ -177,6 +178,31 @@ async fn an_approval_does_not_outlive_a_denial() {
     let result = bench.executor.run_ts("await tools.native.step({})").await.unwrap();
     assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ToolDenied));
     assert_eq!(bench.steps(), 0);
+}
+
+/// A rule about a host is about each of its ports, also one that comes while a person is asked about a request.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_of_a_request_does_not_outlive_the_denial_of_its_host() {
+    let host = HttpHost::start(|_| Reply::text("hello"));
+    let change: Arc<Mutex<Option<Executor>>> = Arc::default();
+    let asked = Arc::clone(&change);
+    let grants = Grants { net: vec!["127.0.0.1".parse().unwrap()], ..Grants::default() };
+    let executor = Executor::builder()
+        .grants(grants)
+        .config(config(ToolRules::new().ask(["fetch.*"])))
+        .approver(move |_| {
+            if let Some(executor) = asked.lock().take() {
+                executor.reconfigure(config(ToolRules::new().deny(["fetch.127.0.0.1"]))).unwrap();
+            }
+            async { Approval::Approve }
+        })
+        .build()
+        .unwrap();
+    *change.lock() = Some(executor.clone());
+    let source = "try { return await (await fetch(input)).text() } catch (error) { return error.cause.code }";
+    let result = executor.run(Script::typescript(source).input(json!(host.url("/")))).await.unwrap();
+    assert_eq!(value(&result), r#""TOOL_DENIED""#);
+    assert_eq!(host.asked().len(), 0);
 }
 
 fn lower(change: impl Fn(&mut Limits) + Send + Sync + 'static) -> impl Fn(&Executor) + Send + Sync {

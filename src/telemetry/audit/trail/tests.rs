@@ -351,6 +351,7 @@ fn requests_to_models_are_hashed() {
             model: Some("small"),
             messages: "[\"a secret question\"]",
             system_prompt: Some("be brief"),
+            is_stream: false,
         }),
     );
     trail.observe(

@@ -1,0 +1,69 @@
+//! What `cx serve --traces` says on stderr of traces that it could not keep.
+
+use std::time::{Duration, Instant};
+
+/// The least time between two series of losses that are reported. A disk that is full now and then would otherwise
+/// bring a line for each run.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Says when traces are lost, and when they are kept again: once each time, and no more often than [`QUIET`] allows.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    /// Traces that were lost since the last line that said how many.
+    lost: u64,
+    /// Whether it was said that traces are lost, and not yet that they are kept again.
+    is_said: bool,
+    /// When traces were last kept again.
+    worked: Option<Instant>,
+}
+
+impl Notices {
+    /// Counts a trace that was lost. Returns the line to print, if there is one.
+    pub(super) fn lose(&mut self, now: Instant, reason: impl FnOnce() -> String) -> Option<String> {
+        self.lost = self.lost.saturating_add(1);
+        let is_quiet = self.worked.is_some_and(|worked| now.saturating_duration_since(worked) < QUIET);
+        if self.is_said || is_quiet {
+            return None;
+        }
+        self.is_said = true;
+        Some(format!("warning: {}", reason()))
+    }
+
+    /// Takes note that a trace was kept. Returns the line to print, if there is one.
+    pub(super) fn keep(&mut self, now: Instant) -> Option<String> {
+        if !std::mem::take(&mut self.is_said) {
+            return None;
+        }
+        self.worked = Some(now);
+        let lost = std::mem::take(&mut self.lost);
+        Some(format!("traces are written again: {lost} were lost"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full disk brings two lines, whatever the number of runs; one that is full now and then two in a minute.
+    #[test]
+    fn v_571_lost_traces_bring_a_bounded_number_of_lines() {
+        let start = Instant::now();
+        let mut notices = Notices::default();
+        assert_eq!(notices.keep(start), None);
+        let first = notices.lose(start, || "the disk is full".to_owned());
+        assert_eq!(first.as_deref(), Some("warning: the disk is full"));
+        for _ in 1..100 {
+            assert_eq!(notices.lose(start, || panic!("nothing is to be said")), None);
+        }
+        assert_eq!(notices.keep(start).as_deref(), Some("traces are written again: 100 were lost"));
+        assert_eq!(notices.keep(start), None);
+        for second in 0..59 {
+            let now = start + Duration::from_secs(second);
+            assert_eq!(notices.lose(now, || panic!("nothing is to be said")), None);
+            assert_eq!(notices.keep(now), None);
+        }
+        let later = start + QUIET;
+        assert!(notices.lose(later, || "it is full again".to_owned()).is_some());
+        assert_eq!(notices.keep(later).as_deref(), Some("traces are written again: 60 were lost"));
+    }
+}
