@@ -163,3 +163,20 @@ async fn hooks_see_and_change_it() {
     assert_eq!(text, ToolResult::content(vec![json!({ "type": "text", "text": "a …" })]));
     assert_eq!(seen.load(Ordering::SeqCst), 4);
 }
+
+/// A call that waits for a server's list holds the name, and records and traces keep it.
+#[tokio::test]
+async fn v_589_a_name_that_no_tool_can_have_is_not_kept() {
+    let executor = builder(&Mock::default()).build().unwrap();
+    let long = "x".repeat(5_000);
+    for call in [ToolCall::new("mock", &long), ToolCall::new(&long, "echo")] {
+        let error = result(&executor, call).await.unwrap_err();
+        assert_eq!((error.code, error.server, error.tool), (ToolErrorCode::ToolNotFound, None, None));
+        assert!(error.message.len() < 200, "{}", error.message);
+    }
+    // As one text too.
+    let full = "try { await callMCPTool('mcp__mock__' + 'x'.repeat(5000), {}); } catch (error) { return error.message; }";
+    let found = executor.run(cx::Script::typescript(full)).await.unwrap();
+    let message = found.value_json().unwrap().text().to_owned();
+    assert!(message.contains("no tool has a name of 5011 bytes"), "{message}");
+}
