@@ -66,6 +66,9 @@ const PULL: Duration = Duration::from_secs(30);
 /// that all workers together execute.
 const MAX_PULLS: i64 = 65_536;
 
+/// How the subjects begin to which clients want answers.
+const INBOX: &str = "_INBOX.";
+
 /// Why no worker has taken a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OfferError {
@@ -103,6 +106,12 @@ fn split_id(message: &[u8]) -> Option<(&str, &[u8])> {
     let (id, sealed) = message.split_at_checked(ID).filter(|_| message.len() <= MAX_BYTES)?;
     let is_id = id.iter().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte));
     Some((std::str::from_utf8(id).ok().filter(|_| is_id)?, sealed))
+}
+
+/// Where to answer a message. Its sender names that subject, and the NATS server lets this side publish there: without a
+/// check it could be an entry of a bucket, or the queue, to which the sender may not publish.
+fn inbox_of(message: &Message) -> Option<&Subject> {
+    message.reply.as_ref().filter(|reply| reply.starts_with(INBOX))
 }
 
 /// Offers a run, and returns the channel to the worker that has taken it. Dropping the future
@@ -178,7 +187,7 @@ async fn take_claim(
             continue;
         }
         let Some((worker, sealed)) = split_id(&message.payload) else { continue };
-        let Some(reply) = &message.reply else { continue };
+        let Some(reply) = inbox_of(&message) else { continue };
         if key.open(Purpose::Claim, &[run, worker], sealed).is_none_or(|version| version != VERSION) {
             tracing::debug!("a claim of a run is not from a worker with the same key");
             continue;
@@ -202,9 +211,9 @@ async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: 
     while let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) {
         let Some((worker, _)) = split_id(&message.payload) else { continue };
         if let (Some(reply), Some(refused)) =
-            (message.reply, key.seal(Purpose::Grant, &[run, worker], REFUSED))
+            (inbox_of(&message), key.seal(Purpose::Grant, &[run, worker], REFUSED))
         {
-            let _gone = server.client.publish(reply, refused.into()).await;
+            let _gone = server.client.publish(reply.clone(), refused.into()).await;
         }
     }
 }
@@ -240,6 +249,11 @@ impl Queue {
             Ok(Err(error)) => Err(QueueError(error.to_string())),
             Err(_late) => Err(QueueError("it does not answer".to_owned())),
         }
+    }
+
+    /// Whether the connection has ended for good. Connect and join again.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.server.has_ended()
     }
 
     /// Makes the queue again if it is not there any more, such as after the server has lost its files.
