@@ -55,12 +55,8 @@ pub(super) async fn work_for_queue(
         };
         was_joined = true;
         observe(QueueEvent::Joined);
-        let site = Site {
-            workers: Arc::clone(&workers),
-            queue,
-            running: Arc::clone(&running),
-            stop: stop.clone(),
-        };
+        let site =
+            Site { workers: Arc::clone(&workers), queue, running: Arc::clone(&running), stop: stop.clone() };
         // They end with this future, when they are asked to stop, or when the connection has ended for good.
         let mut tasks = JoinSet::new();
         for _ in 0..options.concurrency {

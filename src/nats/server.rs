@@ -293,7 +293,9 @@ async fn end_endless_messages(client: Client) {
             continue;
         }
         if now == messages {
-            tracing::warn!("the NATS server sends a message of more than 64 MB: the connection is made again");
+            tracing::warn!(
+                "the NATS server sends a message of more than 64 MB: the connection is made again"
+            );
             if client.force_reconnect().await.is_err() {
                 return;
             }
