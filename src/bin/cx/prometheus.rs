@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// Maximum number of samples that are read: fifty servers have some thousands.
 const MAX_SAMPLES: usize = 50_000;
 
+/// Maximum number of labels of a sample. A page is another process's, and a line of it can be as long as the page.
+const MAX_LABELS: usize = 32;
+
 /// The samples of one reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples(Vec<Sample>);
@@ -96,6 +99,9 @@ fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
         if let Some(after) = rest.strip_prefix('}') {
             return Some((labels, after));
         }
+        if labels.len() >= MAX_LABELS {
+            return None;
+        }
         let (name, after) = rest.split_once("=\"")?;
         let mut value = String::new();
         let mut letters = after.char_indices();
@@ -111,5 +117,18 @@ fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
             }
         };
         labels.push((name.to_owned(), value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threat 592.
+    #[test]
+    fn v_592_a_line_of_many_labels_is_left_out() {
+        let page = format!("many{{{}}} 1\nfew{{a=\"b\",c=\"d\"}} 2\n", vec!["a=\"\""; 100].join(","));
+        let samples = Samples::parse(&page);
+        assert_eq!((samples.named("many").count(), samples.named("few").count()), (0, 1));
     }
 }
