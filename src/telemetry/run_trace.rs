@@ -21,6 +21,9 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// Maximum bytes of the message of a failed call, and of a content block that is shown.
 const MAX_TEXT: usize = 2_000;
 
+/// Maximum bytes of a name. Names of calls that are refused are the script's.
+const MAX_NAME: usize = 256;
+
 /// Maximum bytes of the script's value.
 const MAX_VALUE: usize = 64 * 1024;
 
@@ -193,8 +196,8 @@ impl OpenTrace {
         self.positions.insert(number, calls.len());
         calls.push(TracedCall {
             number,
-            server: server.to_owned(),
-            tool: tool.to_owned(),
+            server: preview_bytes(server, MAX_NAME).into_owned(),
+            tool: preview_bytes(tool, MAX_NAME).into_owned(),
             requested: now,
             sent: None,
             ended: now,

@@ -180,3 +180,18 @@ async fn v_589_a_name_that_no_tool_can_have_is_not_kept() {
     let message = found.value_json().unwrap().text().to_owned();
     assert!(message.contains("no tool has a name of 5011 bytes"), "{message}");
 }
+
+/// A trace has thousands of calls, and the names of those that are refused are the script's.
+#[tokio::test]
+async fn v_591_a_trace_keeps_little_of_a_name() {
+    let (sender, traces) = std::sync::mpsc::channel();
+    let listener = move |trace: cx::RunTrace| {
+        let _closed = sender.send(trace);
+    };
+    let executor = builder(&Mock::default()).on_trace(listener).build().unwrap();
+    let source = "await tools.mock['x'.repeat(3000)]({}).catch(() => {}); return 1";
+    executor.run(cx::Script::typescript(source)).await.unwrap();
+    let trace = traces.recv_timeout(Duration::from_secs(60)).unwrap();
+    let lengths: Vec<usize> = trace.calls.iter().map(|call| call.tool.len()).collect();
+    assert_eq!(lengths, [256 + '…'.len_utf8()]);
+}
