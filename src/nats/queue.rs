@@ -66,6 +66,9 @@ const PULL: Duration = Duration::from_secs(30);
 /// that all workers together execute.
 const MAX_PULLS: i64 = 65_536;
 
+/// How many claims are refused once a run is granted. The NATS server answers later ones: there is no subscriber.
+const MAX_REFUSED: usize = 64;
+
 /// How the subjects begin to which clients want answers.
 const INBOX: &str = "_INBOX.";
 
@@ -206,9 +209,10 @@ async fn take_claim(
     }
 }
 
-/// Answers the claims that have come already: their workers need not wait.
+/// Answers some of the claims that have come already: their workers need not wait.
 async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: &mut Subscriber) {
-    while let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) {
+    for _ in 0..MAX_REFUSED {
+        let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) else { return };
         let Some((worker, _)) = split_id(&message.payload) else { continue };
         if let (Some(reply), Some(refused)) =
             (inbox_of(&message), key.seal(Purpose::Grant, &[run, worker], REFUSED))
@@ -340,7 +344,8 @@ impl Offer {
     ///
     /// What is wrong with the offer or the answer.
     pub(crate) async fn claim(self) -> Result<Option<RunChannel>, QueueError> {
-        let claimed = claim(&self.queue, &self.message.message).await;
+        let Queue { server, key, .. } = &self.queue;
+        let claimed = claim(server, key, &self.message.message).await;
         let kind = match &claimed {
             // From here on the side that has offered it sees to the run.
             Ok(Claimed::Granted(_)) => AckKind::Ack,
@@ -359,14 +364,23 @@ impl Offer {
     }
 }
 
-enum Claimed {
+/// What a claim has come to.
+pub(super) enum Claimed {
     Granted(Box<RunChannel>),
     Refused,
     Unanswered,
 }
 
-async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> {
-    let Queue { server, key, .. } = queue;
+/// Asks for the run of an offer.
+///
+/// # Errors
+///
+/// What is wrong with the offer or the answer.
+pub(super) async fn claim(
+    server: &NatsServer,
+    key: &SharedKey,
+    message: &Message,
+) -> Result<Claimed, QueueError> {
     let forged =
         || QueueError("a message in it is no run, or one of another key file or version of cx".to_owned());
     let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
@@ -381,8 +395,12 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
     let incoming = server.client.subscribe(to.clone()).await.map_err(|error| failed(&error))?;
     let sealed = key.seal(Purpose::Claim, &[run, &worker], VERSION).ok_or_else(no_random_numbers)?;
     let claim = [worker.as_bytes(), &sealed].concat();
+    let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());
+    let keys = key.conversation(Side::Worker, run, &worker).ok_or_else(no_keys)?;
+    let mut channel = RunChannel::new(server.clone(), incoming, (to, from), keys);
     let began = Instant::now();
-    let answer = match server.client.request(subject_of_claims(run), claim.into()).await {
+    let answer = channel.hear_until(server.client.request(subject_of_claims(run), claim.into()));
+    let answer = match answer.await {
         Ok(answer) => answer,
         // A side that loses its server for a moment is there again soon.
         Err(error) if error.kind() == RequestErrorKind::NoResponders => return Ok(Claimed::Unanswered),
@@ -394,11 +412,7 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
     let opened = (answer.payload.len() <= MAX_BYTES)
         .then(|| key.open(Purpose::Grant, &[run, &worker], &answer.payload));
     match opened.flatten().as_deref() {
-        Some(GRANTED) => {
-            let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());
-            let keys = key.conversation(Side::Worker, run, &worker).ok_or_else(no_keys)?;
-            Ok(Claimed::Granted(Box::new(RunChannel::new(server.clone(), incoming, (to, from), keys))))
-        }
+        Some(GRANTED) => Ok(Claimed::Granted(Box::new(channel))),
         Some(_) => Ok(Claimed::Refused),
         None => Err(forged()),
     }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use async_nats::Message;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use super::{WORKER, key};
-use crate::nats::queue::offer;
+use super::{RUN, WORKER, key};
+use crate::nats::queue::{Claimed, claim, offer};
 use crate::nats::seal::Purpose;
 use crate::nats::server::{Access, Addresses, NatsServer};
 
@@ -135,4 +136,35 @@ async fn v_588_a_message_without_an_end_ends_the_connection() {
     let again = fake.accept().await;
     endless.abort();
     drop((again, server));
+}
+
+/// Whoever sees a claim knows the subject to which its worker listens.
+#[tokio::test]
+async fn v_594_what_comes_before_a_run_is_granted_does_not_collect() {
+    let fake = FakeServer::start().await;
+    let (server, mut connection) = fake.connected().await;
+    let offered = key().seal(Purpose::Offer, &[RUN], b"cx run 1").unwrap();
+    let message = Message {
+        subject: "cx.queue".into(),
+        reply: None,
+        payload: [RUN.as_bytes(), &offered].concat().into(),
+        headers: None,
+        status: None,
+        description: None,
+        length: 0,
+    };
+    let claimed = tokio::spawn(async move { claim(&server, &key(), &message).await });
+    let subscribed = connection.line("SUB cx.run.").await;
+    let (subject, subscription) = (&subscribed[1], &subscribed[2]);
+    let worker = subject.split('.').nth(3).unwrap();
+    let asked = connection.line("PUB cx.run.").await;
+    for _ in 0..100 {
+        connection.message(subject, subscription, "", &[0; 100_000]).await;
+    }
+    // All of it has been read before the answer comes.
+    sleep(Duration::from_millis(500)).await;
+    let grant = key().seal(Purpose::Grant, &[RUN, worker], b"granted").unwrap();
+    connection.message(&asked[2], "0", "", &grant).await;
+    let Ok(Claimed::Granted(mut channel)) = claimed.await.unwrap() else { panic!("it is granted") };
+    assert!(!channel.has_waiting());
 }
