@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cx::{
     Approval, BoxFuture, CallHook, CancellationToken, Error, ErrorCode, Executor, ExecutorBuilder,
-    HookedCall, Json, Limits, RuleList, ToolCall, ToolError, ToolErrorCode, ToolResult,
+    HookedCall, Json, Limits, RuleList, ToolCall, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
+    ToolRequest, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -194,4 +195,38 @@ async fn v_591_a_trace_keeps_little_of_a_name() {
     let trace = traces.recv_timeout(Duration::from_secs(60)).unwrap();
     let lengths: Vec<usize> = trace.calls.iter().map(|call| call.tool.len()).collect();
     assert_eq!(lengths, [256 + '…'.len_utf8()]);
+}
+
+/// A server whose list never comes.
+struct Silent;
+
+impl ToolDispatcher for Silent {
+    fn servers(&self) -> Vec<Arc<str>> {
+        vec!["silent".into()]
+    }
+
+    fn tools<'a>(
+        &'a self,
+        _server: &'a str,
+        _deadline: Instant,
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What waits for a server's list holds its text, which is no memory of the script.
+#[tokio::test]
+async fn v_595_queries_of_a_script_are_bounded_together() {
+    let executor = Executor::builder().dispatcher(Silent).build().unwrap();
+    let source = "const codes = new Set(), long = 'x'.repeat(60_000);
+        const search = () => searchTools(long).catch((error) => codes.add(error.code));
+        await Promise.race(Array.from({ length: 1_000 }, search));
+        return [...codes]";
+    let limits = Limits { wall_time: Duration::from_secs(20), ..Limits::default() };
+    let found = executor.run(cx::Script::typescript(source).limits(limits)).await.unwrap();
+    assert_eq!(found.value_json().map(Json::text), Some("[\"QUEUE_FULL\"]"), "{:?}", found.outcome);
 }
