@@ -1,5 +1,7 @@
 //! Parses JSON with comments, TOML and YAML into a tree of values with their locations.
 
+use std::panic::catch_unwind;
+
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions};
 use yaml_edit::{Scalar, YamlNode};
@@ -209,11 +211,25 @@ fn toml_node(value: toml::Value) -> Node {
 /// Parses YAML. The values have no locations. An alias counts as null: what it stands for would be
 /// repeated, as often as a file likes.
 pub(super) fn parse_yaml(text: &str) -> Result<Node, Vec<Finding>> {
+    if text.split('\n').any(|line| line.matches('!').count() > MAX_TAGS) {
+        return Err(no_yaml(format!("a line has more than {MAX_TAGS} `!`")));
+    }
+    // Some text may trigger a defect of the parser.
+    catch_unwind(|| read_yaml(text)).unwrap_or_else(|_panic| Err(no_yaml("it cannot be read".to_owned())))
+}
+
+/// Maximum number of `!` in a line. Each can be a tag, and the parser descends into itself for each tag of a key, which
+/// its own bound of depth does not count. A stack that overflows ends the process, as no panic does.
+const MAX_TAGS: usize = 128;
+
+fn no_yaml(message: String) -> Vec<Finding> {
+    vec![Finding { kind: FindingKind::Syntax { format: "YAML", message }, location: None, hint: None }]
+}
+
+fn read_yaml(text: &str) -> Result<Node, Vec<Finding>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let document = text.parse::<yaml_edit::Document>().map_err(|error| {
-        let kind = FindingKind::Syntax { format: "YAML", message: one_line(&error.to_string()) };
-        vec![Finding { kind, location: None, hint: None }]
-    })?;
+    let document =
+        text.parse::<yaml_edit::Document>().map_err(|error| no_yaml(one_line(&error.to_string())))?;
     let mut findings = Vec::new();
     let root = document.as_mapping().map(YamlNode::Mapping);
     let node = yaml_node(root.as_ref(), &Key::default(), MAX_YAML_DEPTH, &mut findings);

@@ -127,19 +127,20 @@ impl RunHost for ExecutionContext {
         let request = json::check(text, json::budget(text.len()))
             .and_then(|_cost| Ok(serde_json::from_str::<Query>(text)?));
         let Some(tape) = Self::tape(&self) else {
-            return answer_query(self, request).boxed();
+            return answer_query(self, request, text.len()).boxed();
         };
         match &request {
             Ok(Query::Timer { delay }) => self.timer(tape, *delay).boxed(),
             // The script learns nothing by it.
-            Ok(Query::Progress { .. }) => answer_query(self, request).boxed(),
+            Ok(Query::Progress { .. }) => answer_query(self, request, text.len()).boxed(),
             // The files of Python are the interpreter's, and a replay has the same.
             Ok(Query::FileBlock { .. }) if self.script.language == Language::Python => {
-                answer_query(self, request).boxed()
+                answer_query(self, request, text.len()).boxed()
             }
             _ => {
                 let recorded = Request::Query { text: text.to_owned() };
-                let performed = tape.perform(recorded, || answer_query(Arc::clone(&self), request).boxed());
+                let performed =
+                    tape.perform(recorded, || answer_query(Arc::clone(&self), request, text.len()).boxed());
                 delivered(self, performed).boxed()
             }
         }
@@ -212,15 +213,17 @@ impl RunTape for Tape {
     }
 }
 
-/// Answers a query that was read.
+/// Answers a query that was read, of a text of so many bytes.
 fn answer_query(
     context: Arc<ExecutionContext>,
     request: Result<Query, TreeError>,
+    bytes: usize,
 ) -> impl Future<Output = Result<String, ToolError>> + Send {
     let runtime = Arc::clone(&context);
     runtime.in_runtime(async move {
         let request =
             request.map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+        let _held = request.is_held_here().then(|| context.hold_state_call(bytes)).transpose()?;
         tokio::select! {
             biased;
             answer = perform_query(&context, request) => answer,

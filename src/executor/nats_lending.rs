@@ -45,30 +45,41 @@ pub(super) async fn work_for_queue(
     let key = SharedKey::read(&nats.key_file).map_err(invalid)?;
     let workers = Arc::new(executor.lend_workers(options.concurrency.min(MAX_AHEAD))?);
     let access = access(nats);
-    let joining = join(&addresses, &access, &key, options.max_queued, observe);
-    let queue = tokio::select! {
-        joined = joining => joined.map_err(invalid)?,
-        () = stop.cancelled() => return Ok(()),
-    };
-    observe(QueueEvent::Joined);
-    let site = Site { workers, queue, running: Arc::default(), stop: stop.clone() };
-    // They end with this future.
-    let mut tasks = JoinSet::new();
-    for _ in 0..options.concurrency {
-        tasks.spawn(site.clone().work());
+    let running: Arc<AtomicUsize> = Arc::default();
+    let mut was_joined = false;
+    loop {
+        let joining = join(&addresses, &access, &key, options.max_queued, was_joined, observe);
+        let queue = tokio::select! {
+            joined = joining => joined.map_err(invalid)?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        was_joined = true;
+        observe(QueueEvent::Joined);
+        let site =
+            Site { workers: Arc::clone(&workers), queue, running: Arc::clone(&running), stop: stop.clone() };
+        // They end with this future, when they are asked to stop, or when the connection has ended for good.
+        let mut tasks = JoinSet::new();
+        for _ in 0..options.concurrency {
+            tasks.spawn(site.clone().work());
+        }
+        let mut sampling = JoinSet::new();
+        sampling.spawn(site.sample());
+        while tasks.join_next().await.is_some() {}
+        tokio::select! {
+            () = pause_after(0) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
     }
-    let mut sampling = JoinSet::new();
-    sampling.spawn(site.sample());
-    while tasks.join_next().await.is_some() {}
-    Ok(())
 }
 
-/// Connects and joins, as often as it takes. The error is a sentence.
+/// Connects and joins, as often as it takes. Credentials that are refused are an error, unless they were accepted
+/// before: they may be being replaced. The error is a sentence.
 async fn join(
     addresses: &Addresses,
     access: &Access,
     key: &SharedKey,
     max_queued: u32,
+    was_joined: bool,
     observe: &(impl Fn(QueueEvent) + Send + Sync),
 ) -> Result<Queue, String> {
     let mut failures = 0;
@@ -78,8 +89,8 @@ async fn join(
                 Ok(queue) => return Ok(queue),
                 Err(error) => error.to_string(),
             },
-            Err(ConnectError::Unusable(problem)) => return Err(problem),
-            Err(ConnectError::Unreachable(problem)) => problem,
+            Err(ConnectError::Unusable(problem)) if !was_joined => return Err(problem),
+            Err(ConnectError::Unusable(problem) | ConnectError::Unreachable(problem)) => problem,
         };
         observe(QueueEvent::NotJoined(problem));
         failures += 1;
@@ -100,7 +111,7 @@ impl Site {
     /// Executes one run after the other.
     async fn work(self) {
         let mut failures = 0;
-        while !self.stop.is_cancelled() {
+        while !self.stop.is_cancelled() && !self.queue.has_ended() {
             let offer = tokio::select! {
                 // An offer that comes at this moment goes to another machine.
                 () = self.stop.cancelled() => return,
@@ -109,6 +120,7 @@ impl Site {
             let claimed = match offer {
                 Ok(Some(offer)) => offer.claim().await,
                 Ok(None) => continue,
+                Err(_) if self.queue.has_ended() => return,
                 Err(error) => {
                     self.queue.restore().await;
                     Err(error)

@@ -13,6 +13,8 @@ const RESERVE: usize = 8;
 pub(crate) struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
+    /// Bytes that operations of the script hold in this process while they wait for earlier ones.
+    waiting: AtomicUsize,
     /// Bytes that the engine uses for the script.
     engine: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
@@ -25,7 +27,8 @@ impl fmt::Debug for MemoryBudget {
 
 impl MemoryBudget {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, used: AtomicUsize::new(0), engine: OnceLock::new() }
+        let (used, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { limit, used, waiting, engine: OnceLock::new() }
     }
 
     /// Sets what tells how much memory the engine uses. An engine calls this once for a run.
@@ -41,6 +44,15 @@ impl MemoryBudget {
     /// Counts bytes until the returned value is dropped. `None` if they do not fit.
     pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         self.reserve(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
+    }
+
+    /// Counts bytes of an operation that may wait, until the returned value is dropped. `None` if others wait, and
+    /// together they have more than the memory limit.
+    pub(crate) fn hold_waiting(self: &Arc<Self>, bytes: usize) -> Option<WaitingBytes> {
+        let held = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
+            waiting.checked_add(bytes).filter(|&all| waiting == 0 || all <= self.limit)
+        });
+        held.is_ok().then(|| WaitingBytes { budget: Arc::clone(self), bytes })
     }
 
     /// Counts more bytes, if they fit.
@@ -69,5 +81,36 @@ pub(crate) struct Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.give_back(self.bytes);
+    }
+}
+
+/// Bytes of an operation that may wait.
+pub(crate) struct WaitingBytes {
+    budget: Arc<MemoryBudget>,
+    bytes: usize,
+}
+
+impl Drop for WaitingBytes {
+    fn drop(&mut self) {
+        self.budget.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threat 595.
+    #[test]
+    fn v_595_what_waits_is_bounded_together() {
+        let budget = Arc::new(MemoryBudget::new(100));
+        // One that is longer waits alone.
+        let long = budget.hold_waiting(300).unwrap();
+        assert!(budget.hold_waiting(1).is_none());
+        drop(long);
+        let (one, other) = (budget.hold_waiting(60), budget.hold_waiting(40));
+        assert!(one.is_some() && other.is_some() && budget.hold_waiting(1).is_none());
+        drop(one);
+        assert!(budget.hold_waiting(60).is_some());
     }
 }

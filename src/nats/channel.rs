@@ -44,6 +44,8 @@ pub(crate) struct RunChannel {
     to: Subject,
     conversation: Conversation,
     unheard: u32,
+    /// How it has ended before anything was passed on.
+    early_end: Option<ChannelEnd>,
 }
 
 /// What the end of the local stream means.
@@ -84,7 +86,29 @@ impl RunChannel {
     ) -> Self {
         let (from, to) = subjects;
         let conversation = Conversation::new(keys, Instant::now());
-        Self { server, incoming, from, to, conversation, unheard: 0 }
+        Self { server, incoming, from, to, conversation, unheard: 0, early_end: None }
+    }
+
+    /// Waits for something else before bytes are passed on. What comes meanwhile is handled as later, so that it does
+    /// not collect here: whoever may publish to this side's subject can send a thousand messages of a megabyte.
+    pub(super) async fn hear_until<T>(&mut self, done: impl Future<Output = T>) -> T {
+        let mut done = std::pin::pin!(done);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut done => return result,
+                Some(message) = self.incoming.next() => {
+                    let end = self.hear(&message);
+                    self.early_end = self.early_end.or(end);
+                }
+            }
+        }
+    }
+
+    /// Whether a message waits that was not looked at.
+    #[cfg(test)]
+    pub(super) fn has_waiting(&mut self) -> bool {
+        futures::FutureExt::now_or_never(self.incoming.next()).is_some()
     }
 
     /// Passes bytes on until one of the sides has ended. If this is dropped before, the other side finds out by itself:
@@ -93,6 +117,9 @@ impl RunChannel {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
+        if let Some(end) = self.early_end {
+            return end;
+        }
         let (mut reader, mut writer) = tokio::io::split(local);
         let mut beats = interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -66,6 +66,12 @@ const PULL: Duration = Duration::from_secs(30);
 /// that all workers together execute.
 const MAX_PULLS: i64 = 65_536;
 
+/// How many claims are refused once a run is granted. The NATS server answers later ones: there is no subscriber.
+const MAX_REFUSED: usize = 64;
+
+/// How the subjects begin to which clients want answers.
+const INBOX: &str = "_INBOX.";
+
 /// Why no worker has taken a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OfferError {
@@ -103,6 +109,12 @@ fn split_id(message: &[u8]) -> Option<(&str, &[u8])> {
     let (id, sealed) = message.split_at_checked(ID).filter(|_| message.len() <= MAX_BYTES)?;
     let is_id = id.iter().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte));
     Some((std::str::from_utf8(id).ok().filter(|_| is_id)?, sealed))
+}
+
+/// Where to answer a message. Its sender names that subject, and the NATS server lets this side publish there: without a
+/// check it could be an entry of a bucket, or the queue, to which the sender may not publish.
+fn inbox_of(message: &Message) -> Option<&Subject> {
+    message.reply.as_ref().filter(|reply| reply.starts_with(INBOX))
 }
 
 /// Offers a run, and returns the channel to the worker that has taken it. Dropping the future
@@ -178,7 +190,7 @@ async fn take_claim(
             continue;
         }
         let Some((worker, sealed)) = split_id(&message.payload) else { continue };
-        let Some(reply) = &message.reply else { continue };
+        let Some(reply) = inbox_of(&message) else { continue };
         if key.open(Purpose::Claim, &[run, worker], sealed).is_none_or(|version| version != VERSION) {
             tracing::debug!("a claim of a run is not from a worker with the same key");
             continue;
@@ -197,14 +209,15 @@ async fn take_claim(
     }
 }
 
-/// Answers the claims that have come already: their workers need not wait.
+/// Answers some of the claims that have come already: their workers need not wait.
 async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: &mut Subscriber) {
-    while let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) {
+    for _ in 0..MAX_REFUSED {
+        let Some(Some(message)) = futures::FutureExt::now_or_never(claims.next()) else { return };
         let Some((worker, _)) = split_id(&message.payload) else { continue };
         if let (Some(reply), Some(refused)) =
-            (message.reply, key.seal(Purpose::Grant, &[run, worker], REFUSED))
+            (inbox_of(&message), key.seal(Purpose::Grant, &[run, worker], REFUSED))
         {
-            let _gone = server.client.publish(reply, refused.into()).await;
+            let _gone = server.client.publish(reply.clone(), refused.into()).await;
         }
     }
 }
@@ -240,6 +253,11 @@ impl Queue {
             Ok(Err(error)) => Err(QueueError(error.to_string())),
             Err(_late) => Err(QueueError("it does not answer".to_owned())),
         }
+    }
+
+    /// Whether the connection has ended for good. Connect and join again.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.server.has_ended()
     }
 
     /// Makes the queue again if it is not there any more, such as after the server has lost its files.
@@ -326,7 +344,8 @@ impl Offer {
     ///
     /// What is wrong with the offer or the answer.
     pub(crate) async fn claim(self) -> Result<Option<RunChannel>, QueueError> {
-        let claimed = claim(&self.queue, &self.message.message).await;
+        let Queue { server, key, .. } = &self.queue;
+        let claimed = claim(server, key, &self.message.message).await;
         let kind = match &claimed {
             // From here on the side that has offered it sees to the run.
             Ok(Claimed::Granted(_)) => AckKind::Ack,
@@ -345,14 +364,23 @@ impl Offer {
     }
 }
 
-enum Claimed {
+/// What a claim has come to.
+pub(super) enum Claimed {
     Granted(Box<RunChannel>),
     Refused,
     Unanswered,
 }
 
-async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> {
-    let Queue { server, key, .. } = queue;
+/// Asks for the run of an offer.
+///
+/// # Errors
+///
+/// What is wrong with the offer or the answer.
+pub(super) async fn claim(
+    server: &NatsServer,
+    key: &SharedKey,
+    message: &Message,
+) -> Result<Claimed, QueueError> {
     let forged =
         || QueueError("a message in it is no run, or one of another key file or version of cx".to_owned());
     let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
@@ -367,8 +395,12 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
     let incoming = server.client.subscribe(to.clone()).await.map_err(|error| failed(&error))?;
     let sealed = key.seal(Purpose::Claim, &[run, &worker], VERSION).ok_or_else(no_random_numbers)?;
     let claim = [worker.as_bytes(), &sealed].concat();
+    let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());
+    let keys = key.conversation(Side::Worker, run, &worker).ok_or_else(no_keys)?;
+    let mut channel = RunChannel::new(server.clone(), incoming, (to, from), keys);
     let began = Instant::now();
-    let answer = match server.client.request(subject_of_claims(run), claim.into()).await {
+    let answer = channel.hear_until(server.client.request(subject_of_claims(run), claim.into()));
+    let answer = match answer.await {
         Ok(answer) => answer,
         // A side that loses its server for a moment is there again soon.
         Err(error) if error.kind() == RequestErrorKind::NoResponders => return Ok(Claimed::Unanswered),
@@ -380,11 +412,7 @@ async fn claim(queue: &Queue, message: &Message) -> Result<Claimed, QueueError> 
     let opened = (answer.payload.len() <= MAX_BYTES)
         .then(|| key.open(Purpose::Grant, &[run, &worker], &answer.payload));
     match opened.flatten().as_deref() {
-        Some(GRANTED) => {
-            let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());
-            let keys = key.conversation(Side::Worker, run, &worker).ok_or_else(no_keys)?;
-            Ok(Claimed::Granted(Box::new(RunChannel::new(server.clone(), incoming, (to, from), keys))))
-        }
+        Some(GRANTED) => Ok(Claimed::Granted(Box::new(channel))),
         Some(_) => Ok(Claimed::Refused),
         None => Err(forged()),
     }

@@ -5,11 +5,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use serde::Deserialize;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How long a server may take to accept a connection.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -23,6 +27,13 @@ const PING: Duration = Duration::from_secs(10);
 /// The pause before the connection is made again, which doubles up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// Maximum bytes that a server may send without completing a message. The client library reads a message of any length
+/// into memory. The longest ones here are lists of keys, of some 10 MB.
+const MAX_UNFINISHED: u64 = 64 << 20;
+
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Messages of one subject that wait here. More are lost, and sent again by the other side.
 const MAX_WAITING: usize = 1_024;
@@ -178,6 +189,8 @@ pub(crate) struct NatsServer {
     pub(super) client: Client,
     /// How often the connection was made.
     connections: watch::Receiver<u64>,
+    /// Ends with this.
+    _guard: Arc<JoinSet<()>>,
 }
 
 impl fmt::Debug for NatsServer {
@@ -239,7 +252,15 @@ impl NatsServer {
             }
             Err(_late) => return Err(ConnectError::Unreachable(format!("`{addresses}` does not answer"))),
         };
-        Ok(Self { client, connections })
+        let mut guard = JoinSet::new();
+        guard.spawn(end_endless_messages(client.clone()));
+        Ok(Self { client, connections, _guard: Arc::new(guard) })
+    }
+
+    /// Whether the connection has ended for good: the client library makes it again after every failure but two, which
+    /// are a server that refuses the credentials then, and one that sends what the library panics on.
+    pub(super) fn has_ended(&self) -> bool {
+        self.connections.has_changed().is_err()
     }
 
     /// Completes when the connection is made again.
@@ -254,6 +275,32 @@ impl NatsServer {
     /// Sends what is queued, for at most `most`.
     pub(super) async fn flush(&self, most: Duration) {
         let _late_or_gone = tokio::time::timeout(most, self.client.flush()).await;
+    }
+}
+
+/// Ends the connection whenever the server sends much that is no complete message, such as one of many gigabytes.
+async fn end_endless_messages(client: Client) {
+    let statistics = client.statistics();
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // What was received when the last message was complete.
+    let (mut messages, mut bytes) = (0, 0);
+    loop {
+        ticks.tick().await;
+        let now = statistics.in_messages.load(Ordering::Relaxed);
+        let received = statistics.in_bytes.load(Ordering::Relaxed);
+        if now == messages && received.saturating_sub(bytes) <= MAX_UNFINISHED {
+            continue;
+        }
+        if now == messages {
+            tracing::warn!(
+                "the NATS server sends a message of more than 64 MB: the connection is made again"
+            );
+            if client.force_reconnect().await.is_err() {
+                return;
+            }
+        }
+        (messages, bytes) = (now, received);
     }
 }
 

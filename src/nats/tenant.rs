@@ -76,6 +76,7 @@ enum Open {
 
 #[derive(Debug)]
 struct Buckets {
+    server: NatsServer,
     state: Bucket,
     runs: Bucket,
 }
@@ -112,9 +113,9 @@ impl Tenant {
     pub(crate) async fn bucket(&self, which: TenantBucket) -> Result<Bucket, String> {
         let mut open = self.open.lock().await;
         let buckets = match &*open {
-            Open::Yes(buckets) => Arc::clone(buckets),
+            Open::Yes(buckets) if !buckets.server.has_ended() => Arc::clone(buckets),
             Open::Failed(at, problem) if at.elapsed() < RETRY_AFTER => return Err(problem.clone()),
-            Open::No | Open::Failed(..) => match self.connect().await {
+            Open::No | Open::Failed(..) | Open::Yes(_) => match self.connect().await {
                 Ok(buckets) => {
                     let buckets = Arc::new(buckets);
                     *open = Open::Yes(Arc::clone(&buckets));
@@ -162,6 +163,7 @@ impl Tenant {
             Ok(Buckets {
                 state: Bucket::open(&server, &key, state).await.map_err(problem)?,
                 runs: Bucket::open(&server, &key, runs).await.map_err(problem)?,
+                server,
             })
         });
         match timeout(MAX_OPEN_TIME, connecting).await {

@@ -1,5 +1,7 @@
 //! Messages that are forged, lost, repeated, reordered or cut off, and addresses.
 
+mod hostile;
+
 use std::time::{Duration, Instant};
 
 use super::bucket::ListedKeys;

@@ -72,6 +72,7 @@ impl ExecutionContext {
         name: ToolName,
         arguments: String,
     ) -> Result<Json, ToolError> {
+        name.check_length()?;
         let resolved = self.resolve(name).await?;
         self.check_policy(&resolved.server, &resolved.tool)?;
         let resolved = self.present(resolved).await?;

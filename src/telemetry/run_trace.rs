@@ -24,6 +24,9 @@ const MAX_TEXT: usize = 2_000;
 /// What stands for the server in questions to a language model.
 const MODELS: &str = "llm";
 
+/// Maximum bytes of a name. Names of calls that are refused are the script's.
+const MAX_NAME: usize = 256;
+
 /// Maximum bytes of the script's value.
 const MAX_VALUE: usize = 64 * 1024;
 
@@ -212,8 +215,8 @@ impl OpenTrace {
         self.positions.insert(key, calls.len());
         calls.push(TracedCall {
             number: key.number(),
-            server: server.to_owned(),
-            tool: tool.to_owned(),
+            server: preview_bytes(server, MAX_NAME).into_owned(),
+            tool: preview_bytes(tool, MAX_NAME).into_owned(),
             requested: now,
             sent: None,
             ended: now,

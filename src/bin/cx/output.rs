@@ -113,13 +113,14 @@ pub(crate) fn print_text(text: &str) -> Result<(), OutputError> {
     print_line(printable(text).trim_end_matches('\n'))
 }
 
-/// Prints one JSON text.
+/// Prints text for other programs: JSON, a line of a table or of a file. At a terminal it is escaped, because it has
+/// names as scripts and servers chose them.
 ///
 /// # Errors
 ///
 /// If stdout cannot be written.
 pub(crate) fn print_json(json: &str) -> Result<(), OutputError> {
-    print_line(json)
+    if io::stdout().is_terminal() { print_line(&printable(json)) } else { print_line(json) }
 }
 
 /// Prints text that is complete and may have colors.

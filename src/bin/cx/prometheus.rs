@@ -16,6 +16,8 @@ thread_local! {
     /// How many samples were looked at on this thread: searched for a name, or grouped.
     pub(crate) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
+/// Maximum number of labels of a sample. A page is another process's, and a line of it can be as long as the page.
+const MAX_LABELS: usize = 32;
 
 /// The samples of one reading.
 #[derive(Clone, Debug, Default)]
@@ -106,6 +108,9 @@ fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
         if let Some(after) = rest.strip_prefix('}') {
             return Some((labels, after));
         }
+        if labels.len() >= MAX_LABELS {
+            return None;
+        }
         let (name, after) = rest.split_once("=\"")?;
         let mut value = String::new();
         let mut letters = after.char_indices();
@@ -121,5 +126,18 @@ fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
             }
         };
         labels.push((name.to_owned(), value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threat 592.
+    #[test]
+    fn v_592_a_line_of_many_labels_is_left_out() {
+        let page = format!("many{{{}}} 1\nfew{{a=\"b\",c=\"d\"}} 2\n", vec!["a=\"\""; 100].join(","));
+        let samples = Samples::parse(&page);
+        assert_eq!((samples.named("many").count(), samples.named("few").count()), (0, 1));
     }
 }

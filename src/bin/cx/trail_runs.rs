@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use cx::audit::AuditLine;
+use cx::text::start_bytes;
 use serde_json::{Map, Value, json};
 
 use crate::trace::drawing::{Drawing, DrawnCall, DrawnEnd, DrawnUsage, Failure};
@@ -12,6 +13,10 @@ use crate::trace::drawing::{Drawing, DrawnCall, DrawnEnd, DrawnUsage, Failure};
 const MAX_RUNS: usize = 1_000;
 const MAX_CALLS: usize = 10_000;
 const MAX_ALL_CALLS: usize = 50_000;
+
+/// Maximum bytes of a text that is kept of a line, and of the id of a run. Names in lines of cx are shorter.
+const MAX_TEXT: usize = 1_100;
+const MAX_ID: usize = 64;
 
 /// Approvals that wait for longer were those of a process that was killed: no limit is longer.
 const MAX_APPROVAL: Duration = Duration::from_secs(11 * 60);
@@ -83,6 +88,9 @@ impl TrailRuns {
         else {
             return;
         };
+        if id.len() > MAX_ID {
+            return;
+        }
         if event == "run.started" {
             self.start(id, fields);
         }
@@ -132,7 +140,7 @@ impl TrailRun {
             "run.ended" => {
                 let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
                 self.ended = Some(RunEnd {
-                    code: fields.get("code").and_then(Value::as_str).map(str::to_owned),
+                    code: fields.get("code").and_then(Value::as_str).map(kept),
                     duration: time(fields, "durationUs"),
                     usage: DrawnUsage {
                         queue_time: time(fields, "queueTimeUs"),
@@ -316,7 +324,11 @@ impl TrailRun {
 }
 
 fn text<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
-    fields.get(name).and_then(Value::as_str).unwrap_or_default()
+    start_bytes(fields.get(name).and_then(Value::as_str).unwrap_or_default(), MAX_TEXT)
+}
+
+fn kept(text: &str) -> String {
+    start_bytes(text, MAX_TEXT).to_owned()
 }
 
 fn number(fields: &Map<String, Value>, name: &str) -> u64 {
@@ -329,4 +341,40 @@ fn time(fields: &Map<String, Value>, name: &str) -> Duration {
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use cx::audit::AuditReader;
+
+    use super::*;
+
+    /// Threat 590.
+    #[test]
+    fn v_590_little_of_each_text_of_a_line_is_kept() {
+        let (id, long) = ("abcdefghijklmnop", "a".repeat(100_000));
+        let lines = [
+            json!({ "event": "run.started", "run": long, "script": "ignored" }),
+            json!({ "event": "run.started", "run": id, "script": long, "clientName": long, "at": long }),
+            json!({ "event": "approval.asked", "run": id, "call": 1, "server": long, "tool": long, "reason": long }),
+            json!({ "event": "run.ended", "run": id, "code": long }),
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
+        let (mut runs, mut reader) = (TrailRuns::default(), AuditReader::new(directory.path()));
+        while let Some(line) = reader.next_line(false).unwrap() {
+            runs.add(&line);
+        }
+        assert_eq!(runs.latest().count(), 1);
+        let run = runs.get(id).unwrap();
+        let (call, ended) = (&run.calls[0], run.ended.as_ref().unwrap());
+        let reason = &call.waits.as_ref().unwrap().1;
+        let code = ended.code.as_ref().unwrap();
+        for text in
+            [&run.script, &run.client, &run.started, &call.drawn.server, &call.drawn.tool, reason, code]
+        {
+            assert_eq!(text.len(), MAX_TEXT);
+        }
+    }
 }

@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
                 }
             }
             _ => {
+                said.lock().clear();
                 diagnostic::print_note(&format!(
                     "taking scripts from {url}, at most {concurrency} at a time"
                 ));

@@ -257,3 +257,11 @@ fn a_list_is_the_same_as_long_as_the_folder_is() {
     assert!(second.generation > first.generation, "whoever saves may call at once");
     assert_eq!(second.tools.tools.len(), 2);
 }
+
+/// Threat 416. A workspace's scripts are read before anybody trusts them.
+#[test]
+fn v_416_thousands_of_tags_are_not_parsed() {
+    let source = format!("// ---\n// description: a!\n// {}k: v\n// ---\nreturn 1\n", "! ".repeat(15_000));
+    let problem = facts("a", Extension::Ts, &source).unwrap_err();
+    assert!(problem.contains("more than 128"), "{problem}");
+}

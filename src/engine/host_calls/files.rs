@@ -119,6 +119,8 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
             })
         }
         FileCall::WriteFile { path, data, base64, flag } => {
+            // In a granted directory it waits for earlier operations.
+            let _held = files.budget().hold_waiting(data.len()).ok_or_else(too_much_waits)?;
             let bytes = if base64 {
                 STANDARD.decode(data).map_err(|_| FileError::from(FileErrorCode::Invalid))?
             } else {
@@ -189,6 +191,12 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
     }
 }
 
+fn too_much_waits() -> FileError {
+    const WAITING: &str =
+        "what is read and written at the same time counts as memory of the run: await some of it first";
+    FileError::with_hint(FileErrorCode::NoSpace, WAITING)
+}
+
 /// All of a file. It becomes a result of the script's, and is bounded as such.
 async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Result<Vec<u8>, FileError> {
     const TOO_LARGE: &str = "at most `maxResultBytes` of the limits are read at once";
@@ -203,6 +211,9 @@ async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Re
     if size > most as u64 {
         return Err(too_large());
     }
+    // Each part waits for other operations.
+    let _held =
+        files.budget().hold_waiting(usize::try_from(size).unwrap_or(most)).ok_or_else(too_much_waits)?;
     let mut bytes = Vec::new();
     loop {
         let part = file.read(bytes.len() as u64, usize::MAX).await?;

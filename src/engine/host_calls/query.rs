@@ -96,5 +96,23 @@ pub(crate) enum Query {
     },
 }
 
+impl Query {
+    /// Whether its text counts as that of calls in flight: it can wait for the list of a server, and nothing else counts
+    /// it.
+    pub(super) const fn is_held_here(&self) -> bool {
+        matches!(
+            self,
+            Self::Names { .. }
+                | Self::Server { .. }
+                | Self::Search { .. }
+                | Self::Schema { .. }
+                | Self::Describe { .. }
+                | Self::Documentation(_)
+                | Self::Help { .. }
+                | Self::Run { .. }
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests;

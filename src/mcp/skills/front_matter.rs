@@ -20,6 +20,10 @@ const MAX_LISTED: usize = 8 * MAX_BLOCK;
 /// Maximum depth of its values.
 const MAX_DEPTH: usize = 16;
 
+/// Maximum number of `!` in a front matter. Each can be a tag, and the parser descends into itself for each tag of a key,
+/// which its own bound of depth does not count. A stack that overflows ends the process, as no panic does.
+const MAX_TAGS: usize = 128;
+
 /// Maximum characters of a field's name in a message.
 const MAX_SHOWN: usize = 60;
 
@@ -37,6 +41,9 @@ pub(super) fn check(file: &[u8], listed: &RawValue) -> Result<(), String> {
     // Only objects are listed.
     let Ok(listed) = serde_json::from_str::<Map<String, Value>>(listed.get()) else { return Ok(()) };
     let block = block(file)?;
+    if block.matches('!').count() > MAX_TAGS {
+        return Err(format!("has more than {MAX_TAGS} `!` in its front matter"));
+    }
     // Some text may trigger a defect of the parser.
     let compared = catch_unwind(|| compare(&block, &listed));
     compared.unwrap_or_else(|_panic| Err("has a front matter that cannot be read".to_owned()))
@@ -219,6 +226,15 @@ mod tests {
                 "{block}: {problem}"
             );
         }
+    }
+
+    /// Threat 563.
+    #[test]
+    fn v_563_thousands_of_tags_are_not_parsed() {
+        let listed = json!({ "name": "a", "description": "b!" });
+        let block = |tags: usize| format!("name: a\ndescription: b!\n{}k: v\n", "! ".repeat(tags));
+        assert!(compared(&block(3_900), &listed).unwrap_err().contains("more than 128"));
+        assert_eq!(compared("name: a\ndescription: b!\n", &listed), Ok(()));
     }
 
     #[test]

@@ -4,6 +4,9 @@ use crate::run::context::{ExecutionContext, denied};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::{ToolError, ToolErrorCode};
 
+/// Maximum bytes of a server's name, of a tool's, and of a full name. Real ones are far below it.
+const MAX_NAME: usize = 4 << 10;
+
 /// A tool's name as a script writes it.
 pub(crate) enum ToolName {
     /// `server` and `tool`, each exact or in camelCase.
@@ -26,6 +29,24 @@ impl ToolName {
             }
             _ => Self::Full(name.to_owned()),
         }
+    }
+
+    /// Checks that it is no longer than names are. A call that waits holds its name, and records and traces keep it,
+    /// which no limit counts.
+    ///
+    /// # Errors
+    ///
+    /// `ToolNotFound`, without the name.
+    pub(super) fn check_length(&self) -> Result<(), ToolError> {
+        let longest = match self {
+            Self::Pair { server, tool } => server.len().max(tool.len()),
+            Self::Full(name) => name.len(),
+        };
+        if longest <= MAX_NAME {
+            return Ok(());
+        }
+        let message = format!("no tool has a name of {longest} bytes; a name has at most {MAX_NAME}");
+        Err(ToolError::new(ToolErrorCode::ToolNotFound, message))
     }
 }
 

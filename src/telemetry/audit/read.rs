@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::append::{NO_HASH, read_end};
+use crate::json;
 
 /// Ends the name of each file of lines; before it stands the day.
 pub(super) const ENDING: &str = ".jsonl";
@@ -24,7 +25,7 @@ pub struct AuditLine {
     pub number: u64,
     /// The line's text, without its end. What is not UTF-8 is replaced.
     pub text: String,
-    /// Its fields. `None` if it is no JSON object.
+    /// Its fields. `None` if it is no JSON object, or one of many more values than lines of cx have.
     pub fields: Option<Map<String, Value>>,
     /// Whether it has its end. The last one may be in the course of being written.
     pub is_complete: bool,
@@ -111,7 +112,9 @@ impl AuditReader {
                     *number += 1;
                     *offset += read as u64;
                     let text = String::from_utf8_lossy(&bytes).into_owned();
-                    let fields = serde_json::from_slice(&bytes).ok();
+                    // A trail may be another's: a line as a tree can take ninety times as much.
+                    let is_small = json::check(&text, json::budget(text.len())).is_ok();
+                    let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
                     let (file, number) = (name.clone(), *number);
                     return Ok(Some(AuditLine { file, number, text, fields, is_complete }));
                 }

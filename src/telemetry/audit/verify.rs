@@ -11,12 +11,17 @@ use super::canonical;
 use super::note::{Checkpoint, Verifier};
 use super::read::{AuditLine, AuditReader, small_file};
 use super::record::sha256;
+use crate::text::{preview, start_bytes};
 
 /// Maximum number of problems that are listed; others are counted.
 const MAX_LISTED: usize = 100;
 
-/// Maximum number of calls without an end, of writers and of notices that are kept.
+/// Maximum number of calls without an end, of writers and of removed files that are kept.
 const MAX_KEPT: usize = 100_000;
+
+/// Maximum bytes of a text that is kept of a line. Ids and hashes are shorter. A trail may be another's, whose lines
+/// have texts of a megabyte.
+const MAX_TEXT: usize = 128;
 
 /// What a trail is compared with, beside what is in its directory.
 #[derive(Clone, Debug, Default)]
@@ -223,7 +228,7 @@ impl Check {
             }
             return;
         };
-        if sequence != previous.sequence + 1 {
+        if previous.sequence.checked_add(1) != Some(sequence) {
             let problem = if sequence > previous.sequence {
                 format!("{} lines are missing before line {sequence}", sequence - previous.sequence - 1)
             } else {
@@ -235,7 +240,8 @@ impl Check {
             self.problem(file, number, problem);
         }
         if at < previous.at.as_str() {
-            self.notice(format!("{file}:{number}: the time goes back from {} to {at}", previous.at));
+            let (before, now) = (shown(&previous.at), shown(at));
+            self.notice(format!("{file}:{number}: the time goes back from {before} to {now}"));
         }
     }
 
@@ -250,10 +256,9 @@ impl Check {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let (file, number) = (line.file.as_str(), line.number);
         if self.writers.len() < MAX_KEPT {
-            self.writers.insert(text("writer").to_owned());
+            self.writers.insert(kept(text("writer")));
         }
-        let call =
-            || (text("run").to_owned(), fields.get("call").and_then(Value::as_u64).unwrap_or_default());
+        let call = || (kept(text("run")), fields.get("call").and_then(Value::as_u64).unwrap_or_default());
         match text("event") {
             "call.will" if self.open.len() < MAX_KEPT => {
                 self.open.insert(call());
@@ -264,7 +269,7 @@ impl Check {
             "checkpoint" => {
                 let note = text("note");
                 match self.verifier.as_ref().and_then(|key| Checkpoint::parse(key.verify(note)?)) {
-                    Some(checkpoint) if checkpoint.size + 1 == sequence => {
+                    Some(checkpoint) if checkpoint.size.checked_add(1) == Some(sequence) => {
                         self.found.signed_through = self.found.signed_through.max(checkpoint.size);
                         self.compare(file, number, &checkpoint, before, "the checkpoint");
                     }
@@ -275,17 +280,17 @@ impl Check {
                     ),
                 }
             }
-            "retention" => {
+            "retention" if self.removed.len() < MAX_KEPT => {
                 let through = fields.get("through").and_then(Value::as_u64).unwrap_or_default();
-                self.removed.insert((through, text("throughHash").to_owned()));
+                self.removed.insert((through, kept(text("throughHash"))));
             }
             "lines.dropped" => {
                 let count = fields.get("count").and_then(Value::as_u64).unwrap_or_default();
-                let reason = text("reason").to_owned();
+                let reason = shown(text("reason"));
                 self.notice(format!("{file}:{number}: {count} events were not written: {reason}"));
             }
             "line.damaged" => {
-                let aside = text("file").to_owned();
+                let aside = shown(text("file"));
                 self.notice(format!("{file}:{number}: an incomplete line was set aside: {aside}"));
             }
             _ => {}
@@ -336,6 +341,19 @@ impl Check {
     }
 }
 
+/// A text of a line that is compared with others.
+fn kept(text: &str) -> String {
+    start_bytes(text, MAX_TEXT).to_owned()
+}
+
+/// A text of a line in a message.
+fn shown(text: &str) -> String {
+    preview(text, MAX_TEXT)
+}
+
 fn invalid(message: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, message)
 }
+
+#[cfg(test)]
+mod tests;

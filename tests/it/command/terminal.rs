@@ -50,6 +50,24 @@ fn colors_are_for_terminals_that_want_them() {
     }
 }
 
+/// THREATS 593: what is printed for other programs has names as scripts and servers chose them.
+#[test]
+fn v_593_a_terminal_obeys_nothing_that_is_printed_for_programs() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("trail")).unwrap();
+    let lines = "no line \u{1b}]0;owned\u{7}\n{\"seq\":1,\"tool\":\"\\u001b[31m\u{9b}31m\u{202e}\"}\n";
+    fs::write(home.path().join("trail/2026-01-01.jsonl"), lines).unwrap();
+    for arguments in ["show --json", "export --format csv"] {
+        let line = format!("cx audit --audit trail {arguments}");
+        let (shown, status) = screen(home.path(), "", &line);
+        assert_eq!(status, Some(0), "{line}: {shown:?}");
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{line}: {shown:?}");
+        assert!(shown.contains("\\u{9b}31m"), "{line}: {shown:?}");
+        let (piped, _) = screen(home.path(), "", &format!("{line} | cat"));
+        assert!(piped.contains('\u{9b}'), "{line}: {piped:?}");
+    }
+}
+
 #[test]
 fn errors_fit_the_terminal() {
     let home = tempfile::tempdir().unwrap();

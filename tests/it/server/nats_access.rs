@@ -12,6 +12,9 @@ use crate::support::nats_accounts;
 use crate::support::serve::Start;
 use crate::support::serve_http::{Server, wait_within};
 
+/// Most that anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
 /// A file beside the server's key.
 fn file(server: &NatsServer, name: &str, text: &str) -> PathBuf {
     let file = server.key().with_file_name(name);
@@ -169,4 +172,31 @@ fn a_signed_token_with_its_key_is_a_credential() {
         let refused = front.run(&[&more[..], &["-e", "return 1"]].concat());
         assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
     }
+}
+
+/// A server that refuses the credentials when a connection is made again, as while they are replaced. The client library
+/// never tries again after that.
+#[test]
+fn v_587_refused_credentials_are_tried_again() {
+    let config = |token: &str| format!("authorization {{ token: \"{token}\" }}");
+    let (good, other) = (config("a token of many characters"), config("another token of many characters"));
+    let Some(mut server) = NatsServer::start_with(|_directory| good.clone()) else { return };
+    let token = json!({ "token": "a token of many characters" }).to_string();
+    let credentials = file(&server, "credentials", &token);
+    let tenant_key = file(&server, "tenant-key", "a key that only the front ends of this tenant have");
+    let worker = server.worker_with(1, &["--nats-credentials", credentials.to_str().unwrap()]);
+    let isolation = json!({
+        "mode": "nats", "url": server.url(), "keyFile": server.key(), "credentialsFile": credentials,
+        "tenant": "payments", "tenantKeyFile": tenant_key,
+    });
+    let front = Server::start(Start::new().config("isolation", isolation));
+    assert_eq!(run(&front, "await state.set('k', 7); return 1")["value"], 1);
+    server.restart_with(&other);
+    worker.wait_for_line("no scripts are taken");
+    let record = || front.get("/v1/runs/abcdefghijklmnop/output", &[]);
+    // The connection for what front ends share has been given up too.
+    wait_within(LONG, || record().body().contains("does not accept the credentials").then_some(()));
+    server.restart_with(&good);
+    wait_within(LONG, || (worker.said().matches("taking scripts from").count() == 2).then_some(()));
+    wait_within(LONG, || (run(&front, "return await state.get('k')")["value"] == 7).then_some(()));
 }

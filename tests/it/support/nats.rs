@@ -85,6 +85,13 @@ impl NatsServer {
         self.child = spawn(self.directory.path(), &self.port.to_string());
     }
 
+    /// Ends it, and starts it with another configuration.
+    pub(crate) fn restart_with(&mut self, config: &str) {
+        self.kill();
+        std::fs::write(self.directory.path().join(CONFIG), config).unwrap();
+        self.restart();
+    }
+
     /// Another client of the server, without the key.
     pub(crate) fn outsider(&self) -> Outsider {
         wait_for(|| Outsider::connect(self.port).ok())

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cx::{
     Approval, BoxFuture, CallHook, CancellationToken, Error, ErrorCode, Executor, ExecutorBuilder,
-    HookedCall, Json, Limits, RuleList, ToolCall, ToolError, ToolErrorCode, ToolResult,
+    HookedCall, Json, Limits, RuleList, ToolCall, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
+    ToolRequest, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -162,4 +163,70 @@ async fn hooks_see_and_change_it() {
     let text = result(&executor, call("text", json!({ "text": "a secret" }))).await.unwrap();
     assert_eq!(text, ToolResult::content(vec![json!({ "type": "text", "text": "a …" })]));
     assert_eq!(seen.load(Ordering::SeqCst), 4);
+}
+
+/// A call that waits for a server's list holds the name, and records and traces keep it.
+#[tokio::test]
+async fn v_589_a_name_that_no_tool_can_have_is_not_kept() {
+    let executor = builder(&Mock::default()).build().unwrap();
+    let long = "x".repeat(5_000);
+    for call in [ToolCall::new("mock", &long), ToolCall::new(&long, "echo")] {
+        let error = result(&executor, call).await.unwrap_err();
+        assert_eq!((error.code, error.server, error.tool), (ToolErrorCode::ToolNotFound, None, None));
+        assert!(error.message.len() < 200, "{}", error.message);
+    }
+    // As one text too.
+    let full = "try { await callMCPTool('mcp__mock__' + 'x'.repeat(5000), {}); } catch (error) { return error.message; }";
+    let found = executor.run(cx::Script::typescript(full)).await.unwrap();
+    let message = found.value_json().unwrap().text().to_owned();
+    assert!(message.contains("no tool has a name of 5011 bytes"), "{message}");
+}
+
+/// A trace has thousands of calls, and the names of those that are refused are the script's.
+#[tokio::test]
+async fn v_591_a_trace_keeps_little_of_a_name() {
+    let (sender, traces) = std::sync::mpsc::channel();
+    let listener = move |trace: cx::RunTrace| {
+        let _closed = sender.send(trace);
+    };
+    let executor = builder(&Mock::default()).on_trace(listener).build().unwrap();
+    let source = "await tools.mock['x'.repeat(3000)]({}).catch(() => {}); return 1";
+    executor.run(cx::Script::typescript(source)).await.unwrap();
+    let trace = traces.recv_timeout(Duration::from_secs(60)).unwrap();
+    let lengths: Vec<usize> = trace.calls.iter().map(|call| call.tool.len()).collect();
+    assert_eq!(lengths, [256 + '…'.len_utf8()]);
+}
+
+/// A server whose list never comes.
+struct Silent;
+
+impl ToolDispatcher for Silent {
+    fn servers(&self) -> Vec<Arc<str>> {
+        vec!["silent".into()]
+    }
+
+    fn tools<'a>(
+        &'a self,
+        _server: &'a str,
+        _deadline: Instant,
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What waits for a server's list holds its text, which is no memory of the script.
+#[tokio::test]
+async fn v_595_queries_of_a_script_are_bounded_together() {
+    let executor = Executor::builder().dispatcher(Silent).build().unwrap();
+    let source = "const codes = new Set(), long = 'x'.repeat(60_000);
+        const search = () => searchTools(long).catch((error) => codes.add(error.code));
+        await Promise.race(Array.from({ length: 1_000 }, search));
+        return [...codes]";
+    let limits = Limits { wall_time: Duration::from_secs(20), ..Limits::default() };
+    let found = executor.run(cx::Script::typescript(source).limits(limits)).await.unwrap();
+    assert_eq!(found.value_json().map(Json::text), Some("[\"QUEUE_FULL\"]"), "{:?}", found.outcome);
 }

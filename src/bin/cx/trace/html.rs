@@ -19,6 +19,10 @@ const STYLE: &str = include_str!("page.css");
 /// Number of labels below the time axis.
 const TICKS: u32 = 4;
 
+/// Maximum bytes of source that are searched for names of tools. A script can make thousands of calls of tools that it
+/// does not name.
+const MAX_SEARCHED: usize = 64 << 20;
+
 /// The page.
 pub(crate) fn render(run: &Drawing) -> String {
     let source = run.contents.as_ref().map_or(0, |contents| contents.source.len());
@@ -130,8 +134,10 @@ fn calls(page: &mut String, run: &Drawing) {
         let _ = write!(page, "<span>{}</span>", show(run.duration * tick / TICKS));
     }
     page.push_str("</p>\n<ol class=\"calls\">\n");
-    for call in &run.calls {
-        one_call(page, run, call);
+    let source = run.contents.as_ref().map_or("", |contents| &contents.source);
+    let max_searched = MAX_SEARCHED / source.len().max(1);
+    for (position, call) in run.calls.iter().enumerate() {
+        one_call(page, run, call, if position < max_searched { source } else { "" });
     }
     page.push_str("</ol>\n");
     if run.calls_dropped > 0 {
@@ -140,7 +146,7 @@ fn calls(page: &mut String, run: &Drawing) {
     page.push_str("</section>\n");
 }
 
-fn one_call(page: &mut String, run: &Drawing, call: &DrawnCall) {
+fn one_call(page: &mut String, run: &Drawing, call: &DrawnCall, source: &str) {
     let sent = call.sent.unwrap_or(call.ended);
     let name = match (call.server.is_empty(), call.tool.is_empty()) {
         (true, true) => "a call that names no tool".to_owned(),
@@ -181,7 +187,6 @@ fn one_call(page: &mut String, run: &Drawing, call: &DrawnCall) {
     }
     row("arguments", &bytes(call.argument_bytes));
     row("result", &bytes(call.result_bytes));
-    let source = run.contents.as_ref().map_or("", |contents| &contents.source);
     if let Some(number) = line_that_names(source, &call.tool) {
         row("source", &format!("<a href=\"#L{number}\">line {number}</a> names the tool"));
     }
@@ -259,12 +264,12 @@ fn failure(run: &Drawing) -> Option<&Failure> {
 
 /// The line that names the tool, if it is one line only.
 fn line_that_names(source: &str, tool: &str) -> Option<usize> {
-    if tool.len() < 3 {
+    if tool.len() < 3 || tool.contains('\n') {
         return None;
     }
-    let mut found = source.lines().enumerate().filter(|(_, text)| text.contains(tool));
-    let (index, _) = found.next()?;
-    found.next().is_none().then_some(index + 1)
+    let (before, rest) = source.split_once(tool)?;
+    let is_named_again = rest.split_once('\n').is_some_and(|(_, later)| later.contains(tool));
+    (!is_named_again).then(|| before.matches('\n').count() + 1)
 }
 
 /// Intervals without overlaps that cover the same time.
@@ -326,4 +331,29 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_the_only_one_that_names_the_tool() {
+        let source = "one()\r\n  two(); two()\nthree()\nthree()";
+        for (tool, line) in [("one", Some(1)), ("two", Some(2)), ("three", None), ("four", None), ("o", None)]
+        {
+            assert_eq!(line_that_names(source, tool), line, "{tool}");
+        }
+        assert_eq!(line_that_names(source, "two()\nthree"), None);
+    }
+
+    /// Threat 591.
+    #[test]
+    fn v_591_the_source_is_not_searched_for_every_call() {
+        let source = format!("{}\necho()", "/".repeat(1 << 20));
+        let call = DrawnCall { tool: "echo".to_owned(), ..DrawnCall::default() };
+        let contents = Some(Contents { source, ..Contents::default() });
+        let page = render(&Drawing { calls: vec![call; 100], contents, ..Drawing::default() });
+        assert_eq!(page.matches("names the tool").count(), MAX_SEARCHED / ((1 << 20) + 7));
+    }
 }

@@ -39,3 +39,15 @@ fn the_end_of_a_trail_begins_with_a_whole_line() {
     fs::write(directory.path().join("2026-01-03.jsonl"), "{\"n\":6}\n").unwrap();
     assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":6}");
 }
+
+/// Threat 590.
+#[test]
+fn v_590_a_line_of_many_values_is_no_line_of_a_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let many = format!("{{\"seq\":1,\"a\":[{}]}}\n", vec![r#"{"":0}"#; 100_000].join(","));
+    let long = format!("{{\"seq\":2,\"a\":\"{}\"}}\n", "a".repeat(700_000));
+    fs::write(directory.path().join("2026-01-01.jsonl"), many + &long).unwrap();
+    let mut reader = AuditReader::new(directory.path());
+    assert_eq!(reader.next_line(false).unwrap().unwrap().fields, None);
+    assert_eq!(reader.next_line(false).unwrap().unwrap().fields.unwrap()["seq"], 2);
+}
