@@ -324,7 +324,7 @@ impl RunObserver for TraceRecorder {
                     Err(code) => (call.status, call.is_error) = (code, true),
                 }
             }),
-            _ => {}
+            RunEvent::Discovered(_) => {}
         }
     }
 }

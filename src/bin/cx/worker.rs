@@ -88,13 +88,11 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
 
 /// The queue of the arguments, or of the configuration.
 fn queue(arguments: &WorkerArguments, configured: Option<Isolation>) -> anyhow::Result<QueueOptions> {
-    let nats = match (arguments.access.queue_at(arguments.nats.as_deref()), configured) {
-        (Some(nats), _) | (None, Some(Isolation::Nats(nats))) => nats,
-        (None, _) => {
-            return Err(invalid(anyhow!(
-                "there is no queue: give --nats and --nats-key-file, or configure `isolation` with the mode `nats`"
-            )));
-        }
+    let given = arguments.access.queue_at(arguments.nats.as_deref());
+    let ((Some(nats), _) | (None, Some(Isolation::Nats(nats)))) = (given, configured) else {
+        return Err(invalid(anyhow!(
+            "there is no queue: give --nats and --nats-key-file, or configure `isolation` with the mode `nats`"
+        )));
     };
     let mut options = QueueOptions::new(nats);
     options.concurrency = arguments.concurrency.map_or(options.concurrency, usize::from);
