@@ -6,10 +6,10 @@ use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -189,6 +189,8 @@ pub(crate) struct NatsServer {
     pub(super) client: Client,
     /// How often the connection was made.
     connections: watch::Receiver<u64>,
+    /// Whether the server has refused the credentials since the connection was last made.
+    is_refused: Arc<AtomicBool>,
     /// Ends with this.
     _guard: Arc<JoinSet<()>>,
 }
@@ -207,6 +209,8 @@ impl NatsServer {
     /// Why that was not possible.
     pub(crate) async fn connect(addresses: &Addresses, access: &Access) -> Result<Self, ConnectError> {
         let (sender, connections) = watch::channel(0);
+        let is_refused = Arc::new(AtomicBool::new(false));
+        let was_refused = Arc::clone(&is_refused);
         let mut options = ConnectOptions::new()
             .name(concat!("cx ", env!("CARGO_PKG_VERSION")))
             .connection_timeout(MAX_CONNECT_TIME)
@@ -219,7 +223,14 @@ impl NatsServer {
             .reconnect_delay_callback(pause)
             .event_callback(move |event| {
                 match &event {
-                    Event::Connected => sender.send_modify(|count| *count += 1),
+                    Event::Connected => {
+                        was_refused.store(false, Ordering::Relaxed);
+                        sender.send_modify(|count| *count += 1);
+                    }
+                    Event::ClientError(ClientError::Other(problem)) if is_refusal(problem) => {
+                        was_refused.store(true, Ordering::Relaxed);
+                        tracing::warn!("the NATS server does not accept the credentials any more");
+                    }
                     Event::Disconnected => tracing::warn!("the connection to the NATS server is lost"),
                     event => tracing::info!(%event, "of the NATS server"),
                 }
@@ -254,13 +265,14 @@ impl NatsServer {
         };
         let mut guard = JoinSet::new();
         guard.spawn(end_endless_messages(client.clone()));
-        Ok(Self { client, connections, _guard: Arc::new(guard) })
+        Ok(Self { client, connections, is_refused, _guard: Arc::new(guard) })
     }
 
-    /// Whether the connection has ended for good: the client library makes it again after every failure but two, which
-    /// are a server that refuses the credentials then, and one that sends what the library panics on.
+    /// Whether another connection is needed. The client library makes this one again, always with the credentials that
+    /// it began with, which the server may not accept any more; and its task has ended if the server has sent something
+    /// on which it panics.
     pub(super) fn has_ended(&self) -> bool {
-        self.connections.has_changed().is_err()
+        self.is_refused.load(Ordering::Relaxed) || self.connections.has_changed().is_err()
     }
 
     /// Completes when the connection is made again.
@@ -276,6 +288,13 @@ impl NatsServer {
     pub(super) async fn flush(&self, most: Duration) {
         let _late_or_gone = tokio::time::timeout(most, self.client.flush()).await;
     }
+}
+
+/// Whether this is what the client library says of a server that refuses the credentials.
+fn is_refusal(problem: &str) -> bool {
+    [ConnectErrorKind::AuthorizationViolation, ConnectErrorKind::Authentication]
+        .iter()
+        .any(|kind| kind.to_string() == problem)
 }
 
 /// Ends the connection whenever the server sends much that is no complete message, such as one of many gigabytes.

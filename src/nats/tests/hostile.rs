@@ -99,9 +99,9 @@ async fn v_586_a_claim_is_answered_at_an_inbox_only() {
     assert!(offered.await.unwrap().is_ok());
 }
 
-/// The client library makes the connection again after every other failure.
+/// The client library tries the same credentials for ever.
 #[tokio::test]
-async fn v_587_a_connection_that_has_ended_for_good_is_known() {
+async fn v_587_a_connection_whose_credentials_are_refused_is_known() {
     let fake = FakeServer::start().await;
     let (server, connection) = fake.connected().await;
     drop(connection);
@@ -109,6 +109,30 @@ async fn v_587_a_connection_that_has_ended_for_good_is_known() {
     assert!(!server.has_ended());
     let mut refused = fake.next().await;
     refused.send(b"-ERR 'Authorization Violation'\r\n").await;
+    let ended = async {
+        while !server.has_ended() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, ended).await.expect("a refusal");
+    // As when an administrator has taken it back.
+    drop(refused);
+    let _connection = fake.accept().await;
+    let accepted = async {
+        while server.has_ended() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, accepted).await.expect("a connection");
+}
+
+/// The client library reads the kind of an error before it looks whether there is one.
+#[tokio::test]
+async fn v_587_a_connection_whose_task_has_ended_is_known() {
+    let fake = FakeServer::start().await;
+    let (server, mut connection) = fake.connected().await;
+    assert!(!server.has_ended());
+    connection.send(b"-ERR\r\n").await;
     let ended = async {
         while !server.has_ended() {
             sleep(Duration::from_millis(5)).await;
