@@ -28,7 +28,7 @@ const HUNG_TIME: Duration = Duration::from_secs(60);
 /// downloads first.
 pub(crate) const REFRESH_TIME: Duration = Duration::from_secs(80);
 
-/// How much later than that a refresh is given up: a dispatcher that keeps its deadline has a better error by then.
+/// How much later than that a refresh is abandoned: a dispatcher that keeps its deadline has a better error by then.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Maximum number of refreshes within the period below, for a server that sends list-changed

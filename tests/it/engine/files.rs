@@ -478,19 +478,3 @@ async fn a_file_that_cannot_be_read_is_not_emitted() {
         assert!(result.to_json().get("emitted").is_none());
     }
 }
-
-/// THREATS 595: what waits for earlier operations is held outside of the script's memory.
-#[tokio::test]
-async fn v_595_writes_of_a_script_are_bounded_together() {
-    let output = tempfile::tempdir().unwrap();
-    let [executor, _processes] = granting(&[], &[output.path()]).await;
-    // None of them ends before all have begun.
-    let source = "const data = 'x'.repeat(4_000_000), codes = new Set();
-        const write = (_, n) => fs.writeFile(`${input}/${n}`, data).catch((error) => codes.add(error.code));
-        await Promise.all(Array.from({ length: 40 }, write));
-        return [...codes]";
-    let script = Script::typescript(source).input(json!(output.path()));
-    assert_eq!(value(&run(&executor, script).await), &json!(["ENOSPC"]));
-    let written = fs::read_dir(output.path()).unwrap().count();
-    assert!((20..40).contains(&written), "{written}");
-}

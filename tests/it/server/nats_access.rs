@@ -194,7 +194,7 @@ fn v_587_refused_credentials_are_tried_again() {
     server.restart_with(&other);
     worker.wait_for_line("no scripts are taken");
     let record = || front.get("/v1/runs/abcdefghijklmnop/output", &[]);
-    // The connection for what front ends share has been given up too.
+    // The connection for what front ends share is refused too.
     wait_within(LONG, || record().body().contains("does not accept the credentials").then_some(()));
     server.restart_with(&good);
     wait_within(LONG, || (worker.said().matches("taking scripts from").count() == 2).then_some(()));
