@@ -57,8 +57,8 @@ impl Lending {
         Ok(Some(Self { workers, permits: std::array::from_fn(permits) }))
     }
 
-    /// A permit for a run with `depth` runs above it. Only called runs wait for it: those that wait for them go on as soon
-    /// as one has ended. `None` if there is none, or no such depth.
+    /// A permit for a run with `depth` runs above it. Only called runs wait for it, because those above them go on when
+    /// they have ended. `None` if there is none.
     async fn permit(&self, depth: usize) -> Option<OwnedSemaphorePermit> {
         let permits = Arc::clone(self.permits.get(depth)?);
         if depth == 0 {
