@@ -85,7 +85,7 @@ pub(crate) struct Hello {
 pub(crate) struct Start {
     /// The number of the run, which its frames have from now on.
     pub(crate) number: u64,
-    /// How many runs are above it. What stands for a worker reads the message up to here: [`depth_of_run`].
+    /// How many runs are above it. What stands for a worker reads the message up to here (`depth_of_run`).
     pub(crate) depth: u8,
     pub(crate) is_check: bool,
     pub(crate) source: String,
