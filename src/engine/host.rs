@@ -58,6 +58,8 @@ pub(crate) trait RunHost: Send + Sync {
     fn has_network(&self) -> bool;
     /// Whether the script is only compiled.
     fn is_check(&self) -> bool;
+    /// How many runs are above this one, which the first of them has called.
+    fn depth(&self) -> usize;
     /// Whose run it is; `None` for the embedder's own.
     fn tenant(&self) -> Option<String>;
     /// Whether the script computes in another process, so that a future which waits for it does not mean that the

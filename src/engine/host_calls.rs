@@ -86,6 +86,10 @@ impl RunHost for ExecutionContext {
         matches!(self.purpose(), Purpose::Check { .. })
     }
 
+    fn depth(&self) -> usize {
+        Self::depth(self)
+    }
+
     fn tenant(&self) -> Option<String> {
         // These clients cannot be told apart and must not share a worker: each run is a tenant of
         // its own.

@@ -18,6 +18,7 @@ use crate::nats::channel::{ChannelEnd, LocalEnd, RunChannel};
 use crate::nats::queue::{Queue, pause_after};
 use crate::nats::seal::SharedKey;
 use crate::nats::server::{Access, Addresses, ConnectError, NatsServer};
+use crate::run::nested::MAX_DEPTH;
 
 /// Maximum number of worker processes of each language that are started ahead of time.
 const MAX_AHEAD: usize = 4;
@@ -25,7 +26,7 @@ const MAX_AHEAD: usize = 4;
 /// Bytes between a worker process and its conversation.
 const CHUNK: usize = 64 << 10;
 
-/// How often the depth of the queue is asked for.
+/// How often the length of the queue is asked for.
 const SAMPLING: Duration = Duration::from_secs(10);
 
 /// See [`Executor::work_for_queue`].
@@ -49,22 +50,33 @@ pub(super) async fn work_for_queue(
     let mut was_joined = false;
     loop {
         let joining = join(&addresses, &access, &key, options.max_queued, was_joined, observe);
-        let queue = tokio::select! {
+        let queues = tokio::select! {
             joined = joining => joined.map_err(invalid)?,
             () = stop.cancelled() => return Ok(()),
         };
         was_joined = true;
         observe(QueueEvent::Joined);
-        let site =
-            Site { workers: Arc::clone(&workers), queue, running: Arc::clone(&running), stop: stop.clone() };
-        // They end with this future, when they are asked to stop, or when the connection has ended for good.
-        let mut tasks = JoinSet::new();
-        for _ in 0..options.concurrency {
-            tasks.spawn(site.clone().work());
-        }
         let mut sampling = JoinSet::new();
-        sampling.spawn(site.sample());
-        while tasks.join_next().await.is_some() {}
+        sampling.spawn(sample(queues.clone(), Arc::clone(&running)));
+        // They end with this future, when they are asked to stop, or when the connection has ended for good. Each depth
+        // has slots of its own: otherwise runs would hold all of them while they wait for those that they have called.
+        let mut depths = Vec::new();
+        let mut stop_of_depth = stop.clone();
+        for queue in queues {
+            let (workers, running) = (Arc::clone(&workers), Arc::clone(&running));
+            let site = Site { workers, queue, running, stop: stop_of_depth };
+            let mut tasks = JoinSet::new();
+            for _ in 0..options.concurrency {
+                tasks.spawn(site.clone().work());
+            }
+            stop_of_depth = CancellationToken::new();
+            depths.push((tasks, stop_of_depth.clone()));
+        }
+        for (mut tasks, stop_of_next) in depths {
+            while tasks.join_next().await.is_some() {}
+            // No run of this machine's waits for one of the next depth any more.
+            stop_of_next.cancel();
+        }
         tokio::select! {
             () = pause_after(0) => {}
             () = stop.cancelled() => return Ok(()),
@@ -81,12 +93,12 @@ async fn join(
     max_queued: u32,
     was_joined: bool,
     observe: &(impl Fn(QueueEvent) + Send + Sync),
-) -> Result<Queue, String> {
+) -> Result<Vec<Queue>, String> {
     let mut failures = 0;
     loop {
         let problem = match NatsServer::connect(addresses, access).await {
-            Ok(server) => match Queue::join(&server, key, max_queued).await {
-                Ok(queue) => return Ok(queue),
+            Ok(server) => match Queue::join(&server, key, max_queued, MAX_DEPTH).await {
+                Ok(queues) => return Ok(queues),
                 Err(error) => error.to_string(),
             },
             Err(ConnectError::Unusable(problem)) if !was_joined => return Err(problem),
@@ -98,7 +110,7 @@ async fn join(
     }
 }
 
-/// What executes runs on this machine.
+/// What executes runs of one depth on this machine.
 #[derive(Clone)]
 struct Site {
     workers: Arc<LentWorkers>,
@@ -175,21 +187,26 @@ impl Site {
             Ok(()) => Ok(()),
         }
     }
+}
 
-    /// Records how much there is to do.
-    async fn sample(self) {
-        let mut ticks = interval(SAMPLING);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            if let Ok(depth) = self.queue.depth().await {
-                // A queue holds far fewer than numbers that this cannot represent.
-                metrics::gauge!("cx_queue_runs_waiting")
-                    .set(f64::from(u32::try_from(depth).unwrap_or(u32::MAX)));
-            }
-            let running = u32::try_from(self.running.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
-            metrics::gauge!("cx_queue_runs_running").set(f64::from(running));
+/// Records how much there is to do.
+async fn sample(queues: Vec<Queue>, running: Arc<AtomicUsize>) {
+    let mut ticks = interval(SAMPLING);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let mut waiting = Some(0_u64);
+        for queue in &queues {
+            let more = queue.waiting().await.ok();
+            waiting = waiting.zip(more).map(|(some, more)| some.saturating_add(more));
         }
+        if let Some(waiting) = waiting {
+            // A queue holds far fewer than numbers that this cannot represent.
+            metrics::gauge!("cx_queue_runs_waiting")
+                .set(f64::from(u32::try_from(waiting).unwrap_or(u32::MAX)));
+        }
+        let running = u32::try_from(running.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        metrics::gauge!("cx_queue_runs_running").set(f64::from(running));
     }
 }
 

@@ -80,17 +80,20 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
         }
     };
     let mut relay = Relay::default();
-    while !relay.has_run() {
+    let depth = loop {
+        if let Some(depth) = relay.depth() {
+            break depth;
+        }
         // It may wait for long: executors start some ahead of time.
         tokio::select! {
             read = read_orders(&mut executor, &mut relay) => if read.is_err() { return None },
             _ = end.recv() => return None,
         }
-    }
+    };
     let mut problem = String::new();
     for _ in 0..MAX_ATTEMPTS {
         let offered = tokio::select! {
-            offered = offer(&server, &key) => offered,
+            offered = offer(&server, &key, depth) => offered,
             () = gone(&mut executor, &mut relay) => return None,
             _ = end.recv() => return None,
         };

@@ -6,7 +6,7 @@
 //! worker by killing it, also when the network hangs.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,14 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{AUTHORIZATION, CONNECTION, UPGRADE};
 use http::{HeaderValue, StatusCode};
-use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
-use crate::engine::process::{adopt, end_process_with};
+use crate::engine::process::{adopt, depth_of_run, end_process_with};
 use crate::error::{Error, OptionName, last_source};
 use crate::mcp::web::{check_clock, upgrading_client};
 
@@ -30,11 +31,25 @@ pub(super) const ARGUMENT: &str = "cx-remote-worker";
 /// The protocol to which the connection is upgraded.
 const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 
+/// The header with the number of runs above the run that the worker is for.
+const DEPTH: &str = "cx-worker-depth";
+
 /// Path of the lent workers, below the address.
 const PATH: &str = "v1/workers";
 
 /// How long the server may take to answer. It answers before it starts a worker.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
+
+/// How often a server is asked that has lent all of its workers for called runs. It answers after some seconds, and its
+/// runs go on meanwhile.
+const MAX_REQUESTS: u32 = 4;
+
+/// Maximum bytes that are read of the executor before its run is known to be one: the first message, which has paths of
+/// caches, and the beginning of the second.
+const MAX_FIRST: usize = 256 << 10;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 16 << 10;
 
 /// Maximum bytes read of a token's file. Tokens are shorter.
 const MAX_TOKEN: u64 = 4_096;
@@ -82,10 +97,7 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
     if let Ok(runtime) = runtime {
         runtime.block_on(async {
             let Ok(mut executor) = adopt(socket) else { return };
-            let passed = match connect(&url, token_file.as_deref()).await {
-                Ok(mut worker) => copy_bidirectional(&mut executor, &mut worker).await.map(drop),
-                Err(problem) => executor.write_all(&failed(&problem)).await,
-            };
+            let passed = serve(&mut executor, &url, token_file.as_deref()).await;
             // The remaining side sees the end of the connection. The server ends it when the worker
             // has ended.
             if passed.is_ok() {
@@ -96,8 +108,77 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
     end_process_with(lost.code())
 }
 
-/// Asks a server for a worker. The error is the rest of a sentence, for the run's author.
-async fn connect(url: &str, token_file: Option<&Path>) -> Result<reqwest::Upgraded, String> {
+/// Gets a worker, and forwards bytes until it or the executor ends. Says to the executor why there is none.
+///
+/// # Errors
+///
+/// If a connection breaks.
+async fn serve(executor: &mut UnixStream, url: &str, token_file: Option<&Path>) -> io::Result<()> {
+    let mut first = Vec::new();
+    // It is started ahead of time, so that its run is not known yet.
+    let mut connected = connect(url, token_file, 0).await;
+    if matches!(connected, Err(NotLent::Busy(_))) {
+        // The runs that have the workers may wait for this one, for which there are others then.
+        let depth = read_depth(executor, &mut first).await?;
+        let requests = if depth == 0 { 1 } else { MAX_REQUESTS };
+        for _ in 0..requests {
+            connected = connect(url, token_file, depth).await;
+            if !matches!(connected, Err(NotLent::Busy(_))) {
+                break;
+            }
+        }
+    }
+    match connected {
+        Ok(mut worker) => {
+            worker.write_all(&first).await?;
+            worker.flush().await?;
+            copy_bidirectional(executor, &mut worker).await.map(drop)
+        }
+        Err(NotLent::Busy(problem) | NotLent::Failed(problem)) => executor.write_all(&failed(&problem)).await,
+    }
+}
+
+/// Waits for the executor's run, and returns how many runs are above it. What was read is appended to `first`.
+///
+/// # Errors
+///
+/// If the executor has gone, or sends something else.
+async fn read_depth(executor: &mut UnixStream, first: &mut Vec<u8>) -> io::Result<usize> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        if let Some(depth) = depth_of_run(first) {
+            return Ok(depth);
+        }
+        let count = executor.read(&mut buffer).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if first.len() > MAX_FIRST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        first.extend_from_slice(&buffer[..count]);
+    }
+}
+
+/// Why a server lends no worker: the rest of a sentence, for the run's author.
+enum NotLent {
+    /// All are lent.
+    Busy(String),
+    Failed(String),
+}
+
+impl From<String> for NotLent {
+    fn from(problem: String) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+/// Asks a server for a worker for a run with `depth` runs above it.
+///
+/// # Errors
+///
+/// Why there is none.
+async fn connect(url: &str, token_file: Option<&Path>, depth: usize) -> Result<reqwest::Upgraded, NotLent> {
     let url = parse_url(url, token_file.is_some()).map_err(|error| error.to_string())?;
     check_clock(&url, SystemTime::now()).map_err(str::to_owned)?;
     let address = url.join(PATH).map_err(|error| format!("the address cannot be used: {error}"))?;
@@ -105,6 +186,9 @@ async fn connect(url: &str, token_file: Option<&Path>) -> Result<reqwest::Upgrad
     let mut request = client.get(address).header(CONNECTION, "upgrade").header(UPGRADE, PROTOCOL);
     if let Some(path) = token_file {
         request = request.header(AUTHORIZATION, authorization(path)?);
+    }
+    if depth > 0 {
+        request = request.header(DEPTH, depth);
     }
     let unreached = |error: reqwest::Error| {
         let cause = last_source(&error).unwrap_or_else(|| error.to_string());
@@ -114,12 +198,14 @@ async fn connect(url: &str, token_file: Option<&Path>) -> Result<reqwest::Upgrad
     let response = response.map_err(|_late| format!("`{url}` does not answer"))?.map_err(unreached)?;
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS if response.headers().get(UPGRADE) == Some(&PROTOCOL) => {
-            response.upgrade().await.map_err(unreached)
+            Ok(response.upgrade().await.map_err(unreached)?)
         }
-        StatusCode::UNAUTHORIZED => Err(format!("`{url}` does not accept the token")),
-        StatusCode::NOT_FOUND => Err(format!("`{url}` lends no workers: its `cx serve` needs `--compute`")),
-        StatusCode::SERVICE_UNAVAILABLE => Err(format!("`{url}` has lent all of its workers")),
-        status => Err(format!("`{url}` answers with status {status}")),
+        StatusCode::UNAUTHORIZED => Err(format!("`{url}` does not accept the token").into()),
+        StatusCode::NOT_FOUND => {
+            Err(format!("`{url}` lends no workers: its `cx serve` needs `--compute`").into())
+        }
+        StatusCode::SERVICE_UNAVAILABLE => Err(NotLent::Busy(format!("`{url}` has lent all of its workers"))),
+        status => Err(format!("`{url}` answers with status {status}").into()),
     }
 }
 

@@ -4,6 +4,9 @@
 //! subject of the run, and that side grants the run to the first worker that asks. So an offer that
 //! is delivered twice is executed once, one that was withdrawn is never executed, and no record of
 //! finished runs is needed.
+//!
+//! Runs that other runs have called have a queue for each depth. Workers have slots of their own for each, because the
+//! runs of a depth keep their slots while they wait for those of the next one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,11 +26,16 @@ use super::server::{MAX_ANSWER_TIME, NatsServer};
 use crate::text::ids::random_id;
 
 /// The stream of offers, its consumer and its subject.
-pub(crate) const STREAM: &str = "cx-queue";
+const STREAM: &str = "cx-queue";
 const CONSUMER: &str = "cx-workers";
 const SUBJECT: &str = "cx.queue";
 
-/// What an offer and a claim say: the version of this protocol.
+/// The same for runs that other runs have called. Each depth has a consumer and a subject, which end with its number.
+const NESTED_STREAM: &str = "cx-nested";
+const NESTED_SUBJECT: &str = "cx.nested";
+
+/// What an offer and a claim say: the version of this protocol. The offer of a run that another run has called says its
+/// depth too.
 const VERSION: &[u8] = b"cx run 1";
 
 /// The answers to a claim.
@@ -95,6 +103,16 @@ pub(crate) enum OfferError {
     NoKeys,
 }
 
+/// Where runs with `depth` runs above them are offered.
+fn subject_of_offers(depth: usize) -> String {
+    if depth == 0 { SUBJECT.to_owned() } else { format!("{NESTED_SUBJECT}.{depth}") }
+}
+
+/// What their offers say.
+fn text_of_offers(depth: usize) -> Vec<u8> {
+    if depth == 0 { VERSION.to_vec() } else { [VERSION, format!(" at {depth}").as_bytes()].concat() }
+}
+
 fn subject_of_claims(run: &str) -> String {
     format!("cx.run.{run}.claim")
 }
@@ -117,19 +135,24 @@ fn inbox_of(message: &Message) -> Option<&Subject> {
     message.reply.as_ref().filter(|reply| reply.starts_with(INBOX))
 }
 
-/// Offers a run, and returns the channel to the worker that has taken it. Dropping the future
-/// withdraws the offer.
+/// Offers a run with `depth` runs above it, and returns the channel to the worker that has taken it. Dropping the
+/// future withdraws the offer.
 ///
 /// # Errors
 ///
 /// Why there is none.
-pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<RunChannel, OfferError> {
+pub(crate) async fn offer(
+    server: &NatsServer,
+    key: &SharedKey,
+    depth: usize,
+) -> Result<RunChannel, OfferError> {
     let run = random_id().map_err(|_| OfferError::NoRandomNumbers)?;
     let unanswered = |_| OfferError::Unanswered;
     let claims = timeout(MAX_ANSWER_TIME, server.client.subscribe(subject_of_claims(&run)));
     let claims = claims.await.map_err(unanswered)?;
     let mut claims = claims.map_err(|error| OfferError::Refused(error.to_string()))?;
-    let sealed = key.seal(Purpose::Offer, &[&run], VERSION).ok_or(OfferError::NoRandomNumbers)?;
+    let sealed = key.seal(Purpose::Offer, &[&run], &text_of_offers(depth));
+    let sealed = sealed.ok_or(OfferError::NoRandomNumbers)?;
     let offer = PublishMessage::build()
         .payload([run.as_bytes(), &sealed].concat().into())
         // If it is sent twice, it is kept once.
@@ -137,7 +160,7 @@ pub(crate) async fn offer(server: &NatsServer, key: &SharedKey) -> Result<RunCha
     let mut context = jetstream::new(server.client.clone());
     context.set_timeout(MAX_ANSWER_TIME);
     let published = async {
-        let sent = context.send_publish(SUBJECT, offer).await?;
+        let sent = context.send_publish(subject_of_offers(depth), offer).await?;
         sent.await
     };
     let is_unreadable = AtomicBool::new(false);
@@ -224,20 +247,23 @@ async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: 
 
 /// Why there is no queue to take runs from.
 #[derive(Debug, thiserror::Error)]
-#[error("the queue `{STREAM}` of the NATS server cannot be used: {0}")]
+#[error("the queue (`{STREAM}`, `{NESTED_STREAM}`) of the NATS server cannot be used: {0}")]
 pub(crate) struct QueueError(String);
 
-/// The queue, for a worker.
+/// The queue of one depth, for a worker.
 #[derive(Clone)]
 pub(crate) struct Queue {
     server: NatsServer,
     key: SharedKey,
+    /// How many runs are above those that are offered.
+    depth: usize,
     consumer: Consumer<pull::Config>,
     max_queued: u32,
 }
 
 impl Queue {
-    /// Joins the queue. It is made if it is not there; what is there stays as its operator has made it.
+    /// Joins the queues of all depths up to `max_depth`, and returns them in this order. They are made if they are not
+    /// there; what is there stays as its operator has made it.
     ///
     /// # Errors
     ///
@@ -246,13 +272,18 @@ impl Queue {
         server: &NatsServer,
         key: &SharedKey,
         max_queued: u32,
-    ) -> Result<Self, QueueError> {
-        let joining = timeout(3 * MAX_ANSWER_TIME, join(server, max_queued));
-        match joining.await {
-            Ok(Ok(consumer)) => Ok(Self { server: server.clone(), key: key.clone(), consumer, max_queued }),
-            Ok(Err(error)) => Err(QueueError(error.to_string())),
-            Err(_late) => Err(QueueError("it does not answer".to_owned())),
+        max_depth: usize,
+    ) -> Result<Vec<Self>, QueueError> {
+        let mut queues = Vec::new();
+        for depth in 0..=max_depth {
+            let consumer = match timeout(3 * MAX_ANSWER_TIME, join(server, depth, max_queued)).await {
+                Ok(Ok(consumer)) => consumer,
+                Ok(Err(error)) => return Err(QueueError(error.to_string())),
+                Err(_late) => return Err(QueueError("it does not answer".to_owned())),
+            };
+            queues.push(Self { server: server.clone(), key: key.clone(), depth, consumer, max_queued });
         }
+        Ok(queues)
     }
 
     /// Whether the connection has ended for good. Connect and join again.
@@ -263,7 +294,7 @@ impl Queue {
     /// Makes the queue again if it is not there any more, such as after the server has lost its files.
     pub(crate) async fn restore(&self) {
         // The next request says whether it is there.
-        let _failed = timeout(3 * MAX_ANSWER_TIME, join(&self.server, self.max_queued)).await;
+        let _failed = timeout(3 * MAX_ANSWER_TIME, join(&self.server, self.depth, self.max_queued)).await;
     }
 
     /// Waits for an offer. `None` if there was none for a while: ask again.
@@ -294,7 +325,7 @@ impl Queue {
     /// # Errors
     ///
     /// If the server does not say it.
-    pub(crate) async fn depth(&self) -> Result<u64, QueueError> {
+    pub(crate) async fn waiting(&self) -> Result<u64, QueueError> {
         let mut consumer = self.consumer.clone();
         let info = timeout(MAX_ANSWER_TIME, consumer.info()).await;
         let info = info.map_err(|_late| QueueError("it does not answer".to_owned()))?;
@@ -302,25 +333,49 @@ impl Queue {
     }
 }
 
-async fn join(server: &NatsServer, max_queued: u32) -> Result<Consumer<pull::Config>, async_nats::Error> {
+async fn join(
+    server: &NatsServer,
+    depth: usize,
+    max_queued: u32,
+) -> Result<Consumer<pull::Config>, async_nats::Error> {
     let mut context: Context = jetstream::new(server.client.clone());
     context.set_timeout(MAX_ANSWER_TIME);
+    let max_queued = i64::from(max_queued);
+    let of_this_depth = match depth {
+        0 => Config {
+            name: STREAM.to_owned(),
+            description: Some("Runs of cx that wait for a worker".to_owned()),
+            subjects: vec![SUBJECT.to_owned()],
+            max_messages: max_queued,
+            ..Config::default()
+        },
+        // One stream for all depths, with a bound for each.
+        _ => Config {
+            name: NESTED_STREAM.to_owned(),
+            description: Some("Runs of cx that other runs have called, and wait for a worker".to_owned()),
+            subjects: vec![format!("{NESTED_SUBJECT}.*")],
+            max_messages_per_subject: max_queued,
+            discard_new_per_subject: true,
+            ..Config::default()
+        },
+    };
     let stream = context.get_or_create_stream(Config {
-        name: STREAM.to_owned(),
-        description: Some("Runs of cx that wait for a worker".to_owned()),
-        subjects: vec![SUBJECT.to_owned()],
         retention: RetentionPolicy::WorkQueue,
         storage: StorageType::File,
         max_age: MAX_AGE,
         duplicate_window: MAX_AGE,
-        max_messages: i64::from(max_queued),
         max_message_size: i32::try_from(2 * MAX_BYTES).unwrap_or(i32::MAX),
         // A run that finds the queue full is refused; no other one is dropped for it.
         discard: DiscardPolicy::New,
-        ..Config::default()
+        ..of_this_depth
     });
+    let (name, filter_subject) = match depth {
+        0 => (CONSUMER.to_owned(), String::new()),
+        _ => (format!("{NESTED_STREAM}-{depth}"), subject_of_offers(depth)),
+    };
     let consumer = pull::Config {
-        durable_name: Some(CONSUMER.to_owned()),
+        durable_name: Some(name.clone()),
+        filter_subject,
         ack_policy: AckPolicy::Explicit,
         ack_wait: ACK_WAIT,
         max_deliver: MAX_DELIVER,
@@ -328,7 +383,7 @@ async fn join(server: &NatsServer, max_queued: u32) -> Result<Consumer<pull::Con
         max_ack_pending: MAX_PULLS,
         ..pull::Config::default()
     };
-    Ok(stream.await?.get_or_create_consumer(CONSUMER, consumer).await?)
+    Ok(stream.await?.get_or_create_consumer(&name, consumer).await?)
 }
 
 /// An offer that was delivered to this worker.
@@ -344,8 +399,8 @@ impl Offer {
     ///
     /// What is wrong with the offer or the answer.
     pub(crate) async fn claim(self) -> Result<Option<RunChannel>, QueueError> {
-        let Queue { server, key, .. } = &self.queue;
-        let claimed = claim(server, key, &self.message.message).await;
+        let Queue { server, key, depth, .. } = &self.queue;
+        let claimed = claim(server, key, *depth, &self.message.message).await;
         let kind = match &claimed {
             // From here on the side that has offered it sees to the run.
             Ok(Claimed::Granted(_)) => AckKind::Ack,
@@ -371,7 +426,7 @@ pub(super) enum Claimed {
     Unanswered,
 }
 
-/// Asks for the run of an offer.
+/// Asks for the run of an offer, which is one of the queue of `depth`.
 ///
 /// # Errors
 ///
@@ -379,6 +434,7 @@ pub(super) enum Claimed {
 pub(super) async fn claim(
     server: &NatsServer,
     key: &SharedKey,
+    depth: usize,
     message: &Message,
 ) -> Result<Claimed, QueueError> {
     let forged =
@@ -386,7 +442,7 @@ pub(super) async fn claim(
     let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
     let no_random_numbers = || QueueError("the system provides no random numbers".to_owned());
     let (run, sealed) = split_id(&message.payload).ok_or_else(forged)?;
-    if key.open(Purpose::Offer, &[run], sealed).is_none_or(|version| version != VERSION) {
+    if key.open(Purpose::Offer, &[run], sealed).is_none_or(|text| text != text_of_offers(depth)) {
         let _gone = server.client.publish(subject_of_claims(run), UNREADABLE.into()).await;
         return Err(forged());
     }

@@ -154,6 +154,7 @@ impl Conversation {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let start = ToWorker::Start(Box::new(Start {
             number: self.run.0,
+            depth: u8::try_from(host.depth()).unwrap_or(u8::MAX),
             is_check: host.is_check(),
             source: source.to_owned(),
             name: host.script_name().to_owned(),

@@ -87,6 +87,21 @@ pub(crate) fn append<M: Serialize>(
     Ok(())
 }
 
+/// The beginning of the message of a frame, as far as `T` reads it. `None` if that much has not arrived, or is something
+/// else.
+#[cfg(any(feature = "mcp", feature = "nats", test))]
+pub(super) fn beginning<T: DeserializeOwned>(frame: &[u8]) -> Option<T> {
+    let (value, _rest) = postcard::take_from_bytes(frame.get(HEADER..)?).ok()?;
+    Some(value)
+}
+
+/// The bytes of a frame whose length has arrived, and of its header.
+#[cfg(any(feature = "mcp", feature = "nats", test))]
+pub(super) fn length(frame: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(*frame.first_chunk::<4>()?);
+    HEADER.checked_add(usize::try_from(length).ok()?)
+}
+
 /// Assembles frames from the bytes of a connection.
 pub(crate) struct Decoder {
     /// What has arrived is in `start..end`; what follows is space to read into.

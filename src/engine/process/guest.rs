@@ -208,6 +208,11 @@ impl RunHost for GuestHost {
         self.is_check
     }
 
+    /// The executor counts the runs.
+    fn depth(&self) -> usize {
+        0
+    }
+
     /// The executor knows.
     fn tenant(&self) -> Option<String> {
         None

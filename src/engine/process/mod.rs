@@ -32,6 +32,8 @@ pub(crate) use connection::adopt;
 #[cfg(any(feature = "mcp", feature = "nats"))]
 pub(crate) use connection::end_process_with;
 pub(crate) use connection::{end_process, own_socket};
+#[cfg(feature = "mcp")]
+pub(crate) use wire::depth_of_run;
 pub(crate) use workers::WorkerProgram;
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! looks the same. So the executor's messages are stored until then, and messages of the second
 //! worker that repeat those of the first are dropped.
 
-use super::frames::HEADER;
+use super::frames::{self, HEADER};
+use super::wire;
 
 /// The first byte of the worker's messages that are no effect: `Ready` and `Surveyed`.
 const READY: u8 = 0;
@@ -45,9 +46,9 @@ impl Relay {
             .extend_from_slice(orders);
     }
 
-    /// Whether there is a run: anything after the first message, which is about the worker.
-    pub(crate) fn has_run(&self) -> bool {
-        frame_length(&self.first).is_some_and(|length| self.first.len() > length)
+    /// How many runs are above the run. `None` before there is one.
+    pub(crate) fn depth(&self) -> Option<usize> {
+        wire::depth_of_run(&self.first)
     }
 
     /// Whether more should be read of the executor.
@@ -88,7 +89,7 @@ impl Relay {
         self.held.extend_from_slice(replies);
         loop {
             let Some(&kind) = self.held.get(HEADER) else { return };
-            let length = frame_length(&self.held).unwrap_or(usize::MAX);
+            let length = frames::length(&self.held).unwrap_or(usize::MAX);
             if !matches!(kind, READY | SURVEYED) || length > MAX_HELD {
                 self.has_effect = true;
                 out.append(&mut self.held);
@@ -132,12 +133,6 @@ impl Relay {
         self.is_surveyed = false;
         self.held.clear();
     }
-}
-
-/// The bytes of the frame that begins here, if its length is there.
-fn frame_length(bytes: &[u8]) -> Option<usize> {
-    let length = u32::from_le_bytes(*bytes.first_chunk::<4>()?);
-    HEADER.checked_add(usize::try_from(length).ok()?)
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(any(feature = "mcp", feature = "nats", test))]
+use super::frames;
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
@@ -83,6 +85,8 @@ pub(crate) struct Hello {
 pub(crate) struct Start {
     /// The number of the run, which its frames have from now on.
     pub(crate) number: u64,
+    /// How many runs are above it. What stands for a worker reads the message up to here (`depth_of_run`).
+    pub(crate) depth: u8,
     pub(crate) is_check: bool,
     pub(crate) source: String,
     pub(crate) name: String,
@@ -100,6 +104,17 @@ pub(crate) struct Start {
     /// What is left until the run's deadline.
     pub(crate) time_left_ns: u64,
     pub(crate) limits: WireLimits,
+}
+
+/// How many runs are above the one that begins with these messages of an executor: the first one, and the beginning of
+/// that of the run. `None` if not enough of it has arrived.
+#[cfg(any(feature = "mcp", feature = "nats", test))]
+pub(crate) fn depth_of_run(orders: &[u8]) -> Option<usize> {
+    /// What stands for `Start` in its message.
+    const START: u32 = 1;
+    let start = orders.get(frames::length(orders)?..)?;
+    let (kind, _number, depth) = frames::beginning::<(u32, u64, u8)>(start)?;
+    (kind == START).then_some(usize::from(depth))
 }
 
 /// The limits that an engine looks at.

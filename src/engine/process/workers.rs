@@ -40,6 +40,9 @@ const KEEP: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
+/// How long a worker elsewhere that says nothing is waited for. While all are lent it says nothing before it has a run.
+const MAX_SILENCE: Duration = Duration::from_secs(5);
+
 /// Maximum characters of a worker's report about its sandbox in a log.
 const MAX_MISSING: usize = 500;
 
@@ -288,6 +291,9 @@ impl Workers {
             return state.fresh.len() >= self.options.spare || state.failures > 0 || state.is_closed;
         }
         let has_spoken = |worker: &WorkerProcess| {
+            if worker.is_elsewhere && worker.idle_since.elapsed() > MAX_SILENCE {
+                return true;
+            }
             let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             let socket = worker.socket.as_ref();
             socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))

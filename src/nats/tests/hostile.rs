@@ -84,7 +84,7 @@ impl FakeConnection {
 async fn v_586_a_claim_is_answered_at_an_inbox_only() {
     let fake = FakeServer::start().await;
     let (server, mut connection) = fake.connected().await;
-    let offered = tokio::spawn(async move { offer(&server, &key()).await.map(drop) });
+    let offered = tokio::spawn(async move { offer(&server, &key(), 0).await.map(drop) });
     let subscribed = connection.line("SUB cx.run.").await;
     let (subject, subscription) = (&subscribed[1], &subscribed[2]);
     let run = subject.split('.').nth(2).unwrap();
@@ -162,22 +162,50 @@ async fn v_588_a_message_without_an_end_ends_the_connection() {
     drop((again, server));
 }
 
+/// The message of an offer.
+fn offer_of(sealed: &[u8]) -> Message {
+    Message {
+        subject: "cx.queue".into(),
+        reply: None,
+        payload: [RUN.as_bytes(), sealed].concat().into(),
+        headers: None,
+        status: None,
+        description: None,
+        length: 0,
+    }
+}
+
+/// Slots for called runs, which others wait for, would be used up by runs that wait.
+#[tokio::test]
+async fn v_596_an_offer_counts_in_the_queue_of_its_depth_only() {
+    let fake = FakeServer::start().await;
+    let (server, mut connection) = fake.connected().await;
+    let offered = tokio::spawn({
+        let server = server.clone();
+        async move { offer(&server, &key(), 2).await.map(drop) }
+    });
+    assert_eq!(connection.line("HPUB cx.").await[1], "cx.nested.2");
+    offered.abort();
+    for (text, depth) in [("cx run 1", 1), ("cx run 1 at 1", 2), ("cx run 1 at 1", 0)] {
+        let sealed = key().seal(Purpose::Offer, &[RUN], text.as_bytes()).unwrap();
+        assert!(claim(&server, &key(), depth, &offer_of(&sealed)).await.is_err(), "{text} at {depth}");
+    }
+    let sealed = key().seal(Purpose::Offer, &[RUN], b"cx run 1 at 1").unwrap();
+    let message = offer_of(&sealed);
+    let claimed = tokio::spawn(async move { claim(&server, &key(), 1, &message).await.map(drop) });
+    // It is asked for.
+    connection.line("SUB cx.run.00112233445566778899aabbccddeeff.").await;
+    claimed.abort();
+}
+
 /// Whoever sees a claim knows the subject to which its worker listens.
 #[tokio::test]
 async fn v_594_what_comes_before_a_run_is_granted_does_not_collect() {
     let fake = FakeServer::start().await;
     let (server, mut connection) = fake.connected().await;
     let offered = key().seal(Purpose::Offer, &[RUN], b"cx run 1").unwrap();
-    let message = Message {
-        subject: "cx.queue".into(),
-        reply: None,
-        payload: [RUN.as_bytes(), &offered].concat().into(),
-        headers: None,
-        status: None,
-        description: None,
-        length: 0,
-    };
-    let claimed = tokio::spawn(async move { claim(&server, &key(), &message).await });
+    let message = offer_of(&offered);
+    let claimed = tokio::spawn(async move { claim(&server, &key(), 0, &message).await });
     let subscribed = connection.line("SUB cx.run.").await;
     let (subject, subscription) = (&subscribed[1], &subscribed[2]);
     let worker = subject.split('.').nth(3).unwrap();

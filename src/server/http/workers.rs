@@ -2,15 +2,17 @@
 //! directions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::header::{CONNECTION, UPGRADE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use hyper::upgrade::{OnUpgrade, on};
 use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::responses::{plain, try_again};
 use super::state::HttpState;
@@ -18,6 +20,7 @@ use super::tenant_state::Requester;
 use crate::engine::process::lent::LentWorkers;
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::run::nested::MAX_DEPTH;
 
 /// Path of the workers.
 pub(super) const WORKERS: &str = "/v1/workers";
@@ -25,15 +28,22 @@ pub(super) const WORKERS: &str = "/v1/workers";
 /// The protocol to which the connection is upgraded.
 const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 
+/// The header with the number of runs above the run that the worker is for; without it there are none.
+const DEPTH: &str = "cx-worker-depth";
+
+/// How long a request for a called run waits for a worker. It is made again after that.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
 /// The workers that a server lends.
 pub(crate) struct Lending {
     workers: Arc<LentWorkers>,
-    /// One permit for each worker that may be lent at the same time.
-    permits: Arc<Semaphore>,
+    /// One permit for each worker that may be lent at the same time. Runs that others have called have permits of their
+    /// own for each depth, because the others keep theirs while they wait.
+    permits: [Arc<Semaphore>; MAX_DEPTH + 1],
 }
 
 impl Lending {
-    /// Lends `max` workers at the same time; `None` if that is none.
+    /// Lends `max` workers at the same time, and so many for each depth of called runs; `None` if that is none.
     ///
     /// # Errors
     ///
@@ -43,7 +53,18 @@ impl Lending {
             return Ok(None);
         }
         let workers = Arc::new(executor.lend_workers(1)?);
-        Ok(Some(Self { workers, permits: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))) }))
+        let permits = |_depth: usize| Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        Ok(Some(Self { workers, permits: std::array::from_fn(permits) }))
+    }
+
+    /// A permit for a run with `depth` runs above it. Only called runs wait for it, because those above them go on when
+    /// they have ended. `None` if there is none.
+    async fn permit(&self, depth: usize) -> Option<OwnedSemaphorePermit> {
+        let permits = Arc::clone(self.permits.get(depth)?);
+        if depth == 0 {
+            return permits.try_acquire_owned().ok();
+        }
+        timeout(MAX_WAIT, permits.acquire_owned()).await.ok()?.ok()
     }
 }
 
@@ -61,7 +82,11 @@ pub(super) async fn lend(
         response.headers_mut().insert(UPGRADE, PROTOCOL);
         return response;
     }
-    let Ok(permit) = Arc::clone(&lending.permits).try_acquire_owned() else {
+    let Some(depth) = depth(request.headers()) else {
+        let problem = format!("expected a number up to {MAX_DEPTH} in the header `{DEPTH}`");
+        return plain(StatusCode::BAD_REQUEST, &problem);
+    };
+    let Some(permit) = lending.permit(depth).await else {
         return try_again("all workers are lent");
     };
     let stream = on(&mut request);
@@ -73,6 +98,12 @@ pub(super) async fn lend(
     });
     let headers = [(CONNECTION, HeaderValue::from_static("upgrade")), (UPGRADE, PROTOCOL)];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// How many runs are above the one that a worker is for. `None` if the header is not understood.
+fn depth(headers: &HeaderMap) -> Option<usize> {
+    let Some(value) = headers.get(DEPTH) else { return Some(0) };
+    value.to_str().ok()?.parse().ok().filter(|depth| *depth <= MAX_DEPTH)
 }
 
 /// Lends a worker over a connection, from its upgrade to its end.

@@ -28,6 +28,8 @@ mod nats;
 mod nats_access;
 /// What front ends share over a NATS server.
 mod nats_shared;
+/// Scripts that call saved scripts, executed by other machines.
+mod nested;
 /// The configuration while the server runs.
 mod reload;
 /// Runs whose scripts are executed by another cx.

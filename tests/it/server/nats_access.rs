@@ -1,6 +1,7 @@
 //! NATS servers with TLS, credentials and permissions: what `docs/nats.md` requires is enough, and less is refused.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use crate::docs::{Block, blocks};
 use crate::support::certificates;
 use crate::support::nats::{Front, NatsServer, Worker};
 use crate::support::nats_accounts;
-use crate::support::serve::Start;
+use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Server, wait_within};
 
 /// Most that anything takes on a busy machine.
@@ -73,6 +74,11 @@ fn the_permissions_of_the_page_are_enough() {
     let kept = run(&one, "console.log('z'.repeat(300000)); return 1");
     let id = kept["runId"].as_str().unwrap_or_else(|| panic!("{kept}")).to_owned();
     assert_eq!(other.get(&format!("/v1/runs/{id}/output"), &[]).status, 200);
+    // Called runs have a queue of their own.
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    save_script(home.path(), "two.ts", "return 2");
+    let start = Start::new().within(home).config("isolation", isolation("payments", &of_front));
+    assert_eq!(run(&Server::start(start), "return await scripts.two({})")["value"], 2);
     let log = server.log();
     assert!(!log.contains("Violation"), "{log}");
 

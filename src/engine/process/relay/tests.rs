@@ -49,19 +49,6 @@ fn hear(relay: &mut Relay, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_is_there_after_the_first_message() {
-    let mut relay = Relay::default();
-    let first = order(&ToWorker::Proceed);
-    for (position, byte) in first.iter().enumerate() {
-        assert!(!relay.has_run(), "{position}");
-        relay.note(&[*byte]);
-    }
-    assert!(!relay.has_run());
-    relay.note(&[0]);
-    assert!(relay.has_run());
-}
-
-#[test]
 fn another_worker_begins_again_unseen() {
     let mut relay = Relay::default();
     let (start, proceed) =

@@ -8,6 +8,39 @@ fn outcome(error: WireError, given: &[ToolErrorCode]) -> ScriptError {
     }
 }
 
+/// What stands for a worker chooses its slot by it, and does not wait for a source of megabytes.
+#[test]
+fn the_depth_of_a_run_is_at_the_beginning_of_its_message() {
+    let start = ToWorker::Start(Box::new(Start {
+        number: u64::MAX,
+        depth: 3,
+        is_check: false,
+        source: "return 1".to_owned(),
+        name: "a.ts".to_owned(),
+        input: None,
+        servers: Vec::new(),
+        time_zone: "UTC".to_owned(),
+        clock_resolution_ns: 0,
+        has_tape: false,
+        has_network: false,
+        is_alone: false,
+        directories: Vec::new(),
+        time_left_ns: 1,
+        limits: WireLimits::from_limits(&Limits::default()),
+    }));
+    let mut orders = Vec::new();
+    // Instead of the first message, which has any length.
+    frames::append(&mut orders, frames::RunNumber::NONE, &ToWorker::Proceed, 1 << 10).unwrap();
+    let first = orders.len();
+    frames::append(&mut orders, frames::RunNumber::NONE, &start, 1 << 20).unwrap();
+    // The header, which message it is, and a number of ten bytes.
+    let depth = first + 12 + 1 + 10;
+    for end in 0..=orders.len() {
+        assert_eq!(depth_of_run(&orders[..end]), (end > depth).then_some(3), "{end}");
+    }
+    assert_eq!(depth_of_run(&[&orders[..first], &orders[..first]].concat()), None);
+}
+
 #[test]
 fn v_475_every_part_of_a_workers_error_is_bounded() {
     let long = || "ü".repeat(1 << 20);

@@ -1,0 +1,128 @@
+//! Scripts that call saved scripts, whose runs are executed by other machines: each is a run of its own, while the
+//! workers of its callers wait for it.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::nats::{Front, NatsServer, end};
+use crate::support::serve::{Start, save_script};
+use crate::support::serve_http::{Reply, Server, TOKEN, wait_within};
+
+/// Most that a run may take on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Calls one script after another, as deep as scripts may call one another, and then three at the same time that call
+/// another one each.
+const CALLS: &str = "const deep = await scripts.first({});\n\
+    const wide = await Promise.all([1, 2, 3].map(() => scripts.third({})));\n\
+    return [deep, ...wide]";
+
+/// Saves the scripts that it calls.
+fn save_scripts(directory: &Path) {
+    for (name, source) in [
+        ("first.ts", "return 'a' + await scripts.second({})"),
+        ("second.py", "'b' + await scripts.third({})"),
+        ("third.ts", "return 'c' + await scripts.fourth({})"),
+        ("fourth.ts", "return 'd'"),
+    ] {
+        save_script(directory, name, source);
+    }
+}
+
+/// What it returns then.
+fn returned() -> Value {
+    json!(["abcd", "cd", "cd", "cd"])
+}
+
+#[test]
+fn v_596_called_scripts_are_executed_by_the_slot_that_their_callers_wait_for() {
+    let Some(server) = NatsServer::start() else { return };
+    let (_worker, front) = (server.worker(1), Front::new(&server, "well"));
+    save_scripts(&front.path(""));
+    let result = front.run(&["--timeout", "60s", "-e", CALLS]);
+    assert_eq!(result["value"], returned(), "{result}");
+}
+
+/// A machine that is asked to stop executes what its runs call.
+#[test]
+fn a_worker_that_stops_executes_the_scripts_that_its_runs_call() {
+    let Some(server) = NatsServer::start() else { return };
+    let (mut worker, front) = (server.worker(1), Front::new(&server, "well"));
+    save_scripts(&front.path(""));
+    let code = "await tools.here.echo({ text: 'a' });\n\
+        await new Promise((done) => setTimeout(done, 2000));\n\
+        return await scripts.first({})";
+    let run = front.spawn(&["--timeout", "60s", "-e", code]);
+    wait_within(LONG, || front.notes().contains("executed echo").then_some(()));
+    worker.signal("TERM");
+    let result = end(run, LONG);
+    assert_eq!(result["value"], "abcd", "{result}");
+    assert_eq!(worker.wait(LONG).code(), Some(0), "{}", worker.said());
+}
+
+/// A server that lends so many workers, without any of its own.
+fn lender(count: &str) -> Server {
+    Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&["--compute", count]))
+}
+
+/// One worker for the run, and one that the executor has asked for ahead of time.
+#[test]
+fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
+    let (server, here) = (lender("2"), tempfile::tempdir().unwrap());
+    save_scripts(here.path());
+    std::fs::write(here.path().join("token"), TOKEN).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["run", "--json", "--timeout", "60s", "--remote", &format!("http://{}", server.address)])
+        .arg("--remote-token-file")
+        .arg(here.path().join("token"))
+        .args(["-e", CALLS])
+        .current_dir(here.path())
+        .env("HOME", here.path())
+        .env("XDG_STATE_HOME", here.path())
+        .env("XDG_CONFIG_HOME", here.path())
+        .env("XDG_CACHE_HOME", crate::support::python_cache())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(result["value"], returned(), "{result}");
+}
+
+/// An executor may say any depth of its runs. It gets no more workers of each than of runs that nothing has called.
+#[test]
+fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
+    let server = lender("1");
+    let ask = |depth: &str| -> TcpStream {
+        let mut stream = server.connect();
+        let head = format!(
+            "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: upgrade\r\n\
+             Upgrade: cx-worker\r\ncx-worker-depth: {depth}\r\n\r\n",
+            server.address
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let status = |stream: &TcpStream| Reply::read(stream.try_clone().unwrap()).status;
+    for depth in ["5", "-1", "", "one", "18446744073709551616"] {
+        assert_eq!(status(&ask(depth)), 400, "{depth:?}");
+    }
+    // All of these stay connected, and say nothing.
+    let lent: Vec<TcpStream> = ["0", "1", "2", "3", "4"].map(ask).into();
+    for stream in &lent {
+        assert_eq!(status(stream), 101);
+    }
+    let more: Vec<TcpStream> = ["0", "1", "4"].map(ask).into();
+    for stream in &more {
+        assert_eq!(status(stream), 503);
+    }
+    // A worker that has come back is lent to the run that waits for it.
+    drop((lent, more));
+    let run = ask("1");
+    assert_eq!(status(&run), 101);
+}
