@@ -218,10 +218,6 @@ pub(super) fn parse_yaml(text: &str) -> Result<Node, Vec<Finding>> {
     catch_unwind(|| read_yaml(text)).unwrap_or_else(|_panic| Err(no_yaml("it cannot be read".to_owned())))
 }
 
-/// Maximum number of `!` in a line. Each can be a tag, and the parser descends into itself for each tag of a key, which
-/// its own bound of depth does not count. A stack that overflows ends the process, as no panic does.
-const MAX_TAGS: usize = 128;
-
 fn no_yaml(message: String) -> Vec<Finding> {
     vec![Finding { kind: FindingKind::Syntax { format: "YAML", message }, location: None, hint: None }]
 }
@@ -238,6 +234,11 @@ fn read_yaml(text: &str) -> Result<Node, Vec<Finding>> {
 
 /// Deeper than any configuration.
 const MAX_YAML_DEPTH: usize = 64;
+
+/// Maximum number of `!` in a line. Each can be a tag, and the parser descends into itself for each tag of a key, which
+/// its own bound of depth does not count. A key and its tags are on one line. A stack that overflows ends the process,
+/// as no panic does.
+const MAX_TAGS: usize = 128;
 
 fn yaml_node(value: Option<&YamlNode>, key: &Key, depth: usize, findings: &mut Vec<Finding>) -> Node {
     let Some(below) = depth.checked_sub(1) else {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use tokio::sync::Notify;
+
 /// Files in memory may not use this fraction (1/8) of the limit, so that a script that fills the scratch directory
 /// can go on.
 const RESERVE: usize = 8;
@@ -15,6 +17,8 @@ pub(crate) struct MemoryBudget {
     used: AtomicUsize,
     /// Bytes that operations of the script hold in this process while they wait for earlier ones.
     waiting: AtomicUsize,
+    /// Notified when there are fewer of them.
+    freed: Notify,
     /// Bytes that the engine uses for the script.
     engine: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
@@ -28,7 +32,7 @@ impl fmt::Debug for MemoryBudget {
 impl MemoryBudget {
     pub(crate) fn new(limit: usize) -> Self {
         let (used, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { limit, used, waiting, engine: OnceLock::new() }
+        Self { limit, used, waiting, freed: Notify::new(), engine: OnceLock::new() }
     }
 
     /// Sets what tells how much memory the engine uses. An engine calls this once for a run.
@@ -53,6 +57,18 @@ impl MemoryBudget {
             waiting.checked_add(bytes).filter(|&all| waiting == 0 || all <= self.limit)
         });
         held.is_ok().then(|| WaitingBytes { budget: Arc::clone(self), bytes })
+    }
+
+    /// The same for an operation that holds none of its bytes yet: waits until they fit. Dropping the future cancels it.
+    pub(crate) async fn wait_to_hold(self: &Arc<Self>, bytes: usize) -> WaitingBytes {
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if let Some(held) = self.hold_waiting(bytes) {
+                return held;
+            }
+            freed.await;
+        }
     }
 
     /// Counts more bytes, if they fit.
@@ -93,6 +109,7 @@ pub(crate) struct WaitingBytes {
 impl Drop for WaitingBytes {
     fn drop(&mut self) {
         self.budget.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.freed.notify_waiters();
     }
 }
 
@@ -112,5 +129,21 @@ mod tests {
         assert!(one.is_some() && other.is_some() && budget.hold_waiting(1).is_none());
         drop(one);
         assert!(budget.hold_waiting(60).is_some());
+    }
+
+    /// A script that reads fifty files at once reads all of them.
+    #[tokio::test]
+    async fn what_holds_nothing_yet_waits_for_others() {
+        let budget = Arc::new(MemoryBudget::new(100));
+        let first = budget.wait_to_hold(80).await;
+        let waiting = tokio::spawn({
+            let budget = Arc::clone(&budget);
+            async move { budget.wait_to_hold(30).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        let _second = waiting.await.unwrap();
+        assert!(budget.hold_waiting(80).is_none());
     }
 }

@@ -74,7 +74,8 @@ const PULL: Duration = Duration::from_secs(30);
 /// that all workers together execute.
 const MAX_PULLS: i64 = 65_536;
 
-/// How many claims are refused once a run is granted. The NATS server answers later ones: there is no subscriber.
+/// How many claims are refused once a run is granted. Others that have arrived get no answer, and their workers ask
+/// again later; the NATS server answers those that come afterwards, because there is no subscriber.
 const MAX_REFUSED: usize = 64;
 
 /// How the subjects begin to which clients want answers.

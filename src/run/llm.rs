@@ -15,6 +15,21 @@ use crate::run::result::PlannedCall;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::{Schema, ToolError, ToolErrorCode, sample};
 
+/// An answer whose next piece is read. If that is dropped, as a back end may, the answer is closed.
+struct Unfinished<'a> {
+    context: &'a ExecutionContext,
+    number: Option<u64>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let ended = self.context.streams.lock().close(number);
+            drop(ended);
+        }
+    }
+}
+
 impl ExecutionContext {
     /// Performs a call of `llm` and returns JSON text.
     ///
@@ -23,8 +38,8 @@ impl ExecutionContext {
     /// future cancels it.
     pub(crate) async fn llm(self: &Arc<Self>, call: LlmCall) -> Result<String, ToolError> {
         let held = match call {
-            // However much waits: it makes room.
-            LlmCall::Close(_) => None,
+            // However much waits: the one makes room, and of the other there is one for each answer.
+            LlmCall::Close(_) | LlmCall::Next(_) => None,
             _ => Some(self.hold_state_call(call.bytes())?),
         };
         let name = call.name();
@@ -32,7 +47,9 @@ impl ExecutionContext {
         let answer = match call {
             LlmCall::Next(stream) => return self.next_piece(stream).await,
             LlmCall::Close(stream) => {
-                self.streams.lock().close(stream);
+                let ended = self.streams.lock().close(stream);
+                // Not under the lock: it ends a request, and observers are told.
+                drop(ended);
                 return Ok("null".to_owned());
             }
             LlmCall::Open(text) => {
@@ -133,7 +150,8 @@ impl ExecutionContext {
         may_shrink: bool,
         delivery: Delivery,
     ) -> Result<BegunCall, ToolError> {
-        let reservation = self.models.reserve(request, may_shrink).await?;
+        let reservation =
+            self.models.reserve(request, may_shrink, || self.ledger.lock().facts().has_unfinished).await?;
         let slot = self.slots.acquire().await.map_err(|_closed| over())?;
         // A client shows its user what is asked.
         let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
@@ -176,21 +194,31 @@ impl ExecutionContext {
     async fn next_piece(self: &Arc<Self>, number: u64) -> Result<String, ToolError> {
         let taken = self.streams.lock().take(number);
         let (entry, closed) = taken.ok_or_else(|| invalid("there is no such answer"))?;
+        let mut unfinished =
+            Unfinished { context: self, number: (!matches!(entry, Entry::Busy(_))).then_some(number) };
         let reading = self.read_piece(number, entry);
-        tokio::select! {
+        let piece = tokio::select! {
             biased;
             // Dropping what reads it ends the request at the model.
             () = closed.cancelled() => {
                 Err(ToolError::new(ToolErrorCode::Cancelled, "the answer was closed before its next piece came"))
             }
             piece = reading => piece,
-        }
+        };
+        unfinished.number = None;
+        piece
     }
 
     /// Reads the next piece of an answer that was checked out, and checks it in again.
     async fn read_piece(self: &Arc<Self>, number: u64, entry: Entry) -> Result<String, ToolError> {
-        let keep = |entry: Entry| self.streams.lock().put(number, entry);
-        let close = || self.streams.lock().close(number);
+        let keep = |entry: Entry| {
+            let replaced = self.streams.lock().put(number, entry);
+            drop(replaced);
+        };
+        let close = || {
+            let ended = self.streams.lock().close(number);
+            drop(ended);
+        };
         let mut stream = match entry {
             Entry::Unsent(question) => self.begin_stream(*question).await.inspect_err(|_error| close())?,
             Entry::Open(stream) => stream,

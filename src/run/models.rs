@@ -95,11 +95,13 @@ impl RunModels {
     }
 
     /// Reserves a call, after those in flight if only they can make room for it. Answers that the script does not read
-    /// make none: a call that only they stand in the way of is refused after some seconds.
+    /// make none: a call that only they stand in the way of is refused after some seconds in which the script does not wait
+    /// for its tools either, as `is_waiting` says.
     pub(super) async fn reserve(
         &self,
         request: &ModelRequest,
         may_shrink: bool,
+        is_waiting: impl Fn() -> bool,
     ) -> Result<Reserved, ToolError> {
         let prompt = estimate::request_tokens(request, self.shared.budget.max_tokens());
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
@@ -110,7 +112,7 @@ impl RunModels {
             match tokio::time::timeout(LOOK, &mut reserving).await {
                 Ok(Ok(reservation)) => return Ok(Reserved { reservation, prompt, busy: activity.begin() }),
                 Ok(Err(exceeded)) => break exceeded,
-                Err(_elapsed) if watch.is_idle(activity) => break budget.unread(),
+                Err(_elapsed) if watch.is_idle(activity, is_waiting()) => break budget.unread(),
                 Err(_elapsed) => {}
             }
         };

@@ -66,14 +66,10 @@ impl Asker {
 
     /// Asks with the text of a query. Nothing is begun before the future is polled.
     pub(super) fn ask_text(&self, query: String) -> BoxFuture<'static, Answer> {
-        let permit = match self.begin(query.len()) {
-            Ok(permit) => permit,
-            Err(error) => return ready(Err(error)).boxed(),
-        };
-        let host = Arc::clone(&self.host);
+        let asker = self.clone();
         async move {
-            let _permit = permit;
-            host.query(&query).await
+            let _permit = asker.begin(query.len())?;
+            asker.host.query(&query).await
         }
         .boxed()
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::asker::{Asker, unreadable};
@@ -140,14 +140,10 @@ impl BackendRun {
     ///
     /// `TOOL_NOT_FOUND` with similar names of servers, or why the server does not list its tools.
     pub fn tool_names(&self, server: &str) -> BoxFuture<'static, Result<Vec<String>, ToolError>> {
-        let permit = match self.asker.begin(server.len()) {
-            Ok(permit) => permit,
-            Err(error) => return ready(Err(error)).boxed(),
-        };
-        let (host, server) = (Arc::clone(self.host()), server.to_owned());
+        let (asker, server) = (self.asker.clone(), server.to_owned());
         async move {
-            let _permit = permit;
-            host.tool_names(server).await
+            let _permit = asker.begin(server.len())?;
+            asker.host.tool_names(server).await
         }
         .boxed()
     }
@@ -160,14 +156,10 @@ impl BackendRun {
     /// What the script gets: the tool's own error, or why the executor refuses the call.
     pub fn call(&self, tool: &str, arguments: &str) -> BoxFuture<'static, Result<Json, ToolError>> {
         // The host counts the bytes of arguments.
-        let permit = match self.asker.begin(0) {
-            Ok(permit) => permit,
-            Err(error) => return ready(Err(error)).boxed(),
-        };
-        let (host, tool, arguments) = (Arc::clone(self.host()), tool.to_owned(), arguments.to_owned());
+        let (asker, tool, arguments) = (self.asker.clone(), tool.to_owned(), arguments.to_owned());
         async move {
-            let _permit = permit;
-            let answer = host.call(tool_name(tool), arguments).await?;
+            let _permit = asker.begin(0)?;
+            let answer = asker.host.call(tool_name(tool), arguments).await?;
             Json::parse(&answer).map_err(|error| unreadable(&error))
         }
         .boxed()

@@ -193,7 +193,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
 
 fn too_much_waits() -> FileError {
     const WAITING: &str =
-        "what is read and written at the same time counts as memory of the run: await some of it first";
+        "what is written at the same time counts as memory of the run: await some of it first";
     FileError::with_hint(FileErrorCode::NoSpace, WAITING)
 }
 
@@ -211,9 +211,8 @@ async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Re
     if size > most as u64 {
         return Err(too_large());
     }
-    // Each part waits for other operations.
-    let _held =
-        files.budget().hold_waiting(usize::try_from(size).unwrap_or(most)).ok_or_else(too_much_waits)?;
+    // Each part waits for other operations. One that has not begun holds nothing, so it can wait itself.
+    let _held = files.budget().wait_to_hold(usize::try_from(size).unwrap_or(most)).await;
     let mut bytes = Vec::new();
     loop {
         let part = file.read(bytes.len() as u64, usize::MAX).await?;

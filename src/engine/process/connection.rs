@@ -117,9 +117,13 @@ impl Connection {
         let mut state = self.state.lock();
         state.last_call += 1;
         let call = state.last_call;
-        state.queue(&self.socket, &message(call))?;
+        // First, because what is queued may be sent, and its answer read, at once.
         state.calls.insert(call, waiter);
-        Ok(())
+        let queued = state.queue(&self.socket, &message(call));
+        if queued.is_err() {
+            state.calls.remove(&call);
+        }
+        queued
     }
 
     /// Sends the queued messages. Blocks while the executor does not read, and handles what arrives
@@ -140,10 +144,10 @@ impl Connection {
     pub(super) fn flush_waiting(&self) {
         let mut state = self.state.lock();
         if !state.said_waiting {
-            let seen = state.seen;
-            // It is short.
-            let _fits = state.queue(&self.socket, &FromWorker::Waiting { seen });
-            state.said_waiting = true;
+            let State { out, run, most, seen, said_waiting, .. } = &mut *state;
+            // It is short. It is not sent before all of it is said: `seen` would not count what arrives meanwhile.
+            let _fits = frames::append(out, *run, &FromWorker::Waiting { seen: *seen }, *most);
+            *said_waiting = true;
         }
         state.flush(&self.socket);
     }

@@ -91,7 +91,7 @@ pub(super) struct Conversation {
     resources: Arc<Resources>,
     spin: Spin,
     _count: RunCount,
-    /// Whether no other run was in flight at the start of this one.
+    /// Whether no other run of the engine was in a worker when this one began.
     is_alone: bool,
     /// Whether the worker's next message comes soon.
     is_certain: bool,
@@ -103,7 +103,7 @@ impl Conversation {
         tenant: Tenant,
         host: &Arc<dyn RunHost>,
         processors: usize,
-        (count, is_alone): (RunCount, bool),
+        count: RunCount,
     ) -> io::Result<Self> {
         let socket = worker.socket.take().ok_or(io::ErrorKind::NotConnected)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
@@ -125,8 +125,8 @@ impl Conversation {
             resources,
             // An answer over a network takes longer than a wait should spin.
             spin: Spin::new(if is_elsewhere { 1 } else { processors }),
+            is_alone: count.is_alone && !is_elsewhere,
             _count: count,
-            is_alone: is_alone && !is_elsewhere,
             is_certain: false,
         })
     }
@@ -316,6 +316,10 @@ impl Conversation {
     fn handle(&mut self, message: FromWorker, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
         if !self.worker.is_ready {
             return self.handle_start(message, &**host);
+        }
+        if self.has_begun {
+            // What was certain has come.
+            self.is_certain = false;
         }
         let is_waiting = matches!(message, FromWorker::Waiting { .. });
         if self.has_begun && !is_waiting {

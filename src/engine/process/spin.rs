@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// at most twice what it would have cost without.
 const MAX_SPIN: Duration = Duration::from_micros(50);
 
-/// How long a wait looks for what the other side certainly sends soon, while no other run could use the processor: the
+/// How long a wait looks for what the other side certainly sends soon, while no other run of the engine is in flight: the
 /// survey of a script of some 40 lines, what the executor makes of it, or the end of a short run.
 const MAX_CERTAIN: Duration = Duration::from_micros(1_000);
 
@@ -58,7 +58,8 @@ impl Spin {
     }
 
     /// The same for what certainly comes soon, whatever earlier waits have found. Both sides may be on one processor, so
-    /// this one is yielded between two looks; if somebody else than the other side has used it, the wait is over.
+    /// this one is yielded between two looks. If it does not come back soon, something else has used it: the wait is
+    /// over after one more look.
     pub(super) fn find_certain<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if !self.is_allowed {
             return None;

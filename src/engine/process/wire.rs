@@ -96,8 +96,8 @@ pub(crate) struct Start {
     pub(crate) clock_resolution_ns: u64,
     pub(crate) has_tape: bool,
     pub(crate) has_network: bool,
-    /// Whether the worker may look for the executor's answer instead of sleeping, because no other run needs the
-    /// processor.
+    /// Whether the worker may look for the executor's answer instead of sleeping: no other run of the engine was in a
+    /// worker when this one began.
     pub(crate) is_alone: bool,
     /// The granted directories of a script of Python. For those of TypeScript the executor has all files.
     pub(crate) directories: Vec<(String, Access)>,

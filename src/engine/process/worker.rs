@@ -340,7 +340,12 @@ async fn drive<T>(
                 has_news = true;
                 continue;
             }
+            let seen = connection.seen();
             connection.flush_waiting();
+            if connection.seen() != seen {
+                // Something has arrived while it was sent. The executor is told again that the script waits.
+                break;
+            }
             if spin.find(|| (connection.receive(false).messages > 0).then_some(())).is_some() {
                 break;
             }

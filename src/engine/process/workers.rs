@@ -183,7 +183,11 @@ pub(crate) struct Workers {
 }
 
 /// A run in a worker.
-pub(super) struct RunCount(#[expect(dead_code, reason = "it is counted")] Arc<()>);
+pub(super) struct RunCount {
+    _count: Arc<()>,
+    /// Whether it was the only one of the engine when it began.
+    pub(super) is_alone: bool,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -226,10 +230,10 @@ impl Workers {
         Ok(Self { options, shared, runs: Arc::default() })
     }
 
-    /// Counts a run for as long as the returned value exists, and says whether it is the only one.
-    pub(super) fn count_run(&self) -> (RunCount, bool) {
-        let run = RunCount(Arc::clone(&self.runs));
-        (run, Arc::strong_count(&self.runs) == 2)
+    /// Counts a run for as long as the returned value exists.
+    pub(super) fn count_run(&self) -> RunCount {
+        let count = Arc::clone(&self.runs);
+        RunCount { is_alone: Arc::strong_count(&self.runs) == 2, _count: count }
     }
 
     /// A worker for a run of `tenant`: one that has served this tenant before, or an unused one.

@@ -53,10 +53,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Looks again. Returns whether no call has gone on for so long that none will.
-    pub(super) fn is_idle(&mut self, activity: &Activity) -> bool {
+    /// Looks again. Returns whether no call has gone on for so long that none will. A script that waits for a tool or
+    /// for an approval may read on afterwards.
+    pub(super) fn is_idle(&mut self, activity: &Activity, is_waiting: bool) -> bool {
         let now = *activity.state.lock();
-        self.idle_looks = if now == self.seen && now.busy == 0 { self.idle_looks + 1 } else { 0 };
+        let is_idle = now == self.seen && now.busy == 0 && !is_waiting;
+        self.idle_looks = if is_idle { self.idle_looks + 1 } else { 0 };
         self.seen = now;
         self.idle_looks >= MAX_IDLE_LOOKS
     }
@@ -72,17 +74,19 @@ mod tests {
         let mut watch = Watch::default();
         let busy = activity.begin();
         for _ in 0..100 {
-            assert!(!watch.is_idle(&activity));
+            assert!(!watch.is_idle(&activity, false));
         }
         drop(busy);
         // Seen once as it is now, and then as often as it may be so.
         for _ in 0..MAX_IDLE_LOOKS {
-            assert!(!watch.is_idle(&activity));
+            assert!(!watch.is_idle(&activity, false));
         }
         drop(activity.begin());
         for _ in 0..MAX_IDLE_LOOKS {
-            assert!(!watch.is_idle(&activity), "a piece was read meanwhile");
+            assert!(!watch.is_idle(&activity, false), "a piece was read meanwhile");
         }
-        assert!(watch.is_idle(&activity));
+        assert!(watch.is_idle(&activity, false));
+        assert!(!watch.is_idle(&activity, true), "it waits for a tool");
+        assert!(!watch.is_idle(&activity, false));
     }
 }

@@ -87,10 +87,13 @@ impl Streams {
         Some((std::mem::replace(entry, Entry::Busy(closed.clone())), closed))
     }
 
-    /// Checks it in again, unless it was closed meanwhile.
-    pub(in crate::run) fn put(&mut self, number: u64, entry: Entry) {
-        if let Some(open) = self.open.get_mut(&number) {
-            *open = entry;
+    /// Checks it in again, unless it was closed meanwhile. Returns what is not kept, to be dropped without the lock:
+    /// the end of a request at a model is reported.
+    #[must_use]
+    pub(in crate::run) fn put(&mut self, number: u64, entry: Entry) -> Option<Entry> {
+        match self.open.get_mut(&number) {
+            Some(open) => Some(std::mem::replace(open, entry)),
+            None => Some(entry),
         }
     }
 
@@ -114,11 +117,14 @@ impl Streams {
         Ok(self.last)
     }
 
-    /// Ends an answer that is not wanted any more, also while a piece of it is on its way.
-    pub(in crate::run) fn close(&mut self, number: u64) {
-        if let Some(Entry::Busy(closed)) = self.open.remove(&number) {
+    /// Ends an answer that is not wanted any more, also while a piece of it is on its way. Returns it as `put` does.
+    #[must_use]
+    pub(in crate::run) fn close(&mut self, number: u64) -> Option<Entry> {
+        let ended = self.open.remove(&number);
+        if let Some(Entry::Busy(closed)) = &ended {
             closed.cancel();
         }
+        ended
     }
 }
 

@@ -36,12 +36,15 @@ const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of headers.
 const MAX_HEADERS: usize = 100;
 
-/// How long written bytes may stay undelivered before the connection is treated as dead, and how long it
-/// may be silent before the system asks the client's whether the connection is still there.
+/// How long written bytes may stay undelivered before the connection is treated as dead, and how long
+/// nothing may come from the client's system. Linux looks at nothing else once it is set (tcp(7),
+/// `TCP_USER_TIMEOUT`).
 const MAX_UNREAD: Duration = Duration::from_secs(30);
 
-/// How long the client's system may take to say so.
-const MAX_REPLY: Duration = Duration::from_secs(5);
+/// How long a connection may be silent before the system asks the client's whether it is still there,
+/// and the time between two questions: a few of them fit into [`MAX_UNREAD`], because one can get lost.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Pause after the system has refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -179,8 +182,8 @@ fn notice_gone(stream: &TcpStream) -> rustix::io::Result<()> {
     let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
     sockopt::set_tcp_user_timeout(stream, unread)?;
     sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, MAX_UNREAD)?;
-    sockopt::set_tcp_keepintvl(stream, MAX_REPLY)
+    sockopt::set_tcp_keepidle(stream, MAX_SILENCE)?;
+    sockopt::set_tcp_keepintvl(stream, ASK_AGAIN)
 }
 
 /// Whether the header `Date` can say this time. With a clock before 1970 or after 9999 hyper panics on

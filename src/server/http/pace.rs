@@ -32,9 +32,13 @@ impl ReadingPace {
     }
 
     /// The system has taken so many bytes.
-    pub(crate) fn note_written(&self, bytes: usize) {
+    pub(crate) fn note_written(&self, bytes: usize, now: Instant) {
         if let Some(blocked) = &mut *self.0.lock() {
             blocked.written = blocked.written.saturating_add(bytes as u64);
+            if blocked.has_lasted(now) && !blocked.is_slow(now) {
+                // How fast it was says nothing about how fast it will be.
+                *blocked = Blocked { since: now, written: 0 };
+            }
         }
     }
 
@@ -45,8 +49,17 @@ impl ReadingPace {
 
     /// Whether the client hardly reads what waits for it.
     pub(crate) fn is_slow(&self, now: Instant) -> bool {
-        let Some(Blocked { since, written }) = *self.0.lock() else { return false };
-        let time = now.saturating_duration_since(since);
-        time >= MIN_TIME && written / time.as_secs() < MIN_BYTES_PER_SECOND
+        self.0.lock().is_some_and(|blocked| blocked.is_slow(now))
+    }
+}
+
+impl Blocked {
+    fn has_lasted(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= MIN_TIME
+    }
+
+    fn is_slow(&self, now: Instant) -> bool {
+        let time = now.saturating_duration_since(self.since);
+        self.has_lasted(now) && self.written / time.as_secs().max(1) < MIN_BYTES_PER_SECOND
     }
 }

@@ -166,7 +166,7 @@ impl Socket {
             Poll::Pending => activity.pace.note_blocked(Instant::now().into_std()),
             Poll::Ready(Ok(count @ 1..)) => {
                 activity.has_written.store(true, Ordering::Relaxed);
-                activity.pace.note_written(*count);
+                activity.pace.note_written(*count, Instant::now().into_std());
             }
             Poll::Ready(_) => {}
         }

@@ -32,15 +32,14 @@ fn v_566_a_worker_reads_while_it_cannot_write() {
     let (mine, mut theirs) = UnixStream::pair().unwrap();
     // Alive until the end: without its executor a worker ends its process.
     let _also_theirs = theirs.try_clone().unwrap();
+    let connection = Arc::new(Connection::new(mine.into()));
+    let worker = Arc::clone(&connection);
     let (done, both) = mpsc::channel();
     let is_written = done.clone();
     thread::spawn(move || {
-        let connection = Connection::new(mine.into());
-        let mut answers: Vec<_> = (0..LARGE / 1_000).map(|_| call(&connection)).collect();
-        connection.flush();
+        let mut answers: Vec<_> = (0..LARGE / 1_000).map(|_| call(&worker)).collect();
+        worker.flush();
         done.send(answers[0].try_recv().unwrap().unwrap().len()).unwrap();
-        // The connection stays open while the other side reads.
-        thread::sleep(LONG);
     });
     thread::spawn(move || {
         theirs.write_all(&answer(1, LARGE)).unwrap();

@@ -14,7 +14,7 @@ fn v_570_questions_that_are_never_sent_are_bounded() {
     let first = streams.add(unsent(60), 100).unwrap();
     assert_eq!(streams.add(unsent(41), 100).unwrap_err().code, ToolErrorCode::QueueFull);
     streams.add(unsent(40), 100).unwrap();
-    streams.close(first);
+    drop(streams.close(first));
     streams.add(unsent(60), 100).unwrap();
     for _ in 2..super::MAX_STREAMS {
         streams.add(unsent(0), 100).unwrap();
@@ -33,8 +33,8 @@ fn closing_ends_the_reading_of_a_piece() {
     let (second, _) = streams.take(number).unwrap();
     assert!(matches!(second, Entry::Busy(_)));
     assert!(!closed.is_cancelled());
-    streams.close(number);
+    drop(streams.close(number));
     assert!(closed.is_cancelled());
-    streams.put(number, Entry::Ended);
+    drop(streams.put(number, Entry::Ended));
     assert!(streams.take(number).is_none());
 }

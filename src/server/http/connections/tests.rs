@@ -75,14 +75,18 @@ fn v_579_a_connection_whose_client_hardly_reads_makes_room() {
     let pace = &connection.activity.pace;
     let eviction = || connection.held().eviction;
     let long_ago = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
+    let now = Instant::now();
     // It has read 50 kB in 100 s, and nothing is known of the time before.
-    pace.note_written(1 << 30);
+    pace.note_written(1 << 30, now);
     pace.note_blocked(long_ago);
-    pace.note_written(50_000);
+    pace.note_written(50_000, now);
     assert_eq!(eviction(), Eviction::Allowed(3));
-    // It reads on.
-    pace.note_written(1_000_000);
+    // It reads on, and then hardly does.
+    pace.note_written(1_000_000_000, now);
     assert_eq!(eviction(), Eviction::Never);
+    let later = now + Duration::from_secs(100);
+    pace.note_written(100, later);
+    assert!(pace.is_slow(later));
     pace.note_flushed();
     pace.note_blocked(Instant::now());
     assert_eq!(eviction(), Eviction::Never);
