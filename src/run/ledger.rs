@@ -278,6 +278,14 @@ impl Ledger {
         self.returned.has_field(name)
     }
 
+    /// Whether a tool has been called that has not answered, or that a person is asked about.
+    pub(crate) fn waits_for_tool(&self) -> bool {
+        let waits = |open: &OpenRecord| {
+            matches!(open.record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval)
+        };
+        self.records.iter().any(waits)
+    }
+
     /// What the calls have come to so far.
     pub(crate) fn facts(&self) -> CallFacts {
         let failure = |open: &OpenRecord| match open.record.status {

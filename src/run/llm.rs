@@ -151,7 +151,7 @@ impl ExecutionContext {
         delivery: Delivery,
     ) -> Result<BegunCall, ToolError> {
         let reservation =
-            self.models.reserve(request, may_shrink, || self.ledger.lock().facts().has_unfinished).await?;
+            self.models.reserve(request, may_shrink, || self.ledger.lock().waits_for_tool()).await?;
         let slot = self.slots.acquire().await.map_err(|_closed| over())?;
         // A client shows its user what is asked.
         let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use cx::{
     Executor, ExecutorBuilder, Isolation, Language, ProviderKind, SaveRequest, Script, ScriptLibrary,
@@ -186,6 +187,28 @@ told";
         assert_eq!(told[0], "MODEL_BUDGET_EXCEEDED", "{told}");
         assert!(told[1].as_str().unwrap().contains("has begun to read"), "{told}");
     }
+}
+
+/// A script that waits for a tool between two pieces reads on afterwards, however long that takes.
+#[tokio::test]
+async fn a_question_waits_while_its_script_waits_for_a_tool() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
+    let slow = |_: Value| async {
+        // Longer than a question waits for an answer that is not read.
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        Ok::<_, String>("waited")
+    };
+    let executor =
+        Executor::builder().llm(provider.options()).tool("slow.tool", Value::Null, slow).build().unwrap();
+    let source = "
+        const answer = llm.ask('x', { stream: true, maxTokens: 6000 })[Symbol.asyncIterator]();
+        await answer.next();
+        const other = llm.ask('y', { maxTokens: 6000 });
+        await tools.slow.tool();
+        while (!(await answer.next()).done);
+        return await other";
+    let result = executor.run_ts(source).await.unwrap();
+    assert_eq!(result.value(), Some(&json!("one two three")), "{:#}", result.to_json());
 }
 
 /// An answer that was left does not look like one that is complete; an iterator that is kept can be left and read on.
