@@ -4,8 +4,8 @@
 //! token from one answer to the next call, or compares two, behaves as before. A script that looks into a
 //! secret (its length, its parts, a hash) does not, which is why a replay says that values were masked.
 //!
-//! Masking works on the text and never adds or removes a quote or a backslash, so that JSON stays JSON and
-//! a script stays a script.
+//! Masking works on the text and never adds or removes a quote or a backslash outside of a value, so that
+//! JSON stays JSON and a script stays a script.
 
 use std::collections::HashMap;
 
@@ -134,12 +134,10 @@ fn follows(
     }
     if let Some(quote) = quote {
         // Up to the quote that ends it, without the backslash of text within text.
-        let value = &text[start..];
         if kind == TextKind::Source && is_code(text, start, word) {
             return None;
         }
-        let value = &value[..value.find([quote, '\n']).unwrap_or(value.len())];
-        let value = value.trim_end_matches('\\');
+        let value = in_quotes(&text[start..], quote, between).trim_end_matches('\\');
         return (value.len() >= MIN_NAMED).then_some((start, start + value.len()));
     }
     // The secret is the word after it.
@@ -149,6 +147,23 @@ fn follows(
     let is_literal = matches!(word, "true" | "false" | "null" | "None" | "True" | "False")
         || word.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     (kind == TextKind::Data && word.len() >= MIN_NAMED && !is_literal).then_some((start, end))
+}
+
+/// The value at the beginning of `text`, which ends at `quote` or at the end of its line. What stands `before` it ends
+/// with its first quote: with as many backslashes as there are before that, the text is within others, and a quote with
+/// more of them is a part of the value.
+fn in_quotes<'a>(text: &'a str, quote: char, before: &str) -> &'a str {
+    let near = start_bytes(text, MAX_LINE);
+    let near = near.lines().next().unwrap_or_default();
+    let backslashes = |before: &str| before.len() - before.trim_end_matches('\\').len();
+    let level = before.rfind(quote).map_or(0, |at| backslashes(&before[..at]));
+    let ends = |at: usize| {
+        let more = backslashes(&near[..at]).checked_sub(level);
+        more.is_some_and(|more| more % (2 * (level + 1)) == 0)
+    };
+    let end = near.match_indices(quote).map(|(at, _)| at).find(|&at| ends(at));
+    // A text without such a quote is cut, or is not what it looks like.
+    &text[..end.or_else(|| text.find([quote, '\n'])).unwrap_or(text.len())]
 }
 
 /// Words of the languages that may follow a text: `if 'password:' in line`.

@@ -22,6 +22,7 @@ fn fd_157_secrets_are_masked_in_what_is_kept() {
         // As most tools answer: JSON in the text of a block.
         (r#"{"text":"{\"user\": 1, \"password\": \"correct horse battery\"}"}"#, "horse"),
         (r#"{"text":"{\"password\":\"hunter2\"}"}"#, "hunter2"),
+        (r#"{"text":"{\"password\":\"a quote \\\" and more\"}"}"#, "more"),
     ] {
         let masked = json_text(text, MAX);
         assert!(!masked.contains(secret), "{masked}");
@@ -38,6 +39,12 @@ fn fd_157_secrets_are_masked_in_what_is_cut() {
     let long = format!(r#"{{"password":"correct horse","rest":"{}"}}"#, "x ".repeat(200_000));
     let masked = json_text(&long, MAX);
     assert!(!masked.contains("horse") && masked.contains(MASK), "{}", &masked[..80]);
+    let long = format!(r#"{{"password":"ab\"correct horse","rest":"{}"}}"#, "x ".repeat(200_000));
+    let masked = json_text(&long, MAX);
+    assert!(!masked.contains("horse") && masked.contains(r#"","rest":"x"#), "{}", &masked[..80]);
+    // A value may end with a backslash.
+    let long = format!(r#"{{"password":"hunter2\\","rest":"{}"}}"#, "x ".repeat(200_000));
+    assert!(json_text(&long, MAX).contains(r#"","rest":"x"#));
 }
 
 #[test]
