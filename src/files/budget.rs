@@ -143,7 +143,8 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         drop(first);
-        let _second = waiting.await.unwrap();
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await;
+        let _second = waited.expect("it is told that there is room").unwrap();
         assert!(budget.hold_waiting(80).is_none());
     }
 }
