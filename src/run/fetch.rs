@@ -248,7 +248,7 @@ impl ExecutionContext {
 }
 
 /// The head of a response, with the beginning of its body, as JSON text.
-async fn answer(begun: &Begun<'_>, found: Final, turn: Turn<'_>) -> Result<String, ToolError> {
+async fn answer(begun: &Begun<'_>, found: Final, turn: Turn) -> Result<String, ToolError> {
     let Final { request, response, is_redirected } = found;
     let HttpResponse { head, mut body } = response;
     let part = body.first(FIRST_PART).await?;

@@ -1,5 +1,6 @@
 //! One run: its script, limits, context and result.
 
+mod activity;
 pub(crate) mod approval;
 pub(crate) mod calls;
 pub(crate) mod check;

@@ -1,6 +1,5 @@
 //! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
 
-mod activity;
 mod measured;
 pub(super) mod streams;
 
@@ -11,7 +10,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::activity::{Activity, Busy, LOOK, Watch};
 use self::measured::MeasuredRequest;
 use crate::llm::budget::{Budget, Reservation, Wanted};
 use crate::llm::setup::{LlmSetup, ProviderState};
@@ -19,6 +17,7 @@ use crate::llm::{
     ContentFilter, FilterMode, LlmAccess, ModelAnswer, ModelError, ModelErrorKind, ModelMessage,
     ModelRequest, ModelRole, NamedModel, Violations, estimate,
 };
+use crate::run::activity::{Activity, Busy, LOOK, Watch};
 use crate::run::clock::Pause;
 use crate::run::observer::Observation;
 use crate::run::observer::sent::{ModelEnd, ObservedModelRequest};
@@ -26,6 +25,10 @@ use crate::run::sampling::{
     CallNumber, ContentViolation, ModelCall, ModelCallStatus, ModelCalls, SamplingOptions, SamplingReport,
 };
 use crate::tools::{ToolError, ToolErrorCode};
+
+/// How many times in a row a call that waits for others may see that none goes on: a script that works for some seconds
+/// between two pieces still reads its answer.
+const MAX_IDLE_LOOKS: u32 = 10;
 
 /// The language models of one run.
 pub(super) struct RunModels {
@@ -107,7 +110,7 @@ impl RunModels {
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
         let Shared { budget, activity, .. } = &*self.shared;
         let mut reserving = std::pin::pin!(budget.reserve(wanted));
-        let mut watch = Watch::default();
+        let mut watch = Watch::new(MAX_IDLE_LOOKS);
         let exceeded = loop {
             match tokio::time::timeout(LOOK, &mut reserving).await {
                 Ok(Ok(reservation)) => return Ok(Reserved { reservation, prompt, busy: activity.begin() }),

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -11,29 +10,21 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::net::body::ResponseBody;
+use crate::run::activity::{Activity, Busy, LOOK, Watch};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// How often a request that waits for its turn looks whether anything happens to the others, and how many times
-/// in a row nothing may have happened.
-const LOOK: Duration = Duration::from_millis(500);
+/// How many times in a row a request that waits for its turn may see that nothing happens to the others.
 const MAX_IDLE_LOOKS: u32 = 4;
 
 /// The requests that have not ended, by the guest's numbers for them.
 pub(in crate::run) struct Responses {
     entries: Mutex<HashMap<u64, Entry>>,
-    activity: Mutex<Activity>,
+    /// What happens to the requests that have a permit.
+    activity: Arc<Activity>,
     /// Bounds the requests that have connections at once. One keeps its permit until the end of its body, so that
     /// a script which sends thousands of requests at once has that many connections and not thousands.
     permits: Arc<Semaphore>,
     max: usize,
-}
-
-/// What happens to the requests that have a permit.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Activity {
-    changes: u64,
-    /// Those that wait for their server now. The others wait for the script.
-    busy: usize,
 }
 
 enum Entry {
@@ -57,27 +48,24 @@ pub(in crate::run) struct Begun<'a> {
 }
 
 /// A request's turn: it may have a connection.
-pub(in crate::run) struct Turn<'a> {
+pub(in crate::run) struct Turn {
     permit: OwnedSemaphorePermit,
-    _busy: Busy<'a>,
+    _busy: Busy,
 }
 
 /// A body of which a part is read. Dropped, it is closed, unless it is kept.
 pub(in crate::run) struct Reading<'a> {
     opened: Box<Opened>,
     begun: Begun<'a>,
-    _busy: Busy<'a>,
+    _busy: Busy,
 }
-
-/// While it exists, a request waits for its server.
-struct Busy<'a>(&'a Responses);
 
 impl Responses {
     /// No requests, of which `max` may have connections at once.
     pub(in crate::run) fn new(max: usize) -> Self {
         Self {
             entries: Mutex::default(),
-            activity: Mutex::default(),
+            activity: Arc::default(),
             permits: Arc::new(Semaphore::new(max)),
             max,
         }
@@ -109,7 +97,8 @@ impl Responses {
         let token = CancellationToken::new();
         match std::mem::replace(entry, Entry::Busy(token.clone())) {
             Entry::Open(opened) => {
-                Ok(Reading { opened, begun: Begun { responses: self, id, token }, _busy: Busy::new(self) })
+                let begun = Begun { responses: self, id, token };
+                Ok(Reading { opened, begun, _busy: self.activity.begin() })
             }
             busy @ Entry::Busy(_) => {
                 *entry = busy;
@@ -121,7 +110,7 @@ impl Responses {
     /// Ends a request that is not wanted any more.
     pub(in crate::run) fn close(&self, id: u64) {
         let removed = self.entries.lock().remove(&id);
-        self.activity.lock().changes += 1;
+        self.activity.note_closed();
         if let Some(Entry::Busy(token)) = removed {
             token.cancel();
         }
@@ -138,28 +127,25 @@ impl Responses {
     }
 }
 
-impl<'a> Begun<'a> {
+impl Begun<'_> {
     /// Waits until the request may have a connection.
     ///
     /// # Errors
     ///
     /// `QueueFull` if the script has as many responses as it may, and reads none of them: then nothing would end
     /// the wait.
-    pub(in crate::run) async fn turn(&self) -> Result<Turn<'a>, ToolError> {
+    pub(in crate::run) async fn turn(&self) -> Result<Turn, ToolError> {
         let responses = self.responses;
         let mut acquiring = std::pin::pin!(Arc::clone(&responses.permits).acquire_owned());
-        let (mut seen, mut idle_looks) = (Activity::default(), 0);
+        let mut watch = Watch::new(MAX_IDLE_LOOKS);
         loop {
             if let Ok(permit) = timeout(LOOK, &mut acquiring).await {
                 // The semaphore is never closed; an error would only mean that the run is over.
                 let permit =
                     permit.map_err(|_closed| ToolError::new(ToolErrorCode::Cancelled, "the run is over"))?;
-                return Ok(Turn { permit, _busy: Busy::new(responses) });
+                return Ok(Turn { permit, _busy: responses.activity.begin() });
             }
-            let now = *responses.activity.lock();
-            idle_looks = if now == seen && now.busy == 0 { idle_looks + 1 } else { 0 };
-            seen = now;
-            if idle_looks >= MAX_IDLE_LOOKS {
+            if watch.is_idle(&responses.activity, false) {
                 let message = format!(
                     "{} responses are open and none of them is read; read their bodies to the end, or cancel them",
                     responses.max
@@ -170,7 +156,7 @@ impl<'a> Begun<'a> {
     }
 
     /// Keeps the body for the script, unless it has ended the request meanwhile.
-    pub(in crate::run) fn keep(&self, body: ResponseBody, turn: Turn<'_>) {
+    pub(in crate::run) fn keep(&self, body: ResponseBody, turn: Turn) {
         self.put(Box::new(Opened { body, _permit: turn.permit }));
     }
 
@@ -204,24 +190,6 @@ impl Reading<'_> {
     pub(in crate::run) fn keep(self) {
         let Self { opened, begun, .. } = self;
         begun.put(opened);
-    }
-}
-
-impl<'a> Busy<'a> {
-    fn new(responses: &'a Responses) -> Self {
-        let mut activity = responses.activity.lock();
-        activity.busy += 1;
-        activity.changes += 1;
-        drop(activity);
-        Self(responses)
-    }
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        let mut activity = self.0.activity.lock();
-        activity.busy -= 1;
-        activity.changes += 1;
     }
 }
 

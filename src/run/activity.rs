@@ -1,17 +1,15 @@
-//! Whether calls of models that are in flight go on. Those that the script reads piece by piece do so only while it
-//! reads them.
+//! Whether answers that are in flight go on: of models, and to requests of `fetch`. Those that the script reads piece by
+//! piece do so only while it reads them, so one that waits for the others may wait for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How often a call that waits for others looks whether they go on, and how many times in a row none of them may have
-/// done so: a script that works for some seconds between two pieces still reads its answer.
+/// How often one that waits for others looks whether they go on.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
-const MAX_IDLE_LOOKS: u32 = 10;
 
-/// The calls of a run and of those that it has called.
+/// The answers in flight that wait for each other.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     state: Mutex<Seen>,
@@ -20,13 +18,13 @@ pub(super) struct Activity {
 /// What was seen at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// Calls that wait for their model, or for what comes before that.
+    /// Those that wait for the other side. The others wait for the script.
     busy: usize,
-    /// How often a call has ceased to wait.
+    /// How often one has ceased to wait, or was closed.
     changes: u64,
 }
 
-/// While it exists, a call goes on without its script.
+/// While it exists, an answer goes on without its script.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Activity>);
 
@@ -34,6 +32,11 @@ impl Activity {
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.state.lock().busy += 1;
         Busy(Arc::clone(self))
+    }
+
+    /// Records that the script has closed one.
+    pub(super) fn note_closed(&self) {
+        self.state.lock().changes += 1;
     }
 }
 
@@ -45,22 +48,28 @@ impl Drop for Busy {
     }
 }
 
-/// Looks at the calls every now and then.
-#[derive(Debug, Default)]
+/// Looks at them every now and then.
+#[derive(Debug)]
 pub(super) struct Watch {
     seen: Seen,
     idle_looks: u32,
+    max_idle_looks: u32,
 }
 
 impl Watch {
-    /// Looks again. Returns whether no call has gone on for so long that none will. A script that waits for a tool or
+    /// `max_idle_looks`: how many times in a row none of them may have gone on.
+    pub(super) fn new(max_idle_looks: u32) -> Self {
+        Self { seen: Seen::default(), idle_looks: 0, max_idle_looks }
+    }
+
+    /// Looks again. Returns whether none has gone on for so long that none will. A script that waits for a tool or
     /// for an approval may read on afterwards.
     pub(super) fn is_idle(&mut self, activity: &Activity, is_waiting: bool) -> bool {
         let now = *activity.state.lock();
         let is_idle = now == self.seen && now.busy == 0 && !is_waiting;
         self.idle_looks = if is_idle { self.idle_looks + 1 } else { 0 };
         self.seen = now;
-        self.idle_looks >= MAX_IDLE_LOOKS
+        self.idle_looks >= self.max_idle_looks
     }
 }
 
@@ -68,10 +77,12 @@ impl Watch {
 mod tests {
     use super::*;
 
+    const MAX_IDLE_LOOKS: u32 = 10;
+
     #[test]
     fn calls_that_go_on_are_not_idle() {
         let activity = Arc::<Activity>::default();
-        let mut watch = Watch::default();
+        let mut watch = Watch::new(MAX_IDLE_LOOKS);
         let busy = activity.begin();
         for _ in 0..100 {
             assert!(!watch.is_idle(&activity, false));
