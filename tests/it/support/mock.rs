@@ -79,7 +79,8 @@ impl ToolDispatcher for Mock {
     }
 }
 
-struct Decrement<'a>(&'a AtomicUsize);
+/// Counts down when it is dropped.
+pub(crate) struct Decrement<'a>(pub(crate) &'a AtomicUsize);
 
 impl Drop for Decrement<'_> {
     fn drop(&mut self) {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use cx::{ApiKey, LlmAccess, LlmOptions, ModelProvider, ProviderKind};
 use serde_json::{Value, json};
 
+use super::mock::Decrement;
+
 /// The key that the provider takes.
 pub(crate) const KEY: &str = "key-of-the-fake-provider-0123456789";
 
@@ -78,8 +80,9 @@ impl FakeProvider {
                 let (tokens, open) = (Arc::clone(&tokens), Arc::clone(&open));
                 std::thread::spawn(move || {
                     open.fetch_add(1, Ordering::SeqCst);
+                    // Also when an assertion about the question panics.
+                    let _open = Decrement(&open);
                     let _gone = serve(kind, stream, &*answer, &asked, &tokens);
-                    open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
@@ -138,7 +141,10 @@ fn serve(
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line)?;
+        if reader.read_line(&mut line)? == 0 {
+            // The client has cancelled its question before it was sent.
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
         let Some((name, value)) = line.trim().split_once(':') else { break };
         headers.push((name.to_lowercase(), value.trim().to_owned()));
     }
