@@ -38,10 +38,12 @@ install: v8
 	cargo install --path . --locked
 
 ## The inner loop: formatting, the unit tests that are quick, and the snapshots of scripts in both languages. Needs no
-## network, no Node and no Python. Model checks, fuzz targets and the deepest sources are for `test`.
+## network, no Node and no Python. What takes seconds is for `test`: model checks, fuzz targets, worker processes, upstream
+## servers that hang, the deepest and the largest sources.
 check: v8
 	cargo fmt --all --check
-	cargo test --locked --lib -- --skip models:: --skip fuzzing:: --skip at_its_bound
+	cargo test --locked --lib -- --skip models:: --skip fuzzing:: --skip engine::process:: --skip mcp::tests:: \
+	  --skip tests::work:: --skip hostile --skip at_its_bound
 	cargo test --locked --test it scripts::
 
 ## Run all tests: the library's, the integration tests with real MCP servers and clients, the documentation's.
