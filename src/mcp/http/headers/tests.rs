@@ -46,11 +46,12 @@ fn tools_with_declarations_against_the_rules_are_left_out() {
     }
 }
 
-/// A page of `count` tools with one argument each.
+/// A page of `count` tools with one argument each. Their descriptions are long, so that copies of the page cost more
+/// than reading it.
 fn page(first: usize, count: usize, property: &Value) -> String {
     let tool = |number: usize| {
         let schema = json!({ "type": "object", "properties": { "a": property } });
-        json!({ "name": format!("t{}", first + number), "description": "x".repeat(200), "inputSchema": schema })
+        json!({ "name": format!("t{}", first + number), "description": "x".repeat(2_000), "inputSchema": schema })
     };
     json!({ "tools": (0..count).map(tool).collect::<Vec<_>>() }).to_string()
 }
