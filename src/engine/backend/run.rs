@@ -173,7 +173,8 @@ impl BackendRun {
     ///
     /// # Errors
     ///
-    /// What the script gets. `INVALID_ARGUMENTS` for what is no query; the message names all kinds.
+    /// What the script gets. `INVALID_ARGUMENTS` for text that is not a query; the message names
+    /// all kinds.
     pub fn query(&self, query: &str) -> BoxFuture<'static, Result<Json, ToolError>> {
         let answer = self.asker.ask_text(query.to_owned());
         async move { Json::parse(&answer.await?).map_err(|error| unreadable(&error)) }.boxed()
@@ -198,7 +199,7 @@ impl BackendRun {
     /// bounds the scratch directory. [`Usage::memory_bytes`](crate::Usage::memory_bytes) has the most that was
     /// reported.
     ///
-    /// The sandbox itself must not be what measures: it may be hostile.
+    /// Measure it from outside of the sandbox, which may be hostile.
     pub fn report_memory(&self, bytes: usize) {
         self.usage.set_memory(bytes);
         if self.usage.enforce(self.limits().memory_bytes) {
