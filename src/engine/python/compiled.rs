@@ -100,7 +100,8 @@ pub(super) fn load(
         let name = loader.name(&hex::encode((compiler.fingerprint)(engine)));
         (compiler, name)
     });
-    // Looked for first, because it exists only where the code in the program could not be used.
+    // Code that was compiled on this machine comes first, because it exists only where the code in
+    // the program could not be used.
     if let Some((_, name)) = &compiled_here
         && let Some(runnable) = loader.stored(name)
     {
@@ -128,7 +129,7 @@ fn count_request(result: &'static str) {
     metrics::counter!("cx_cache_requests_total", "cache" => "python_code", "result" => result).increment(1);
 }
 
-/// What loads code under one name or another.
+/// Loads code from the caches by its name, or makes it and stores it.
 struct Loader<'a> {
     engine: &'a Engine,
     /// The caches that exist and that only this user can write to, best first.
@@ -185,7 +186,7 @@ impl Loader<'_> {
             if let Some(runnable) = directory.load(self.engine, name) {
                 return Ok(Ok(runnable));
             }
-            // wasmtime does not run it, and it takes 55 MB.
+            // The file takes 55 MB, and wasmtime does not run it.
             let _ = directory.directory.remove(name);
             return adopt(self.engine, made);
         }

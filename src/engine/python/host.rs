@@ -64,7 +64,7 @@ impl RawOutput {
 
 struct Run {
     host: HostCalls,
-    /// The fuel that it has started with, if it is limited.
+    /// The fuel that the run has started with, if it is limited.
     fuel: Option<u64>,
     started: u64,
     /// Calls in flight. Polled when they are started and while the guest waits.

@@ -42,7 +42,7 @@ impl Engine for V8Engine {
 
     fn release_kept_memory(&self) {
         if let Err(message) = isolate::release_pooled_pages(self.memory_bytes) {
-            // V8's timer has to do.
+            // V8's own timer releases them later.
             tracing::debug!(message, "V8 keeps the pages of a large run");
         }
     }

@@ -259,9 +259,9 @@ pub(crate) const STREAMS: &str = "ext:deno_web/06_streams.js";
 
 const FETCH: &str = include_str!("../../../js/network/fetch.js");
 
-/// deno_web's code for streams as the body of a function that sets `holder.made`, in ASCII. It takes what the
-/// file takes from `__bootstrap`, which is no global of a script. build.rs makes it: deno_web has the file's
-/// path on the machine that builds, and no text.
+/// deno_web's code for streams as the body of a function that sets `holder.made`, in ASCII. It takes what the file
+/// takes from `__bootstrap`, which is no global of a script. build.rs makes it, because deno_web exposes the file's
+/// path on the build machine and not its text.
 pub(crate) struct StreamsSource(pub(crate) &'static str);
 
 /// The function of a file that is not in the snapshot, where it would make each isolate slower, by its number. Each is

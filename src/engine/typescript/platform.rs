@@ -62,7 +62,7 @@ pub(crate) fn spawn(name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<
 /// If the system refuses what V8 needs. V8 would end the process.
 fn start_platform() -> io::Result<()> {
     static IS_STARTED: AtomicBool = AtomicBool::new(false);
-    // Only the root is here, and one after the other.
+    // Only the root thread calls this, so there is no race.
     if IS_STARTED.load(Ordering::Relaxed) {
         return Ok(());
     }
@@ -76,7 +76,8 @@ fn start_platform() -> io::Result<()> {
     // second, the next run of a busy server still finds them. After a large run they are released
     // at once: see `isolate::release_pooled_pages`.
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
-    // V8 would open a file for it, which a worker process cannot, and then fall back to the clock.
+    // For its seeds V8 would open a file, which a worker process cannot, and then fall back to the
+    // clock.
     v8::V8::set_entropy_source(fill_random);
     JsRuntime::init_platform(None);
     set_locale_and_time_zone();

@@ -1,4 +1,4 @@
-//! What a guest may have of memory, tables and instances.
+//! Limits of a guest's memory, tables and instances.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ impl MemoryLimiter {
         Self { shared: Arc::new(shared), files: None, before: 0, refused: false }
     }
 
-    /// The same for other threads.
+    /// The memory's size and limit, for other threads.
     pub(crate) fn shared(&self) -> Arc<GuestMemory> {
         Arc::clone(&self.shared)
     }

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The decorators of the class itself may replace it. Then its static fields and blocks belong to
-//! what replaces it, and its own name means that, so they are initialized after the class is
-//! evaluated; static private names are those of a class around it.
+//! the replacement, and its own name refers to the replacement, so they are initialized after the
+//! class is evaluated; static private names are those of a class around it.
 
 mod accessors;
 mod class;
@@ -94,7 +94,7 @@ struct Lowering {
     unresolved: SyntaxContext,
     namespaces: HashSet<Id>,
     private_names: PrivateNames,
-    /// Names that anonymous classes get from where they stand, by the position of the class.
+    /// Names that anonymous classes get from their context, by the position of the class.
     names: HashMap<BytePos, ClassName>,
     /// Fields with a key that is known only when the script runs, and that gives a class its name; by their
     /// positions.
@@ -102,7 +102,7 @@ struct Lowering {
     needs_runtime: bool,
 }
 
-/// The name that an anonymous class gets from where it stands.
+/// The name that an anonymous class gets from its context.
 #[derive(Clone, Debug)]
 enum ClassName {
     Fixed(String),
@@ -110,7 +110,7 @@ enum ClassName {
     Key,
 }
 
-/// What a class needs.
+/// The lowering that a class needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -149,7 +149,7 @@ fn names_by_key(key: &PropName, value: Option<&Expr>) -> bool {
     fixed_name(key).is_none() && value.and_then(anonymous).is_some_and(|class| needs(class) == Needs::Runtime)
 }
 
-/// The class that gets a name from where it stands.
+/// The anonymous class that gets its name from its context.
 fn anonymous(value: &Expr) -> Option<&Class> {
     match value {
         Expr::Paren(inner) => anonymous(&inner.expr),

@@ -16,7 +16,7 @@ use super::positions::Positions;
 use super::{constants, decorators, enums, lower, namespaces, print, refuse, survey, value, work};
 use crate::engine::fence::Part;
 
-/// Start of the wrapper. Where classes are decorated, what runs their decorators is the argument of
+/// Start of the wrapper. Where classes are decorated, the runtime of decorators is the argument of
 /// a function around it. The directive is the first statement of the body, which makes all of it
 /// strict.
 const OPEN: &str = "(async () => {\"use strict\";\n";

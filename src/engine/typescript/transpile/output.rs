@@ -13,7 +13,7 @@ pub(crate) struct Transpiled {
     pub(crate) imports: Vec<Import>,
     /// Maps locations in `code` to the author's text.
     pub(crate) positions: Positions,
-    /// What the author's text says that it calls.
+    /// The calls that the author's text shows.
     pub(crate) survey: Survey,
 }
 

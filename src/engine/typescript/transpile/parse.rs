@@ -64,7 +64,7 @@ fn parse_module(text: &str) -> Result<Parsed, Error> {
     }
 }
 
-/// What the parser makes of a text.
+/// The result of parsing a text.
 pub(super) struct ParseAttempt {
     /// The module, or the error that the parser could not recover from.
     pub(super) result: Result<Parsed, Error>,

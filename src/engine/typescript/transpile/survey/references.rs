@@ -55,7 +55,7 @@ impl Surveyor<'_> {
             return;
         }
         let named = |own: &mut Self, target: Target, span: Span, is_used: bool| {
-            // What nothing uses is not imported.
+            // An import that nothing uses is left out.
             let is_certain = is_used && !own.names.is_opaque;
             own.survey.add(ToolUse::import(target, bytes(span), bytes(import.src.span), is_certain));
         };
