@@ -79,7 +79,7 @@ impl System {
             let of_run = operations.acquire_owned().await.map_err(closed)?;
             let of_all = Arc::clone(&ALL).acquire_owned().await.map_err(closed)?;
             let task = probe::spawn_blocking(&runtime, move || {
-                // Until the thread is free again.
+                // Held until the thread is free again.
                 let _permits = (of_run, of_all);
                 work()
             });
