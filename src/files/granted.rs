@@ -1,9 +1,9 @@
 //! Directories of the machine that a person has granted.
 //!
-//! A path is opened relative to a handle of the directory, by cap-std: neither a link nor a name leads out
-//! of it, whatever happens to the directory meanwhile. Only regular files and directories are used: a device
-//! or a fifo could block for ever or have effects of its own, and files of `/proc` and its like are not data.
-//! All of this may block, because a file system can be on another machine or in a process.
+//! A path is opened relative to a handle of the directory, by cap-std: neither a link nor a name leads out of it,
+//! whatever happens to the directory meanwhile. Only regular files and directories are used: a device or a fifo could
+//! block forever or have effects of its own, and files of `/proc` and its like are not data. All of this may block,
+//! because a file system can be on another machine or in a process.
 
 use std::fs::{File, FileTimes};
 use std::path::PathBuf;

@@ -18,9 +18,9 @@ use super::path::GuestPath;
 use super::quota::QuotaUse;
 use crate::machine::probe;
 
-/// Maximum number of operations on granted directories that one run, and all of the process, have under way
-/// at once. Each has a thread, which a file system that does not answer keeps. One after the other in a run, so
-/// that a file is read after it was written, also where the guest does not wait for the end of a write.
+/// Maximum number of operations on granted directories that one run, and all runs of the process, have in flight at
+/// once. Each has a thread, which a file system that does not answer keeps. One after the other in a run, so that a
+/// file is read after it was written, also where the guest does not wait for the end of a write.
 const MAX_OPERATIONS_OF_RUN: usize = 1;
 const MAX_OPERATIONS: usize = 128;
 

@@ -90,7 +90,7 @@ impl RunChannel {
     }
 
     /// Waits for something else before bytes are passed on. Messages that come meanwhile are handled as in
-    /// [`pass_on`](Self::pass_on), so that it does not collect here: whoever may publish to this side's subject can
+    /// [`pass_on`](Self::pass_on), so that they do not collect here: whoever may publish to this side's subject can
     /// send a thousand messages of a megabyte.
     pub(super) async fn hear_until<T>(&mut self, done: impl Future<Output = T>) -> T {
         let mut done = std::pin::pin!(done);
@@ -106,7 +106,7 @@ impl RunChannel {
         }
     }
 
-    /// Whether a message waits that was not looked at.
+    /// Whether a message waits that was not handled.
     #[cfg(test)]
     pub(super) fn has_waiting(&mut self) -> bool {
         futures::FutureExt::now_or_never(self.incoming.next()).is_some()

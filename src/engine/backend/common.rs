@@ -32,8 +32,8 @@ impl BackendRun {
         .boxed()
     }
 
-    /// Keeps a value of at most 1 MiB of JSON under a key. [`query`](Self::query) can do so only if nobody else has
-    /// changed the value.
+    /// Keeps a value of at most 1 MiB of JSON under a key. [`query`](Self::query) can do so only if the value was not
+    /// changed meanwhile.
     ///
     /// # Errors
     ///

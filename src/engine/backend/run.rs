@@ -180,7 +180,8 @@ impl BackendRun {
         async move { Json::parse(&answer.await?).map_err(|error| unreadable(&error)) }.boxed()
     }
 
-    /// Prints a line.
+    /// Prints a line. The result keeps [`Limits::output_bytes`] bytes of all lines together; bytes beyond that are only
+    /// counted.
     pub fn print(&self, level: LogLevel, text: impl Into<String>) {
         self.host().log(level, text.into());
     }
@@ -189,7 +190,8 @@ impl BackendRun {
     ///
     /// # Errors
     ///
-    /// If all blocks together are larger than a result may be.
+    /// `RESULT_TOO_LARGE` if all blocks together have more than [`Limits::result_bytes`] bytes, `CANCELLED` if the run
+    /// has ended.
     pub fn emit(&self, block: &Json) -> Result<(), ToolError> {
         self.host().emit(block.text()).map(drop)
     }

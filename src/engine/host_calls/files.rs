@@ -19,7 +19,7 @@ use crate::text::ids::short_random_id;
 use crate::text::{preview, start, visible};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Maximum entries that one operation on a whole directory looks at.
+/// Maximum entries that one operation on a whole directory visits.
 const MAX_WALKED: usize = 100_000;
 
 /// Maximum bytes of the paths that it collects.

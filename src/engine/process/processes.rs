@@ -80,7 +80,7 @@ pub(crate) struct RemoteRun {
     workers: Arc<Workers>,
     processors: usize,
     stop: Arc<Stop>,
-    /// While the run is under way.
+    /// While the run is in flight.
     conversation: Option<Conversation>,
     /// Calls that the script has not awaited. They are in flight until the instance is dropped, as
     /// in other engines, because the report of a run names them.

@@ -118,7 +118,7 @@ pub(crate) fn depth_of_run(orders: &[u8]) -> Option<usize> {
     (kind == START).then_some(usize::from(depth))
 }
 
-/// The limits that an engine looks at.
+/// The limits that an engine enforces.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct WireLimits {
     wall_time_ns: u64,
