@@ -1,9 +1,8 @@
 //! The component's machine code, and its cache.
 //!
-//! The code travels in the program, compiled when that was built for the processors of all users.
-//! The first process of a machine that runs Python unpacks it into the cache, with the initial memory
-//! image; later ones map the file. If the code cannot be used on a machine, a build with the feature
-//! `compile` compiles the component there, once.
+//! The program contains the code, which was compiled at build time for the processors of all users. The first process
+//! of a machine that runs Python unpacks it into the cache, with the initial memory image; later ones map the file. If
+//! the code cannot be used on a machine, a build with the feature `compile` compiles the component there, once.
 //!
 //! wasmtime executes what such a file contains, so the file must be as trustworthy as the program
 //! itself. Nothing is loaded that another user could have written: `storage::private` checks the
@@ -197,7 +196,7 @@ impl Loader<'_> {
         match (made, make) {
             (Some(made), _) => adopt(self.engine, &made),
             (None, Some(make)) => adopt(self.engine, &make()?),
-            // One of the two is there.
+            // Either the code or the function that makes it is there.
             (None, None) => Err(CompileError::Engine("the code was made and lost".into())),
         }
     }

@@ -26,7 +26,7 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::time_zone::TimeZone;
 use crate::tools::names::python_name;
 
-/// The version of CPython in the component, which only a script could ask for.
+/// The version of CPython in the component, which only a script in it could find out.
 pub(crate) const PYTHON_VERSION: &str = "3.14.0";
 
 /// The version of wasmtime in the lock file, because wasmtime does not export its own. An embedder may have another

@@ -34,9 +34,9 @@ impl GuestMemory {
     }
 }
 
-/// Counts the bytes of all linear memories of a guest together and refuses growth beyond the limit,
-/// which CPython turns into a `MemoryError`. Memory that the host holds for the guest is not
-/// counted.
+/// Counts the bytes of all linear memories of a guest together. Growth that exceeds the limit, with
+/// the run's files in memory, is refused, which CPython turns into a `MemoryError`. Other memory
+/// that the host holds for the guest is not counted.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     shared: Arc<GuestMemory>,

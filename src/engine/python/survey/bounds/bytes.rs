@@ -62,7 +62,7 @@ struct Scanner<'a> {
     levels: Levels<Bracket>,
     /// The indentations of the blocks, without that of the first.
     indents: Vec<usize>,
-    /// The quote of the f-string whose braces are read. There are no others in it.
+    /// The quote of the f-string whose braces are read. A nested one is left to the lexer.
     outer: Option<u8>,
 }
 
