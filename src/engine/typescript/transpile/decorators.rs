@@ -43,8 +43,7 @@ use names::PrivateNames;
 use super::make;
 use crate::engine::fence::Part;
 
-/// The name by which lowered code refers to [`RUNTIME`]. Hygiene keeps the author's names apart from
-/// it.
+/// The name by which lowered code refers to [`RUNTIME`]. swc's pass `hygiene` keeps the author's names apart from it.
 pub(super) const RUNTIME_NAME: &str = "__decorate";
 
 /// An expression: the function that makes the state of a class.
@@ -159,8 +158,8 @@ fn anonymous(value: &Expr) -> Option<&Class> {
 }
 
 impl Lowering {
-    /// Lowers a class whose parts are lowered. Returns the expression that makes it, or the class
-    /// itself if it remains one.
+    /// Lowers a class whose parts are lowered already. Returns the expression that makes it, or the
+    /// class itself if it remains one.
     fn class(&mut self, ident: Option<Ident>, mut class: Box<Class>) -> Result<Box<Expr>, Box<Class>> {
         let is_keyed = |member: &ClassMember| matches!(member, ClassMember::ClassProp(field) if self.keyed_fields.contains(&field.span.lo));
         let needs = if class.body.iter().any(is_keyed) { Needs::Runtime } else { needs(&class) };
@@ -336,7 +335,7 @@ impl VisitMut for Lowering {
     }
 
     fn visit_mut_key_value_prop(&mut self, property: &mut KeyValueProp) {
-        // `__proto__: value` is no property, and names nothing.
+        // `__proto__: value` is not a property, and gives no name.
         let is_keyed = !is_prototype(&property.key) && self.named_by(&property.value, &property.key);
         property.visit_mut_children_with(self);
         if is_keyed {
@@ -396,7 +395,7 @@ fn fixed_name(key: &PropName) -> Option<String> {
     }
 }
 
-/// A number as JavaScript writes it, if that is its digits.
+/// The text of a number, if JavaScript writes it with digits only.
 fn whole(number: f64) -> Option<String> {
     (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then(|| number.to_string())
 }

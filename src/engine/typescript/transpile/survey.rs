@@ -1,9 +1,10 @@
 //! Reads from the tree which tools a script calls, and which of the calls every run has to make.
 //!
-//! A call is certain if it is reached whatever the script computes: it is awaited, in a statement that no condition or
-//! `try` surrounds, no loop but one over a list literal, and no `return` may precede, at the top level or in a function
-//! that such a statement calls. An error before it may prevent it, but then the run fails too. A name refers to a tool
-//! only if the script does not declare it itself; swc's resolver has marked the names that it does not declare.
+//! A call is certain if it is reached whatever the script computes: it is awaited, in a statement of the top level or
+//! of a function that such a statement calls; no condition, `try` or loop surrounds the statement, except a loop over a
+//! list literal; and no `return` may come before it. An error before it may prevent it, but then the run fails too. A
+//! name refers to a tool only if the script does not declare it itself; swc's resolver has marked the names that it
+//! does not declare.
 
 mod by_name;
 mod flow;

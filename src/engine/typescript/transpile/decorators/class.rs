@@ -98,7 +98,7 @@ pub(super) fn lower(
 }
 
 /// `state.install(class extends state.Instance { …; static [class]() {} })`: the class is evaluated
-/// in a key, where the private names of the wrapper are in scope, and where it may wait.
+/// in a key, where the private names of the wrapper are in scope, and where `await` is allowed.
 fn wrapped(state: &Ident, mut body: Vec<ClassMember>, class: Box<Expr>) -> Box<Expr> {
     let function = nodes::function(Vec::new(), Vec::new());
     // `(class, "")`: the key is not the class.

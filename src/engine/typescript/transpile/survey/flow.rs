@@ -39,7 +39,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// The same where the value of the expression is lost, and all promises that it holds.
+    /// As [`Self::forgets`], where the value of the expression is lost with all promises that it
+    /// holds.
     fn forgets_all(&mut self, expression: &Expr, before: usize) {
         match plain(expression) {
             Expr::Array(list) => {
@@ -77,8 +78,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Reads an expression whose value is compared, tested or made a text: for a promise that says nothing about its
-    /// result.
+    /// Reads an expression whose value is compared, tested or made a text. If it is a promise, that says nothing about
+    /// its result.
     fn tested(&mut self, expression: &Expr) {
         let before = self.survey.uses.len();
         expression.visit_with(self);
