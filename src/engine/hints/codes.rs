@@ -14,7 +14,7 @@ pub(super) fn hint(actual: ToolErrorCode, source: &str) -> Option<String> {
     let wrong = unknown(source)?;
     let all: Vec<&str> = ToolErrorCode::ALL.iter().map(|code| code.as_str()).collect();
     Some(format!(
-        "`{}` is not a code of a failed call; here the code is `{actual}`; the codes are {}",
+        "`{}` is not a code of a failed call; this one has `{actual}`; codes: {}",
         preview(wrong, MAX_SHOWN),
         all.join(", ")
     ))

@@ -175,7 +175,7 @@ fn codes_that_do_not_exist() {
     ] {
         let found = codes::hint(ToolErrorCode::RateLimited, source).unwrap_or_else(|| panic!("{source}"));
         assert!(found.starts_with(&format!(
-            "`{wrong}` is not a code of a failed call; here the code is `RATE_LIMITED`; "
+            "`{wrong}` is not a code of a failed call; this one has `RATE_LIMITED`; "
         )));
         assert!(found.contains("CIRCUIT_OPEN") && found.len() < 500, "{found}");
     }
