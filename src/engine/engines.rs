@@ -195,7 +195,7 @@ impl Engines {
     fn spawn_python(&self, form: CodeForm, runtime: &Handle) -> JoinHandle<Result<(), Error>> {
         let (python, mut options) = (Arc::clone(self.python(form)), self.options.clone());
         if form != options.form {
-            // An exception among the runs: one instance is enough.
+            // Runs of this form are rare: one warm instance is enough.
             options = EngineOptions { form, warm: 1, ..options };
         }
         runtime.spawn(async move { python.get_or_try_init(|| start_python(options)).await.map(drop) })

@@ -58,9 +58,9 @@ pub(crate) trait RunHost: Send + Sync {
     fn has_network(&self) -> bool;
     /// Whether the script is only compiled.
     fn is_check(&self) -> bool;
-    /// How many runs are above this one, which the first of them has called.
+    /// How many runs this one is nested in.
     fn depth(&self) -> usize;
-    /// Whose run it is; `None` for the embedder's own.
+    /// The client whose run it is; `None` for the embedder's own.
     fn tenant(&self) -> Option<String>;
     /// Whether the script computes in another process, so that a future which waits for it does not mean that the
     /// run waits.
@@ -72,7 +72,7 @@ pub(crate) trait RunHost: Send + Sync {
     fn query(self: Arc<Self>, request: &str) -> BoxFuture<'static, Answer>;
     /// The names of a server's tools.
     fn tool_names(self: Arc<Self>, server: String) -> BoxFuture<'static, Result<Vec<String>, ToolError>>;
-    /// Logs text without a trailing newline added by the print function.
+    /// Logs text, from which the newline of the print function was removed.
     fn log(&self, level: LogLevel, text: String);
     /// Emits a content block, which is JSON text. An empty answer means success.
     fn emit(&self, block: &str) -> Answer;
@@ -94,7 +94,7 @@ pub(crate) trait RunTape: Send + Sync {
     fn elapsed(&self) -> Duration;
     /// Fills `bytes` with random bytes.
     fn fill_random(&self, bytes: &mut [u8]);
-    /// The script's thread blocks for what it asks for from now on, or does so no more. Can be nested.
+    /// Sets whether the script's thread blocks while it waits for its calls. Can be nested.
     fn set_blocking(&self, is_blocking: bool);
 }
 
@@ -165,7 +165,7 @@ impl HostCalls {
         self.log_line(level, text);
     }
 
-    /// Logs text without a trailing newline added by the print function.
+    /// Logs text, from which the newline of the print function was removed.
     pub(crate) fn log_line(&self, level: LogLevel, text: String) {
         self.host.log(level, text);
     }

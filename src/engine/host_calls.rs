@@ -135,9 +135,9 @@ impl RunHost for ExecutionContext {
         };
         match &request {
             Ok(Query::Timer { delay }) => self.timer(tape, *delay).boxed(),
-            // The script learns nothing by it.
+            // The answer tells the script nothing, so it is not recorded.
             Ok(Query::Progress { .. }) => answer_query(self, request, text.len()).boxed(),
-            // The files of Python are the interpreter's, and a replay has the same.
+            // Python's files are in the interpreter, and a replay makes the same ones.
             Ok(Query::FileBlock { .. }) if self.script.language == Language::Python => {
                 answer_query(self, request, text.len()).boxed()
             }
@@ -217,7 +217,7 @@ impl RunTape for Tape {
     }
 }
 
-/// Answers a query that was read, of a text of so many bytes.
+/// Answers a query. `bytes` is the length of its text.
 fn answer_query(
     context: Arc<ExecutionContext>,
     request: Result<Query, TreeError>,
@@ -247,7 +247,7 @@ async fn delivered(context: Arc<ExecutionContext>, performed: Performed) -> Resu
     answer
 }
 
-/// A request to a server, on the heap as what is rare and large.
+/// A request to a server. Its future is on the heap, because it is large and rare.
 fn request<'a>(
     context: &'a Arc<ExecutionContext>,
     server: &'a str,
@@ -261,7 +261,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         // These return JSON text.
         Query::Run { id } => return Box::pin(context.earlier_run(&id)).await,
         Query::State { call } => return context.state(call).await,
-        // On the heap: ten thousand calls of another kind may wait, and each would have the space of these.
+        // On the heap: ten thousand futures of other kinds may wait, and each would be as large as these.
         Query::Llm { call } => return Box::pin(context.llm(call)).await,
         Query::Fetch { call } => return Box::pin(context.fetch(call)).await,
         Query::File { call } => return Box::pin(files::perform(context, call)).await,

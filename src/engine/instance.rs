@@ -53,7 +53,7 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
 /// A source that cannot be run.
 pub(crate) struct Unprepared {
     pub(crate) error: ScriptError,
-    /// What could be read of it.
+    /// The survey of the parts that could be read.
     pub(crate) survey: Survey,
 }
 
@@ -71,11 +71,11 @@ pub(crate) trait Instance<E: Engine> {
     /// Sets the run's memory limit in bytes.
     fn set_memory_limit(&mut self, bytes: usize);
 
-    /// What the script says that it calls. Runs no part of it, and is fast for any source.
+    /// Finds the calls that the source shows. Runs no part of it, and is fast for any source.
     ///
     /// # Errors
     ///
-    /// How the run ends, if that is found out only here.
+    /// The outcome of the run, if only this step finds out why the source cannot be run.
     fn survey(
         &mut self,
         host: &Arc<dyn RunHost>,

@@ -42,7 +42,7 @@ pub(super) fn take_out(text: &mut String, start: usize, language: Lexis) -> bool
             }
             let next = line_end(end + 1);
             let line = &text[end + 1..next];
-            // What begins a statement does not go on with it.
+            // A line that begins a statement does not continue this one.
             let is_statement = indentation >= self::indentation(line)
                 && !line.trim_start().starts_with([')', ']', '}'])
                 && !line.trim().is_empty();
@@ -69,7 +69,7 @@ pub(super) fn take_out(text: &mut String, start: usize, language: Lexis) -> bool
     true
 }
 
-/// What decides where brackets are brackets.
+/// The lexical rules of a language that decide which brackets are code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lexis {
     #[cfg(feature = "typescript")]
@@ -88,7 +88,7 @@ impl Lexis {
         }
     }
 
-    /// What stands for a line where statements cannot be left out.
+    /// A statement that takes the place of a line, where a block must not be empty.
     fn statement(self, line: &str) -> Option<&'static str> {
         let statement: Option<&'static str> = match self {
             #[cfg(feature = "typescript")]
@@ -101,7 +101,7 @@ impl Lexis {
         statement.filter(|statement| line.len() >= statement.len())
     }
 
-    /// Whether a string of several lines begins with `text`, and its marks.
+    /// The marks of the string of several lines that `text` begins with, if it begins with one.
     fn long_quote(self, text: &str) -> Option<&'static str> {
         let quotes: &[&'static str] = match self {
             #[cfg(feature = "typescript")]
@@ -126,7 +126,8 @@ fn indentation(line: &str) -> usize {
     line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Whether the brackets that a line leaves open go on with it: they are no blocks.
+/// Whether the brackets that a line leaves open continue its statement, because they are not
+/// blocks.
 fn goes_on(line: &str) -> bool {
     let line = line.trim_end();
     let before = |end: &str| {
@@ -212,7 +213,7 @@ fn close(text: &mut String, language: Lexis) -> bool {
     true
 }
 
-/// Makes a part of a text spaces, except lines and what is kept.
+/// Replaces a part of a text by spaces, except for line breaks and the characters that are kept.
 fn blank(text: &mut String, part: std::ops::Range<usize>, is_kept: impl Fn(usize) -> bool) {
     let spaces: String = text[part.clone()]
         .bytes()

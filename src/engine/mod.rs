@@ -1,5 +1,5 @@
-//! The script engines and the parts that both share: the worker pool, the watchdog, compute slots,
-//! and the host functions that a script can call.
+//! The script engines and what they share: the worker pool, the watchdog, and the host functions
+//! that a script can call.
 
 #[cfg(not(all(feature = "typescript", feature = "python", feature = "process", target_os = "linux")))]
 mod absent;

@@ -35,7 +35,8 @@ impl Stop {
     }
 
     /// Sets the function that makes the engine compare its memory with a limit in bytes, which is at most the one that
-    /// the run started with. It only asks for that where an engine can measure on its own thread only.
+    /// the run started with. Where an engine can be measured only on its own thread, the function requests the
+    /// comparison and returns.
     pub(crate) fn attach_measure(&self, measure: impl Fn(usize) + Send + 'static) {
         *self.measure.lock() = Some(Box::new(measure));
     }
@@ -45,7 +46,7 @@ impl Stop {
         *self.cpu_time.lock() = Some(Box::new(cpu_time));
     }
 
-    /// CPU time of the run that is not its thread's.
+    /// CPU time that the run has used in another process; zero if it has none.
     pub(super) fn cpu_time(&self) -> Duration {
         self.cpu_time.lock().as_ref().map_or(Duration::ZERO, |cpu_time| cpu_time())
     }

@@ -12,12 +12,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server that is named as one.
+    /// A server that is not named by a global variable.
     pub(super) fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), is_global: false }
     }
 
-    /// One of its tools, as what is used.
+    /// A use of one of its tools.
     pub(super) fn tool(self, tool: String) -> Target {
         let Self { name: server, is_global } = self;
         match is_global {
@@ -41,7 +41,7 @@ impl<Reference, Span: Copy> Found<Reference, Span> {
     }
 }
 
-/// Where in a script its reader is.
+/// What a reader knows about its position in a script.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
     /// Whether what is read now is reached by every run that succeeds.
@@ -60,17 +60,17 @@ impl Flow {
         Self { is_certain, has_returned: false, has_jumped: false, awaits_returns: true }
     }
 
-    /// Goes on behind a statement.
+    /// Continues after a statement.
     pub(super) fn next(&mut self) {
         self.is_certain &= !self.has_returned && !self.has_jumped;
     }
 }
 
-/// A reader of scripts that knows where it is.
+/// A reader of scripts that keeps a [`Flow`].
 pub(super) trait FlowReader: Sized {
     fn flow(&mut self) -> &mut Flow;
 
-    /// Reads what may not be reached.
+    /// Reads a part that a run may not reach.
     fn doubtful(&mut self, read: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.flow().is_certain, false);
         read(self);

@@ -59,7 +59,7 @@ pub(super) struct Admission {
 pub(super) enum NestedPermit {
     /// It counts among all runs.
     Admitted(#[expect(dead_code, reason = "kept for its drop")] Permit),
-    /// It is the one that its depth has beyond them.
+    /// It has the permit that is reserved for its depth.
     Reserved(#[expect(dead_code, reason = "kept for its drop")] OwnedSemaphorePermit),
 }
 
@@ -154,7 +154,8 @@ impl Admission {
         }
     }
 
-    /// As [`enter`](Self::enter), for a run that a run with `depth` runs above it has called.
+    /// As [`enter`](Self::enter), for a run that was called by one which is nested in `depth`
+    /// others.
     ///
     /// It may also take the permit that is reserved for its depth. So of the deepest runs, which
     /// wait for no others, one is always running, and all end in turn. Because of these permits, up

@@ -21,8 +21,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if its server is not one of native tools, [`Error::Closed`] if the
-    /// executor is closed.
+    /// [`Error::InvalidOptions`] if a server that is not one of native tools has the name of its
+    /// server, [`Error::Closed`] if the executor is closed.
     pub fn add_tool<Arguments, Output, Failure, Function, Returned>(
         &self,
         name: &str,

@@ -13,10 +13,10 @@ use crate::run::result::Outcome;
 use crate::run::script::Script;
 
 impl Executor {
-    /// Checks a script without running any of it, and returns everything that is wrong with it, in the order
-    /// of the source: whether it can be compiled, whether the servers and tools that it names exist and are
-    /// permitted, whether the arguments that it writes out match their schemas, and whether calls are awaited.
-    /// Servers that it names and whose tools are not known are asked for them.
+    /// Checks a script without running any of it, and returns everything that is wrong with it, in the order of the
+    /// source: whether it can be compiled, whether the servers and tools that it names exist and are permitted, whether
+    /// arguments that are literals match their schemas, and whether calls are awaited. Servers that it names and whose
+    /// tools are not known are asked for them.
     ///
     /// A finding is an [`Severity::Error`](crate::Severity::Error) if a run of the script cannot succeed.
     /// [`run`](Self::run) makes the same check first, and does not run a script with an error in its calls

@@ -58,7 +58,7 @@ pub(super) struct Inner {
     pub(super) approver: Option<Approver>,
     pub(super) elicitor: Option<Elicitor>,
     pub(super) hooks: Hooks,
-    /// Hear what runs do.
+    /// Receive the events of runs.
     pub(super) observers: Observers,
     /// Makes spans of clients' requests.
     pub(super) requests: Option<Arc<dyn RequestTracer>>,
@@ -66,7 +66,8 @@ pub(super) struct Inner {
     pub(super) audit: Option<Arc<AuditTrail>>,
     /// The servers of runs that start now. Held only for the moment of a copy or a change.
     pub(super) servers: RwLock<Arc<ServerSet>>,
-    /// The same as runs in flight see it. Changes with `servers`, and when the settings change.
+    /// The servers as runs in flight see them. Changes with `servers`, and when the settings
+    /// change.
     pub(super) current: watch::Sender<ToolSet>,
     pub(super) server_options: ServerOptions,
     pub(super) engines: Arc<Engines>,
@@ -269,7 +270,8 @@ impl Executor {
 
     /// Stops all runs and shuts down the upstream servers: their stdin is closed, then they are
     /// asked to terminate, then they are killed. Takes at most a few seconds. Later runs end with
-    /// [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled).
+    /// [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled), later [calls](Self::call) with
+    /// [`Error::Closed`].
     ///
     /// Dropping the future does not undo this. What has not ended by then ends with the executor.
     pub async fn close(&self) {
@@ -281,7 +283,7 @@ impl Executor {
             Ok(saving) => {
                 let _runtime_ends = saving.await;
             }
-            Err(error) => tracing::warn!(%error, "what was learnt of tools is not saved"),
+            Err(error) => tracing::warn!(%error, "what was learned about tools is not saved"),
         }
         #[cfg(feature = "audit")]
         if let Some(trail) = self.inner.audit.clone() {

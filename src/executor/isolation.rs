@@ -38,7 +38,8 @@ pub(super) fn worker_program(
 #[cfg(all(feature = "process", target_os = "linux"))]
 fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
     let own = || {
-        // The kernel's name for it: right also when the file was replaced by another version.
+        // The kernel's name for this program, which stays right when the file is replaced by
+        // another version.
         is_worker_program().then(|| PathBuf::from("/proc/self/exe"))
     };
     let Some(program) = workers.program.clone().or_else(own) else {
@@ -105,14 +106,22 @@ pub(super) fn nats_worker_program(workers: &NatsWorkers) -> Result<WorkerProgram
     Ok(WorkerProgram { arguments, stands_in: true, is_elsewhere: true, ..program(&local)? })
 }
 
-/// The same in a build that has none.
+/// Refuses, in a build without such workers.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(all(feature = "nats", target_os = "linux")))]
 pub(super) fn nats_worker_program(_workers: &NatsWorkers) -> Result<WorkerProgram, Error> {
     let problem = "workers over NATS are for Linux, in builds with the feature `nats`";
     Err(Error::InvalidOptions { option: OptionName::Isolation, problem: problem.to_owned() })
 }
 
-/// The same in a build that has none.
+/// Refuses, in a build without such workers.
+///
+/// # Errors
+///
+/// Always.
 #[cfg(not(all(feature = "process", feature = "mcp", target_os = "linux")))]
 pub(super) fn remote_worker_program(_workers: &RemoteWorkers) -> Result<WorkerProgram, Error> {
     let problem = "workers of other machines are for Linux, in builds with the features `process` and `mcp`";
@@ -159,14 +168,14 @@ mod worker {
         let first = std::env::args_os().nth(1);
         #[cfg(feature = "mcp")]
         if first.as_ref().is_some_and(|argument| argument == remote_worker::ARGUMENT) {
-            // It is not confined: it speaks to another machine.
+            // This process is not confined, because it communicates with another machine.
             let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
             let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
             remote_worker::run(socket, arguments);
         }
         #[cfg(feature = "nats")]
         if first.as_ref().is_some_and(|argument| argument == nats_worker::ARGUMENT) {
-            // Neither is this one.
+            // This process is not confined either.
             let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
             let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
             nats_worker::run(socket, arguments);

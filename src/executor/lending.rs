@@ -9,8 +9,8 @@ use super::core::Executor;
 use super::isolation::worker_program;
 
 impl Executor {
-    /// Starts workers to lend, so many of each language ahead of time. Their runs may use what those of this executor
-    /// may at most.
+    /// Makes worker processes to lend, and starts `ahead` of each language ahead of time. Their runs may use at most
+    /// what clients of this executor may ask for.
     ///
     /// # Errors
     ///

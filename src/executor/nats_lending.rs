@@ -26,7 +26,7 @@ const MAX_AHEAD: usize = 4;
 /// Bytes between a worker process and its conversation.
 const CHUNK: usize = 64 << 10;
 
-/// How often the length of the queue is asked for.
+/// How often the length of the queue is measured.
 const SAMPLING: Duration = Duration::from_secs(10);
 
 /// See [`Executor::work_for_queue`].
@@ -58,8 +58,9 @@ pub(super) async fn work_for_queue(
         observe(QueueEvent::Joined);
         let mut sampling = JoinSet::new();
         sampling.spawn(sample(queues.clone(), Arc::clone(&running)));
-        // They end with this future, when they are asked to stop, or when the connection has ended for good. Each depth
-        // has slots of its own: otherwise runs would hold all of them while they wait for those that they have called.
+        // The tasks end with this future, when they are asked to stop, or when the connection has ended for good. Each
+        // depth has slots of its own: otherwise runs would hold all of them while they wait for those that they have
+        // called.
         let mut depths = Vec::new();
         let mut stop_of_depth = stop.clone();
         for queue in queues {
@@ -84,8 +85,8 @@ pub(super) async fn work_for_queue(
     }
 }
 
-/// Connects and joins, as often as it takes. Credentials that are refused are an error, unless they were accepted
-/// before: they may be being replaced. The error is a sentence.
+/// Connects and joins, and tries again after each failure. Credentials that are refused are an error, unless others
+/// were accepted before: they may be about to be replaced. The error is a sentence.
 async fn join(
     addresses: &Addresses,
     access: &Access,
@@ -171,7 +172,7 @@ impl Site {
                 return Ok(());
             }
         };
-        // The other side gets what was said, and the end.
+        // The other side still gets the worker's last messages, and the end.
         let ended = passing.await;
         drop(running);
         if ended == ChannelEnd::Silent {
@@ -179,7 +180,7 @@ impl Site {
         }
         match lent {
             Err(error @ LentError::NoWorker(_)) => Err(error.to_string()),
-            // Failures of a script or of the other side are no failures of this machine.
+            // A failure of a script or of the other side is not one of this machine.
             Err(error) => {
                 tracing::info!(%error, "a worker was not lent to the end of its run");
                 Ok(())
@@ -189,7 +190,7 @@ impl Site {
     }
 }
 
-/// Records how much there is to do.
+/// Records how many runs wait in the queue, and how many run here.
 async fn sample(queues: Vec<Queue>, running: Arc<AtomicUsize>) {
     let mut ticks = interval(SAMPLING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -201,7 +202,7 @@ async fn sample(queues: Vec<Queue>, running: Arc<AtomicUsize>) {
             waiting = waiting.zip(more).map(|(some, more)| some.saturating_add(more));
         }
         if let Some(waiting) = waiting {
-            // A queue holds far fewer than numbers that this cannot represent.
+            // A queue holds far fewer runs than this type can count.
             metrics::gauge!("cx_queue_runs_waiting")
                 .set(f64::from(u32::try_from(waiting).unwrap_or(u32::MAX)));
         }

@@ -38,7 +38,7 @@ const CHUNK: usize = 64 << 10;
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOptions`] if the address is none, or the key cannot be read.
+/// [`Error::InvalidOptions`] if the address is not one of a server, or the key cannot be read.
 pub(super) fn check(workers: &NatsWorkers) -> Result<(), Error> {
     let invalid = |problem| Error::InvalidOptions { option: OptionName::Isolation, problem };
     Addresses::parse(&workers.url, workers.credentials_file.is_some()).map_err(invalid)?;
@@ -66,7 +66,7 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
     end_process_with(lost.map_or(0, LostWorker::code))
 }
 
-/// Returns how a worker was lost whose run cannot be begun again.
+/// Returns how the worker was lost, if its run cannot be begun again with another one.
 async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers) -> Option<LostWorker> {
     let connected = tokio::select! {
         connected = connect(workers) => connected,
@@ -84,7 +84,7 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
         if let Some(depth) = relay.depth() {
             break depth;
         }
-        // It may wait for long: executors start some ahead of time.
+        // This may wait for long: executors start some of these processes ahead of time.
         tokio::select! {
             read = read_orders(&mut executor, &mut relay) => if read.is_err() { return None },
             _ = end.recv() => return None,
@@ -113,7 +113,7 @@ async fn serve(mut executor: UnixStream, mut end: Signal, workers: &NatsWorkers)
                 ChannelEnd::NoServer | ChannelEnd::Unsealed => LostWorker::Unreachable,
             });
         }
-        // The worker may live, and the way to it be broken.
+        // The worker may still run, if only the connection to it is broken.
         channel.abort().await;
         problem = format!(
             "{MAX_ATTEMPTS} workers were lost before the script had an effect, the last one because {ended}"
@@ -220,7 +220,7 @@ async fn relay_bytes(
                     Ok(0) | Err(_) => return None,
                     Ok(count) => relay.note(&orders[..count]),
                 },
-                // Messages of the worker have a better reason for this failure.
+                // The end of the channel says why a write has failed.
                 written = to_worker.write(unsent), if !unsent.is_empty() && !is_ended => {
                     if let Ok(count) = written {
                         relay.sent(count);

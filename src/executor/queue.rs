@@ -39,8 +39,9 @@ pub enum QueueEvent {
 
 impl Executor {
     /// Executes runs of the executors that have [`Isolation::Nats`](crate::Isolation::Nats) with the same server and
-    /// key, until `stop` is cancelled and the runs that are under way have ended. Dropping the future ends those at
-    /// once. They are executed in worker processes, and may use what runs of this executor may at most.
+    /// key, until `stop` is cancelled and the runs that are in flight have ended. Dropping the future ends those at
+    /// once. They are executed in worker processes, and may use at most what clients of this executor may ask for
+    /// ([`max_limits`](Self::max_limits)).
     ///
     /// A server that cannot be reached, or disconnects, is tried again until it is back. `observe`
     /// receives these events.

@@ -31,7 +31,7 @@ pub(super) const ARGUMENT: &str = "cx-remote-worker";
 /// The protocol to which the connection is upgraded.
 const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 
-/// The header with the number of runs above the run that the worker is for.
+/// The header with the number of runs that the worker's run is nested in.
 const DEPTH: &str = "cx-worker-depth";
 
 /// Path of the lent workers, below the address.
@@ -40,12 +40,12 @@ const PATH: &str = "v1/workers";
 /// How long the server may take to answer. It answers before it starts a worker.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 
-/// How often a server is asked that has lent all of its workers for called runs. It answers after some seconds, and its
-/// runs go on meanwhile.
+/// Maximum number of requests for a nested run to a server that has lent all of its workers. It answers each after some
+/// seconds, and its runs go on meanwhile.
 const MAX_REQUESTS: u32 = 4;
 
-/// Maximum bytes that are read of the executor before its run is known to be one: the first message, which has paths of
-/// caches, and the beginning of the second.
+/// Maximum bytes that are read from the executor before the depth of its run is known: the first message, which has
+/// paths of caches, and the beginning of the second.
 const MAX_FIRST: usize = 256 << 10;
 
 /// Bytes that are read at once.
@@ -58,7 +58,8 @@ const MAX_TOKEN: u64 = 4_096;
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOptions`] if it is none, or the token would be sent unencrypted to another machine.
+/// [`Error::InvalidOptions`] if the text is not such an address, or the token would be sent unencrypted to another
+/// machine.
 pub(super) fn parse_url(text: &str, has_token: bool) -> Result<Url, Error> {
     let invalid = |problem: String| Error::InvalidOptions { option: OptionName::Isolation, problem };
     let url = Url::parse(text).ok().filter(|url| {
@@ -108,17 +109,18 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
     end_process_with(lost.code())
 }
 
-/// Gets a worker, and forwards bytes until it or the executor ends. Says to the executor why there is none.
+/// Gets a worker, and forwards bytes until it or the executor ends. If there is no worker, tells the executor why.
 ///
 /// # Errors
 ///
 /// If a connection breaks.
 async fn serve(executor: &mut UnixStream, url: &str, token_file: Option<&Path>) -> io::Result<()> {
     let mut first = Vec::new();
-    // It is started ahead of time, so that its run is not known yet.
+    // This process is started ahead of time, when its run is not known yet.
     let mut connected = connect(url, token_file, 0).await;
     if matches!(connected, Err(NotLent::Busy(_))) {
-        // The runs that have the workers may wait for this one, for which there are others then.
+        // The runs that have the workers may wait for this one. The server has others for nested
+        // runs.
         let depth = read_depth(executor, &mut first).await?;
         let requests = if depth == 0 { 1 } else { MAX_REQUESTS };
         for _ in 0..requests {
@@ -138,7 +140,7 @@ async fn serve(executor: &mut UnixStream, url: &str, token_file: Option<&Path>) 
     }
 }
 
-/// Waits for the executor's run, and returns how many runs are above it. What was read is appended to `first`.
+/// Waits for the executor's run, and returns how many runs it is nested in. What was read is appended to `first`.
 ///
 /// # Errors
 ///
@@ -173,7 +175,7 @@ impl From<String> for NotLent {
     }
 }
 
-/// Asks a server for a worker for a run with `depth` runs above it.
+/// Asks a server for a worker for a run that is nested in `depth` others.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ impl Executor {
     /// Runs a script as [`run`](Self::run) does, and records what it gets from its host. There is no
     /// recording of a run that was not started, because the queue was full for example.
     ///
-    /// A recorded run gets one answer at a time, when its event loop has nothing else to do. It may have
+    /// A recorded run gets one answer at a time, when its event loop has nothing else to do. The recording may contain
     /// secrets: [`Recording::to_text`] masks them.
     ///
     /// ```

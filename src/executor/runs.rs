@@ -82,7 +82,8 @@ impl Executor {
     }
 
     /// Starts a script and returns a handle, to cancel the run, to follow its output and its calls
-    /// while it runs, and to wait for its result. [`run`](Self::run) is the short form.
+    /// while it runs, and to wait for its result. [`run`](Self::run) is the short form, whose errors
+    /// are also those of awaiting the handle.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

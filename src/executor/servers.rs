@@ -26,7 +26,7 @@ pub(super) struct ServerSet {
     upstream: Vec<Upstream>,
 }
 
-/// What a new configuration makes of the servers, by their names.
+/// The changes that a new configuration makes to the servers, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerChanges {
     pub(super) added: Vec<String>,

@@ -24,7 +24,7 @@ use crate::tools::{DirectTools, ToolRules};
 /// takes a thousandth of it.
 const DEFAULT_CLOCK_RESOLUTION: Duration = Duration::from_micros(100);
 
-/// Each has a thread.
+/// Default maximum number of concurrent runs. Each has a thread.
 const DEFAULT_MAX_RUNS: usize = 100;
 
 /// Clocks of scripts count whole seconds and a part of one, which is what gets coarser.
@@ -124,7 +124,7 @@ fn default_total_memory(one_run: usize) -> TotalMemory {
     let half = usize::try_from(memory.bytes / 2).unwrap_or(usize::MAX);
     if half < one_run {
         let limit = memory.source.as_str();
-        tracing::warn!(bytes = memory.bytes, limit, "there is hardly memory for one script");
+        tracing::warn!(bytes = memory.bytes, limit, "there is hardly enough memory for one script");
     }
     TotalMemory { bytes: half.max(one_run), source: memory.source }
 }
@@ -238,7 +238,7 @@ impl Settings {
 /// [`Error::InvalidOptions`] if there is nowhere to keep what was accepted.
 pub(super) fn check_strict(is_strict: bool, has_state_directory: bool) -> Result<(), Error> {
     if is_strict && !has_state_directory {
-        let problem = "needs `state_directory`, where it is kept what was accepted".to_owned();
+        let problem = "needs `state_directory`, where the accepted definitions are stored".to_owned();
         return Err(Error::InvalidOptions { option: OptionName::Strict, problem });
     }
     Ok(())

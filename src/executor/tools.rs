@@ -78,7 +78,7 @@ impl Executor {
     }
 
     /// The [`known_tools`](Self::known_tools) that match `query`, best match first, at most
-    /// `limit`.
+    /// `limit`. Reads files.
     pub fn search_known_tools(&self, query: &str, limit: usize) -> Vec<Tool> {
         let servers = self.servers();
         let permitted = |server: &str, tool: &str| servers.tools.policy.permits(server, tool);
@@ -86,14 +86,14 @@ impl Executor {
         found.iter().map(Tool::new).collect()
     }
 
-    /// TypeScript declarations of the [`known_tools`](Self::known_tools) that scripts may use.
+    /// TypeScript declarations of the [`known_tools`](Self::known_tools) that scripts may use. Reads files.
     pub fn declarations(&self) -> String {
         let servers = self.servers();
         servers.tools.catalog.declarations(|server, tool| servers.tools.policy.permits(server, tool))
     }
 
     /// The same as stubs for Python's type checkers: the names of files in one directory, and their
-    /// texts.
+    /// texts. Reads files.
     pub fn python_stubs(&self) -> Vec<(&'static str, String)> {
         let servers = self.servers();
         servers.tools.catalog.python_stubs(|server, tool| servers.tools.policy.permits(server, tool))

@@ -30,10 +30,9 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Applies a configuration: its servers, its rules about tools, which restrict what is set
-    /// already, its limits, the memory of all runs, whether it is strict, and which files the user has yet to trust. It
-    /// does not set where tool lists and pinned
-    /// definitions are stored: see [`cache_directory`](Self::cache_directory) and
+    /// Applies a configuration: its servers, its rules about tools, which restrict what is set already, its limits,
+    /// the memory of all runs, whether it is strict, and which files the user has yet to trust. It does not set where
+    /// tool lists and pinned definitions are stored: see [`cache_directory`](Self::cache_directory) and
     /// [`state_directory`](Self::state_directory).
     ///
     /// [`Executor::reconfigure`] replaces it by another one while scripts run.

@@ -35,7 +35,8 @@ impl MemoryBudget {
         Self { limit, used, waiting, freed: Notify::new(), engine: OnceLock::new() }
     }
 
-    /// Sets what tells how much memory the engine uses. An engine calls this once for a run.
+    /// Sets the function that returns how many bytes of memory the engine uses. An engine calls
+    /// this once for a run.
     pub(crate) fn attach_engine(&self, used: impl Fn() -> usize + Send + Sync + 'static) {
         let _is_first = self.engine.set(Box::new(used));
     }
@@ -74,7 +75,7 @@ impl MemoryBudget {
     /// Counts more bytes, if they fit.
     pub(super) fn reserve(&self, bytes: usize) -> bool {
         let engine = self.engine.get().map_or(0, |used| used());
-        // The engine needs some of it to go on.
+        // A reserve is left, so that the engine can go on.
         let room = (self.limit - self.limit / RESERVE).saturating_sub(engine);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|&wanted| wanted <= room)
@@ -82,7 +83,7 @@ impl MemoryBudget {
         taken.is_ok()
     }
 
-    /// Counts bytes no longer.
+    /// Stops counting bytes.
     pub(super) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }

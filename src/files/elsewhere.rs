@@ -168,7 +168,7 @@ impl GrantedFile for OpenElsewhere {
         // The host knows whether the file was opened for appending.
         let mut offset = offset.unwrap_or_default();
         async move {
-            // Nothing is written once too, because it may be refused.
+            // A write of no bytes is passed on too, because it may be refused.
             let nothing = bytes.is_empty().then(Vec::new);
             for bytes in bytes.chunks(MAX_WRITE).map(<[u8]>::to_vec).chain(nothing) {
                 let written = bytes.len() as u64;

@@ -1,9 +1,9 @@
 //! Directories of the machine that a person has granted.
 //!
-//! A path is opened relative to a handle of the directory, by cap-std: neither a link nor a name leads out
-//! of it, whatever happens to the directory meanwhile. Only regular files and directories are used: a device
-//! or a fifo could block for ever or have effects of its own, and files of `/proc` and its like are not data.
-//! All of this may block, because a file system can be on another machine or in a process.
+//! A path is opened relative to a handle of the directory, by cap-std: neither a link nor a name leads out of it,
+//! whatever happens to the directory meanwhile. Only regular files and directories are used: a device or a fifo could
+//! block forever or have effects of its own, and files of `/proc` and its like are not data. All of this may block,
+//! because a file system can be on another machine or in a process.
 
 use std::fs::{File, FileTimes};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use super::quota::QuotaUse;
 /// Maximum number of entries of a directory that are listed.
 const MAX_ENTRIES: usize = 100_000;
 
-/// How often a file that appears and disappears is tried to be opened or created.
+/// Maximum attempts to open or create a file that appears and disappears meanwhile.
 const MAX_TRIES: usize = 8;
 
 const SPECIAL: &str = "only regular files and directories can be used";
@@ -57,7 +57,7 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// `None` if the path is not text, which scripts could not name.
+    /// `None` if the path is not UTF-8, because scripts could not name it.
     pub(super) fn new(directory: GrantedDirectory) -> Option<Self> {
         let GrantedDirectory { root, path, access } = directory;
         let guest = GuestPath::of_directory(&path)?;
@@ -161,7 +161,7 @@ impl Mount {
                 other => other?,
             };
             if mode.truncate {
-                // Not when it is opened: it is a regular file only now.
+                // Not when the file is opened: only now is it known to be a regular one.
                 file.set_len(0)?;
             }
             return Ok(file);
@@ -174,7 +174,7 @@ impl Mount {
         // Before it is opened, because opening a device can have an effect.
         check_kind(kind(directory.metadata(&path)?.file_type()), mode)?;
         let file = directory.open_with(&path, &options(mode))?.into_std();
-        // What was opened may be another one.
+        // The file that was opened may not be the one that was checked.
         let metadata = file.metadata()?;
         let opened = match () {
             () if metadata.is_file() => Kind::File,
@@ -201,7 +201,7 @@ pub(super) fn set_modified(file: &File, time: u64) -> Result<(), FileError> {
 /// Options that make the system neither wait for another end of a fifo nor take a terminal.
 fn options(mode: OpenMode) -> OpenOptions {
     let mut options = OpenOptions::new();
-    // Nothing can be opened for nothing; to read is the least.
+    // A file cannot be opened without any access, and reading is the least.
     let is_read = mode.read || !(mode.write || mode.append);
     options.read(is_read).write(mode.write || mode.append).append(mode.append);
     options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
@@ -217,7 +217,7 @@ fn check_kind(kind: Kind, mode: OpenMode) -> Result<(), FileError> {
     }
 }
 
-/// Refuses names in directories of such file systems.
+/// Refuses names in directories of the kernel's file systems.
 fn check_parent(directory: &Dir, names: &[String]) -> Result<(), FileError> {
     match names.split_last() {
         Some((_, parent)) if !parent.is_empty() => check_file_system(&directory.open_dir(relative(parent))?),

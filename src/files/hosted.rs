@@ -15,7 +15,7 @@ use super::operations::Operation;
 use super::path::GuestPath;
 use super::space::{OpenFile, RunFiles};
 
-/// Maximum number of operations under way. A script waits for each; this bounds what a process that was taken over can
+/// Maximum number of operations in flight. A script waits for each; this bounds what a process that was taken over can
 /// make the host hold, 1 MiB for each.
 const MAX_UNDER_WAY: usize = 64;
 

@@ -146,7 +146,8 @@ impl MemoryTree {
         self.remove(names)
     }
 
-    /// Moves a file or directory. What has the new name already is replaced as POSIX says.
+    /// Moves a file or directory. A file or directory that has the new name already is replaced as
+    /// POSIX prescribes.
     pub(super) fn rename(&mut self, from: &[String], to: &[String]) -> Result<(), FileError> {
         let id = self.find(from)?;
         let (Some((from_name, from_parent)), Some((to_name, to_parent))) =

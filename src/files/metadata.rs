@@ -1,4 +1,4 @@
-//! What is known of files, and how they are opened.
+//! The metadata of files, and how they are opened.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,14 @@ pub(crate) enum Kind {
     Special,
 }
 
-/// What is known of a file.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) kind: Kind,
     pub(crate) size: u64,
     /// Nanoseconds since 1970.
     pub(crate) modified: u64,
-    /// A number for the file system and one in it, by which files can be told apart.
+    /// The number of the file system and that of the file in it, which identify the file.
     pub(crate) id: (u64, u64),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct OpenMode {
     pub(crate) truncate: bool,
 }
 
-/// What a directory says of one of its entries.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,

@@ -18,9 +18,9 @@ use super::path::GuestPath;
 use super::quota::QuotaUse;
 use crate::machine::probe;
 
-/// Maximum number of operations on granted directories that one run, and all of the process, have under way
-/// at once. Each has a thread, which a file system that does not answer keeps. One after the other in a run, so
-/// that a file is read after it was written, also where the guest does not wait for the end of a write.
+/// Maximum number of operations on granted directories that one run, and all runs of the process, have in flight at
+/// once. Each has a thread, which a file system that does not answer keeps. One after the other in a run, so that a
+/// file is read after it was written, also where the guest does not wait for the end of a write.
 const MAX_OPERATIONS_OF_RUN: usize = 1;
 const MAX_OPERATIONS: usize = 128;
 
@@ -79,7 +79,7 @@ impl System {
             let of_run = operations.acquire_owned().await.map_err(closed)?;
             let of_all = Arc::clone(&ALL).acquire_owned().await.map_err(closed)?;
             let task = probe::spawn_blocking(&runtime, move || {
-                // Until the thread is free again.
+                // Held until the thread is free again.
                 let _permits = (of_run, of_all);
                 work()
             });

@@ -12,8 +12,8 @@ const MAX_NAME: usize = 255;
 
 /// An absolute path without `.`, `..`, empty names and a slash at its end. `/` is the empty list of names.
 ///
-/// `..` is resolved here, by the text. The system would resolve it behind a link; here it leads where it
-/// seems to.
+/// `..` is resolved here, by the text: it removes the name before it. The system would first follow a link of that
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GuestPath {
     names: Vec<String>,

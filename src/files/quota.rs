@@ -20,7 +20,7 @@ pub(crate) struct FileQuota {
     pub(crate) file_bytes: u64,
 }
 
-/// Tells the quotas at this moment. They can be lowered while a run is in flight.
+/// Returns the quotas at this moment. They can be lowered while a run is in flight.
 pub(crate) type FileQuotaNow = Box<dyn Fn() -> FileQuota + Send + Sync>;
 
 /// What a run has used of its quotas.

@@ -1,4 +1,4 @@
-//! The files of one run: which path is what, and the operations on them.
+//! The files of one run: what each path refers to, and the operations on them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ const NOT_READABLE: &str = "this directory is granted for writing only: --allow-
 const NOT_WRITABLE: &str = "this directory is granted for reading only: --allow-write grants writing";
 const DRY_RUN: &str = "a dry run writes to /tmp only";
 
-/// What makes the files of a run.
+/// The options of a run's files.
 pub(crate) struct FileOptions<'a> {
     pub(crate) directories: Vec<GrantedDirectory>,
     /// Memory limit of the run.
     pub(crate) memory_bytes: usize,
     pub(crate) quota: FileQuotaNow,
-    /// The run whose script has called this one, which has its quotas.
+    /// The run whose script has called this one: both use its quotas together.
     pub(crate) caller: Option<&'a RunFiles>,
     pub(crate) clock: Clock,
     /// Where blocking operations have their threads.
@@ -87,7 +87,7 @@ impl fmt::Debug for RunFiles {
 enum ResolvedPath {
     Scratch,
     Granted(Arc<Mount>),
-    /// A directory that only exists because something below it does.
+    /// A directory that exists only because a granted directory is below it.
     Above,
 }
 
@@ -121,7 +121,8 @@ impl RunFiles {
         }
     }
 
-    /// The same, with granted directories that `host` has: `directories` says which paths they have.
+    /// The same, for granted directories on which `host` performs the operations: `directories` says which paths they
+    /// have.
     #[cfg(all(feature = "process", target_os = "linux"))]
     pub(crate) fn elsewhere(options: FileOptions<'_>, host: Arc<dyn FileHost>) -> Self {
         Self { granted: Box::new(Elsewhere(host)), ..Self::new(options) }
@@ -138,7 +139,7 @@ impl RunFiles {
         &self.budget
     }
 
-    /// Why the last write to an open file has failed. Python hears of it only that it has.
+    /// Why the last write to an open file has failed. Python learns only that it has failed.
     pub(crate) fn last_failure(&self) -> Option<FileError> {
         self.last_failure.lock().clone()
     }
@@ -174,7 +175,8 @@ impl RunFiles {
         let is_scratch = path.names().first().is_some_and(|name| name == SCRATCH_NAME);
         let least = usize::from(is_scratch);
         let within = self.mounts.iter().filter(|mount| path.below(&mount.guest).is_some());
-        // A granted directory in `/tmp` is itself, one that has `/tmp` in it is not `/tmp`.
+        // A granted directory below `/tmp` hides that part of the scratch directory. One that
+        // contains `/tmp`, or is `/tmp`, hides nothing of it.
         let mut within = within.filter(|mount| mount.guest.names().len() > least || !is_scratch).peekable();
         if within.peek().is_none() {
             return self.resolve_without_grant(path, need, is_scratch);
@@ -205,7 +207,7 @@ impl RunFiles {
         let is_above =
             path.names().is_empty() || self.mounts.iter().any(|mount| mount.guest.below(path).is_some());
         if is_scratch {
-            // A directory that was granted in `/tmp` has the ones above it.
+            // The directories above one that is granted below `/tmp` exist.
             let is_granted_below =
                 need != Need::Write && is_above && self.scratch.lock().metadata(&path.names()[1..]).is_err();
             return Ok(if is_granted_below { ResolvedPath::Above } else { ResolvedPath::Scratch });

@@ -414,7 +414,7 @@ async fn another_process_has_the_same_files() {
     assert_eq!(hosted.open_count(), 0, "what is dropped there is closed here");
 }
 
-/// What a process asks for that was taken over.
+/// Requests of a process that a script has taken over.
 #[cfg(all(feature = "process", target_os = "linux"))]
 #[tokio::test]
 async fn another_process_is_not_trusted() {

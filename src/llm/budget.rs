@@ -1,8 +1,8 @@
 //! The budget of one run: its calls of models, and their tokens.
 //!
-//! A call reserves what it may take before it is made, and then records what it took. So parallel
-//! calls cannot take more than there is: a call for which too little is left waits for those in
-//! flight, and is refused if nothing that they give back could be enough.
+//! A call reserves the tokens that it may take before it is made, and then records those that it
+//! took. So parallel calls cannot exceed the budget: a call for which too little is left waits for
+//! those in flight, and is refused if nothing that they give back could be enough.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) enum Exceeded {
     /// The run has made all its calls.
     #[error("this run may ask a model {max} times")]
     Rounds {
-        /// How many there are.
+        /// The maximum of the run.
         max: u32,
     },
     /// Too few tokens are left.
@@ -58,7 +58,7 @@ pub(crate) enum Exceeded {
          its answer; ask for less with a shorter prompt or a smaller `maxTokens`"
     )]
     Tokens {
-        /// How many there are.
+        /// The maximum of the run.
         max: u64,
         /// How many are left.
         left: u64,
@@ -71,7 +71,7 @@ pub(crate) enum Exceeded {
          read them to their end, or leave their loops, before asking for more"
     )]
     Unread {
-        /// How many there are.
+        /// The maximum of the run.
         max: u64,
         /// How many are reserved.
         reserved: u64,

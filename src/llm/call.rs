@@ -7,10 +7,10 @@ use super::extraction;
 use super::model::{ModelMessage, ModelRequest, ModelRole};
 use crate::json;
 
-/// Tokens of an answer, if the script says nothing.
+/// Maximum tokens of an answer, if the script sets none.
 pub(crate) const DEFAULT_ANSWER_TOKENS: u32 = 1_000;
 
-/// Maximum of what a script can ask for in one answer.
+/// Maximum tokens that a script can ask for in one answer.
 const MAX_ANSWER_TOKENS: f64 = 1_000_000.0;
 
 /// A call of `llm`. The guests make these objects; their fields come from the script.
@@ -48,8 +48,8 @@ impl LlmCall {
     }
 }
 
-/// A question: a prompt, the messages of a conversation, or a value to extract from. And how it is
-/// asked.
+/// A question: a prompt, the messages of a conversation, or a value to extract from; and the
+/// options of the call.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Question {

@@ -1,9 +1,9 @@
-//! How many tokens a text is at most, before a provider has counted.
+//! Estimates the tokens of a text, from above, before a provider has counted them.
 //!
 //! Providers count with vocabularies of their own, most of which are not public. So a text is
 //! counted with a public one of the usual size (o200k), and it is at least what an estimate by
 //! kinds of characters says: a budget that is reserved by the larger of the two, and a fifth more,
-//! is not passed. The tokenizer takes linear time, whatever the text is.
+//! is not exceeded. The tokenizer takes linear time, whatever the text is.
 
 use super::model::ModelRequest;
 
@@ -31,7 +31,7 @@ fn by_tokenizer(text: &str) -> u64 {
     bpe_openai::o200k_base().count(text) as u64
 }
 
-/// Without a tokenizer the bound of long texts is that of all.
+/// Without a tokenizer, all texts have the bound of long ones.
 #[cfg(not(feature = "llm"))]
 fn by_tokenizer(text: &str) -> u64 {
     text.len().div_ceil(2) as u64
@@ -72,7 +72,7 @@ fn by_kinds(text: &str) -> u64 {
     tokens + last.tokens(run)
 }
 
-/// What tokenizers tell apart.
+/// The kinds of characters that tokenizers tell apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Lower,

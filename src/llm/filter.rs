@@ -9,10 +9,10 @@ use regex::{Captures, Regex};
 
 use super::options::FilterMode;
 
-/// What stands for a secret.
+/// The replacement for a secret.
 const REDACTED_SECRET: &str = "[REDACTED_SECRET]";
 
-/// What stands for personal data.
+/// The replacement for personal data.
 const REDACTED_PII: &str = "[REDACTED_PII]";
 
 /// Maximum bytes of the compiled patterns. They take a tenth of it.
@@ -55,7 +55,7 @@ const PATTERNS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Digits of a card's number at least.
+/// Minimum digits of a card's number.
 const MIN_CARD_DIGITS: usize = 13;
 
 /// How many of the patterns, from the first, are of secrets.
@@ -97,7 +97,7 @@ const FRAME_BEGIN: &str = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?----
 /// The last line.
 const FRAME_END: &str = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 
-/// With what a frame begins, and the bytes of its first line at most.
+/// The beginning of a frame's first line, and the maximum bytes of that line.
 const FRAME_MARK: &str = "-----BEGIN";
 const MAX_FRAME_LINE: usize = 80;
 
@@ -137,7 +137,7 @@ impl ContentFilter {
         }
     }
 
-    /// The text without what was found, and what that was.
+    /// Returns the text with its findings replaced, and the findings.
     pub(crate) fn redact(&self, text: &str) -> (String, Violations) {
         let mut violations = Violations::default();
         let redacted = self.patterns.replace_all(text, |captures: &Captures<'_>| {
@@ -199,7 +199,7 @@ fn has_valid_check_digit(number: &str) -> bool {
 }
 
 /// Filters an answer that comes in pieces: it holds back what could be the beginning of something
-/// that is looked for. The pieces together are what the filter makes of the whole.
+/// that is looked for. The pieces together are the filtered whole.
 #[derive(Debug, Default)]
 pub(crate) struct StreamFilter {
     held: String,

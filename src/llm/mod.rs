@@ -1,8 +1,7 @@
-//! Language models for scripts: what a model is to cx, the ways to one, budgets, the content filter,
-//! and values out of answers.
+//! Language models for scripts: their interface, providers, budgets, the content filter, and values out of answers.
 //!
-//! Nothing here knows runs or clients. `src/run/llm.rs` decides about a script's calls; a client's
-//! sampling is a [`LanguageModel`] of `src/server`.
+//! This module knows nothing of runs and clients. `src/run/llm.rs` decides about a script's calls;
+//! a client's sampling is a [`LanguageModel`] of `src/server`.
 
 #[cfg(not(feature = "llm"))]
 mod absent;

@@ -1,4 +1,4 @@
-//! What a language model is to cx.
+//! The interface of language models.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub type ModelStream = BoxStream<'static, Result<ModelPiece, ModelError>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The model; `None` for the one that the way to it has by default.
+    /// The model; `None` for the default of the provider or of the client.
     pub model: Option<String>,
     /// The system prompt.
     pub system_prompt: Option<String>,
@@ -49,13 +49,13 @@ pub struct ModelRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelMessage {
-    /// Who says it.
+    /// The role of its author.
     pub role: ModelRole,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelRole {
@@ -71,11 +71,11 @@ pub enum ModelRole {
 pub struct ModelAnswer {
     /// The text.
     pub text: String,
-    /// The model that gave it, if it says so.
+    /// The model that gave the answer, if that is known.
     pub model: Option<String>,
     /// Why it ends, in the provider's word, such as `end_turn` or `length`.
     pub stop_reason: Option<String>,
-    /// What it took, if the way to the model says so.
+    /// The tokens that the answer took, if they are reported.
     pub usage: Option<ModelUsage>,
 }
 
@@ -85,7 +85,7 @@ impl ModelAnswer {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Sets what it took.
+    /// Sets the tokens that it took.
     #[must_use]
     pub fn with_usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         self.usage = Some(ModelUsage { input_tokens, output_tokens });
@@ -107,7 +107,7 @@ impl ModelAnswer {
     }
 }
 
-/// What an answer took.
+/// The tokens that an answer took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelUsage {
@@ -132,7 +132,7 @@ pub enum ModelPiece {
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ModelError {
-    /// Why.
+    /// The kind of failure, from which the script's error code follows.
     pub kind: ModelErrorKind,
     /// What went wrong, for the script's author. Without secrets.
     pub message: String,
@@ -157,11 +157,11 @@ pub enum ModelErrorKind {
     Refused,
     /// The provider's rate limit.
     RateLimited,
-    /// The provider failed, or its answer is not one.
+    /// The provider failed, or its answer cannot be used.
     Failed,
 }
 
-/// A way to a model, with its name in results.
+/// A model that can be asked, with its name in results.
 #[derive(Clone)]
 pub(crate) struct NamedModel {
     pub(crate) name: Arc<str>,

@@ -1,4 +1,4 @@
-//! What the operator sets of language models.
+//! The operator's options of language models.
 
 use std::fmt;
 use std::time::Duration;
@@ -201,12 +201,12 @@ impl fmt::Debug for ApiKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterMode {
-    /// It is passed on as it is.
+    /// The answer is passed on unchanged.
     Off,
-    /// They are replaced by `[REDACTED_SECRET]` and `[REDACTED_PII]`.
+    /// Secrets and personal data are replaced by `[REDACTED_SECRET]` and `[REDACTED_PII]`.
     #[default]
     Redact,
-    /// It is refused.
+    /// The answer is refused.
     Refuse,
 }
 

@@ -33,7 +33,7 @@ struct Provider {
     filter: Arc<ContentFilter>,
 }
 
-/// Makes the way to a provider. Connects when it is first asked.
+/// Makes a client of a provider. It connects when it is first asked.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
     };
     let auth = match (&options.key, options.kind.key_variable()) {
         (Some(key), _) => AuthData::from_single(key.expose()),
-        // A service of one's own may need no key; the header has to say something.
+        // A self-hosted service may need no key, but the header must have a value.
         (None, None) => AuthData::from_single("none"),
         (None, Some(_)) if options.kind == ProviderKind::OpenAi && options.url.is_some() => {
             AuthData::from_single("none")
@@ -91,8 +91,8 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
     Ok(NamedModel { name: options.kind.as_str().into(), model: Arc::new(Shared(provider)) })
 }
 
-/// Connections that follow no redirects, so that the key goes to the configured address only, and that
-/// take no compressed bodies, which a megabyte could make gigabytes.
+/// Connections that follow no redirects, so that the key goes to the configured address only, and that take no
+/// compressed bodies, because a megabyte of one can become gigabytes.
 fn http() -> Result<reqwest::Client, Error> {
     // As the transports of MCP: ring, unless the process has a provider already.
     let _made_already = rustls::crypto::ring::default_provider().install_default();
@@ -158,8 +158,8 @@ impl LanguageModel for Shared {
     }
 }
 
-/// The end of a stream. Every provider says why an answer ends; the library also makes an end of a
-/// connection that was cut.
+/// The end of a stream. Every provider says why an answer ends; the library also reports an end
+/// when a connection was cut.
 fn end_of_stream(
     reason: Option<StopReason>,
     used: Option<&Usage>,
@@ -179,7 +179,7 @@ fn cut() -> ModelError {
     ModelError::new(ModelErrorKind::Failed, "the provider's answer was cut")
 }
 
-/// What a call took, if the provider says both numbers.
+/// The tokens of a call, if the provider reports both numbers.
 fn usage(usage: &Usage) -> Option<ModelUsage> {
     let count = |tokens: Option<i32>| u64::try_from(tokens?).ok();
     Some(ModelUsage {

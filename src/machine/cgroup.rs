@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum number of groups, from the process's own upwards, whose limits are read.
 const MAX_DEPTH: usize = 64;
 
-/// What limits something, with the names of the files of a group that have its limits.
+/// A controller of control groups, with the names of the files of a group that have its limits.
 pub(super) struct Controller {
     name: &'static str,
     files_of_v1: &'static [&'static str],
@@ -73,8 +73,9 @@ fn limit_of(controller: &Controller, line: &str, mounts: &[Mount], read: Read<'_
         Some(controllers) => !is_v2 && has(controllers, controller.name),
     };
     let mounts = mounts.iter().filter(is_its);
-    // Of several mounts of one hierarchy that which shows the group; else all of them are its part
-    // that this process sees, and begin with the group's own or one above it.
+    // Of several mounts of one hierarchy, takes the one that shows the group. If none does, each
+    // shows the part of the hierarchy that this process sees, which begins with its own group or
+    // one above it.
     let (mount, below) =
         mounts.map(|mount| (mount, mount.below_root(path))).max_by_key(|(_, below)| below.is_some())?;
     let directory = mount.directory.join(below.unwrap_or(Path::new("")));
@@ -88,7 +89,7 @@ fn has(list: &str, name: &str) -> bool {
     list.split(',').any(|listed| listed == name)
 }
 
-/// A number. `max`, which means that there is no limit, is none, and so is anything else.
+/// Reads a number. `None` for `max`, which means that there is no limit, and for any other text.
 fn parse_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }

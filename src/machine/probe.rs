@@ -293,7 +293,7 @@ pub(crate) fn default_stack(bytes: u64) -> io::Result<()> {
                 "a stack of {} KiB is needed, and the limit is {} KiB: raise it with `ulimit -s {}`",
                 bytes >> 10,
                 limit >> 10,
-                // What is usual.
+                // The usual limit.
                 8 << 10
             );
             Err(Shortage(problem).into_error(Errno::NOMEM))

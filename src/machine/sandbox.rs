@@ -93,7 +93,8 @@ fn is_marked(group: &Path) -> bool {
     })
 }
 
-/// Whether the group is the uppermost one that a container sees. That of the machine has no type.
+/// Whether the group is the uppermost one that a container sees. The uppermost group of the machine
+/// has no file `cgroup.type`.
 fn is_top_of_container(group: &Path, read: &dyn Fn(&Path) -> Option<String>) -> bool {
     let is_group = |path: &Path| read(&path.join("cgroup.controllers")).is_some();
     read(&group.join("cgroup.type")).is_some() && !group.parent().is_some_and(is_group)

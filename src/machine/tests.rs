@@ -18,7 +18,7 @@ fn the_least_limit_counts_and_its_source_is_known() {
     assert_eq!(memory(Some(GB), None, Some(2 * GB)), is(GB, MemorySource::ControlGroup));
     assert_eq!(memory(Some(8 * GB), Some(4 * GB), None), is(4 * GB, MemorySource::AddressSpace));
     assert_eq!(memory(None, Some(4 * GB), Some(3 * GB)), is(3 * GB, MemorySource::DataSegment));
-    // A limit above the machine's memory is none.
+    // A limit above the machine's memory limits nothing.
     assert_eq!(memory(Some(9_223_372_036_854_771_712), None, None), is(16 * GB, MemorySource::Machine));
     assert_eq!(memory(Some(0), None, None), is(0, MemorySource::ControlGroup));
 }

@@ -23,7 +23,7 @@ const MAX_LIST_TIME: Duration = Duration::from_secs(30);
 const MAX_LISTED: usize = 1_000_000;
 const MAX_LISTED_BYTES: usize = 64 << 20;
 
-/// What a bucket is made with, if it is not there. One that is there stays as its operator has made it.
+/// The options with which a bucket is made, if it does not exist. One that exists stays as its operator has made it.
 pub(crate) struct BucketOptions {
     pub(crate) name: String,
     pub(crate) description: &'static str,
@@ -49,7 +49,7 @@ pub(crate) struct BucketEntry {
 pub(crate) enum BucketError {
     #[error("the NATS server does not answer")]
     Unanswered,
-    #[error("the bucket is not there")]
+    #[error("the bucket does not exist")]
     Missing,
     #[error("the bucket is full")]
     Full,
@@ -68,7 +68,7 @@ pub(crate) struct Bucket {
     stream: Stream,
     key: TenantKey,
     name: String,
-    /// Of the subjects of its entries.
+    /// The prefix of the subjects of its entries.
     prefix: String,
 }
 
@@ -124,7 +124,7 @@ impl Bucket {
             }
         };
         let (revision, written_at) = (message.sequence, message.time.unix_timestamp());
-        // What a person has deleted with the tools of NATS leaves an empty message.
+        // An entry that a person has deleted with the tools of NATS leaves an empty message.
         if message.payload.is_empty() {
             return Ok(BucketEntry { value: None, revision, written_at });
         }
@@ -160,7 +160,7 @@ impl Bucket {
     pub(crate) async fn remove(&self, pattern: &str, revision: Option<u64>) -> Result<(), BucketError> {
         let purge = self.stream.purge().filter(format!("{}{pattern}", self.prefix));
         let purged = match revision {
-            // Up to and without this one.
+            // All entries before this sequence number.
             Some(revision) => {
                 timeout(MAX_ANSWER_TIME, purge.sequence(revision.saturating_add(1)).into_future()).await
             }

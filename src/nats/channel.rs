@@ -67,7 +67,7 @@ pub(crate) enum ChannelEnd {
     #[error("the other side has aborted")]
     Aborted,
     /// Nothing was heard of the other side.
-    #[error("nothing is heard of the other side")]
+    #[error("the other side is silent")]
     Silent,
     /// There is no connection to the server.
     #[error("the connection to the NATS server is lost")]
@@ -89,8 +89,9 @@ impl RunChannel {
         Self { server, incoming, from, to, conversation, unheard: 0, early_end: None }
     }
 
-    /// Waits for something else before bytes are passed on. What comes meanwhile is handled as later, so that it does
-    /// not collect here: whoever may publish to this side's subject can send a thousand messages of a megabyte.
+    /// Waits for something else before bytes are passed on. Messages that come meanwhile are handled as in
+    /// [`pass_on`](Self::pass_on), so that they do not collect here: whoever may publish to this side's subject can
+    /// send a thousand messages of a megabyte.
     pub(super) async fn hear_until<T>(&mut self, done: impl Future<Output = T>) -> T {
         let mut done = std::pin::pin!(done);
         loop {
@@ -105,7 +106,7 @@ impl RunChannel {
         }
     }
 
-    /// Whether a message waits that was not looked at.
+    /// Whether a message waits that was not handled.
     #[cfg(test)]
     pub(super) fn has_waiting(&mut self) -> bool {
         futures::FutureExt::now_or_never(self.incoming.next()).is_some()

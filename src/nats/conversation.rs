@@ -1,5 +1,5 @@
-//! What two sides say to each other about one run: a stream of bytes in each direction, over messages that can be
-//! lost, repeated, reordered or forged. Nothing here waits or sends: `channel.rs` does.
+//! The protocol of the two sides of one run: a stream of bytes in each direction, over messages that can be lost,
+//! repeated, reordered or forged. This module neither waits nor sends: `channel.rs` does.
 //!
 //! Data has a sequence number. What is missing is sent again, what comes twice is left out, so that a stream has
 //! neither gaps nor repetitions. Each message says how much was received, which ends its repetition, and how much was
@@ -39,14 +39,14 @@ pub(super) struct Conversation {
     unreceived: VecDeque<Sent>,
     last_sent: u64,
     sent_bytes: u64,
-    /// What the other side has delivered of it.
+    /// Bytes of it that the other side has delivered.
     accepted_bytes: u64,
     /// The other side's data that is to be delivered here. An empty piece is the end of its stream.
     arrived: VecDeque<Vec<u8>>,
     received: u64,
     received_bytes: u64,
     delivered_bytes: u64,
-    /// What the other side was told.
+    /// The numbers of received messages and of delivered bytes that the other side was told last.
     told: (u64, u64),
     last_heard: Instant,
 }
@@ -58,7 +58,7 @@ struct Sent {
     at: Instant,
 }
 
-/// What a message was.
+/// The meaning of a message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// The other side is alive. There may be data to deliver.
@@ -183,7 +183,7 @@ impl Conversation {
         self.arrived.front().map(Vec::as_slice)
     }
 
-    /// So many bytes of it were delivered.
+    /// Records that this many bytes of it were delivered.
     pub(super) fn delivered(&mut self, count: usize) {
         let Some(front) = self.arrived.front_mut() else { return };
         let count = count.min(front.len());

@@ -34,16 +34,15 @@ const SUBJECT: &str = "cx.queue";
 const NESTED_STREAM: &str = "cx-nested";
 const NESTED_SUBJECT: &str = "cx.nested";
 
-/// What an offer and a claim say: the version of this protocol. The offer of a run that another run has called says its
-/// depth too.
+/// The content of an offer and of a claim: the version of this protocol. The offer of a nested run has its depth too.
 const VERSION: &[u8] = b"cx run 1";
 
 /// The answers to a claim.
 const GRANTED: &[u8] = b"granted";
 const REFUSED: &[u8] = b"refused";
 
-/// The message of a worker that cannot read an offer, on the subject of claims. It proves nothing, and is only shown
-/// to people.
+/// The message of a worker that cannot read an offer, on the subject of claims. It is not authenticated, and only
+/// affects an error message.
 const UNREADABLE: &[u8] = b"unreadable";
 
 /// Characters of the id of a run, or of a worker's claim.
@@ -61,16 +60,16 @@ const MAX_AGE: Duration = Duration::from_secs(30);
 /// An offer that a worker got and has not confirmed after this time goes to another one. A claim takes milliseconds.
 const ACK_WAIT: Duration = Duration::from_secs(6);
 
-/// How often an offer is delivered.
+/// Maximum number of times that an offer is delivered.
 const MAX_DELIVER: i64 = 5;
 
 /// The pause before an offer is delivered again whose maker does not answer.
 const REDELIVER_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a worker's request for an offer stands. Then it is made again, so that none is forgotten.
+/// How long a worker's request for an offer is open. Then it is made again, so that none is forgotten.
 const PULL: Duration = Duration::from_secs(30);
 
-/// How many requests of workers may stand at the same time, and how many offers may be unconfirmed: one for each run
+/// How many requests of workers may be open at the same time, and how many offers may be unconfirmed: one for each run
 /// that all workers together execute.
 const MAX_PULLS: i64 = 65_536;
 
@@ -104,12 +103,12 @@ pub(crate) enum OfferError {
     NoKeys,
 }
 
-/// Where runs with `depth` runs above them are offered.
+/// The subject on which runs are offered that are nested in `depth` others.
 fn subject_of_offers(depth: usize) -> String {
     if depth == 0 { SUBJECT.to_owned() } else { format!("{NESTED_SUBJECT}.{depth}") }
 }
 
-/// What their offers say.
+/// The content of the offers of such runs.
 fn text_of_offers(depth: usize) -> Vec<u8> {
     if depth == 0 { VERSION.to_vec() } else { [VERSION, format!(" at {depth}").as_bytes()].concat() }
 }
@@ -136,12 +135,12 @@ fn inbox_of(message: &Message) -> Option<&Subject> {
     message.reply.as_ref().filter(|reply| reply.starts_with(INBOX))
 }
 
-/// Offers a run with `depth` runs above it, and returns the channel to the worker that has taken it. Dropping the
+/// Offers a run that is nested in `depth` others, and returns the channel to the worker that has taken it. Dropping the
 /// future withdraws the offer.
 ///
 /// # Errors
 ///
-/// Why there is none.
+/// If the queue cannot be used, or no worker has taken the run within [`MAX_WAIT`].
 pub(crate) async fn offer(
     server: &NatsServer,
     key: &SharedKey,
@@ -256,7 +255,7 @@ pub(crate) struct QueueError(String);
 pub(crate) struct Queue {
     server: NatsServer,
     key: SharedKey,
-    /// How many runs are above those that are offered.
+    /// How many runs the offered ones are nested in.
     depth: usize,
     consumer: Consumer<pull::Config>,
     max_queued: u32,
@@ -403,7 +402,7 @@ impl Offer {
         let Queue { server, key, depth, .. } = &self.queue;
         let claimed = claim(server, key, *depth, &self.message.message).await;
         let kind = match &claimed {
-            // From here on the side that has offered it sees to the run.
+            // From here on the side that has offered the run is responsible for it.
             Ok(Claimed::Granted(_)) => AckKind::Ack,
             Ok(Claimed::Refused) => AckKind::Term,
             // Another worker may have the key that it needs.
@@ -420,7 +419,7 @@ impl Offer {
     }
 }
 
-/// What a claim has come to.
+/// The outcome of a claim.
 pub(super) enum Claimed {
     Granted(Box<RunChannel>),
     Refused,
@@ -438,8 +437,9 @@ pub(super) async fn claim(
     depth: usize,
     message: &Message,
 ) -> Result<Claimed, QueueError> {
-    let forged =
-        || QueueError("a message in it is no run, or one of another key file or version of cx".to_owned());
+    let forged = || {
+        QueueError("a message in it is not a run, or is from another key file or version of cx".to_owned())
+    };
     let failed = |error: &dyn std::error::Error| QueueError(error.to_string());
     let no_random_numbers = || QueueError("the system provides no random numbers".to_owned());
     let (run, sealed) = split_id(&message.payload).ok_or_else(forged)?;
@@ -459,10 +459,10 @@ pub(super) async fn claim(
     let answer = channel.hear_until(server.client.request(subject_of_claims(run), claim.into()));
     let answer = match answer.await {
         Ok(answer) => answer,
-        // A side that loses its server for a moment is there again soon.
+        // The other side may only have lost its server for a moment.
         Err(error) if error.kind() == RequestErrorKind::NoResponders => return Ok(Claimed::Unanswered),
         Err(error) => {
-            tracing::info!(%error, waited = ?began.elapsed(), "who has offered a run does not answer");
+            tracing::info!(%error, waited = ?began.elapsed(), "the side that has offered a run does not answer");
             return Ok(Claimed::Unanswered);
         }
     };

@@ -178,7 +178,7 @@ impl ConversationKeys {
     }
 }
 
-/// Each key seals one message of a number only.
+/// Each key seals only one message with a given number.
 fn nonce(number: u64) -> Nonce {
     let mut nonce = [0; NONCE_LEN];
     nonce[..NUMBER].copy_from_slice(&number.to_le_bytes());

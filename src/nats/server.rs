@@ -32,7 +32,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// into memory. The longest ones here are lists of keys, of some 10 MB.
 const MAX_UNFINISHED: u64 = 64 << 20;
 
-/// How often that is looked at.
+/// How often the bytes that were received are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Messages of one subject that wait here. More are lost, and sent again by the other side.
@@ -53,7 +53,7 @@ impl Addresses {
     ///
     /// # Errors
     ///
-    /// If one is none, has a password in it, or credentials would be sent unencrypted to another machine.
+    /// If one is not an address, has a password in it, or credentials would be sent unencrypted to another machine.
     pub(crate) fn parse(text: &str, has_credentials: bool) -> Result<Self, String> {
         let expected = || {
             format!(
@@ -175,10 +175,10 @@ impl Credentials {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    /// Trying again is of no use.
+    /// A retry cannot succeed.
     #[error("{0}")]
     Unusable(String),
-    /// It may work later.
+    /// A retry may succeed.
     #[error("{0}")]
     Unreachable(String),
 }
@@ -187,7 +187,7 @@ pub(crate) enum ConnectError {
 #[derive(Clone)]
 pub(crate) struct NatsServer {
     pub(super) client: Client,
-    /// How often the connection was made.
+    /// The number of times that the connection was made.
     connections: watch::Receiver<u64>,
     /// Whether the server has refused the credentials since the connection was last made.
     is_refused: Arc<AtomicBool>,
@@ -323,12 +323,13 @@ async fn end_endless_messages(client: Client) {
     }
 }
 
-/// Clients that have lost a server come back one after the other.
+/// The pause before the connection is made again. It is partly random, so that clients that have
+/// lost a server do not all come back at once.
 fn pause(attempts: usize) -> Duration {
     let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX).min(8);
     let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);
     let mut random = [0];
-    // Without it the pauses are all the same.
+    // Without random numbers the pauses of all clients are the same.
     let _none = getrandom::fill(&mut random);
     pause.mul_f64(0.5 + f64::from(random[0]) / 512.0)
 }

@@ -19,8 +19,8 @@ const MAX_STATE: i64 = 256 << 20;
 /// Characters of a tenant's name.
 const MAX_NAME: usize = 32;
 
-/// Pause after a failure before the server is asked again: calls that wait for one another would
-/// else wait for ever.
+/// Pause after a failure before the server is asked again: otherwise calls that wait for one
+/// another would wait forever.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How long the connection and the buckets may take.
@@ -62,7 +62,7 @@ pub(crate) struct Tenant {
     access: Access,
     runs: RunsBounds,
     runtime: Handle,
-    /// A tokio mutex, because it is held while the connection is made: those who wait for it need the same one.
+    /// A tokio mutex, because it is held while the connection is made: all calls that wait for it need the same one.
     open: Mutex<Open>,
 }
 

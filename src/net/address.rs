@@ -16,8 +16,8 @@ pub(crate) enum AddressKind {
     /// This machine, or a network that only its users reach: loopback, RFC 1918, unique local addresses, and
     /// the space that providers share (RFC 6598).
     Private,
-    /// Link-local addresses, metadata services of clouds, and addresses that belong to no host of the
-    /// internet. A name has no reason to lead to one.
+    /// Link-local addresses, metadata services of clouds, and addresses that belong to no host of the internet. No name
+    /// should resolve to one.
     Special,
     /// Groups and broadcasts: nothing can connect to one.
     Unusable,
@@ -37,7 +37,7 @@ const METADATA_V6: [Ipv6Addr; 2] =
 pub(crate) fn kind(address: IpAddr) -> AddressKind {
     match address.to_canonical() {
         IpAddr::V4(address) => kind_v4(address),
-        // It has the form of one that carries an IPv4 address.
+        // `::1` has the form of an address that carries an IPv4 address.
         IpAddr::V6(Ipv6Addr::LOCALHOST) => AddressKind::Private,
         IpAddr::V6(address) => {
             let embedded = embedded_v4(address).into_iter().flatten().map(kind_v4);

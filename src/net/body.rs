@@ -9,12 +9,12 @@ use tokio::time::{Instant, timeout_at};
 use super::connections::cause;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// How much is put together to one part, if it is there already: enough to make the host call small change,
-/// and small beside a script's memory.
+/// Bytes that are put together to one part, if they have arrived: so many that the cost of the host call does not
+/// matter, and few beside a script's memory.
 const PART_BYTES: usize = 64 << 10;
 
-/// A body that is read part by part. It is decompressed as it is read, and only what was asked for is: what a
-/// compressed body becomes never has to fit anywhere, and is counted.
+/// A body that is read part by part. It is decompressed as it is read, and only as far as parts are asked for: the
+/// decompressed body never has to be in memory as a whole, and its bytes are counted.
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
     response: Response,
@@ -25,7 +25,7 @@ pub(crate) struct ResponseBody {
     is_over: bool,
 }
 
-/// What came of a body.
+/// A part of a body.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) bytes: Vec<u8>,
@@ -52,7 +52,7 @@ impl ResponseBody {
         let mut part = Part::default();
         self.read(&mut part).await?;
         while !part.is_last && part.bytes.len() < PART_BYTES {
-            // What is there already. An error is for the next part.
+            // Adds what has arrived already.
             match self.response.chunk().now_or_never() {
                 Some(Ok(Some(chunk))) => self.take(&mut part, &chunk)?,
                 Some(Ok(None)) => self.end(&mut part),
@@ -63,8 +63,8 @@ impl ResponseBody {
         Ok(part)
     }
 
-    /// Reads for a moment: most bodies are there with the head or right after it, and then need no call of
-    /// their own.
+    /// Reads for at most `patience`: most bodies arrive with the head or right after it, and then need no call of their
+    /// own.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl ResponseBody {
         self.received = self.received.saturating_add(chunk.len());
         if self.received > self.max {
             let message = format!(
-                "the response has more than {} bytes, which is the limit `resultBytes` of this run",
+                "the response has more than {} bytes, which is the limit `maxResultBytes` of this run",
                 self.max
             );
             return Err(ToolError::new(ToolErrorCode::ResultTooLarge, message));

@@ -45,16 +45,18 @@ pub(crate) enum GuestBytes {
 }
 
 impl GuestBytes {
-    /// Their number as they are written.
+    /// The number of bytes as they are written.
     fn len(&self) -> usize {
         match self {
             Self::Text(text) | Self::Base64(text) => text.len(),
         }
     }
 
+    /// Decodes the bytes.
+    ///
     /// # Errors
     ///
-    /// If they are no base64.
+    /// If the text is not base64.
     pub(crate) fn into_bytes(self) -> Result<Vec<u8>, base64::DecodeError> {
         match self {
             Self::Text(text) => Ok(text.into_bytes()),

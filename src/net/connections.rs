@@ -211,7 +211,7 @@ impl Connections {
         Ok(HttpResponse { head, body })
     }
 
-    /// Closes what is not in use.
+    /// Closes the connections that are not in use.
     pub(crate) fn close(&self) {
         let unused = std::mem::take(&mut *self.origins.lock());
         drop(unused);

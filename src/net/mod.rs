@@ -1,10 +1,10 @@
 //! HTTP requests of scripts: what they may ask for, which addresses they may reach, and the connections.
 //! [`private`] finds addresses in the arguments of tools.
 //!
-//! Nothing here knows runs. `src/run/fetch.rs` decides about a script's calls of `fetch`, and passes in which hosts
-//! a person has granted. A request goes through four steps: [`request`] checks what the script wrote,
-//! [`connections`] checks the host, resolves it once and checks every address, connects to exactly those
-//! addresses, and [`body`] bounds what comes back. A redirect goes through all of them again.
+//! This module knows nothing of runs. `src/run/fetch.rs` decides about a script's calls of `fetch`, and passes in which
+//! hosts a person has granted. A request goes through four steps: [`request`] checks what the script wrote,
+//! [`connections`] checks the host, resolves it once and checks every address, connects to exactly those addresses, and
+//! [`body`] bounds what comes back. A redirect goes through all of them again.
 
 #[cfg(any(feature = "mcp", feature = "fetch", fuzzing))]
 pub(crate) mod address;

@@ -11,7 +11,7 @@ use url::Host;
 use super::address::{AddressKind, is_private_name, kind};
 use crate::text::{preview, visible};
 
-/// Maximum number of addresses that are looked at in the arguments of one call.
+/// Maximum number of addresses that are checked in the arguments of one call.
 const MAX_ADDRESSES: usize = 10_000;
 
 /// Maximum bytes of a host with its user name, password and port. A name has at most 253.
@@ -28,7 +28,7 @@ const ENDS: [char; 7] = ['/', '?', '#', '"', '`', '<', '>'];
 const WEB_SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
 /// Says which private address the arguments have: in a text that is an address or a host, or that contains addresses
-/// with `://`, also as a name of a field. Also says if there are too many addresses to look at them all.
+/// with `://`, also as a name of a field. Also says if there are too many addresses to check them all.
 pub(crate) fn private_address(arguments: &Map<String, Value>) -> Option<String> {
     let mut search = Search { left: MAX_ADDRESSES };
     if let Some(found) = arguments.keys().find_map(|name| search.text(name)) {
@@ -56,7 +56,7 @@ pub(crate) fn private_address(arguments: &Map<String, Value>) -> Option<String> 
 }
 
 struct Search {
-    /// How many more addresses are looked at.
+    /// How many more addresses may be checked.
     left: usize,
 }
 
@@ -65,7 +65,7 @@ impl Search {
         whole(text).or_else(|| self.inside(text))
     }
 
-    /// Looks at each address in a text that is longer than an address.
+    /// Checks each address in a text that is longer than an address.
     fn inside(&mut self, text: &str) -> Option<String> {
         for (at, slashes) in text.match_indices("://") {
             if self.left == 0 {
@@ -83,7 +83,7 @@ impl Search {
     }
 }
 
-/// Looks at a text that is nothing but an address, or a host with or without a port.
+/// Checks a text that is nothing but an address, or a host with or without a port.
 fn whole(text: &str) -> Option<String> {
     let text = text.trim_matches(|letter: char| letter.is_whitespace() || letter.is_control());
     // Clients drop these characters, wherever they stand.
@@ -106,7 +106,7 @@ fn whole(text: &str) -> Option<String> {
     is_private.then(|| shown(host))
 }
 
-/// Looks at the host after a scheme and its slashes.
+/// Checks the host after a scheme and its slashes.
 fn authority(rest: &str, is_web: bool) -> Option<String> {
     // More slashes are the beginning of a path in other schemes.
     let rest = if is_web { rest.trim_start_matches(['/', '\\']) } else { rest };

@@ -55,7 +55,8 @@ const BLOCKED_PORTS: [u16; 83] = [
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// A request that may be sent as far as its own words go.
+/// A request whose method, address, headers and body were checked. Whether it may go to its host
+/// was not.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpRequest {
     pub(crate) method: Method,
@@ -206,7 +207,7 @@ fn method(text: &str) -> Result<Method, ToolError> {
     if FORBIDDEN_METHODS.contains(&&*upper) {
         return Err(invalid(format!("the method {upper} is refused")));
     }
-    // The standard does it for the usual ones only; servers know no method in lower case.
+    // The standard makes only the usual methods upper case; servers know none in lower case.
     Method::from_bytes(upper.as_bytes())
         .map_err(|_| invalid(format!("expected a method such as `GET` or `POST`: `{}`", shown(text))))
 }

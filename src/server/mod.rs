@@ -81,7 +81,7 @@ pub use answer::Format;
 #[cfg(feature = "http")]
 pub use http::{
     HttpOptions, HttpTenant, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageError, PageHandler,
-    PageRequest, TenantReader, TokenReader,
+    PageRequest, TenantReader, TokenReader, TokenReading,
 };
 pub use metrics::describe_metrics;
 pub use serve::{Server, ServerContext};

@@ -180,7 +180,7 @@ async fn ask_user(
     // Over HTTP, the prompt is sent on the stream of this call's answer.
     elicitation.extensions.insert(of);
     match send(peer, ServerRequest::ElicitRequest(elicitation)).await {
-        Some(Ok(ClientResult::ElicitResult(answer))) => Some(answer),
+        Ok(ClientResult::ElicitResult(answer)) => Some(answer),
         // The client cannot show it after all, or is gone.
         _ => None,
     }
@@ -194,21 +194,32 @@ async fn ask_model(
     let mut request = CreateMessageRequest::new(params);
     request.extensions.insert(of);
     match send(peer, ServerRequest::CreateMessageRequest(request)).await {
-        Some(Ok(ClientResult::CreateMessageResult(answer))) => Ok(*answer),
-        Some(Err(ServiceError::McpError(_))) => Err(refused()),
-        Some(_) => Err(ModelError::new(ModelErrorKind::Failed, "the client's answer is not one")),
-        None => Err(ModelError::new(ModelErrorKind::Unavailable, "the client is gone")),
+        Ok(ClientResult::CreateMessageResult(answer)) => Ok(*answer),
+        Err(Unanswered::Failed(ServiceError::McpError(_))) => Err(refused()),
+        Err(Unanswered::Gone) => Err(ModelError::new(ModelErrorKind::Unavailable, "the client is gone")),
+        Ok(_) | Err(Unanswered::Failed(_)) => {
+            Err(ModelError::new(ModelErrorKind::Failed, "the client's answer is not one"))
+        }
     }
 }
 
-/// Sends a request to the client, and waits for the answer; `None` if it is gone.
-async fn send(peer: Peer<RoleServer>, request: ServerRequest) -> Option<Result<ClientResult, ServiceError>> {
-    let handle = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()?;
-    let mut open = OpenRequest(Some(handle));
-    let answer = (&mut open.0.as_mut()?.rx).await;
+/// Why a request to the client has no result.
+enum Unanswered {
+    /// The connection has ended.
+    Gone,
+    /// The client answered with an error, or with something that is not an answer.
+    Failed(ServiceError),
+}
+
+/// Sends a request to the client, and waits for the answer. Dropping the future cancels the request at the client.
+async fn send(peer: Peer<RoleServer>, request: ServerRequest) -> Result<ClientResult, Unanswered> {
+    let handle = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+    let mut open = OpenRequest(Some(handle.map_err(|_error| Unanswered::Gone)?));
+    let sent = open.0.as_mut().ok_or(Unanswered::Gone)?;
+    let answer = (&mut sent.rx).await;
     // It was answered, so there is nothing to cancel.
     open.0 = None;
-    answer.ok()
+    answer.map_err(|_dropped| Unanswered::Gone)?.map_err(Unanswered::Failed)
 }
 
 /// A request that the client works on. If the run ends or the time is over first, dropping this

@@ -93,7 +93,7 @@ fn explore(
 ///
 /// # Panics
 ///
-/// If it is none.
+/// If the text is not a number.
 #[expect(clippy::disallowed_methods, reason = "how long a test takes is no configuration of the product")]
 pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::WatchedFiles;
-use cx::server::{HttpTenant, HttpToken};
+use cx::server::{HttpTenant, HttpToken, TokenReading};
 use parking_lot::Mutex;
 
 use crate::diagnostic;
@@ -107,18 +107,19 @@ impl<T: Tokens> TokensFile<T> {
     pub(crate) fn reader(
         self,
         accept: impl Fn(&T) -> anyhow::Result<()> + Send + Sync + 'static,
-    ) -> Arc<dyn Fn() -> Option<Result<T, String>> + Send + Sync> {
+    ) -> Arc<dyn Fn() -> TokenReading<T> + Send + Sync> {
         let file = Mutex::new(self);
         Arc::new(move || file.lock().read_again(&accept))
     }
 
-    fn read_again(&mut self, accept: impl Fn(&T) -> anyhow::Result<()>) -> Option<Result<T, String>> {
+    fn read_again(&mut self, accept: impl Fn(&T) -> anyhow::Result<()>) -> TokenReading<T> {
         // The reason for a refusal may be elsewhere: in the file with the other tokens, or in a directory's mode.
         if !self.watched.have_changed() && self.failure.is_none() {
-            return None;
+            return TokenReading::Unchanged;
         }
         self.watched.look();
-        let tokens = self.read_stable()?.and_then(|tokens| {
+        let Content::Stable(tokens) = self.read_stable() else { return TokenReading::Unchanged };
+        let tokens = tokens.and_then(|tokens| {
             accept(&tokens).map_err(|error| format!("{error:#}"))?;
             Ok(tokens)
         });
@@ -126,11 +127,11 @@ impl<T: Tokens> TokensFile<T> {
             Ok(tokens) => {
                 let had_failed = self.failure.take().is_some();
                 if tokens == self.tokens && !had_failed {
-                    return None;
+                    return TokenReading::Unchanged;
                 }
                 diagnostic::print_note(&tokens.describe_changes(&self.tokens));
                 self.tokens.clone_from(&tokens);
-                Some(Ok(tokens))
+                TokenReading::Changed(tokens)
             }
             Err(problem) => {
                 if self.failure.as_ref() != Some(&problem) {
@@ -139,14 +140,13 @@ impl<T: Tokens> TokensFile<T> {
                     ));
                     self.failure = Some(problem.clone());
                 }
-                Some(Err(problem))
+                TokenReading::Failed(problem)
             }
         }
     }
 
-    /// The tokens when nothing writes to the file; `None` if something still does after [`MAX_READINGS`]. The file
-    /// then counts as changed at the next look too.
-    fn read_stable(&self) -> Option<Result<T, String>> {
+    /// Reads the file until two readings are the same, [`MAX_READINGS`] times at most.
+    fn read_stable(&self) -> Content<T> {
         let read = || {
             // Opening a pipe could wait for ever.
             if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -159,12 +159,20 @@ impl<T: Tokens> TokensFile<T> {
             sleep(SETTLE_TIME);
             let now = read();
             if now == last {
-                return Some(now);
+                return Content::Stable(now);
             }
             last = now;
         }
-        None
+        Content::Unstable
     }
+}
+
+/// What a file of tokens has while other programs may write to it.
+enum Content<T> {
+    /// The tokens, or why they cannot be read: two readings were the same.
+    Stable(Result<T, String>),
+    /// Something still writes to the file, which then counts as changed at the next look too.
+    Unstable,
 }
 
 /// How many tokens there are, and of which tenants.

@@ -49,7 +49,24 @@ pub(crate) struct TrailRun {
     calls: Vec<TrailCall>,
     calls_dropped: u64,
     /// Where calls are, by their kind and number.
-    positions: HashMap<(bool, u64), usize>,
+    positions: HashMap<(CallKind, u64), usize>,
+}
+
+/// What a call is made to. Calls of each kind have numbers of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum CallKind {
+    Tool,
+    Model,
+}
+
+impl CallKind {
+    /// The field of a line that has the number of the call.
+    const fn field(self) -> &'static str {
+        match self {
+            Self::Tool => "call",
+            Self::Model => "request",
+        }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -196,10 +213,11 @@ impl TrailRun {
 
     /// Changes the call that a line is about, which is added if it is not there.
     fn change(&mut self, fields: &Map<String, Value>, now: Duration, change: impl FnOnce(&mut TrailCall)) {
-        let is_model = fields.contains_key("request");
+        let is_model = fields.contains_key(CallKind::Model.field());
+        let kind = if is_model { CallKind::Model } else { CallKind::Tool };
         // Calls that name nothing have no number.
-        let number = number(fields, if is_model { "request" } else { "call" });
-        let key = (is_model, number);
+        let number = number(fields, kind.field());
+        let key = (kind, number);
         let position = self.positions.get(&key).copied().filter(|_| number > 0);
         let position = match position {
             Some(position) => position,
@@ -208,9 +226,9 @@ impl TrailRun {
                 return;
             }
             None => {
-                let (server, tool) = match is_model {
-                    true => ("llm", text(fields, "model")),
-                    false => (text(fields, "server"), text(fields, "tool")),
+                let (server, tool) = match kind {
+                    CallKind::Model => ("llm", text(fields, "model")),
+                    CallKind::Tool => (text(fields, "server"), text(fields, "tool")),
                 };
                 let drawn = DrawnCall {
                     server: server.to_owned(),

@@ -12,7 +12,7 @@ use crate::llm::call::LlmCall;
 use crate::storage::state::StateCall;
 use crate::tools::{Progress, ToolError};
 
-/// How much a search says of each tool: what `searchTools` of scripts has.
+/// The detail of each tool in the result of a search: that of `searchTools` in scripts.
 const SEARCH_DETAIL: &str = "usage";
 
 impl BackendRun {
@@ -32,8 +32,8 @@ impl BackendRun {
         .boxed()
     }
 
-    /// Keeps a value of at most 1 MiB of JSON under a key. [`query`](Self::query) can do so only if nobody else has
-    /// changed the value.
+    /// Keeps a value of at most 1 MiB of JSON under a key. [`query`](Self::query) can do so only if the value was not
+    /// changed meanwhile.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl BackendRun {
     ///
     /// # Errors
     ///
-    /// `TOOL_NOT_FOUND` for a topic that is none.
+    /// `TOOL_NOT_FOUND` if there is no such topic.
     pub fn help(&self, topic: Option<&str>) -> BoxFuture<'static, Result<String, ToolError>> {
         self.asker.read(&Query::Help { topic: topic.map(str::to_owned) })
     }

@@ -14,7 +14,7 @@ use crate::engine::host_calls::query::Query;
 use crate::net::call::GuestBytes;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// How a file is written: as Node's flags say it.
+/// How a file is written, as flags of Node.
 const REPLACE: &str = "w";
 const APPEND: &str = "a";
 
@@ -71,8 +71,8 @@ impl From<Failure> for BackendFileError {
 }
 
 /// Paths are absolute, or start in the scratch directory, `/tmp`. Other directories exist only if a person has granted
-/// them. An operation that [`query`](Self::query) has and these methods have not: making and removing directories,
-/// removing, renaming and copying files, their sizes and times.
+/// them. [`query`](Self::query) has operations without a method here: making and removing directories, removing,
+/// renaming and copying files, and their sizes and times.
 impl BackendRun {
     /// Reads a whole file of at most three quarters of [`Limits::result_bytes`](crate::Limits::result_bytes).
     ///

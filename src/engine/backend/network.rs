@@ -51,7 +51,8 @@ impl BackendRequest {
         self
     }
 
-    /// Sets how long all of it may take until the response begins. The host's own limits hold too.
+    /// Sets the maximum time from the start of the request, with all redirects, to the head of the
+    /// response. The host's own limits hold too.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -113,7 +114,7 @@ struct Part {
 
 impl BackendRun {
     /// Sends a request to a host that a person has granted ([`Grants::net`](crate::Grants::net)), follows at most 20
-    /// redirects, and reads the whole body, which may have [`Limits::result_bytes`](crate::Limits::result_bytes). Each
+    /// redirects, and reads the whole body of at most [`Limits::result_bytes`](crate::Limits::result_bytes) bytes. Each
     /// request, also one after a redirect, counts as a call of a tool. [`query`](Self::query) reads a body part by
     /// part, and treats redirects in other ways.
     ///

@@ -173,13 +173,15 @@ impl BackendRun {
     ///
     /// # Errors
     ///
-    /// What the script gets. `INVALID_ARGUMENTS` for what is no query; the message names all kinds.
+    /// What the script gets. `INVALID_ARGUMENTS` for text that is not a query; the message names
+    /// all kinds.
     pub fn query(&self, query: &str) -> BoxFuture<'static, Result<Json, ToolError>> {
         let answer = self.asker.ask_text(query.to_owned());
         async move { Json::parse(&answer.await?).map_err(|error| unreadable(&error)) }.boxed()
     }
 
-    /// Prints a line.
+    /// Prints a line. The result keeps [`Limits::output_bytes`] bytes of all lines together; bytes beyond that are only
+    /// counted.
     pub fn print(&self, level: LogLevel, text: impl Into<String>) {
         self.host().log(level, text.into());
     }
@@ -188,7 +190,8 @@ impl BackendRun {
     ///
     /// # Errors
     ///
-    /// If all blocks together are larger than a result may be.
+    /// `RESULT_TOO_LARGE` if all blocks together have more than [`Limits::result_bytes`] bytes, `CANCELLED` if the run
+    /// has ended.
     pub fn emit(&self, block: &Json) -> Result<(), ToolError> {
         self.host().emit(block.text()).map(drop)
     }
@@ -198,7 +201,7 @@ impl BackendRun {
     /// bounds the scratch directory. [`Usage::memory_bytes`](crate::Usage::memory_bytes) has the most that was
     /// reported.
     ///
-    /// The sandbox itself must not be what measures: it may be hostile.
+    /// Measure it from outside of the sandbox, which may be hostile.
     pub fn report_memory(&self, bytes: usize) {
         self.usage.set_memory(bytes);
         if self.usage.enforce(self.limits().memory_bytes) {

@@ -14,7 +14,7 @@ pub(super) fn hint(actual: ToolErrorCode, source: &str) -> Option<String> {
     let wrong = unknown(source)?;
     let all: Vec<&str> = ToolErrorCode::ALL.iter().map(|code| code.as_str()).collect();
     Some(format!(
-        "`{}` is no code of a failed call, here it is `{actual}`; there are {}",
+        "`{}` is not a code of a failed call; this one has `{actual}`; codes: {}",
         preview(wrong, MAX_SHOWN),
         all.join(", ")
     ))
@@ -39,8 +39,8 @@ fn unknown(source: &str) -> Option<&str> {
     })
 }
 
-/// The first string of a line that is written as a code, or number that is compared, and that is
-/// no code.
+/// The first string of a line that is written like a code, or number that is compared, and that is
+/// not a code.
 fn unknown_in(line: &str) -> Option<&str> {
     strings(line).find(|text| is_code_like(text) && !is_known(text)).or_else(|| compared_number(line))
 }

@@ -174,9 +174,9 @@ fn codes_that_do_not_exist() {
         ("match e.code:\n    case \"THROTTLED\":", "THROTTLED"),
     ] {
         let found = codes::hint(ToolErrorCode::RateLimited, source).unwrap_or_else(|| panic!("{source}"));
-        assert!(
-            found.starts_with(&format!("`{wrong}` is no code of a failed call, here it is `RATE_LIMITED`; "))
-        );
+        assert!(found.starts_with(&format!(
+            "`{wrong}` is not a code of a failed call; this one has `RATE_LIMITED`; "
+        )));
         assert!(found.contains("CIRCUIT_OPEN") && found.len() < 500, "{found}");
     }
     for source in [

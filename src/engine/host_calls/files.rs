@@ -19,16 +19,16 @@ use crate::text::ids::short_random_id;
 use crate::text::{preview, start, visible};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Maximum entries that one operation on a whole directory looks at.
+/// Maximum entries that one operation on a whole directory visits.
 const MAX_WALKED: usize = 100_000;
 
 /// Maximum bytes of the paths that it collects.
 const MAX_WALKED_BYTES: usize = 16 << 20;
 
-/// Maximum directories in each other that such an operation follows.
+/// Maximum depth of nested directories that such an operation follows.
 const MAX_DEPTH: usize = 256;
 
-/// How often a name for a temporary directory is tried.
+/// Maximum number of names that are tried for a temporary directory.
 const MAX_TRIES: usize = 100;
 
 /// Maximum bytes of a query for a content block.
@@ -211,7 +211,8 @@ async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Re
     if size > most as u64 {
         return Err(too_large());
     }
-    // Each part waits for other operations. One that has not begun holds nothing, so it can wait itself.
+    // Each part waits for other operations. An operation that has not begun holds nothing that others wait for, so it
+    // may wait too.
     let _held = files.budget().wait_to_hold(usize::try_from(size).unwrap_or(most)).await;
     let mut bytes = Vec::new();
     loop {
@@ -316,7 +317,7 @@ async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(
         return Err(FileErrorCode::IsDirectory.into());
     }
     let entries = walk(files, path).await?;
-    // What is below comes after what it is in.
+    // The contents of a directory come after it in the list, so they are removed first.
     for Entry { name, kind } in entries.iter().rev() {
         let path = path.join(name)?;
         match kind {
@@ -361,7 +362,7 @@ pub(crate) fn file_block(
         kind: String,
         file: FileBlock,
     }
-    // A path is no longer than this, and a type neither.
+    // No path and no type is longer than this.
     if request.len() > MAX_BLOCK_REQUEST {
         return None;
     }

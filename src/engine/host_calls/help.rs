@@ -19,12 +19,12 @@ const MAX_SHOWN: usize = 100;
 /// Maximum number of a server's tools to list.
 const MAX_TOOLS: usize = 100;
 
-/// Maximum tokens of the line about each, two less than promised, because they are estimated; and the
-/// lengths in characters that are tried. A name is in it whole, however many tokens it has.
+/// Maximum tokens of the line about each, two less than promised, because they are estimated; and the lengths in
+/// characters that are tried. A name is never cut, however many tokens it has.
 const MAX_LINE_TOKENS: usize = 10;
 const LINES: [usize; 7] = [52, 46, 40, 34, 28, 22, 16];
 
-/// Characters below which the beginning of a description says nothing.
+/// Minimum characters of the beginning of a description: a shorter one says nothing.
 const MIN_SUMMARY: usize = 8;
 
 /// Maximum characters of what one tool does and of what a parameter of it is.
@@ -127,7 +127,8 @@ fn tool_line(tool: &ResolvedTool) -> String {
             // Writing to a string cannot fail.
             let _ = write!(line, ": {summary}");
         }
-        // To a tokenizer, what says that there is more is hardly ever one with the mark beside it.
+        // Tokenizers hardly ever join the ellipsis with the mark beside it, so it counts as one
+        // more token.
         if estimate(&line) + line.matches('…').count() <= MAX_LINE_TOKENS {
             break;
         }

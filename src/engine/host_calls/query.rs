@@ -97,8 +97,8 @@ pub(crate) enum Query {
 }
 
 impl Query {
-    /// Whether its text counts as that of calls in flight: it can wait for the list of a server, and nothing else counts
-    /// it.
+    /// Whether the bytes of its text count as bytes of calls in flight: the query can wait for a server's list, and
+    /// nothing else counts them.
     pub(super) const fn is_held_here(&self) -> bool {
         matches!(
             self,

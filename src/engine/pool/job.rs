@@ -38,7 +38,7 @@ impl Reply {
         Self(Arc::new(Mutex::new(Some(UnsentReply { sender, permit }))))
     }
 
-    /// `None` if the other one has it.
+    /// `None` if the worker or the watchdog has taken it before.
     pub(super) fn take(&self) -> Option<UnsentReply> {
         self.0.lock().take()
     }

@@ -40,7 +40,7 @@ struct State {
     /// Bytes at the start of `out` that the socket has accepted.
     written: usize,
     run: RunNumber,
-    /// How long messages of the run may be.
+    /// Maximum bytes of a message of the run.
     most: usize,
     calls: HashMap<u64, Waiter>,
     last_call: u64,
@@ -145,7 +145,8 @@ impl Connection {
         let mut state = self.state.lock();
         if !state.said_waiting {
             let State { out, run, most, seen, said_waiting, .. } = &mut *state;
-            // It is short. It is not sent before all of it is said: `seen` would not count what arrives meanwhile.
+            // The message is short, so it fits. It is only queued here: sending may also read messages, which `seen`
+            // would not count.
             let _fits = frames::append(out, *run, &FromWorker::Waiting { seen: *seen }, *most);
             *said_waiting = true;
         }
@@ -208,11 +209,11 @@ impl Connection {
         state.reply = None;
     }
 
-    /// Ends it: `last` is its last message.
+    /// Ends the run with its last message.
     ///
     /// # Errors
     ///
-    /// If that is too long.
+    /// If `last` is too long. The run has then not ended.
     pub(super) fn leave(&self, last: &FromWorker) -> Result<(), FrameError> {
         let mut state = self.state.lock();
         state.queue(&self.socket, last)?;
@@ -375,7 +376,8 @@ pub(crate) fn end_process_with(status: i32) -> ! {
     std::process::exit(status)
 }
 
-/// That socket as a stream, for a process that stands for a worker elsewhere. Called in a runtime.
+/// Makes the socket to the executor a stream, for a process that stands for a worker elsewhere.
+/// Must be called in a tokio runtime.
 ///
 /// # Errors
 ///
@@ -399,7 +401,7 @@ pub(crate) fn own_socket() -> io::Result<(OwnedFd, io::Result<()>)> {
     #[expect(unsafe_code, reason = "no safe crate closes what it has not opened")]
     // SAFETY: this process has only begun: nothing in it has a descriptor above the standard streams yet.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
-    // A kernel before Linux 5.9 cannot.
+    // Kernels before Linux 5.9 do not have this call.
     let closed = if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::net::getpeername(&socket)?;

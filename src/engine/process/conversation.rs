@@ -30,8 +30,8 @@ use crate::text::ids::random_bytes;
 use crate::text::preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// While more than this is queued for a worker, it does not read, so nothing is read from it and no
-/// call is polled.
+/// Maximum bytes that are queued for a worker which does not read them. Beyond it none of its
+/// messages is read, and no call is polled.
 const MAX_UNSENT: usize = 16 << 20;
 
 /// Maximum wait for the exit status of a worker that has closed its connection.
@@ -44,9 +44,9 @@ const MAX_PROBLEM: usize = 1_000;
 /// How a run ends.
 pub(super) enum RunEnd {
     Done(Done),
-    /// It has to stop, for the reason in its [`Stop`], or because it was cancelled.
+    /// The run has to stop, for the reason in its [`Stop`], or because it was cancelled.
     Stopped,
-    /// It has used more fuel than the limit in force.
+    /// The script has used more fuel than the limit in force.
     OutOfFuel,
     /// The worker has closed its connection.
     Gone,
@@ -77,7 +77,7 @@ pub(super) struct Conversation {
     tenant: Tenant,
     stream: UnixStream,
     run: RunNumber,
-    /// How long a message of the run may be.
+    /// Maximum bytes of a message of the run.
     most: usize,
     has_begun: bool,
     /// Messages that were sent to the worker.
@@ -248,8 +248,8 @@ impl Conversation {
         }
     }
 
-    /// Reads what arrives within the time that is worth more than sleep. The end of the connection
-    /// is for `read`.
+    /// Reads what arrives within the time for which [`Spin`] checks before it sleeps, and returns
+    /// whether anything has. The end of the connection is left to `read`.
     fn read_soon(&mut self) -> bool {
         let Self { spin, stream, worker, is_certain, .. } = self;
         let look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {

@@ -49,7 +49,7 @@ pub(crate) enum FrameError {
         /// Bytes that it may have.
         most: usize,
     },
-    /// It belongs to another run.
+    /// The frame belongs to another run.
     #[error("a frame of another run")]
     OtherRun,
     /// The message cannot be decoded, or has more bytes than it needs.
@@ -131,7 +131,7 @@ impl Decoder {
         Self { skips_others: true, ..Self::new(most) }
     }
 
-    /// Changes how long messages may be, from the next frame on.
+    /// Changes the maximum bytes of a message, from the next frame on.
     pub(crate) fn set_most(&mut self, most: usize) {
         self.most = most;
     }
@@ -167,16 +167,17 @@ impl Decoder {
         &self.buffer[self.start..self.end]
     }
 
-    /// Whether nothing is left of what has arrived.
+    /// Whether every byte that has arrived was decoded.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The next message, if all of it has arrived, which has to be one of `run`.
+    /// Returns the next message, if all of it has arrived. It must belong to `run`.
     ///
     /// # Errors
     ///
-    /// If it is none, is too long, or belongs to another run. The connection cannot be used any more.
+    /// If the message cannot be decoded, is too long, or belongs to another run. The connection cannot be used any
+    /// more.
     pub(crate) fn next<M: DeserializeOwned>(&mut self, run: RunNumber) -> Result<Option<M>, FrameError> {
         loop {
             let arrived = &self.buffer[self.start..self.end];

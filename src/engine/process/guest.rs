@@ -171,7 +171,7 @@ impl RunHost for GuestHost {
     }
 
     fn exceeds_fuel(&self, used: u64) -> bool {
-        // It is short.
+        // The message is short, so it fits.
         let _fits = self.connection.send(&FromWorker::Fuel(used));
         false
     }
@@ -213,12 +213,12 @@ impl RunHost for GuestHost {
         0
     }
 
-    /// The executor knows.
+    /// Only the executor tells tenants apart.
     fn tenant(&self) -> Option<String> {
         None
     }
 
-    /// It computes here.
+    /// The script computes in this process, whose CPU time the executor measures.
     fn compute_elsewhere(&self, _is_computing: bool) {}
 
     fn tape(&self) -> Option<Arc<dyn RunTape>> {
@@ -236,7 +236,7 @@ impl RunHost for GuestHost {
     }
 
     fn query(self: Arc<Self>, request: &str) -> BoxFuture<'static, Answer> {
-        // The interpreter's files are here.
+        // The interpreter's files are in this process.
         if self.language == Language::Python
             && let Some(block) = file_block(&self.files, self.limits.result_bytes, request)
         {

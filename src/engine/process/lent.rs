@@ -50,7 +50,7 @@ pub(crate) struct LentWorkers {
 pub(crate) enum LentError {
     #[error("the first message did not come in time")]
     Late,
-    #[error("the other side sends what is no message: {0}")]
+    #[error("the other side sent bytes that are not a message: {0}")]
     Frame(#[from] FrameError),
     #[error("the other side is another version: messages {theirs}, this one has {PROTOCOL}")]
     Version { theirs: u32 },
@@ -98,7 +98,8 @@ impl LentWorkers {
     ///
     /// # Errors
     ///
-    /// Why that was before the other side has closed the stream.
+    /// If the worker cannot be started, breaks a bound, or loses its connection before the other
+    /// side has closed the stream.
     pub(crate) async fn lend<S>(&self, mut stream: S) -> Result<(), LentError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,

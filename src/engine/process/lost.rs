@@ -31,8 +31,8 @@ impl LostWorker {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Ended => "has ended on its machine before the script: it has crashed, or was killed",
-            Self::Silent => "is lost: nothing is heard of its machine any more",
-            Self::Unreachable => "is lost: the way to its machine is broken",
+            Self::Silent => "is lost: its machine does not answer any more",
+            Self::Unreachable => "is lost: the connection to its machine is broken",
         }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) struct RemoteRun {
     workers: Arc<Workers>,
     processors: usize,
     stop: Arc<Stop>,
-    /// While the run is under way.
+    /// While the run is in flight.
     conversation: Option<Conversation>,
     /// Calls that the script has not awaited. They are in flight until the instance is dropped, as
     /// in other engines, because the report of a run names them.
@@ -153,7 +153,8 @@ impl RemoteRun {
                 }
                 Event::Ended(end) => end,
             };
-            // A worker that has ended before the run began is none of the run's faults.
+            // If a worker has ended before it was ready, the script is not the reason: another
+            // worker is tried.
             let is_stopped = self.stop.reason().is_some() || host.cancelled().is_cancelled();
             let is_lost = matches!(end, RunEnd::Gone) && !conversation.was_ready() && !is_stopped;
             if is_lost || matches!(end, RunEnd::NoWorker(_)) {
@@ -192,7 +193,7 @@ impl RemoteRun {
         };
         self.unfinished = conversation.take_calls();
         self.memory_bytes = conversation.peak_bytes();
-        // A run that was stopped has ended by that, whatever the worker reports.
+        // A run that was stopped has ended for that reason, whatever the worker reports.
         if self.stop.reason().is_some() || host.cancelled().is_cancelled() {
             return Outcome::Failed(failure::stopped(self.stop.reason(), host));
         }
@@ -205,12 +206,13 @@ impl RemoteRun {
                     // A worker whose run reached a limit serves no other run.
                     Ok(Outcome::Failed(error)) if error.code.is_limit() => Outcome::Failed(error),
                     Ok(outcome) => {
-                        // From here on the watchdog must not kill it: it is another run's.
+                        // From here on the watchdog must not kill the worker, which may serve
+                        // another run.
                         self.stop.detach();
                         conversation.give_back(&self.workers);
                         outcome
                     }
-                    Err(problem) => Outcome::Failed(crashed(&format!("is not to be believed: {problem}"))),
+                    Err(problem) => Outcome::Failed(crashed(&format!("sent an invalid result: {problem}"))),
                 }
             }
             RunEnd::Stopped => Outcome::Failed(failure::stopped(None, host)),

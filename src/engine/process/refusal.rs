@@ -1,4 +1,4 @@
-//! What says in place of a worker that there is none.
+//! The message that is sent in place of a worker's, when there is no worker.
 
 use super::frames::{self, RunNumber};
 use super::wire::FromWorker;
@@ -7,11 +7,12 @@ use crate::text::start_bytes;
 /// Maximum bytes of the problem.
 const MAX_PROBLEM: usize = 4 << 10;
 
-/// The message of a worker that cannot work, as it is sent. `problem` is the rest of a sentence.
+/// Returns the frame with which a worker says that it cannot start. `problem` is the rest of a
+/// sentence; what is beyond 4 KiB of it is cut.
 pub(crate) fn failed(problem: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     let problem = start_bytes(problem, MAX_PROBLEM).to_owned();
-    // It is no longer than that, so that it fits.
+    // The problem was cut, so the frame fits.
     let _fits = frames::append(&mut frame, RunNumber::NONE, &FromWorker::Failed(problem), 2 * MAX_PROBLEM);
     frame
 }

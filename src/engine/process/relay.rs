@@ -16,10 +16,10 @@ const SURVEYED: u8 = 2;
 /// arrives, and the run cannot be repeated after it.
 const MAX_HELD: usize = 1 << 20;
 
-/// While more than this is queued for the worker, nothing more is read for it.
+/// Maximum bytes that are queued for the worker. Beyond it nothing more is read from the executor.
 const MAX_UNSENT: usize = 256 << 10;
 
-/// The messages of a run, on their way through.
+/// The messages of one run, which are forwarded in both directions.
 #[derive(Default)]
 pub(crate) struct Relay {
     /// The executor's messages before and after it had the survey of the script. A worker reads the
@@ -46,12 +46,12 @@ impl Relay {
             .extend_from_slice(orders);
     }
 
-    /// How many runs are above the run. `None` before there is one.
+    /// How many runs the run is nested in. `None` before its start has arrived.
     pub(crate) fn depth(&self) -> Option<usize> {
         wire::depth_of_run(&self.first)
     }
 
-    /// Whether more should be read of the executor.
+    /// Whether more should be read from the executor.
     pub(crate) fn takes_more(&self) -> bool {
         !self.has_effect || self.rest.len() - self.sent_of_rest < MAX_UNSENT
     }

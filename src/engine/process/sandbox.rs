@@ -2,8 +2,8 @@
 //!
 //! The filter of system calls allows no call that opens, connects or signals anything. Landlock
 //! without any rule opens no file whatever the filter allows; from Linux 6.7 on it also refuses TCP
-//! connections, from 6.12 on signals to processes outside. It knows nothing of UDP and of Unix
-//! sockets. The others reduce what a mistake in these two would expose: no network device, no new
+//! connections, from 6.12 on signals to processes outside. It covers neither UDP nor Unix sockets.
+//! The other measures reduce what a mistake in these two would expose: no network device, no new
 //! privileges, no environment, no descriptor but the connection, and resource limits.
 
 use std::collections::BTreeMap;
@@ -54,8 +54,8 @@ pub(super) fn end_with_parent(confinement: &mut Confinement) {
 /// open, on the first thread and before the engine has started others: most of these restrictions
 /// apply to the calling thread and to the threads that it starts.
 pub(super) fn close_files(confinement: &mut Confinement) {
-    // Before Linux 6.4 rustix reads the auxiliary vector, with the page size in it, from a file.
-    // Later it could not.
+    // Before Linux 6.4 rustix reads the auxiliary vector, with the page size in it, from a file,
+    // which can no longer be opened afterwards.
     let _read = rustix::param::page_size();
     // Without privileges, other namespaces need a user namespace. Where that is not allowed, and
     // where the engine has threads already because it had to be compiled, the filter of system calls

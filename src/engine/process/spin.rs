@@ -1,31 +1,31 @@
-//! Looking again and again for what is about to arrive, in place of going to sleep.
+//! Spinning: checks repeatedly for a message that is about to arrive, instead of sleeping.
 //!
-//! A host call is two switches between processes. Where both sides sleep in between, most of its time goes into
-//! waking them: tens of microseconds on a virtual machine. What comes later than that is not waited for in this
-//! way: after each failure more waits go to sleep at once, so that a script whose tools take milliseconds loses
-//! nothing that can be measured. On one processor neither side spins, because the other needs it. The processor is not
-//! yielded between two looks: where it is contended, it would come back after the others' turns only.
+//! A host call is two switches between processes. Where both sides sleep in between, most of its time goes into waking
+//! them: tens of microseconds on a virtual machine. Spinning for a message that comes later wastes that time, so after
+//! each failure more waits go to sleep at once: a script whose tools take milliseconds loses nothing that can be
+//! measured. On one processor neither side spins, because the other needs it. The processor is not yielded between two
+//! checks: where it is contended, this thread would run again only after the others' turns.
 
 use std::time::{Duration, Instant};
 
-/// How long one wait looks: about what it costs to wake a thread on a virtual machine, so that a wait that fails costs
-/// at most twice what it would have cost without.
+/// How long one wait spins: about what it costs to wake a thread on a virtual machine, so that a wait that fails costs
+/// at most twice what sleeping alone costs.
 const MAX_SPIN: Duration = Duration::from_micros(50);
 
-/// How long a wait looks for what the other side certainly sends soon, while no other run of the engine is in flight: the
-/// survey of a script of some 40 lines, what the executor makes of it, or the end of a short run.
+/// How long a wait spins for what the other side certainly sends soon, while no other run of the engine is in flight:
+/// the survey of a script of some 40 lines, what the executor makes of it, or the end of a short run.
 const MAX_CERTAIN: Duration = Duration::from_micros(1_000);
 
-/// After failures in a row, at most so many waits go to sleep at once.
+/// Maximum number of waits that go to sleep at once after failures in a row.
 const MAX_SKIPPED: u32 = 256;
 
-/// Decides whether a wait looks before it sleeps. One for each side of a run.
+/// Decides whether a wait spins before it sleeps. One for each side of a run.
 #[derive(Debug)]
 pub(super) struct Spin {
     is_allowed: bool,
     /// Waits that go to sleep at once.
     skipped: u32,
-    /// How many there are after the next failure.
+    /// The number of such waits after the last failure. The next failure doubles it.
     penalty: u32,
 }
 
@@ -57,9 +57,9 @@ impl Spin {
         None
     }
 
-    /// The same for what certainly comes soon, whatever earlier waits have found. Both sides may be on one processor, so
-    /// this one is yielded between two looks. If it does not come back soon, something else has used it: the wait is
-    /// over after one more look.
+    /// The same for what certainly comes soon, whatever earlier waits have found. Both sides may be on one processor,
+    /// so it is yielded between two checks. If this thread runs again only after [`MAX_SPIN`], something else has used
+    /// the processor: the wait ends after one more check.
     pub(super) fn find_certain<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if !self.is_allowed {
             return None;

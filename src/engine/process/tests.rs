@@ -35,11 +35,11 @@ use crate::tools::{ToolDefinition, ToolDispatcher, ToolError};
 const CRASHES: usize = 20;
 const CRASHES_VARIABLE: &str = "CX_CRASHES";
 
-/// What fails a test that would hang.
+/// Timeout of tests that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// The name of the test below, which is the worker, and the argument by which it knows that it is one. The test
-/// harness skips what nothing is called.
+/// The name of the test below, which is the worker, and the argument by which it knows that it is one. For the test
+/// harness it is a `--skip` that matches no test.
 const WORKER: &str = "engine::process::tests::worker";
 const MARK: &str = "--skip=this-is-a-worker-process";
 
@@ -213,7 +213,7 @@ async fn a_crash_costs_its_own_run_only() {
             let crashing = Arc::clone(&stage);
             runs.spawn(async move {
                 let limits = match kind {
-                    // It never says anything again: only its deadline ends it.
+                    // It sends nothing more: only its deadline ends it.
                     "deaf" => Limits { wall_time: Duration::from_secs(5), ..short() },
                     _ => short(),
                 };

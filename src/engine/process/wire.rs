@@ -85,7 +85,8 @@ pub(crate) struct Hello {
 pub(crate) struct Start {
     /// The number of the run, which its frames have from now on.
     pub(crate) number: u64,
-    /// How many runs are above it. What stands for a worker reads the message up to here (`depth_of_run`).
+    /// How many runs it is nested in. A process that stands for a worker elsewhere reads the message up to here
+    /// (`depth_of_run`).
     pub(crate) depth: u8,
     pub(crate) is_check: bool,
     pub(crate) source: String,
@@ -106,18 +107,18 @@ pub(crate) struct Start {
     pub(crate) limits: WireLimits,
 }
 
-/// How many runs are above the one that begins with these messages of an executor: the first one, and the beginning of
-/// that of the run. `None` if not enough of it has arrived.
+/// How many runs the run is nested in that an executor starts with these messages: its first one, and the beginning of
+/// `Start`. `None` if not enough of them has arrived.
 #[cfg(any(feature = "mcp", feature = "nats", test))]
 pub(crate) fn depth_of_run(orders: &[u8]) -> Option<usize> {
-    /// What stands for `Start` in its message.
+    /// The number of the variant `Start`.
     const START: u32 = 1;
     let start = orders.get(frames::length(orders)?..)?;
     let (kind, _number, depth) = frames::beginning::<(u32, u64, u8)>(start)?;
     (kind == START).then_some(usize::from(depth))
 }
 
-/// The limits that an engine looks at.
+/// The limits that an engine enforces.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct WireLimits {
     wall_time_ns: u64,
@@ -215,7 +216,7 @@ pub(crate) enum FromWorker {
     Waiting {
         seen: u64,
     },
-    /// It computes again.
+    /// The script computes again. Not answered.
     Computing,
     /// The run has ended.
     Done(Done),
@@ -276,7 +277,7 @@ const WORKER_CODES: [ErrorCode; 8] = [
 /// Maximum bytes of the message and of the stack of an error. Engines stay below it.
 const MAX_TEXT: usize = 128 << 10;
 
-/// Maximum characters of what a worker says about an error beside them.
+/// Maximum characters of each other text of an error.
 const MAX_SAID: usize = 1_000;
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -395,7 +396,7 @@ pub(crate) fn language(is_python: bool) -> Language {
     if is_python { Language::Python } else { Language::TypeScript }
 }
 
-/// A level as a number, and back. Any other number is an error of the script.
+/// A level as a number, and back. Any other number becomes [`LogLevel::Error`].
 pub(crate) fn level_number(level: LogLevel) -> u8 {
     match level {
         LogLevel::Debug => 0,

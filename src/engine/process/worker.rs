@@ -119,7 +119,7 @@ fn serve<E: Engine>(
     mut confinement: Confinement,
     hello: &Hello,
 ) -> ! {
-    // A number that is in files.
+    // Read now, because it is in files, which cannot be opened later.
     let processors = machine::processors();
     sandbox::close_files(&mut confinement);
     let (engine, watch) = (Arc::new(engine), Arc::new(Watch::default()));

@@ -40,7 +40,8 @@ const KEEP: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a worker elsewhere that says nothing is waited for. While all are lent it says nothing before it has a run.
+/// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
+/// has a run.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 
 /// Maximum characters of a worker's report about its sandbox in a log.
@@ -117,6 +118,8 @@ impl fmt::Debug for WorkerProcess {
 }
 
 impl WorkerProcess {
+    /// Returns what can kill this process from other threads.
+    ///
     /// # Errors
     ///
     /// If there is no descriptor left.
@@ -138,12 +141,13 @@ impl WorkerProcess {
         }
     }
 
-    /// How it has ended, if it has.
+    /// The exit status, if the process has ended.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
     }
 
-    /// What that means, as the rest of a sentence.
+    /// Describes how the process has ended, as the rest of a sentence; `None` if the status is not
+    /// known.
     pub(super) fn describe(&self, status: Option<ExitStatus>) -> String {
         describe(status, self.is_elsewhere)
     }
@@ -202,15 +206,15 @@ struct Shared {
 struct State {
     /// Unused workers, which have served no tenant, oldest first.
     fresh: VecDeque<WorkerProcess>,
-    /// Have served a run of this tenant.
+    /// Idle workers, each with the tenant whose runs it has served.
     used: Vec<(Tenant, WorkerProcess)>,
     /// Runs that wait for a worker.
     wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
-    /// Were killed, and are not reaped yet.
+    /// Killed workers that are not reaped yet.
     dying: Vec<Dying>,
     /// Failures to start in a row.
     failures: u32,
-    /// No worker is started ahead of time before that.
+    /// No worker is started ahead of time before this instant.
     paused_until: Option<Instant>,
     has_thread: bool,
     is_closed: bool,
@@ -359,7 +363,7 @@ impl Keeper {
                 let started = start(&self.options, &self.shared);
                 let mut state = self.shared.state.lock();
                 match started {
-                    // The thread that has closed it in the meantime has seen none.
+                    // The workers were closed meanwhile, by a thread that has not seen this one.
                     Ok(worker) if state.is_closed => {
                         drop(state);
                         drop(worker);
@@ -441,12 +445,13 @@ fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProc
         .process_group(0);
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    // It is not reaped before it is dropped, so the number is its own.
+    // The child is not reaped before it is dropped, so no other process has its number.
     let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
         let _killed = child.kill();
         let _reaped = child.wait();
     })?;
-    // It waits for the first message. What stands for a worker elsewhere executes nothing here.
+    // The process waits for its first message, so it does nothing outside of its group. A process
+    // that stands for a worker elsewhere executes no script here and needs no group.
     let group = if options.program.stands_in { None } else { Group::for_process(pid) };
     let hello = ToWorker::Hello(Hello {
         protocol: PROTOCOL,

@@ -1,9 +1,8 @@
 //! The component's machine code, and its cache.
 //!
-//! The code travels in the program, compiled when that was built for the processors of all users.
-//! The first process of a machine that runs Python unpacks it into the cache, with the initial memory
-//! image; later ones map the file. If the code cannot be used on a machine, a build with the feature
-//! `compile` compiles the component there, once.
+//! The program contains the code, which was compiled at build time for the processors of all users. The first process
+//! of a machine that runs Python unpacks it into the cache, with the initial memory image; later ones map the file. If
+//! the code cannot be used on a machine, a build with the feature `compile` compiles the component there, once.
 //!
 //! wasmtime executes what such a file contains, so the file must be as trustworthy as the program
 //! itself. Nothing is loaded that another user could have written: `storage::private` checks the
@@ -100,7 +99,8 @@ pub(super) fn load(
         let name = loader.name(&hex::encode((compiler.fingerprint)(engine)));
         (compiler, name)
     });
-    // Looked for first, because it exists only where the code in the program could not be used.
+    // Code that was compiled on this machine comes first, because it exists only where the code in
+    // the program could not be used.
     if let Some((_, name)) = &compiled_here
         && let Some(runnable) = loader.stored(name)
     {
@@ -128,7 +128,7 @@ fn count_request(result: &'static str) {
     metrics::counter!("cx_cache_requests_total", "cache" => "python_code", "result" => result).increment(1);
 }
 
-/// What loads code under one name or another.
+/// Loads code from the caches by its name, or makes it and stores it.
 struct Loader<'a> {
     engine: &'a Engine,
     /// The caches that exist and that only this user can write to, best first.
@@ -185,7 +185,7 @@ impl Loader<'_> {
             if let Some(runnable) = directory.load(self.engine, name) {
                 return Ok(Ok(runnable));
             }
-            // wasmtime does not run it, and it takes 55 MB.
+            // The file takes 55 MB, and wasmtime does not run it.
             let _ = directory.directory.remove(name);
             return adopt(self.engine, made);
         }
@@ -196,7 +196,7 @@ impl Loader<'_> {
         match (made, make) {
             (Some(made), _) => adopt(self.engine, &made),
             (None, Some(make)) => adopt(self.engine, &make()?),
-            // One of the two is there.
+            // Either the code or the function that makes it is there.
             (None, None) => Err(CompileError::Engine("the code was made and lost".into())),
         }
     }

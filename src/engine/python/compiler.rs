@@ -23,7 +23,8 @@ fn fingerprint(engine: &Engine) -> [u8; 32] {
 }
 
 fn compile(engine: &Engine, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    // Its threads panic if they are refused, and the process ends if memory is.
+    // The compiler panics if the system refuses a thread, and the process ends if it refuses
+    // memory.
     machine::check_machine(machine::processors(), 0, COMPILE_MEMORY)?;
     engine.precompile_component(component)
 }

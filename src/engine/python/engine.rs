@@ -186,8 +186,8 @@ fn address_space() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::As).current.unwrap_or(u64::MAX)
 }
 
-/// The wasmtime settings. The machine code depends on those of `settings.rs`, and on whether address
-/// space is ample: the code in the program is for where it is.
+/// The wasmtime settings. The machine code depends on those of `settings.rs`, and on whether address space is ample,
+/// which the code in the program assumes.
 pub(super) fn config(address_space: u64, memories: Memories, form: CodeForm) -> Config {
     let mut config = Config::new();
     settings::configure(&mut config);

@@ -54,7 +54,7 @@ impl FileStream {
         Ok(())
     }
 
-    /// Looks whether the write that was begun has ended.
+    /// Checks whether the write that was begun has ended.
     fn poll_written(&mut self) {
         let Some(written) = &mut self.written else { return };
         if let Some(result) = written.now_or_never() {
@@ -128,7 +128,7 @@ impl OutputStream for FileStream {
             self.offset = offset.saturating_add(bytes.len() as u64);
         }
         self.written = Some(Box::pin(write_at(file, offset, bytes)));
-        // What is in memory is written now, anything else is under way now.
+        // A write to memory has ended after this poll; any other has begun.
         self.poll_written();
         match self.failure.take() {
             Some(error) => Err(stream_error(error)),

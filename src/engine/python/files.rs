@@ -42,7 +42,8 @@ enum Handle {
     File(Arc<OpenFile>),
 }
 
-/// The resource of WASI's bindings has the number of ours in the table.
+/// The handle in the table that a descriptor of WASI's bindings stands for: both have the same
+/// number.
 fn handle(descriptor: &Resource<types::Descriptor>) -> Resource<Handle> {
     Resource::new_borrow(descriptor.rep())
 }

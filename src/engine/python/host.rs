@@ -64,7 +64,7 @@ impl RawOutput {
 
 struct Run {
     host: HostCalls,
-    /// The fuel that it has started with, if it is limited.
+    /// The fuel that the run has started with, if it is limited.
     fuel: Option<u64>,
     started: u64,
     /// Calls in flight. Polled when they are started and while the guest waits.
@@ -216,7 +216,7 @@ impl Run {
         // A single query is accepted even if it alone exceeds the bound.
         let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MAX_HELD_BYTES;
         if self.calls.len() >= MAX_CALLS || too_much {
-            let message = format!("{} calls are under way; await some of them first", self.calls.len());
+            let message = format!("{} calls are in flight; await some of them first", self.calls.len());
             return self.refuse(call, ToolErrorCode::QueueFull, message);
         }
         self.held_bytes += held_bytes;

@@ -7,7 +7,7 @@
 //!
 //! wasmtime can map a module's data too, but only into memories that it allocates itself: into
 //! those of a `MemoryCreator` it would copy all 33 MB for each interpreter. `wasmparser` reads the
-//! sections; what is ours is only the choice of the bytes that move.
+//! sections; this module only chooses the bytes that move.
 
 use std::ops::Range;
 

@@ -26,11 +26,11 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::time_zone::TimeZone;
 use crate::tools::names::python_name;
 
-/// The version of CPython in the component, which only a script could ask for.
+/// The version of CPython in the component, which only a script in it could find out.
 pub(crate) const PYTHON_VERSION: &str = "3.14.0";
 
-/// The version of wasmtime, which it does not export. Of the lock file: another patch release may be
-/// what an embedder has.
+/// The version of wasmtime in the lock file, because wasmtime does not export its own. An embedder may have another
+/// patch release.
 pub(crate) const WASMTIME_VERSION: &str = "48.0.8";
 
 /// CPython and the guest half of the host interface, as built by `python-wasm/build.sh`.

@@ -186,7 +186,7 @@ impl Drop for Memory {
                     idle.push(mapping);
                 }
             }
-            // `/proc` is missing, or there is no memory. The next memory is mapped anew.
+            // `/proc` is missing, or there is no memory. The next memory is mapped again.
             Err(error) => tracing::debug!(%error, "the memory of a Python script is not used again"),
         }
     }

@@ -98,7 +98,7 @@ fn survey_of(source: &str) -> Option<Survey> {
     Some(survey)
 }
 
-/// What comes of reading a text.
+/// The result of reading a text.
 enum Reading {
     Read(Survey),
     /// The parser does not accept it.
@@ -138,7 +138,7 @@ fn read_part(part: &str) -> Reading {
     reading.unwrap_or(Reading::Unread)
 }
 
-/// Whether an error is about where a block begins or ends. Behind another error it says nothing new: the parser has not
+/// Whether an error is about where a block begins or ends. After another error it says nothing new: the parser has not
 /// seen the line that begins the block.
 fn is_about_blocks(error: &ParseError) -> bool {
     match &error.error {
@@ -260,7 +260,7 @@ impl<'a> Surveyor<'a> {
         if let Some(Value::Call(name)) = value {
             self.follow(name, true);
         }
-        // What nothing calls for certain, in the order of the text.
+        // Functions that nothing calls for certain, in the order of the text.
         self.flow.is_certain = false;
         for statement in &module.body {
             if let Stmt::FunctionDef(function) = statement
@@ -399,7 +399,7 @@ impl<'a> Surveyor<'a> {
         true
     }
 
-    /// Whether it is the module `asyncio`, imported or not.
+    /// Whether the expression is the module `asyncio`, imported or not.
     fn is_asyncio(&self, expression: &Expr) -> bool {
         matches!(expression, Expr::Name(name) if name.id == "asyncio" && self.names.is_module("asyncio"))
     }

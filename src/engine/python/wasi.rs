@@ -88,7 +88,7 @@ impl ClockSettings {
         let _is_set = self.0.tape.set(tape);
     }
 
-    /// A reading in nanoseconds, of which `real` is the machine's.
+    /// A reading of a clock in nanoseconds. `real` reads the machine's clock.
     fn read(&self, clock: GuestClock, real: impl FnOnce() -> u64) -> u64 {
         match self.0.tape.get() {
             Some(tape) => tape.read_clock(clock, real()),

@@ -42,7 +42,7 @@ impl Engine for V8Engine {
 
     fn release_kept_memory(&self) {
         if let Err(message) = isolate::release_pooled_pages(self.memory_bytes) {
-            // V8's timer has to do.
+            // V8's own timer releases them later.
             tracing::debug!(message, "V8 keeps the pages of a large run");
         }
     }
@@ -122,7 +122,7 @@ fn check_file_imports(source: &str, import: &Import) -> Result<(), Box<ScriptErr
     let Some(name) = missing else { return Ok(()) };
     let message = format!("`{}` has no `{}`", import.specifier, name.name);
     let mut failed = ScriptError::new(ErrorCode::SyntaxError, message);
-    failed.hint = Some(format!("there are {}", FILE_EXPORTS.join(", ")));
+    failed.hint = Some(format!("it exports {}", FILE_EXPORTS.join(", ")));
     set_location(&mut failed, source, Some(name.location));
     Err(Box::new(failed))
 }

@@ -42,7 +42,8 @@ impl HostInterface for HostCalls {
         let results = stream::iter(calls).buffered(max_parallel).collect::<Vec<_>>();
         // Ends at the run's deadline at the latest, because every call does.
         let mut results = self.block_on(results).unwrap_or_default();
-        // A failed call is an entry of the answer, but a run without calls left ends.
+        // A failed call is an entry of the answer, but one beyond the run's limit of calls fails
+        // the whole list.
         let is_beyond_limit = |result: &Result<String, ToolError>| {
             result.as_ref().is_err_and(|error| error.code == ToolErrorCode::MaxToolCallsExceeded)
         };
@@ -119,7 +120,7 @@ impl HostInterface for HostCalls {
 fn read_clock(tape: &dyn RunTape, is_wall: bool, resolution: Duration) -> u64 {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let (clock, resolution) = match is_wall {
-        // As V8 reads it.
+        // V8 reads this clock in milliseconds.
         true => (GuestClock::Wall, 1_000_000),
         false => (GuestClock::Monotonic, nanoseconds(resolution).max(1)),
     };

@@ -112,7 +112,7 @@ impl Isolate {
     /// If ICU or V8 fails, or the isolate was stopped.
     fn set_time_zone(&mut self, time_zone: TimeZone) -> Result<(), String> {
         if time_zone != TimeZone::UTC {
-            // Makes V8 forget what it has read of the default, without looking at the machine's.
+            // V8 drops the default that it has cached, and does not read the machine's time zone.
             self.runtime
                 .v8_isolate()
                 .date_time_configuration_change_notification(v8::TimeZoneDetection::Skip);
@@ -155,7 +155,7 @@ impl Isolate {
         self.meter.count_files(run.files().budget());
         self.modules.start(Arc::clone(run));
         let time_zone = run.time_zone();
-        // Warm isolates have the usual one.
+        // A warm isolate has UTC already.
         if time_zone != TimeZone::UTC
             && let Err(problem) = self.set_time_zone(time_zone)
         {
@@ -218,8 +218,8 @@ impl Isolate {
         }
     }
 
-    /// The same, and lets the tape deliver something when the event loop has nothing else to do,
-    /// that is, when it was not woken while it was polled.
+    /// As [`Self::poll_settled`], but lets the tape deliver something when the event loop has
+    /// nothing else to do, that is, when it was not woken while it was polled.
     fn poll_with_tape(
         &mut self,
         tape: &dyn RunTape,
@@ -267,7 +267,7 @@ impl Isolate {
             return Err(failure(scope, &self.stop));
         };
         let Ok(promise) = v8::Local::<v8::Promise>::try_from(promise) else {
-            return Err(RawOutcome::Broken("the bootstrap's answer is no promise".to_owned()));
+            return Err(RawOutcome::Broken("the bootstrap's answer is not a promise".to_owned()));
         };
         // Rejections are checked by the caller.
         promise.mark_as_handled();
@@ -281,7 +281,7 @@ impl Isolate {
         let Ok(text) = v8::Local::<v8::String>::try_from(value) else {
             return RawOutcome::Broken("the bootstrap's outcome is not text".to_owned());
         };
-        // Checked before the text is copied. One character more for the mark.
+        // Checked before the text is copied. Its first character is a mark, which does not count.
         if text.length() > most + 1 {
             return RawOutcome::TooLarge(text.length() - 1);
         }

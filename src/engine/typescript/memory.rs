@@ -44,7 +44,7 @@ pub(crate) struct MemoryMeter {
     /// after a collection this includes the buffers that the collection freed.
     external: AtomicUsize,
     buffers: AtomicUsize,
-    /// The scratch directory of the run.
+    /// The memory that the run's scratch directory takes.
     files: OnceLock<Arc<MemoryBudget>>,
     refused: AtomicBool,
     /// Whether the isolate has been asked to read its statistics and has not done so yet.

@@ -1,12 +1,12 @@
 //! The ops: the only host functions that a script's code can reach.
 //!
-//! They are thin on purpose. Each takes text, passes it to the [`HostInterface`], and returns text;
-//! an answer that begins with `!` is an error (no JSON text does). Four ops inspect a value for the
-//! formatting of values and report what JavaScript cannot see of it. One runs the polyfill of
-//! `Temporal`. build.rs compiles this file
-//! too, because the startup snapshot must be made with the same ops that restore it. The trait
-//! keeps the rest of the crate out of build.rs. The modules of `js/` are not named here: build.rs
-//! adds them to the extension, and at run time they are in the snapshot.
+//! They are thin on purpose. Most take text, pass it to the [`HostInterface`], and return text; an
+//! answer that begins with `!` is an error (no JSON text does). Four ops inspect a value for the
+//! formatting of values and report what JavaScript cannot see of it. Two run or compile JavaScript
+//! of cx that is not in the snapshot. build.rs compiles this file too, because the startup snapshot
+//! must be made with the same ops that restore it. The trait keeps the rest of the crate out of
+//! build.rs. The modules of `js/` are not named here: build.rs adds them to the extension, and at
+//! run time they are in the snapshot.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -235,7 +235,7 @@ fn op_cx_constructor_name<'s>(
     v8::Local::new(scope, object.get_constructor_name()).into()
 }
 
-/// The polyfill of `Temporal`. ASCII, so that V8 can use it where it is.
+/// The polyfill of `Temporal`. ASCII, so that V8 can use the bytes in place.
 const TEMPORAL: &[u8] = include_bytes!("../../../js/temporal/global.js");
 
 /// Runs the polyfill of `Temporal`, which defines it in the script's realm. The text is not copied.
@@ -259,13 +259,13 @@ pub(crate) const STREAMS: &str = "ext:deno_web/06_streams.js";
 
 const FETCH: &str = include_str!("../../../js/network/fetch.js");
 
-/// deno_web's code for streams as the body of a function that sets `holder.made`, in ASCII. It takes what the
-/// file takes from `__bootstrap`, which is no global of a script. build.rs makes it: deno_web has the file's
-/// path on the machine that builds, and no text.
+/// deno_web's code for streams as the body of a function that sets `holder.made`, in ASCII. It takes what the file
+/// takes from `__bootstrap`, which is not a global of scripts. build.rs makes it, because deno_web exposes the file's
+/// path on the build machine and not its text.
 pub(crate) struct StreamsSource(pub(crate) &'static str);
 
-/// The function of a file that is not in the snapshot, where it would make each isolate slower, by its number. Each is
-/// the body of a function that sets `holder.made`.
+/// Compiles the file with this number to a function that sets `holder.made`, and returns the function. These files are
+/// not in the snapshot, because there they would make each isolate slower.
 #[op2]
 fn op_cx_late<'s>(
     state: Rc<RefCell<OpState>>,

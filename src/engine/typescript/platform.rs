@@ -16,10 +16,10 @@ use crate::run::time_zone::TimeZone;
 /// The version of V8 that this program is linked with.
 pub(crate) const V8_VERSION: &str = v8::VERSION_STRING;
 
-/// Address space in bytes that V8 reserves when it starts. It needs 16 GiB for the objects of its C++
-/// library, at an address that is a multiple of that and has one bit set: it reserves three times as
-/// much and keeps a third. With 32 GiB it tries some addresses at random, and ends the process if none
-/// of them will do, once in sixteen starts.
+/// Address space in bytes that V8 reserves when it starts. It needs 16 GiB for the objects of its C++ library, at an
+/// address that is a multiple of that and has one bit set: it reserves three times as much and keeps a third. Where
+/// only 32 GiB are free, it tries some addresses at random, and in one of sixteen starts it finds none and ends the
+/// process.
 const PLATFORM_ADDRESS_SPACE: usize = 48 << 30;
 
 /// Address space in bytes that an isolate may need at once: its code range of 128 MiB, for which
@@ -33,9 +33,10 @@ const ISOLATE_PRIVATE_MEMORY: usize = 192 << 20;
 /// Memory in bytes that V8 and the first isolate map for writing.
 const PRIVATE_MEMORY: usize = 128 << 20;
 
-/// Stack size in bytes that the threads of V8's own pool usually have, the system's default, and what
-/// they need.
+/// Stack size in bytes that the threads of V8's own pool usually have: the system's default.
 const POOL_STACK: usize = 8 << 20;
+
+/// Stack size in bytes that these threads need.
 const MIN_DEFAULT_STACK: u64 = 512 << 10;
 
 /// V8 uses about 1 MB of the stack. Sources are parsed on the same thread and may need all of it.
@@ -62,7 +63,7 @@ pub(crate) fn spawn(name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<
 /// If the system refuses what V8 needs. V8 would end the process.
 fn start_platform() -> io::Result<()> {
     static IS_STARTED: AtomicBool = AtomicBool::new(false);
-    // Only the root is here, and one after the other.
+    // Only the root thread calls this, so there is no race.
     if IS_STARTED.load(Ordering::Relaxed) {
         return Ok(());
     }
@@ -76,7 +77,8 @@ fn start_platform() -> io::Result<()> {
     // second, the next run of a busy server still finds them. After a large run they are released
     // at once: see `isolate::release_pooled_pages`.
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
-    // V8 would open a file for it, which a worker process cannot, and then fall back to the clock.
+    // For its seeds V8 would open a file, which a worker process cannot, and then fall back to the
+    // clock.
     v8::V8::set_entropy_source(fill_random);
     JsRuntime::init_platform(None);
     set_locale_and_time_zone();
@@ -152,7 +154,7 @@ pub(super) fn with_default_time_zone<T>(time_zone: TimeZone, read: impl FnOnce()
     Ok(read())
 }
 
-/// Memory in bytes that the heaps of all isolates may still grow by, at most.
+/// The heap limits of all isolates together, in bytes: what their heaps may take at most.
 static PROMISED: AtomicUsize = AtomicUsize::new(0);
 
 /// The address space for the heap of one isolate, counted until this is dropped.

@@ -102,7 +102,7 @@ pub(crate) fn transpile(
     }
 }
 
-/// A source that is no script, and what could be read of it.
+/// Why a source cannot be transpiled, and what could be read of it.
 #[derive(Debug)]
 pub(crate) struct Untranspiled {
     pub(crate) error: TranspileError,

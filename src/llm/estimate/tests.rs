@@ -18,7 +18,7 @@ const TEXTS: &[&str] = &[
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
     "d41d8cd98f00b204e9800998ecf8427e 5f4dcc3b5aa765d61d8327deb882cf99",
     "SELECT COUNT(*) FROM orders WHERE status = 'OPEN' AND total > 100.00 GROUP BY customer_id;",
-    // What is no word of a language: cut into pieces of one to three letters.
+    // Texts without words of a language: tokenizers cut them into pieces of one to three letters.
     "xkqvzjw plmrtgh bnfdsw qzxcvy wkjhgf ptrmnbl zxqwkv jhgfds lkmnbv qpwoei rutyal skdjfh gmznxb cvqawz sxedcr",
     "GATTACAGATTACACCGGTTAACCGGTTGACATTGCAGCCATGATCGATCGTAGCTAGCTAGGATCCAGTTACG",
     "gattacagattacaccggttaaccggttgacattgcagccatgatcgatcgtagctagctaggatccagttacg",

@@ -47,7 +47,7 @@ fn hits() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What looks like it and is not.
+/// Texts that look like secrets or personal data and are not.
 const MISSES: &[&str] = &[
     "sk-learn is a library; sk-short",
     "task-management-for-everybody-in-the-team",

@@ -13,7 +13,7 @@ fn what_there_is_can_be_had_and_is_given_back() {
     check_machine(1, 2, 1 << 20).unwrap();
 }
 
-/// No machine has it, whatever its limits.
+/// No machine has so much, whatever its limits.
 #[test]
 fn what_there_is_not_is_an_error_that_says_what_is_needed() {
     let error = address_space(1 << 60).unwrap_err();

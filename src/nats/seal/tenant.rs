@@ -20,7 +20,7 @@ const ENTRY: &[u8] = b"entry";
 /// Bytes of a name that is hidden.
 const HIDDEN: usize = 16;
 
-/// From which the keys of one tenant are derived.
+/// The secret from which the keys of one tenant are derived.
 #[derive(Clone)]
 pub(crate) struct TenantKey(Prk);
 
@@ -47,7 +47,8 @@ impl TenantKey {
         read_secret(path, |text| Self::new(text, tenant))
     }
 
-    /// What stands for a name of this kind: 32 hexadecimal digits.
+    /// Returns a pseudonym for a name of this kind: 32 hexadecimal digits. `None` if the key cannot
+    /// be derived.
     pub(crate) fn hide(&self, kind: u8, name: &[u8]) -> Option<String> {
         let key: hmac::Key = self.0.expand(&[NAMES], hmac::HMAC_SHA256).ok()?.into();
         let tag = hmac::sign(&key, &[&[kind], name].concat());
@@ -69,7 +70,7 @@ impl TenantKey {
         Some([&nonce[..], &sealed].concat())
     }
 
-    /// Opens it. `None` if it was not sealed with this key, or is the entry of another name.
+    /// Opens an entry. `None` if it was not sealed with this key, or is the entry of another name.
     pub(crate) fn open(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let mut rest = rest.to_vec();

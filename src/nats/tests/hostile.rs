@@ -64,7 +64,7 @@ impl FakeConnection {
         self.send(&[line.as_bytes(), payload, b"\r\n"].concat()).await;
     }
 
-    /// The next line of the client that begins so, in its words.
+    /// The words of the client's next line that starts with `begins`.
     async fn line(&mut self, begins: &str) -> Vec<String> {
         loop {
             let mut line = Vec::new();

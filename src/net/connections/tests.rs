@@ -12,7 +12,7 @@ use crate::net::call::{FetchRequest, RedirectMode};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Times in which a test ends.
+/// Timeouts that tests wait for.
 const SHORT: Times = Times {
     connect: Duration::from_millis(500),
     head: Duration::from_millis(500),
@@ -20,10 +20,10 @@ const SHORT: Times = Times {
     total: Duration::from_secs(3),
 };
 
-/// Not the time in which a test ends.
+/// A timeout that no test waits for.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// What fails a test that would hang.
+/// Timeout of tests that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 const MEGABYTE: usize = 1 << 20;

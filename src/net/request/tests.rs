@@ -56,7 +56,7 @@ fn every_spelling_of_an_address_is_one() {
         ("https://example.com:80/", "example.com:80"),
         ("http://[::1]:81/", "[::1]:81"),
         ("https://b\u{fc}cher.example/", "xn--bcher-kva.example"),
-        // What looks like one host and is another.
+        // Addresses that look as if they had another host.
         ("http://example.com\\@127.0.0.1/", "example.com"),
         ("http:/\\127.0.0.1/", "127.0.0.1"),
         ("\thttp://a\nb.example/", "ab.example"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
+use super::reading::TokenReading;
 use crate::error::Error;
 use crate::run::observer::{TokenEvent, TokenOwner};
 use crate::server::metrics;
@@ -18,8 +19,8 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
 const MAX_READ: Duration = Duration::from_secs(10);
 
-/// Reads a value again: `None` if it is the same as at the last call, a message if it cannot be read. May block.
-type Reader<T> = Arc<dyn Fn() -> Option<Result<T, String>> + Send + Sync>;
+/// Reads a value again. May block.
+type Reader<T> = Arc<dyn Fn() -> TokenReading<T> + Send + Sync>;
 
 /// Called with each new problem, and with `None` when there is none any more.
 pub(super) type OnProblem = Box<dyn FnMut(Option<&str>) + Send>;
@@ -75,14 +76,14 @@ impl<T: Target> Followed<T> {
         };
         match read {
             // Nothing has changed: what was wrong before a slow reading still is, and nothing else.
-            Ok(None) => {
+            Ok(TokenReading::Unchanged) => {
                 self.restore(earlier);
                 if let Some(value) = self.refused.take() {
                     self.replace(value).await;
                 }
             }
-            Ok(Some(Ok(value))) => self.replace(value).await,
-            Ok(Some(Err(problem))) => {
+            Ok(TokenReading::Changed(value)) => self.replace(value).await,
+            Ok(TokenReading::Failed(problem)) => {
                 self.refused = None;
                 self.report(&problem);
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::reading::TokenReading;
 use super::token::HttpToken;
 use crate::error::{Error, OptionName};
 
@@ -86,9 +87,8 @@ impl HttpTenant {
     }
 }
 
-/// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader): `None` if they are
-/// those of the last call, a message if they cannot be read. The message must not have a token.
-pub type TenantReader = Arc<dyn Fn() -> Option<Result<Vec<HttpTenant>, String>> + Send + Sync>;
+/// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader). It may block.
+pub type TenantReader = Arc<dyn Fn() -> TokenReading<Vec<HttpTenant>> + Send + Sync>;
 
 /// Checks that each token says who sends it: no two tenants have the same one, and no tenant has the operator's.
 ///

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::reading::TokenReading;
 use crate::error::{Error, OptionName};
 use crate::text::ids::random_id;
 
@@ -74,9 +75,8 @@ impl HttpToken {
     }
 }
 
-/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader): `None` if it is the same
-/// as at the last call, a message if it cannot be read. The message must not have the token.
-pub type TokenReader = Arc<dyn Fn() -> Option<Result<HttpToken, String>> + Send + Sync>;
+/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader). It may block.
+pub type TokenReader = Arc<dyn Fn() -> TokenReading<HttpToken> + Send + Sync>;
 
 impl PartialEq for HttpToken {
     fn eq(&self, other: &Self) -> bool {

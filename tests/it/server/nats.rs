@@ -114,7 +114,7 @@ fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     let seen = end(seen, LONG);
     assert_eq!(seen["error"]["code"], "ENGINE_CRASHED", "{seen}");
     let message = seen["error"]["message"].as_str().unwrap();
-    assert!(message.contains("nothing is heard of its machine"), "{message}");
+    assert!(message.contains("its machine does not answer"), "{message}");
     stopwatch.promise(Duration::from_secs(8), "the end of a run whose machine has died");
     let unseen = end(unseen, LONG);
     assert_eq!(unseen["value"], "done", "{unseen}");

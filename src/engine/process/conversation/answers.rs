@@ -23,7 +23,7 @@ impl Conversation {
         call: u64,
     ) -> Result<Option<Event>, String> {
         if self.calls.len() >= MAX_CALLS {
-            let message = format!("{} calls are under way; await some of them first", self.calls.len());
+            let message = format!("{} calls are in flight; await some of them first", self.calls.len());
             let refused = Err(ToolError::new(ToolErrorCode::QueueFull, message));
             self.answer(call, Answered::Text(refused))?;
         } else {

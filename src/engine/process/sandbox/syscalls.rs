@@ -30,7 +30,7 @@ pub(super) const ALLOWED: &[(&str, i64)] = &[
     ("sched_yield", libc::SYS_sched_yield),
     ("set_robust_list", libc::SYS_set_robust_list),
     ("sigaltstack", libc::SYS_sigaltstack),
-    // Time and chance.
+    // Clocks and random numbers.
     ("clock_getres", libc::SYS_clock_getres),
     ("clock_gettime", libc::SYS_clock_gettime),
     ("clock_nanosleep", libc::SYS_clock_nanosleep),

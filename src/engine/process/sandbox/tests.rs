@@ -10,8 +10,8 @@ use super::{Confinement, close_files, filter_calls};
 use crate::engine::process::connection::end_process_with;
 use crate::machine::SandboxFeatures;
 
-/// The name of the test that is the process, and the beginning of the argument that says what confines it. The test
-/// harness skips what nothing is called.
+/// The name of the test that is the process, and the beginning of the argument that says what confines it. For the test
+/// harness it is a `--skip` that matches no test.
 const CONFINED: &str = "engine::process::sandbox::tests::confined";
 const MARK: &str = "--skip=this-process-has-only-";
 

@@ -105,7 +105,7 @@ fn v_471_arguments_in_a_survey_have_as_many_values_as_a_reader_reads() {
     let nested = |depth, inner| (0..depth).fold(inner, |inner, _| Literal::List(vec![inner]));
     assert_eq!(sent(&with_arguments(nested(MAX_DEPTH, Literal::Null))).uses.len(), 1);
     assert_eq!(sent(&with_arguments(nested(MAX_DEPTH + 1, Literal::Null))).uses.len(), 0);
-    // Of what is deeper a reader says that it is unknown.
+    // A reader reports what is deeper as unknown.
     let unknown = Literal::Unknown { may_be_absent: true };
     assert_eq!(sent(&with_arguments(nested(MAX_DEPTH + 1, unknown))).uses.len(), 1);
 }

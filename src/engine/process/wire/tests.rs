@@ -8,7 +8,8 @@ fn outcome(error: WireError, given: &[ToolErrorCode]) -> ScriptError {
     }
 }
 
-/// What stands for a worker chooses its slot by it, and does not wait for a source of megabytes.
+/// A process that stands for a worker elsewhere chooses its slot by the depth, and need not wait for a source of
+/// megabytes.
 #[test]
 fn the_depth_of_a_run_is_at_the_beginning_of_its_message() {
     let start = ToWorker::Start(Box::new(Start {

@@ -32,7 +32,7 @@ pub(super) fn code(error: &FileError) -> types::ErrorCode {
         FileErrorCode::NotPermitted => Code::NotPermitted,
         FileErrorCode::Quota => Code::Quota,
         FileErrorCode::ReadOnly => Code::ReadOnly,
-        // WASI has no word for it.
+        // WASI has no code for too many open files.
         FileErrorCode::TooManyOpen => Code::InsufficientMemory,
         FileErrorCode::Unsupported => Code::Unsupported,
     }

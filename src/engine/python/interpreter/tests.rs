@@ -17,7 +17,7 @@ struct Guest<'a> {
 
 impl Default for Guest<'_> {
     fn default() -> Self {
-        // At 64 the text `+7`. At 16 zeros: an option that is none.
+        // At 64 the text `+7`. At 16 zeros, which are the option `none`.
         Self { imports: "", with: "", module: "", load: "(i32.const 16)", run: "(i32.const 32)" }
     }
 }
@@ -270,7 +270,7 @@ async fn v_318_raw_imports_with_hostile_numbers() {
     // Each group with what becomes of its runs: `7` is the guest's own value, anything else a part of
     // the error with which it was stopped.
     let groups: [(&str, &[&str]); 9] = [
-        // The whole memory as a query's text, timeouts that are none, and the whole memory as output.
+        // The whole memory as a query's text, invalid timeouts, and the whole memory as output.
         (
             "7",
             &[
@@ -282,7 +282,7 @@ async fn v_318_raw_imports_with_hostile_numbers() {
                 "(call $log (i32.const 0) ALL)",
             ],
         ),
-        // Numbers that are no operation, no option and no stream.
+        // Numbers that are not those of an operation, an option or a stream.
         (
             "discriminant",
             &[

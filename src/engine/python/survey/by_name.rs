@@ -27,7 +27,7 @@ impl<'a> Surveyor<'a> {
                 let arguments = literal::by_name(&call.arguments, 1, &["name", "params"]);
                 self.add(call, target, arguments, at(0, "name"), at(0, "name"), is_certain);
             }
-            // Its failure is a value.
+            // It returns a failure as a value.
             "call_tool" => {
                 let target = match (text(0, "server"), text(1, "tool")) {
                     (Some(server), Some(tool)) => Target::Tool { server, tool },

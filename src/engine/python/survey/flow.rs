@@ -34,7 +34,7 @@ impl<'a> Surveyor<'a> {
     pub(super) fn forgets(&mut self, expression: &Expr, before: usize) {
         let Expr::Call(call) = expression else { return };
         match &*call.func {
-            // They have ended when they return.
+            // These calls have ended when they return.
             Expr::Name(name) if matches!(&*name.id, "call_tool" | "call_tools" | "call_mcp_tool_sync") => {}
             Expr::Attribute(function)
                 if matches!(function.attr.as_str(), "gather" | "wait_for")
@@ -73,8 +73,8 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Reads an expression whose value is compared, tested or made a text: of a coroutine that says nothing of what it
-    /// returns.
+    /// Reads an expression whose value is compared, tested or made a text: for a coroutine that says nothing about its
+    /// result.
     fn tested(&mut self, expression: &'a Expr) {
         let before = self.survey.uses.len();
         self.visit_expr(expression);
@@ -177,7 +177,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                     own.visit_expr(&each.target);
                     own.visit_body(&each.body);
                 });
-                // It belongs to the loop around: `break` in it leaves that.
+                // The `else` belongs to the surrounding loop: `break` in it leaves that loop.
                 self.doubtful(|own| own.visit_body(&each.orelse));
             }
             Stmt::While(test) => {

@@ -20,7 +20,7 @@ impl Surveyor<'_> {
     pub(super) fn note_import_from(&mut self, import: &StmtImportFrom) {
         let Some(module) = import.module.as_ref().filter(|_| import.level == 0) else { return };
         self.note_module(module, module.range);
-        // The only packages whose modules are known apart from them.
+        // The only packages whose modules have entries of their own in the table.
         if matches!(module.as_str(), "http" | "urllib") {
             for alias in &import.names {
                 self.note_module(&format!("{}.{}", module.as_str(), alias.name), alias.name.range);
@@ -38,7 +38,7 @@ impl Surveyor<'_> {
         let (message, is_certain) = match what {
             Unavailable::Module(why) => (format!("{absent}: {why}"), is_certain),
             Unavailable::Package(instead) => {
-                // Which packages there are is said once.
+                // Only the first message lists the packages that exist.
                 let is_said = std::mem::replace(&mut self.has_named_packages, true);
                 let packages = if is_said { String::new() } else { format!("; {PACKAGES}") };
                 (format!("{absent}: {instead}{packages}"), is_certain)

@@ -6,7 +6,7 @@ use serde_json::Number as JsonNumber;
 
 use crate::run::check::survey::{Bytes, Field, Literal, ObjectBuilder, ValueCount};
 
-/// A value that is not written out.
+/// A value that is not a literal.
 pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: false };
 
 /// The byte offsets of a part of the text.

@@ -98,7 +98,7 @@ pub(super) struct Names<'a> {
     pub(super) is_opaque: bool,
     /// Whether it can change what its imports find.
     pub(super) changes_imports: bool,
-    /// Whether `asyncio` is bound by imports of the module of that name only.
+    /// Whether `asyncio` is bound by something else than an import of that module.
     rebinds_asyncio: bool,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
         self.bound.contains_key(name)
     }
 
-    /// Whether it does so in one place.
+    /// Whether the script binds the name exactly once.
     pub(super) fn is_bound_once(&self, name: &str) -> bool {
         self.bound.get(name) == Some(&1)
     }
@@ -214,7 +214,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Notes what a script can do that has this name.
+    /// Notes what a script that uses this name can do.
     fn note_powers(&mut self, name: &str) {
         self.is_opaque |= OPAQUE.contains(&name);
         self.changes_imports |= is_of_imports(name);

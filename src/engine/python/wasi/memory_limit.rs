@@ -1,4 +1,4 @@
-//! What a guest may have of memory, tables and instances.
+//! Limits of a guest's memory, tables and instances.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,9 +34,9 @@ impl GuestMemory {
     }
 }
 
-/// Counts the bytes of all linear memories of a guest together and refuses growth beyond the limit,
-/// which CPython turns into a `MemoryError`. Memory that the host holds for the guest is not
-/// counted.
+/// Counts the bytes of all linear memories of a guest together. Growth that exceeds the limit, with
+/// the run's files in memory, is refused, which CPython turns into a `MemoryError`. Other memory
+/// that the host holds for the guest is not counted.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     shared: Arc<GuestMemory>,
@@ -52,7 +52,7 @@ impl MemoryLimiter {
         Self { shared: Arc::new(shared), files: None, before: 0, refused: false }
     }
 
-    /// The same for other threads.
+    /// The memory's size and limit, for other threads.
     pub(crate) fn shared(&self) -> Arc<GuestMemory> {
         Arc::clone(&self.shared)
     }

@@ -11,8 +11,8 @@
 //! [`limits::MAX_WORK`].
 //!
 //! swc's feature `stacker` grows the stack instead, where a function asks for it: one function of
-//! the parser and some passes do, but neither the printer nor the destructor. It bounds no time
-//! either, so it is off, and no stack has to grow (docs/decisions/0023).
+//! the parser and some passes do, but neither the printer nor the destructor. Nor does it bound
+//! time. So the feature is off (docs/decisions/0023).
 //!
 //! The estimate must never be too low. Source that made this scanner mistake code for a string
 //! could hide brackets from it. JavaScript has one token where that can be tried: `/` is a division

@@ -78,7 +78,7 @@ fn keep_all(statements: &mut Vec<Stmt>, result: &Ident) {
     *statements = kept;
 }
 
-/// Handles a statement that stands where only one may stand.
+/// Handles a statement in a position that takes exactly one.
 fn keep_body(statement: &mut Stmt, result: &Ident) {
     if begins_without_value(statement) {
         let inner = std::mem::take(statement);

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The decorators of the class itself may replace it. Then its static fields and blocks belong to
-//! what replaces it, and its own name means that, so they are initialized after the class is
-//! evaluated; static private names are those of a class around it.
+//! the replacement, and its own name refers to the replacement, so they are initialized after the
+//! class is evaluated; static private names are those of a class around it.
 
 mod accessors;
 mod class;
@@ -43,8 +43,7 @@ use names::PrivateNames;
 use super::make;
 use crate::engine::fence::Part;
 
-/// The name by which lowered code refers to [`RUNTIME`]. Hygiene keeps the author's names apart from
-/// it.
+/// The name by which lowered code refers to [`RUNTIME`]. swc's pass `hygiene` keeps the author's names apart from it.
 pub(super) const RUNTIME_NAME: &str = "__decorate";
 
 /// An expression: the function that makes the state of a class.
@@ -94,7 +93,7 @@ struct Lowering {
     unresolved: SyntaxContext,
     namespaces: HashSet<Id>,
     private_names: PrivateNames,
-    /// Names that anonymous classes get from where they stand, by the position of the class.
+    /// Names that anonymous classes get from their context, by the position of the class.
     names: HashMap<BytePos, ClassName>,
     /// Fields with a key that is known only when the script runs, and that gives a class its name; by their
     /// positions.
@@ -102,7 +101,7 @@ struct Lowering {
     needs_runtime: bool,
 }
 
-/// The name that an anonymous class gets from where it stands.
+/// The name that an anonymous class gets from its context.
 #[derive(Clone, Debug)]
 enum ClassName {
     Fixed(String),
@@ -110,7 +109,7 @@ enum ClassName {
     Key,
 }
 
-/// What a class needs.
+/// The lowering that a class needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -149,7 +148,7 @@ fn names_by_key(key: &PropName, value: Option<&Expr>) -> bool {
     fixed_name(key).is_none() && value.and_then(anonymous).is_some_and(|class| needs(class) == Needs::Runtime)
 }
 
-/// The class that gets a name from where it stands.
+/// The anonymous class that gets its name from its context.
 fn anonymous(value: &Expr) -> Option<&Class> {
     match value {
         Expr::Paren(inner) => anonymous(&inner.expr),
@@ -159,8 +158,8 @@ fn anonymous(value: &Expr) -> Option<&Class> {
 }
 
 impl Lowering {
-    /// Lowers a class whose parts are lowered. Returns the expression that makes it, or the class
-    /// itself if it remains one.
+    /// Lowers a class whose parts are lowered already. Returns the expression that makes it, or the
+    /// class itself if it remains one.
     fn class(&mut self, ident: Option<Ident>, mut class: Box<Class>) -> Result<Box<Expr>, Box<Class>> {
         let is_keyed = |member: &ClassMember| matches!(member, ClassMember::ClassProp(field) if self.keyed_fields.contains(&field.span.lo));
         let needs = if class.body.iter().any(is_keyed) { Needs::Runtime } else { needs(&class) };
@@ -336,7 +335,7 @@ impl VisitMut for Lowering {
     }
 
     fn visit_mut_key_value_prop(&mut self, property: &mut KeyValueProp) {
-        // `__proto__: value` is no property, and names nothing.
+        // `__proto__: value` is not a property, and gives no name.
         let is_keyed = !is_prototype(&property.key) && self.named_by(&property.value, &property.key);
         property.visit_mut_children_with(self);
         if is_keyed {
@@ -396,7 +395,7 @@ fn fixed_name(key: &PropName) -> Option<String> {
     }
 }
 
-/// A number as JavaScript writes it, if that is its digits.
+/// The text of a number, if JavaScript writes it with digits only.
 fn whole(number: f64) -> Option<String> {
     (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then(|| number.to_string())
 }

@@ -16,7 +16,7 @@ use super::positions::Positions;
 use super::{constants, decorators, enums, lower, namespaces, print, refuse, survey, value, work};
 use crate::engine::fence::Part;
 
-/// Start of the wrapper. Where classes are decorated, what runs their decorators is the argument of
+/// Start of the wrapper. Where classes are decorated, the runtime of decorators is the argument of
 /// a function around it. The directive is the first statement of the body, which makes all of it
 /// strict.
 const OPEN: &str = "(async () => {\"use strict\";\n";
@@ -103,7 +103,7 @@ fn transpile(
     }
     cancellation.check()?;
     program.mutate(fixer(None));
-    // The fixer takes all parentheses away and puts some of them back.
+    // The fixer removes all parentheses, and does not put back all that are needed.
     if part.text.contains("extends") {
         program.visit_mut_with(&mut Heritage);
     }
@@ -112,7 +112,8 @@ fn transpile(
     let (open, close) = if lowered.calls_value { (OPEN_EXPORT, CLOSE_EXPORT) } else { (OPEN, CLOSE) };
     let (open, close) = if decorates {
         let (name, runtime) = (decorators::RUNTIME_NAME, decorators::RUNTIME);
-        // Two functions: with one, V8 gives the first name in the runtime to the script's frame.
+        // Two functions: with one, stack traces would call the script's frame by the first name in
+        // the runtime.
         let open = format!("(({name}) => (({name}) => {open}");
         (open, format!("{close})({name}()))(() => {runtime})"))
     } else {

@@ -91,7 +91,7 @@ impl Lowering {
         let Decl::TsEnum(declared) = declaration else {
             return false;
         };
-        // Other than an ambient `const enum`, an ambient enum is an object of the surroundings.
+        // Unlike an ambient `const enum`, an ambient enum is an object of the surroundings.
         if declared.declare && !declared.is_const {
             return false;
         }
@@ -170,7 +170,7 @@ fn assign(id: &Ident, member: TsEnumMember, previous: &mut Previous) -> Box<Expr
     let value = member.init.unwrap_or_else(|| match previous {
         Previous::Nothing => make::number(0.0),
         Previous::Number(value) => make::number(*value + 1.0),
-        // TypeScript refuses this; what it writes all the same is this value.
+        // TypeScript reports an error here, but still writes this value.
         Previous::Text => Expr::undefined(member.span),
         Previous::Named(name) => {
             let before = make::element(make::name(id), make::text(name));
@@ -178,7 +178,7 @@ fn assign(id: &Ident, member: TsEnumMember, previous: &mut Previous) -> Box<Expr
         }
     });
     let class = match (follows, classify(&value)) {
-        // A number follows numbers only.
+        // What continues the member before it is a number.
         (true, Class::Open) => Class::Number,
         (_, class) => class,
     };
@@ -208,6 +208,7 @@ fn assign(id: &Ident, member: TsEnumMember, previous: &mut Previous) -> Box<Expr
 enum Class {
     Number,
     Text,
+    /// Either: it shows only when the script runs.
     Open,
 }
 

@@ -238,7 +238,7 @@ impl Lowering<'_> {
         make::constant(span, Pat::Ident(BindingIdent::from(name)), expression)
     }
 
-    /// Generates a name that hygiene keeps apart from all of the author's names.
+    /// Generates a name that swc's pass `hygiene` keeps apart from all of the author's names.
     fn made_up_name(&mut self) -> Ident {
         let name = make::fresh("result");
         self.made_up = Some(name.clone());

@@ -8,7 +8,8 @@ use swc_ecma_ast::{
     ReturnStmt, SimpleAssignTarget, Stmt, Str, ThisExpr, VarDecl, VarDeclKind, VarDeclarator,
 };
 
-/// Makes a name that hygiene keeps apart from all others, also from those of the same spelling.
+/// Makes a name that swc's pass `hygiene` keeps apart from all others, also from those of the same
+/// spelling.
 pub(super) fn fresh(name: &str) -> Ident {
     Ident::new(name.into(), DUMMY_SP, SyntaxContext::empty().apply_mark(Mark::new()))
 }

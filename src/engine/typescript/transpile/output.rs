@@ -13,14 +13,14 @@ pub(crate) struct Transpiled {
     pub(crate) imports: Vec<Import>,
     /// Maps locations in `code` to the author's text.
     pub(crate) positions: Positions,
-    /// What the author's text says that it calls.
+    /// The calls that the author's text shows.
     pub(crate) survey: Survey,
 }
 
 /// A static import that is used at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Import {
-    /// `mcp:` and the name of a server.
+    /// `mcp:` and the name of a server, or a name of the module of files.
     pub(crate) specifier: String,
     /// The imported names; empty for `import * as` and for an import without names.
     pub(crate) names: Vec<ImportedName>,
@@ -28,7 +28,7 @@ pub(crate) struct Import {
     pub(crate) location: Location,
 }
 
-/// A name that is imported from a server.
+/// A name that is imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImportedName {
     /// The exported name: `default` for a default import.

@@ -53,7 +53,7 @@ fn parser(text: &str) -> Parser<Lexer<'_>> {
 
 fn parse_module(text: &str) -> Result<Parsed, Error> {
     let ParseAttempt { result, recovered } = read(text);
-    // The fatal error may come from an earlier one.
+    // The fatal error may be a consequence of an earlier one.
     let first = recovered.into_iter().min_by_key(|error| error.span().lo);
     match result {
         Ok(parsed) => first.map_or(Ok(parsed), Err),
@@ -64,7 +64,7 @@ fn parse_module(text: &str) -> Result<Parsed, Error> {
     }
 }
 
-/// What the parser makes of a text.
+/// The result of parsing a text.
 pub(super) struct ParseAttempt {
     /// The module, or the error that the parser could not recover from.
     pub(super) result: Result<Parsed, Error>,

@@ -18,7 +18,8 @@ use super::work;
 const MAX_GROWTH: usize = 8;
 const MAX_GROWTH_ON_TOP: usize = 4 << 20;
 
-/// Bytes between two checks whether the run has been stopped, which take a few milliseconds.
+/// Bytes of code between two checks whether the run has been stopped. To print them takes a few
+/// milliseconds.
 const CHECK_EVERY: usize = 1 << 18;
 
 /// The code, and the source position of each of its tokens.

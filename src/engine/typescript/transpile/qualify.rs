@@ -11,7 +11,7 @@ use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
 
 /// The names of an enum or a namespace that another part of it has declared.
 ///
-/// To rewrite a tree is to visit it: a name is a member unless the tree itself declares it.
+/// It rewrites the tree that it visits: a name is a member unless the tree itself declares it.
 #[derive(Debug)]
 pub(super) struct Qualifier<'a> {
     names: &'a HashSet<String>,

@@ -40,7 +40,7 @@ fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
     let is_python = messages::looks_like_python(part.text);
     let mistake = |error: &Error| mistake(part.text, is_python, error);
     let mut mistakes: Vec<Mistake> = Vec::new();
-    // How many of them are in the text as it was written.
+    // The number of mistakes in the text as it was written.
     let mut written = None;
     let mut survey = None;
     let attempts = if text.len() <= MAX_BYTES { MAX_MENDS } else { 0 };
@@ -58,7 +58,8 @@ fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
             Err(fatal) => mistake(&fatal),
         };
         let at = fatal.at.start;
-        // What closes a block that was taken out is no mistake, and neither is what lacks such an end.
+        // A bracket that closes a block which was taken out is not a mistake, and neither is the end of the text
+        // without one.
         let rest = text[text.floor_char_boundary(at)..].trim_start();
         let is_closing = rest.is_empty() || rest.starts_with([')', ']', '}']);
         if written.is_none() || !is_closing {

@@ -1,4 +1,4 @@
-//! Rewrites valid source that swc's parser refuses into source of the same length that it reads.
+//! Rewrites valid source that swc's parser refuses into source of the same length that it accepts.
 //!
 //! Each repair begins at an error of the parser and changes the words before it, so positions remain
 //! those of the author's text. What a changed word stood for is put back into the tree.
@@ -196,9 +196,9 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 /// Puts back what was changed.
 struct PutBack<'a> {
     repair: &'a Repair,
-    /// Whether `await` is no name here.
+    /// Whether `await` is reserved here, so that it is not a name.
     reserved: bool,
-    /// Whether it was used as one where it is not.
+    /// Whether `await` was used as a name where it is reserved.
     misplaced: bool,
 }
 

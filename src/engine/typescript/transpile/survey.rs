@@ -1,10 +1,10 @@
 //! Reads from the tree which tools a script calls, and which of the calls every run has to make.
 //!
-//! A call is certain if it is reached whatever the script computes: it is awaited, in a statement that no
-//! condition or `try` surrounds, no loop but one over a list that is written out, and no `return` may precede, at
-//! the top level or in a function that such a statement calls. An error before it may prevent it, but then the run
-//! fails too. Names count as what they are only if the script does not declare them itself; swc's resolver has
-//! marked those.
+//! A call is certain if it is reached whatever the script computes: it is awaited, in a statement of the top level or
+//! of a function that such a statement calls; no condition, `try` or loop surrounds the statement, except a loop over a
+//! list literal; and no `return` may come before it. An error before it may prevent it, but then the run fails too. A
+//! name refers to a tool only if the script does not declare it itself; swc's resolver has marked the names that it
+//! does not declare.
 
 mod by_name;
 mod flow;
@@ -63,7 +63,7 @@ pub(super) fn survey(module: &Module, value: &Value, unresolved: SyntaxContext) 
     surveyor.survey
 }
 
-/// The imports of `module` that scripts cannot make. What nothing uses is not imported.
+/// The imports of `module` that scripts cannot make. Imports that nothing uses are left out.
 pub(super) fn refused_imports(part: Part<'_>, module: &Module, unresolved: SyntaxContext) -> Vec<Mistake> {
     let names = Names::of(module, unresolved);
     let imports = module.body.iter().filter_map(|item| match item {
@@ -201,7 +201,7 @@ impl<'a> Surveyor<'a> {
         if let Value::Call(name) = value {
             self.follow(&name.to_id(), true);
         }
-        // What nothing calls for certain, in the order of the text.
+        // Functions that nothing calls for certain, in the order of the text.
         self.flow.is_certain = false;
         let mut rest: Vec<(Id, Callable<'a>)> = self.functions.drain().collect();
         rest.sort_by_key(|(_, function)| match function {
@@ -319,7 +319,7 @@ impl<'a> Surveyor<'a> {
         matches!(&member.prop, MemberProp::Ident(name) if name.sym == "all") && self.is_promise(&member.obj)
     }
 
-    /// Whether it is the global `Promise`.
+    /// Whether the expression is the global `Promise`.
     fn is_promise(&self, expression: &Expr) -> bool {
         matches!(plain(expression), Expr::Ident(name)
             if name.ctxt == self.unresolved

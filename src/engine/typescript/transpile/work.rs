@@ -75,7 +75,8 @@ pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), Trans
     if names.pairs <= MAX_NAME_PAIRS {
         return Ok(());
     }
-    let hint = "too many functions have names of one spelling, beside an enum, a namespace or a decorator";
+    let hint =
+        "too many declarations have the same name, in a script with an enum, a namespace or a decorator";
     Err(refuse::error(part, TranspileErrorKind::Transpile, names.last, MESSAGE, hint))
 }
 

@@ -13,7 +13,7 @@ use crate::error::OptionName;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
 
-type Reading = Option<Result<u32, String>>;
+type Reading = TokenReading<u32>;
 type Step = Box<dyn FnOnce() -> Reading + Send>;
 
 /// A value that the target refuses until it is told to use it.
@@ -53,7 +53,7 @@ fn followed(readings: Vec<Step>) -> (Followed<Recording>, UnboundedReceiver<Even
     let read = move || {
         // Not under the lock, because a reading may take long.
         let reading = readings.lock().pop_front();
-        reading.and_then(|reading| reading())
+        reading.map_or(TokenReading::Unchanged, |reading| reading())
     };
     let problems = sender.clone();
     let on_problem = move |problem: Option<&str>| {
@@ -69,7 +69,7 @@ fn finds(reading: Reading) -> Step {
 }
 
 fn fails(problem: &str) -> Step {
-    finds(Some(Err(problem.to_owned())))
+    finds(TokenReading::Failed(problem.to_owned()))
 }
 
 /// A reading that takes until the returned sender says what it has found, and says when it has begun.
@@ -79,7 +79,7 @@ fn slow() -> (Step, std::sync::mpsc::Sender<Reading>, UnboundedReceiver<()>) {
     let reading = move || {
         begun.send(()).unwrap();
         // The test has failed if there is none.
-        finding.recv().unwrap_or_default()
+        finding.recv().unwrap_or(TokenReading::Unchanged)
     };
     (Box::new(reading), found, beginning)
 }
@@ -119,7 +119,7 @@ const TOO_SLOW: &str = "they could not be read within 10 s";
 async fn v_545_a_slow_reading_is_reported_and_one_that_ends_well_clears_that() {
     let (reading, found, beginning) = slow();
     let (mut followed, mut receiver) = followed(vec![reading]);
-    let said = look_slowly(&mut followed, &mut receiver, (found, beginning), None).await;
+    let said = look_slowly(&mut followed, &mut receiver, (found, beginning), TokenReading::Unchanged).await;
     assert_eq!(said, [problem(TOO_SLOW)]);
     assert_eq!(events(&mut receiver), [Event::Recovered]);
     followed.look().await;
@@ -130,7 +130,7 @@ async fn v_545_a_slow_reading_is_reported_and_one_that_ends_well_clears_that() {
 async fn a_slow_reading_that_finds_something_new_is_used() {
     let (reading, found, beginning) = slow();
     let (mut followed, mut receiver) = followed(vec![reading]);
-    let said = look_slowly(&mut followed, &mut receiver, (found, beginning), Some(Ok(7))).await;
+    let said = look_slowly(&mut followed, &mut receiver, (found, beginning), TokenReading::Changed(7)).await;
     assert_eq!(said, [problem(TOO_SLOW)]);
     assert_eq!(events(&mut receiver), [Event::Used(7), Event::Recovered]);
 }
@@ -140,10 +140,10 @@ async fn a_slow_reading_that_finds_something_new_is_used() {
 async fn what_was_wrong_before_a_slow_reading_still_is() {
     let (reading, found, beginning) = slow();
     let (mut followed, mut receiver) =
-        followed(vec![fails("line 1"), reading, fails("line 1"), finds(Some(Ok(7)))]);
+        followed(vec![fails("line 1"), reading, fails("line 1"), finds(TokenReading::Changed(7))]);
     followed.look().await;
     assert_eq!(events(&mut receiver), [problem("line 1")]);
-    let said = look_slowly(&mut followed, &mut receiver, (found, beginning), None).await;
+    let said = look_slowly(&mut followed, &mut receiver, (found, beginning), TokenReading::Unchanged).await;
     assert_eq!(said, [problem(TOO_SLOW)]);
     // It was reported before, so it is not reported again.
     followed.look().await;
@@ -156,7 +156,8 @@ async fn what_was_wrong_before_a_slow_reading_still_is() {
 #[tokio::test]
 async fn v_545_a_reader_that_panics_is_reported_once_until_it_finds_something() {
     let panics = || -> Step { Box::new(|| -> Reading { panic!("a test's reader") }) };
-    let (mut followed, mut receiver) = followed(vec![panics(), panics(), finds(None), finds(Some(Ok(7)))]);
+    let (mut followed, mut receiver) =
+        followed(vec![panics(), panics(), finds(TokenReading::Unchanged), finds(TokenReading::Changed(7))]);
     followed.look().await;
     assert_eq!(events(&mut receiver), [problem("the reader of the tokens panicked")]);
     followed.look().await;
@@ -171,10 +172,10 @@ async fn each_problem_is_reported_once_until_another_one() {
     let readings = vec![
         fails("line 1"),
         fails("line 1"),
-        finds(Some(Ok(UNUSABLE))),
-        finds(Some(Ok(UNUSABLE))),
+        finds(TokenReading::Changed(UNUSABLE)),
+        finds(TokenReading::Changed(UNUSABLE)),
         fails("line 1"),
-        finds(Some(Ok(7))),
+        finds(TokenReading::Changed(7)),
         fails("line 1"),
     ];
     let number = readings.len();
@@ -193,8 +194,15 @@ async fn each_problem_is_reported_once_until_another_one() {
 /// A token may be another source's, which then gets a new one.
 #[tokio::test]
 async fn what_could_not_be_used_is_tried_again_until_something_else_is_read() {
-    let unusable = || finds(Some(Ok(UNUSABLE)));
-    let readings = vec![unusable(), finds(None), finds(None), unusable(), fails("line 1"), finds(None)];
+    let unusable = || finds(TokenReading::Changed(UNUSABLE));
+    let readings = vec![
+        unusable(),
+        finds(TokenReading::Unchanged),
+        finds(TokenReading::Unchanged),
+        unusable(),
+        fails("line 1"),
+        finds(TokenReading::Unchanged),
+    ];
     let (mut followed, mut receiver) = followed(readings);
     followed.look().await;
     assert_eq!(events(&mut receiver).len(), 1, "a problem");

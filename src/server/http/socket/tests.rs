@@ -8,10 +8,10 @@ use crate::server::http::connections::Connections;
 use crate::server::http::shares::PeerKey;
 
 /// What the heads of a connection say, read in pieces of `size` bytes.
-fn heads(text: &str, size: usize) -> Vec<(bool, bool, bool)> {
+fn heads(text: &str, size: usize) -> Vec<Head> {
     let (mut heads, mut found) = (Heads::default(), Vec::new());
     for piece in text.as_bytes().chunks(size) {
-        heads.read(piece, |head| found.push((head.is_ambiguous, head.is_last, head.is_http_11)));
+        heads.read(piece, |head| found.push(head));
     }
     found
 }
@@ -24,13 +24,16 @@ fn heads_are_found_wherever_the_pieces_end() {
         "POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
     let length_first = "POST / HTTP/1.1\r\ncontent-length: 3\r\nTRANSFER-ENCODING : chunked\r\n\r\n";
     let encoding_first = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n";
-    let (well, old) = ((false, false, true), (false, false, false));
+    let old = Head::default();
+    let well = Head { is_http_11: true, ..old };
+    let last = Head { is_last: true, ..well };
+    let ambiguous = Head { is_ambiguous: true, ..last };
     for (text, expected) in [
         (plain.to_owned(), vec![well]),
         (format!("\r\n{plain}\r\n{empty}{plain}"), vec![well, old, well]),
-        (format!("{plain}{chunked}"), vec![well, (false, true, true)]),
-        (length_first.to_owned(), vec![(true, true, true)]),
-        (format!("{empty}{encoding_first}"), vec![old, (true, true, true)]),
+        (format!("{plain}{chunked}"), vec![well, last]),
+        (length_first.to_owned(), vec![ambiguous]),
+        (format!("{empty}{encoding_first}"), vec![old, ambiguous]),
         (format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(2 * MAX_HEAD_BYTES)), vec![]),
     ] {
         for size in [1, 2, 7, 1_000_000] {

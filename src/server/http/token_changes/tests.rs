@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::executor::Executor;
-use crate::server::{HttpOptions, Server, ServerOptions};
+use crate::server::{HttpOptions, Server, ServerOptions, TokenReading};
 
 /// A revoked token has to count at once, also if one was revoked just before.
 #[tokio::test(start_paused = true)]
@@ -18,7 +18,7 @@ async fn v_544_the_end_of_what_a_token_has_begun_delays_no_other_change() {
     let mut options = HttpOptions { tenants: list("a first\nb second\nc third"), ..HttpOptions::default() };
     options.tenant_reader = Some(Arc::new(move || {
         looked.send(()).unwrap();
-        lists.lock().pop().map(Ok::<_, String>)
+        lists.lock().pop().map_or(TokenReading::Unchanged, TokenReading::Changed)
     }));
     let server = Server::new(Executor::builder().build().unwrap(), ServerOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

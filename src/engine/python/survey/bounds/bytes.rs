@@ -3,18 +3,18 @@
 
 use super::levels::Levels;
 
-/// What the bytes of a source say.
+/// The result of measuring the bytes of a source.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Measured {
     /// The greatest depth of its tree is at most this.
     Depth(usize),
     /// The bracket at this offset has no partner.
     Unpaired { at: usize },
-    /// It has what only the lexer can tell.
+    /// Only the lexer can measure the source.
     Unclear,
 }
 
-/// What is open.
+/// A construct that is open.
 #[derive(Clone, Copy, Debug)]
 enum Bracket {
     Statement,
@@ -25,7 +25,7 @@ enum Bracket {
         quote: u8,
         is_triple: bool,
     },
-    /// Braces in one.
+    /// Braces in an f-string.
     Interpolation,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn measure(source: &str) -> Measured {
             Some(_) => Measured::Unclear,
         },
         None => match scanner.bytes.get(scanner.at) {
-            // Only these end a scan of what is clear.
+            // Only closing brackets end the scan of a source that is clear.
             Some(b')' | b']' | b'}') => match scanner.innermost() {
                 Bracket::Plain(_, at) => Measured::Unpaired { at },
                 Bracket::Statement => Measured::Unpaired { at: scanner.at },
@@ -62,7 +62,7 @@ struct Scanner<'a> {
     levels: Levels<Bracket>,
     /// The indentations of the blocks, without that of the first.
     indents: Vec<usize>,
-    /// The quote of the f-string whose braces are read. There are no others in it.
+    /// The quote of the f-string whose braces are read. A nested one is left to the lexer.
     outer: Option<u8>,
 }
 
@@ -75,7 +75,7 @@ impl Scanner<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Reads all. `None` where it stops.
+    /// Reads the source. `None` if it stops before the end.
     fn scan(&mut self) -> Option<()> {
         self.indent()?;
         while let Some(byte) = self.byte() {
@@ -122,7 +122,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// Ends the scan at an offset without a claim.
+    /// Ends the scan, because only the lexer can measure the source.
     fn unclear(&mut self) -> Option<()> {
         self.at = self.bytes.len();
         None
@@ -216,7 +216,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads a string behind a word that should be its prefix.
+    /// Reads a string after a word that should be its prefix.
     fn prefixed(&mut self, word: &[u8], quote: u8) -> Option<()> {
         let (first, second) = match word {
             [first] => (first.to_ascii_lowercase(), None),
@@ -299,7 +299,7 @@ impl Scanner<'_> {
         self.unclear()
     }
 
-    /// Reads the format behind the colon of an interpolation.
+    /// Reads the format after the colon of an interpolation.
     fn format(&mut self) -> Option<()> {
         self.levels.pass();
         while let Some(byte) = self.byte() {

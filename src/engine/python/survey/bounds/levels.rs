@@ -46,7 +46,7 @@ impl<Bracket: Copy> Levels<Bracket> {
         }
     }
 
-    /// A keyword behind which commas do not end what it begins.
+    /// A keyword whose part of the tree does not end at the next comma.
     pub(super) fn keep(&mut self) {
         if let Some(level) = self.open.last_mut() {
             level.kept += 1;
@@ -67,7 +67,7 @@ impl<Bracket: Copy> Levels<Bracket> {
         self.measure();
     }
 
-    /// The bracket that is closed now, if `is_pair` says that it can be.
+    /// Closes the innermost bracket if `is_pair` accepts it, and returns whether it did.
     pub(super) fn close(&mut self, is_pair: impl FnOnce(Bracket) -> bool) -> bool {
         match self.open.last() {
             Some(level) if self.is_in_bracket() && is_pair(level.bracket) => {

@@ -84,8 +84,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Returns whether the regular expression ends, which it must do on its line. One that does not
-    /// ends the parsing.
+    /// Returns whether the regular expression ends, which it must do on its line. The parser stops
+    /// at one that does not.
     pub(super) fn regular_expression(&mut self) -> bool {
         let mut ends = false;
         self.operand_begins();

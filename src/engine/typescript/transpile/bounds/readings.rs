@@ -49,7 +49,7 @@ impl<'a> Scanner<'a> {
         if goes_on {
             copy.run(readings, Stop::AfterLine)?;
         }
-        // Readings that begin inside this one pay for themselves.
+        // Readings that begin inside this one are counted separately.
         let cost = copy.at - start + FRAME_BYTES * (self.outer.len() + 1);
         readings.bytes = readings.bytes.checked_sub(cost).ok_or(unclear)?;
         let byte = self.rest()[0];
@@ -62,8 +62,9 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Goes on for both scanners if they stand at the same offset in the same brackets. Only one of
-    /// the two readings happens, and it may be the heavier one.
+    /// Merges `other` into this scanner if both are at the same offset in the same brackets, and
+    /// returns whether it did. Only one of the two readings is right, and it may be the heavier
+    /// one, so the larger weight and work are kept.
     fn merge(&mut self, other: &Self) -> bool {
         let agrees = self.at == other.at
             && self.previous == other.previous

@@ -190,7 +190,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Called when an operand starts that is not a word: a string or a template.
+    /// Called when a token starts that is not a word: the previous statement has ended only if a
+    /// semicolon precedes.
     pub(super) fn operand_begins(&mut self) {
         match std::mem::replace(&mut self.boundary, Boundary::None) {
             Boundary::Semicolon => self.frame.end_statement(),

@@ -27,7 +27,7 @@ pub(super) fn lower(
     let name = name.map(|name| match name {
         ClassName::Fixed(name) => make::text(&name),
         ClassName::Key => {
-            // The first that is evaluated: the script's own code may evaluate another key.
+            // This is evaluated first, because the script's own code may evaluate another key.
             let key = make::fresh("key");
             let last = Box::new(Expr::Member(make::member(make::name(runtime), "lastKey")));
             statements.push(make::constant(DUMMY_SP, Pat::from(key.clone()), last));
@@ -36,7 +36,7 @@ pub(super) fn lower(
     });
     let decorators = std::mem::take(&mut class.decorators);
     let replaceable = !decorators.is_empty();
-    // Inside of a class that may be replaced, its name means what replaces it.
+    // Inside of a class that may be replaced, its name refers to the replacement.
     let inner = replaceable.then(|| make::fresh(ident.as_ref().map_or("replaced", |ident| &*ident.sym)));
     if let (Some(ident), Some(inner)) = (&ident, &inner) {
         class.visit_mut_with(&mut Rename { from: ident.to_id(), to: inner });
@@ -98,7 +98,7 @@ pub(super) fn lower(
 }
 
 /// `state.install(class extends state.Instance { …; static [class]() {} })`: the class is evaluated
-/// in a key, where the private names of the wrapper are in scope, and where it may wait.
+/// in a key, where the private names of the wrapper are in scope, and where `await` is allowed.
 fn wrapped(state: &Ident, mut body: Vec<ClassMember>, class: Box<Expr>) -> Box<Expr> {
     let function = nodes::function(Vec::new(), Vec::new());
     // `(class, "")`: the key is not the class.

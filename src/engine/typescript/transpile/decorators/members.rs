@@ -41,7 +41,7 @@ pub(super) struct Members<'a> {
 struct Element {
     kind: &'static str,
     is_static: bool,
-    /// Whether it is defined under a symbol, to be taken away.
+    /// Whether it is defined under a symbol, which the runtime removes.
     is_hidden: bool,
     decorators: Vec<Decorator>,
     key: Box<Expr>,
@@ -94,7 +94,7 @@ impl Members<'_> {
         Box::new(Expr::Member(make::member(make::name(self.state), "target")))
     }
 
-    /// A method without effect, whose key evaluates `key`. The runtime takes it away.
+    /// Adds a method without effect, whose key evaluates `key`. The runtime removes it.
     fn carry(&mut self, key: Box<Expr>) {
         let function = nodes::function(Vec::new(), Vec::new());
         self.body.push(nodes::method(DUMMY_SP, make::computed(key), MethodKind::Method, function, true));

@@ -92,7 +92,7 @@ impl VisitMut for Rename<'_> {
     }
 }
 
-/// Replaces `this` in code of a class that is moved out of it by `state.target`.
+/// Replaces `this` by `state.target` in code that is moved out of a class.
 pub(super) struct ReplaceThis<'a> {
     pub(super) state: &'a Ident,
 }

@@ -23,7 +23,7 @@ impl Surveyor<'_> {
                 let is_certain = self.flow.is_certain && is_awaited;
                 self.add(call.span, target, literal::argument(call, 1), at(0), at(0), is_certain);
             }
-            // Its failure is a value.
+            // It returns a failure as a value, so the run may succeed without the call.
             "call_tool" => {
                 let target = match (text(0), text(1)) {
                     (Some(server), Some(tool)) => Target::Tool { server, tool },

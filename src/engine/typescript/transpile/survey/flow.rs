@@ -1,4 +1,4 @@
-//! Which parts of a script every run reaches: what the statements and operators make of their parts.
+//! Control flow of statements and operators: which parts of a script every run reaches.
 
 use swc_ecma_ast::{
     ArrowExpr, ArrowFunctionBody, AssignExpr, AssignOp, AssignPat, AssignPatProp, AssignTarget, AwaitExpr,
@@ -39,7 +39,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// The same where the value of the expression is lost, and all promises that it holds.
+    /// As [`Self::forgets`], where the value of the expression is lost with all promises that it
+    /// holds.
     fn forgets_all(&mut self, expression: &Expr, before: usize) {
         match plain(expression) {
             Expr::Array(list) => {
@@ -77,15 +78,15 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Reads an expression whose value is compared, tested or made a text: of a promise that says nothing of what it
-    /// becomes.
+    /// Reads an expression whose value is compared, tested or made a text. If it is a promise, that says nothing about
+    /// its result.
     fn tested(&mut self, expression: &Expr) {
         let before = self.survey.uses.len();
         expression.visit_with(self);
         self.forgets(expression, before);
     }
 
-    /// Whether it is one of the functions that make a promise of a list of promises.
+    /// Whether the member is one of the functions that make one promise of a list of promises.
     fn is_promise_of_many(&self, member: &MemberExpr) -> bool {
         matches!(&member.prop, MemberProp::Ident(name)
             if matches!(&*name.sym, "all" | "allSettled" | "any" | "race"))
@@ -155,7 +156,7 @@ impl Visit for Surveyor<'_> {
 
     fn visit_expr_stmt(&mut self, statement: &ExprStmt) {
         if self.is_value {
-            // It may be the value, which is awaited, or stand before it.
+            // The statement may be the script's value, which is awaited, or precede it.
             return statement.expr.visit_with(self);
         }
         let before = self.survey.uses.len();
@@ -297,13 +298,13 @@ impl Visit for Surveyor<'_> {
     }
 
     fn visit_labeled_stmt(&mut self, statement: &LabeledStmt) {
-        // What leaves it may be inside of loops in it.
+        // A jump that leaves the statement may be inside of loops in it.
         self.looped(false, |own| statement.visit_children_with(own));
     }
 
     fn visit_unary_expr(&mut self, expression: &UnaryExpr) {
         match expression.op {
-            // It says that the value is meant to be lost.
+            // `void` says that the value is dropped on purpose.
             UnaryOp::Void => expression.arg.visit_with(self),
             _ => self.tested(&expression.arg),
         }

@@ -1,4 +1,4 @@
-//! The values that a script writes out, as far as JSON has them.
+//! The literals of a script that JSON can represent.
 
 use serde_json::Number;
 use swc_common::Spanned as _;
@@ -9,10 +9,10 @@ use swc_ecma_ast::{
 use super::syntax::{bytes, plain};
 use crate::run::check::survey::{Field, Literal, ObjectBuilder, ValueCount};
 
-/// The largest number that is an integer for sure.
+/// `Number.MAX_SAFE_INTEGER`: up to it, a JavaScript number represents every integer exactly.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// A value that is not written out, and may be `undefined`.
+/// A value that is not a literal, and may be `undefined`.
 pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: true };
 
 /// The argument of a call at `position`; `null` if there is none.
@@ -125,7 +125,7 @@ impl Reader {
                 }
             };
             match name.as_deref() {
-                // It decides what the object becomes.
+                // The method decides what the object becomes in JSON.
                 Some("toJSON") => return UNKNOWN,
                 None | Some("__proto__") => object.spread(true),
                 Some(name) => object.set(Field { name: name.to_owned(), at, value, value_at }),

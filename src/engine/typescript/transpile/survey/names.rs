@@ -30,7 +30,8 @@ pub(super) struct Names {
     lists_of_calls: HashSet<Id>,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
-    /// Whether there is a name that is not declared, as all of ours are, or an import.
+    /// Whether the script has an import, or uses a name that it does not declare, as the names of
+    /// tools are.
     pub(super) mentions_tools: bool,
     unresolved: SyntaxContext,
 }

@@ -17,11 +17,11 @@ use crate::run::check::survey::{Target, ToolUse};
 /// The scheme of the modules that scripts import.
 const SCHEME: &str = "mcp:";
 
-/// Properties of `tools` that are no servers, and of a server that is no tool.
+/// Properties of `tools` that are not servers, and the property of a server that is not a tool.
 const NOT_A_SERVER: [&str; 5] = ["then", "toJSON", "constructor", "toString", "valueOf"];
 const NOT_A_TOOL: &str = "then";
 
-/// Globals that every script has, so that they are no servers.
+/// Globals that every script has, which are never servers.
 static GLOBALS: LazyLock<HashSet<&str>> =
     LazyLock::new(|| include_str!("../../../../../js/globals.txt").lines().collect());
 
@@ -55,7 +55,7 @@ impl Surveyor<'_> {
             return;
         }
         let named = |own: &mut Self, target: Target, span: Span, is_used: bool| {
-            // What nothing uses is not imported.
+            // An import that nothing uses is left out.
             let is_certain = is_used && !own.names.is_opaque;
             own.survey.add(ToolUse::import(target, bytes(span), bytes(import.src.span), is_certain));
         };

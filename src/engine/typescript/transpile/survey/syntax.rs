@@ -7,7 +7,7 @@ use swc_ecma_ast::{Expr, Lit, MemberExpr, MemberProp};
 
 use super::super::positions::FIRST_BYTE;
 
-/// The expression without what only types and readers see.
+/// The expression without parentheses and type syntax.
 pub(super) fn plain(expression: &Expr) -> &Expr {
     match expression {
         Expr::Paren(inner) => plain(&inner.expr),
