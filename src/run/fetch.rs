@@ -81,7 +81,7 @@ impl ExecutionContext {
             if self.script.is_dry_run {
                 return self.plan_fetch(&request);
             }
-            let turn = begun.turn().await?;
+            let turn = begun.turn(|| self.ledger.lock().waits_for_tool()).await?;
             let found = self.follow(held, request, &terms).await?;
             answer(&begun, found, turn).await
         };
