@@ -464,3 +464,6 @@ impl RunEnvironment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

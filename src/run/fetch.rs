@@ -57,11 +57,9 @@ impl ExecutionContext {
     /// Performs a call of `fetch` and returns JSON text. Each request, also one after a redirect, counts as a
     /// tool call. Dropping the future cancels it.
     pub(crate) async fn fetch(self: &Arc<Self>, call: FetchCall) -> Result<String, ToolError> {
+        let bytes = call.bytes();
         match call {
-            FetchCall::Open(request) => {
-                let bytes = FetchCall::Open(request.clone()).bytes();
-                self.open_fetch(*request, bytes).await
-            }
+            FetchCall::Open(request) => self.open_fetch(*request, bytes).await,
             FetchCall::Read(id) => self.next_part(id).await,
             FetchCall::Close(id) => {
                 self.fetches.responses.close(id);
@@ -83,7 +81,7 @@ impl ExecutionContext {
             if self.script.is_dry_run {
                 return self.plan_fetch(&request);
             }
-            let turn = begun.turn().await?;
+            let turn = begun.turn(|| self.ledger.lock().waits_for_tool()).await?;
             let found = self.follow(held, request, &terms).await?;
             answer(&begun, found, turn).await
         };

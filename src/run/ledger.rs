@@ -45,6 +45,8 @@ pub(crate) struct Ledger {
     refused: u64,
     unfinished_calls: u32,
     unfinished_argument_bytes: usize,
+    /// Calls that were sent and not answered, or that a person is asked about, also those without a record.
+    waiting_calls: u32,
     records: Vec<OpenRecord>,
     returned: Returned,
     result_bytes: u64,
@@ -101,10 +103,14 @@ pub(crate) struct CallFacts {
     pub(crate) last_failure: Option<ToolErrorCode>,
 }
 
-/// Identifies the record of a call. It refers to none if the run has [`ToolCallRecord::KEPT`]
-/// records already.
+/// Identifies the record of a call.
 #[derive(Clone, Copy)]
-pub(crate) struct RecordId(Option<usize>);
+pub(crate) struct RecordId {
+    /// `None` if the run has [`ToolCallRecord::KEPT`] records already.
+    position: Option<usize>,
+    /// Whether the script waits for the call until it ends.
+    is_waiting: bool,
+}
 
 impl Ledger {
     /// Whether the run has its result. Calls that its thread still makes are refused.
@@ -164,8 +170,10 @@ impl Ledger {
     /// Starts the record of a call. With the status `InFlight` it counts as sent.
     pub(crate) fn begin(&mut self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
         self.sent += u64::from(status == ToolCallStatus::InFlight);
+        let is_waiting = matches!(status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval);
+        self.waiting_calls += u32::from(is_waiting);
         if self.records.len() >= ToolCallRecord::KEPT {
-            return RecordId(None);
+            return RecordId { position: None, is_waiting };
         }
         self.records.push(OpenRecord {
             record: ToolCallRecord {
@@ -179,7 +187,7 @@ impl Ledger {
             },
             started: Instant::now(),
         });
-        RecordId(Some(self.records.len() - 1))
+        RecordId { position: Some(self.records.len() - 1), is_waiting }
     }
 
     /// Records that an approved call is sent now.
@@ -198,6 +206,7 @@ impl Ledger {
         status: ToolCallStatus,
         result_bytes: usize,
     ) -> Option<&ToolCallRecord> {
+        self.waiting_calls = self.waiting_calls.saturating_sub(u32::from(id.is_waiting));
         let OpenRecord { record, started } = self.open(id)?;
         record.duration = started.elapsed();
         record.result_bytes = result_bytes;
@@ -206,7 +215,7 @@ impl Ledger {
     }
 
     fn open(&mut self, id: RecordId) -> Option<&mut OpenRecord> {
-        self.records.get_mut(id.0?)
+        self.records.get_mut(id.position?)
     }
 
     /// CPU time of the scripts that this one has called, and that have ended.
@@ -278,12 +287,10 @@ impl Ledger {
         self.returned.has_field(name)
     }
 
-    /// Whether a tool has been called that has not answered, or that a person is asked about.
+    /// Whether a tool has been called that has not answered, or that a person is asked about. In constant time: each of
+    /// thousands of questions that wait for a budget asks this twice a second.
     pub(crate) fn waits_for_tool(&self) -> bool {
-        let waits = |open: &OpenRecord| {
-            matches!(open.record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval)
-        };
-        self.records.iter().any(waits)
+        self.waiting_calls > 0
     }
 
     /// What the calls have come to so far.
@@ -401,5 +408,33 @@ impl Ledger {
                 ..usage
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v_598_a_call_without_a_record_is_waited_for() {
+        let mut ledger = Ledger::default();
+        let call = Call { server: "server", tool: "tool", argument_bytes: 2 };
+        for _ in 0..ToolCallRecord::KEPT {
+            let record = ledger.begin(call, ToolCallStatus::InFlight);
+            ledger.end(record, ToolCallStatus::Ok, 1);
+        }
+        assert!(!ledger.waits_for_tool());
+        let sent = ledger.begin(call, ToolCallStatus::InFlight);
+        let asked = ledger.begin(call, ToolCallStatus::AwaitingApproval);
+        ledger.end(sent, ToolCallStatus::Ok, 1);
+        assert!(ledger.waits_for_tool(), "a person is asked");
+        ledger.send_approved(asked);
+        assert!(ledger.waits_for_tool(), "it was sent");
+        ledger.end(asked, ToolCallStatus::Ok, 1);
+        assert!(!ledger.waits_for_tool());
+        let simulated = ledger.begin(call, ToolCallStatus::Simulated);
+        assert!(!ledger.waits_for_tool(), "nothing was sent");
+        ledger.end(simulated, ToolCallStatus::Simulated, 1);
+        assert!(!ledger.waits_for_tool());
     }
 }

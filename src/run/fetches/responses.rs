@@ -132,9 +132,9 @@ impl Begun<'_> {
     ///
     /// # Errors
     ///
-    /// `QueueFull` if the script has as many responses as it may, and reads none of them: then nothing would end
-    /// the wait.
-    pub(in crate::run) async fn turn(&self) -> Result<Turn, ToolError> {
+    /// `QueueFull` if the script has as many responses as it may, reads none of them, and waits for no tool, as
+    /// `is_waiting` says: then nothing would end the wait.
+    pub(in crate::run) async fn turn(&self, is_waiting: impl Fn() -> bool) -> Result<Turn, ToolError> {
         let responses = self.responses;
         let mut acquiring = std::pin::pin!(Arc::clone(&responses.permits).acquire_owned());
         let mut watch = Watch::new(MAX_IDLE_LOOKS);
@@ -145,7 +145,7 @@ impl Begun<'_> {
                     permit.map_err(|_closed| ToolError::new(ToolErrorCode::Cancelled, "the run is over"))?;
                 return Ok(Turn { permit, _busy: responses.activity.begin() });
             }
-            if watch.is_idle(&responses.activity, false) {
+            if watch.is_idle(&responses.activity, is_waiting()) {
                 let message = format!(
                     "{} responses are open and none of them is read; read their bodies to the end, or cancel them",
                     responses.max

@@ -604,6 +604,32 @@ result";
     }
 }
 
+/// A script that waits for a tool reads its responses afterwards, however long that takes.
+#[tokio::test]
+async fn a_request_waits_while_its_script_waits_for_a_tool() {
+    let host = HttpHost::start(|_| Reply::Whole(200, Vec::new(), vec![b'a'; 4 << 20]));
+    let limits = Limits { calls_in_flight: 4, ..Limits::default() };
+    let slow = |_: Value| async {
+        // Longer than a request waits for responses that are not read.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        Ok::<_, String>("waited")
+    };
+    let net = vec!["127.0.0.1".parse().unwrap()];
+    let grants = Grants { net, ..Grants::default() };
+    let executor = Executor::builder().grants(grants).tool("slow.tool", Value::Null, slow).build().unwrap();
+    let source = "const kept = await Promise.all([1, 2, 3, 4].map(() => fetch(input)));
+        const other = fetch(input);
+        other.catch(() => {});
+        const waited = await tools.slow.tool({});
+        const lengths = [];
+        for (const response of kept) lengths.push((await response.arrayBuffer()).byteLength);
+        return [waited, lengths, (await other).status]";
+    let script = Script::typescript(source).input(json!(host.url("/"))).limits(limits);
+    let result = executor.run(script).await.unwrap();
+    let length = 4 << 20;
+    assert_eq!(value(&result), json!(["waited", [length, length, length, length], 200]));
+}
+
 #[tokio::test]
 async fn requests_count_against_the_limits() {
     python().await;

@@ -164,7 +164,7 @@ task.cancel()",
 /// A question that needs the tokens of an answer which its script has begun to read, and does not read meanwhile, would
 /// wait for ever: it is refused, and told why.
 #[tokio::test]
-async fn a_question_does_not_wait_for_an_answer_that_is_not_read() {
+async fn v_577_a_question_does_not_wait_for_an_answer_that_is_not_read() {
     python().await;
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
     let executor =

@@ -1,6 +1,7 @@
 //! JSON that takes far more memory as a tree than as text: whatever it is part of, a process takes no more than four
 //! times its bytes and 8 MB, beside the memory that a script may have.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -281,6 +282,8 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
     let bytes = 2_200_000 * 7;
     let source = "return Array.from({ length: 2.2e6 }, () => ({ \"\": 0 }))";
     for at_once in [1, 4] {
+        // How many runs have returned their value.
+        let values = Cell::new(0);
         let measure = || {
             growth(Start::new(), nothing, |client| {
                 let arguments = json!({ "code": source, "timeoutMs": 60_000 });
@@ -289,19 +292,22 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
                 for id in ids {
                     let answer = client.answer(&id);
                     let structured = &answer["result"]["structuredContent"];
-                    // Whether V8 collects what it no longer needs before its limit is up to its
-                    // timing: both are right.
-                    let is_too_much = structured["error"]["code"] == "MEMORY_LIMIT";
-                    assert!(
-                        structured["valueTruncated"]["characters"] == bytes + 1 || is_too_much,
-                        "{structured}"
-                    );
+                    // Whether V8 collects what it no longer needs before its limit is up to its timing.
+                    if structured["error"]["code"] != "MEMORY_LIMIT" {
+                        assert_eq!(structured["valueTruncated"]["characters"], bytes + 1, "{structured}");
+                        values.set(values.get() + 1);
+                    }
                 }
             })
         };
         // V8 marks garbage beside the script, in memory of its own.
         let marking = 8 * MEGABYTE;
-        check_least("values", at_once * (SCRIPT + bar(bytes) + marking), measure);
+        let mut attempts = 0;
+        while values.get() == 0 {
+            assert!(attempts < 5, "no run has returned its value");
+            attempts += 1;
+            check_least("values", at_once * (SCRIPT + bar(bytes) + marking), measure);
+        }
     }
     let source =
         "emit({ type: 'text', text: 'x', a: Array.from({ length: 1.2e6 }, () => ({ '': 0 })) }); return 1";

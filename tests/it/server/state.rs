@@ -1,10 +1,11 @@
 //! What scripts keep between runs, and what they read of earlier ones, through the server and the command.
 
 use std::process::{Command, Output};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start, text};
+use crate::support::serve::{Client, Start, WATCHDOG, text};
 
 const TYPESCRIPT: &str = "executeTypescript";
 const PYTHON: &str = "executePython";
@@ -108,7 +109,10 @@ fn a_run_that_is_cancelled_while_it_writes_leaves_whole_values() {
         );
         client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
         // It has written something by then.
-        while client.run("return (await state.keys()).length")["value"] == 0 {}
+        let began = Instant::now();
+        while client.run("return (await state.keys()).length")["value"] == 0 {
+            assert!(began.elapsed() < WATCHDOG, "nothing was written");
+        }
         let cancelled = json!({ "requestId": call });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled }));
         client.wait_for_health(|health| health["connectionPool"]["active"] == 0);

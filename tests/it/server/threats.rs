@@ -222,6 +222,15 @@ fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Cli
     assert!(seen.iter().all(|message| message["id"] != id), "{code}: {seen:?}");
 }
 
+/// Waits until the server `hangs` has got so many calls of `target`.
+fn wait_for_targets(client: &mut Client, calls: usize) {
+    let start = Instant::now();
+    while client.notes("hangs").matches("executed target").count() < calls {
+        assert!(start.elapsed() < WATCHDOG, "{}", client.notes("hangs"));
+        client.ping();
+    }
+}
+
 #[test]
 fn mp_196_cancellation_in_every_phase() {
     let start = Start::new().server("hangs", &["hang-call"]).server("silent", &["silent"]);
@@ -241,11 +250,7 @@ fn mp_196_cancellation_in_every_phase() {
         ("executePython", "call_tool('hangs', 'target', {})"),
     ] {
         calls += 1;
-        cancel(&mut client, tool, code, |client| {
-            while client.notes("hangs").matches("executed target").count() < calls {
-                client.ping();
-            }
-        });
+        cancel(&mut client, tool, code, |client| wait_for_targets(client, calls));
         // Through to the upstream.
         let start = Instant::now();
         while client.notes("hangs").matches("cancelled ").count() < calls {
@@ -315,9 +320,7 @@ fn mp_198_end_of_stdin() {
     }
     client.begin_call("executePython", json!({ "code": "while True: pass" }));
     client.wait_for_health(|health| health["connectionPool"]["active"] == 5);
-    while client.notes("hangs").matches("executed target").count() < 2 {
-        client.ping();
-    }
+    wait_for_targets(&mut client, 2);
     let children = client.noted_processes("hangs", "started ");
     client.close_stdin();
     assert_eq!(client.wait(END).code(), Some(0));

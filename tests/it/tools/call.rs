@@ -12,6 +12,7 @@ use cx::{
 use serde_json::{Value, json};
 
 use crate::support::mock::Mock;
+use crate::support::wait_until;
 
 fn builder(mock: &Mock) -> ExecutorBuilder {
     Executor::builder().dispatcher(mock.clone())
@@ -99,9 +100,7 @@ async fn limits_and_ends() {
     let token = cancel.clone();
     let hanging = call("hang", json!({})).options(move |run| run.cancel_with(token));
     let (answer, ()) = tokio::join!(executor.call(hanging), async {
-        while mock.calls.load(Ordering::SeqCst) < 3 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until(|| mock.calls.load(Ordering::SeqCst) == 3).await;
         cancel.cancel();
     });
     let answer = answer.unwrap();
@@ -114,9 +113,7 @@ async fn limits_and_ends() {
         let one = one.clone();
         async move { one.call(call("hang", json!({}))).await }
     });
-    while one.run_stats().running == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until(|| one.run_stats().running == 1).await;
     assert_eq!(code(result(&one, call("echo", json!({}))).await), ToolErrorCode::QueueFull);
     first.abort();
     let _aborted = first.await;

@@ -62,8 +62,10 @@ fn v_523_many_alternatives_are_not_tried_on_many_values() {
         (0..2_000).map(|number| json!({ "minimum": number, "maximum": number })).collect();
     let check = compile(json!({ "properties": { "x": { "items": { "anyOf": alternatives } } } })).unwrap();
     assert!(check.allows(&json!({ "x": vec![0.5; 100] })));
-    assert!(!check.allows(&json!({ "x": vec![0.5; 10_000] })));
-    assert_eq!(message(&check, json!({ "x": vec![0.5; 10_000] })), "", "left to the server");
+    // Few enough for comparisons with the longest list, which have a bound of their own.
+    let many = json!({ "x": vec![0.5; 3_000] });
+    assert!(!check.allows(&many));
+    assert_eq!(message(&check, many), "", "left to the server");
 }
 
 /// A list of five kinds of objects, as many tools have one.
