@@ -90,32 +90,6 @@ impl ServerState {
     }
 }
 
-/// A call in the metrics. It is counted when this is dropped.
-pub(crate) struct CountedCall {
-    server: Arc<str>,
-    /// When it passed the limiter; `None` if it did not.
-    pub(crate) began: Option<Instant>,
-    pub(crate) outcome: &'static str,
-}
-
-impl CountedCall {
-    pub(crate) fn new(server: &Arc<str>) -> Self {
-        // A call that is dropped before it ends was cancelled.
-        Self { server: Arc::clone(server), began: None, outcome: ToolErrorCode::Cancelled.as_str() }
-    }
-}
-
-impl Drop for CountedCall {
-    fn drop(&mut self) {
-        let server = self.server.to_string();
-        if let Some(began) = self.began {
-            metrics::histogram!("cx_tool_call_duration_seconds", "server" => server.clone())
-                .record(began.elapsed());
-        }
-        metrics::counter!("cx_tool_calls_total", "server" => server, "outcome" => self.outcome).increment(1);
-    }
-}
-
 /// The durations of the last calls.
 #[derive(Default)]
 pub(crate) struct CallTimes {
