@@ -1,10 +1,11 @@
-//! The calls of a server in the metrics.
+//! The calls of a server, and the requests to it, in the metrics.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use metrics::{Key, Label, Level, Metadata};
 
+use crate::conventions;
 use crate::tools::ToolErrorCode;
 
 /// The outcome of a call without an error, in the metrics.
@@ -66,6 +67,70 @@ impl Drop for CountedCall<'_> {
                 recorder.register_histogram(duration, &PLACE).record(began.elapsed());
             }
             recorder.register_counter(failed.as_ref().unwrap_or(succeeded), &PLACE).increment(1);
+        });
+    }
+}
+
+/// The methods that are counted by their names.
+const METHODS: [&str; 10] = [
+    "initialize",
+    "server/discover",
+    "subscriptions/listen",
+    conventions::TOOLS_CALL,
+    "tools/list",
+    "resources/list",
+    "resources/read",
+    "skills/list",
+    "prompts/list",
+    "prompts/get",
+];
+
+/// The keys of the metrics of requests over one connection. That of calls without an error is made once.
+pub(crate) struct OperationKeys {
+    transport: &'static str,
+    calls: Key,
+}
+
+impl OperationKeys {
+    pub(crate) fn new(transport: &'static str) -> Self {
+        Self { transport, calls: Self::key(transport, conventions::TOOLS_CALL, None) }
+    }
+
+    fn key(transport: &'static str, method: &'static str, error: Option<&'static str>) -> Key {
+        let mut labels = vec![
+            Label::from_static_parts(conventions::LABEL_METHOD, method),
+            Label::from_static_parts(conventions::LABEL_TRANSPORT, transport),
+        ];
+        labels.extend(error.map(|error| Label::from_static_parts(conventions::LABEL_ERROR, error)));
+        Key::from_parts(conventions::CLIENT_OPERATION, labels)
+    }
+}
+
+/// A request in the metrics. It is counted when this is dropped.
+pub(crate) struct CountedOperation<'a> {
+    keys: &'a OperationKeys,
+    method: &'static str,
+    began: Instant,
+    pub(crate) error: Option<&'static str>,
+}
+
+impl<'a> CountedOperation<'a> {
+    /// A request that is sent now.
+    pub(crate) fn new(keys: &'a OperationKeys, method: &str) -> Self {
+        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("_OTHER");
+        // A request that is dropped before it is answered was cancelled.
+        Self { keys, method, began: Instant::now(), error: Some("cancelled") }
+    }
+}
+
+impl Drop for CountedOperation<'_> {
+    fn drop(&mut self) {
+        let OperationKeys { transport, calls } = self.keys;
+        let is_usual = self.error.is_none() && self.method == conventions::TOOLS_CALL;
+        let other = (!is_usual).then(|| OperationKeys::key(*transport, self.method, self.error));
+        metrics::with_recorder(|recorder| {
+            let key = other.as_ref().unwrap_or(calls);
+            recorder.register_histogram(key, &PLACE).record(self.began.elapsed());
         });
     }
 }
@@ -136,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_counted_by_a_recorder_that_is_there_later() {
+    fn calls_and_requests_are_counted_by_a_recorder_that_is_there_later() {
         let server: Arc<str> = "s".into();
         let (keys, waiting) = (CallKeys::new(&server), GaugeKey::new("pool_queue_depth", &server));
         let heard = Heard::default();
@@ -148,14 +213,25 @@ mod tests {
             // Dropped while it waits for its slot.
             drop(CountedCall::new(&keys));
             drop(waiting.count());
+            let keys = OperationKeys::new(conventions::PIPE);
+            for method in ["tools/call", "tools/list"] {
+                let mut operation = CountedOperation::new(&keys, method);
+                operation.error = None;
+            }
+            // One that the server chose, and that is not answered.
+            drop(CountedOperation::new(&keys, "x/y"));
         });
+        let operation = |labels: &str| format!("{} {labels}", conventions::CLIENT_OPERATION);
         assert_eq!(
             *heard.0.lock(),
             [
-                "cx_tool_call_duration_seconds server=s",
-                "cx_tool_calls_total server=s outcome=ok",
-                "cx_tool_calls_total server=s outcome=CANCELLED",
-                "pool_queue_depth server=s",
+                "cx_tool_call_duration_seconds server=s".to_owned(),
+                "cx_tool_calls_total server=s outcome=ok".to_owned(),
+                "cx_tool_calls_total server=s outcome=CANCELLED".to_owned(),
+                "pool_queue_depth server=s".to_owned(),
+                operation("mcp_method_name=tools/call network_transport=pipe"),
+                operation("mcp_method_name=tools/list network_transport=pipe"),
+                operation("mcp_method_name=_OTHER network_transport=pipe error_type=cancelled"),
             ]
         );
     }
