@@ -28,6 +28,9 @@ const MAX_CONTENT: usize = 32 << 10;
 /// Maximum names of one list in a line.
 const MAX_NAMES: usize = 100;
 
+/// Fields of a line about a call, with those that all lines have.
+const CALL_FIELDS: usize = 16;
+
 /// The fields of a line, in any order. Those that are null are not written.
 pub(super) type Fields = Vec<(&'static str, Value)>;
 
@@ -232,19 +235,21 @@ impl Entry {
                 ("run.ended", ended(code, duration, usage.as_deref()))
             }
             What::CallSent { call, names, argument_bytes, arguments, approver } => {
-                let mut fields = vec![
+                let mut fields = Fields::with_capacity(CALL_FIELDS);
+                fields.extend([
                     ("call", call.into()),
                     ("server", names.server().into()),
                     ("tool", names.tool().into()),
                     ("argumentBytes", argument_bytes.into()),
                     ("rule", names.rule().into()),
                     ("approver", approver.map(ApproverKind::as_str).into()),
-                ];
+                ]);
                 Text::Json(arguments).push_to(&mut fields, TextField::Arguments, with_contents);
                 ("call.will", fields)
             }
             What::CallEnded { call, names, code, duration, result } => {
-                let mut fields = vec![
+                let mut fields = Fields::with_capacity(CALL_FIELDS);
+                fields.extend([
                     ("call", call.into()),
                     ("server", names.server().into()),
                     ("tool", names.tool().into()),
@@ -252,7 +257,7 @@ impl Entry {
                     ("code", code.map(ToolErrorCode::as_str).into()),
                     ("durationUs", microseconds(duration).into()),
                     ("resultBytes", result.as_ref().map_or(0, |value| value.text().len()).into()),
-                ];
+                ]);
                 if let Some(result) = result {
                     Text::Result(result).push_to(&mut fields, TextField::Result, with_contents);
                 }
