@@ -1,7 +1,6 @@
 //! Statistics of the servers, for users and monitoring.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -135,7 +134,7 @@ impl Limiter {
         let phase = self.breaker.phase();
         stats.circuit_breaker_state = phase.as_metric();
         if let Phase::Open { until } = phase {
-            stats.circuit_retry_after = Some(until.saturating_duration_since(std::time::Instant::now()));
+            stats.circuit_retry_after = Some(until.saturating_duration_since(Instant::now()));
         }
         stats.circuit_breaker_failures_total = self.breaker.failures_total();
         stats.active = self.active();
