@@ -102,7 +102,7 @@ fn what_a_server_answers_is_text_within_bounds() {
     let frame = once(directory.path());
     assert!(frame.contains("3/7") && frame.contains("open") && frame.contains("12"), "{frame}");
     assert!(frame.contains("a\"},{b\\") && !frame.contains('\u{1b}'), "{frame}");
-    assert!(frame.contains("1 circuit breakers not closed"), "{frame}");
+    assert!(frame.contains("1 circuit breaker not closed"), "{frame}");
     let frame = once(directory.path());
     assert!(frame.contains("0/-"), "{frame}");
     let seen = answering.join().unwrap();
