@@ -146,7 +146,7 @@ impl Reading {
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.hung_workers > 0.0 {
-            let plural = if self.hung_workers == 1.0 { "" } else { "s" };
+            let plural = if self.hung_workers > 1.0 { "s" } else { "" };
             problems.push(format!("{} hung worker{plural}", self.hung_workers));
         }
         if self.is_audit_failing {
