@@ -33,6 +33,7 @@ fn writer(root: &Path, name: &str) -> Child {
 /// the server has received was written before. A call is sent when its line is acknowledged, so no acknowledged line is
 /// lost.
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures are for people to read")]
 fn fd_235_a_killed_process_leaves_a_whole_trail() {
     let rounds = std::env::var("CX_AUDIT_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
     let series = (0..rounds).step_by(SERIES);
