@@ -4,6 +4,7 @@
 //   {"wait": EXPRESSION}          until it is true, for 20 seconds at most
 //   {"value": EXPRESSION}         its value is printed, as a line of JSON
 //   {"key": "Tab" | "Enter"}      a key is pressed and released
+//   {"tree": true}                what a screen reader is told of the page is printed: [[role, name, description], ...]
 //   {"picture": FILE, "dark": BOOLEAN, "width": NUMBER, "height": NUMBER}
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -65,6 +66,9 @@ async function evaluate(expression) {
   return result.value;
 }
 
+// Roles of text, which is its own name, and of boxes that a screen reader passes over.
+const TEXTS = new Set(["StaticText", "InlineTextBox", "generic", "none", "LineBreak", "paragraph"]);
+
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 try {
@@ -77,6 +81,10 @@ try {
       }
     } else if (step.value) {
       console.log(JSON.stringify((await evaluate(step.value)) ?? null));
+    } else if (step.tree) {
+      const { nodes } = await send("Accessibility.getFullAXTree");
+      const told = nodes.filter((node) => !node.ignored && !TEXTS.has(node.role?.value));
+      console.log(JSON.stringify(told.map((node) => [node.role, node.name, node.description].map((field) => field?.value ?? ""))));
     } else if (step.key) {
       const text = step.key === "Enter" ? "\r" : undefined;
       const code = step.key === "Enter" ? 13 : 9;

@@ -1,7 +1,7 @@
 """Runs a command at its own terminal and answers its questions.
 
-`terminal.py ANSWER COMMAND...`: the screen goes to stdout, with `<typed>` where the answer was typed, half a second
-after the question was shown. Before the question `y` was typed already. Each line of ANSWER is the answer to one
+`terminal.py ANSWER COMMAND...`: the screen goes to stdout as it changes, with `<typed>` where the answer was typed, half
+a second after the question was shown. A question is what `CX_QUESTION`, a regular expression, finds, if it is set. Before the question `y` was typed already. Each line of ANSWER is the answer to one
 question, and the last one is that to all further questions.
 """
 
@@ -15,7 +15,14 @@ import time
 LONGEST = 60.0
 
 # An approval prompt, whether to answer a server's question, a confirmation, the keys of `cx top`, and a field of a server's form.
-QUESTION = re.compile(rb"or why not\] |(Answer it|Do you|content|sessions)\? \[y/N\] |q quit|^\w+( \[[^\]\n]*\])?> ", re.MULTILINE)
+QUESTIONS = r"or why not\] |(Answer it|Do you|content|sessions)\? \[y/N\] |q quit|^\w+( \[[^\]\n]*\])?> "
+QUESTION = re.compile(os.environ.get("CX_QUESTION", QUESTIONS).encode(), re.MULTILINE)
+
+
+def show(piece):
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+    return piece
 
 
 def main(answer, command):
@@ -38,20 +45,18 @@ def main(answer, command):
             break
         if not piece:
             break
-        screen += piece
+        screen += show(piece)
         if len(QUESTION.findall(screen)) > answered:
             typed = answers[min(answered, len(answers) - 1)]
             answered += 1
             until = time.monotonic() + 0.5
             while (left := until - time.monotonic()) > 0:
                 if select.select([terminal], [], [], left)[0]:
-                    screen += os.read(terminal, 65536)
-            screen += b"<typed>"
+                    screen += show(os.read(terminal, 65536))
+            show(b"<typed>")
             os.write(terminal, typed.encode() + b"\n")
     else:
         os.kill(pid, 9)
-    sys.stdout.buffer.write(screen)
-    sys.stdout.flush()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

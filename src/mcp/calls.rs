@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
+use super::counted::{CountedCall, OUTCOME_OK};
 use super::errors;
 use super::limiter::is_answer;
 use super::patience::Patience;
 use super::questions::Caller;
 use super::server::UpstreamServer;
-use super::stats::CountedCall;
 use crate::json::Json;
 use crate::tools::{RequestContext, ServerRequest, ToolError, ToolErrorCode, ToolRequest, ToolResult};
 
@@ -98,7 +98,7 @@ impl UpstreamServer {
         patience: &Patience,
         work: impl Work<T>,
     ) -> Result<T, ToolError> {
-        let mut counted = CountedCall::new(&self.name);
+        let mut counted = CountedCall::new(&self.call_keys);
         let admitted = self.limiter.enter(deadline, &cancel).await;
         let admitted = admitted.map_err(|error| {
             counted.outcome = error.code.as_str();
@@ -110,7 +110,7 @@ impl UpstreamServer {
         let attempt = self.attempt(deadline, &cancel, patience, work).await;
         let error = attempt.error();
         self.times.record(began.elapsed(), error);
-        counted.outcome = error.map_or("ok", |error| error.code.as_str());
+        counted.outcome = error.map_or(OUTCOME_OK, |error| error.code.as_str());
         match attempt {
             Attempt::Counted(result) => {
                 // All clients read `health`, and an answer may say what one of them has asked for.

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answers::{self, RequestTrace};
 use super::connect::{CLOSED, ConnectionEnd};
+use super::counted::{CountedOperation, OperationKeys};
 use super::errors::{self, unavailable};
 use super::input::{self, Rounds};
 use super::notifications::Notifications;
@@ -71,6 +72,7 @@ pub(crate) struct Connection {
     pub(crate) finished: CancellationToken,
     /// `pipe` or `tcp`.
     transport: &'static str,
+    operation_keys: OperationKeys,
     protocol_version: OnceLock<Option<Arc<str>>>,
     pub(crate) start_times: StartTimes,
     began: Instant,
@@ -101,6 +103,7 @@ impl Connection {
             end: OnceLock::new(),
             finished: CancellationToken::new(),
             transport,
+            operation_keys: OperationKeys::new(transport),
             protocol_version: OnceLock::new(),
             start_times,
             began: Instant::now(),
@@ -271,10 +274,7 @@ impl Connection {
         if let Some(context) = &trace.context {
             answers::attach_context(&mut request, context.clone());
         }
-        let began = Instant::now();
-        let method = known_method(request.method());
-        let mut counted =
-            CountedOperation { method, transport: self.transport, began, error: Some("cancelled") };
+        let mut counted = CountedOperation::new(&self.operation_keys, request.method());
         let handle = self.peer.send_cancellable_request(request, options).await.inspect_err(|_lost| {
             counted.error = Some("connection");
         })?;
@@ -342,45 +342,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         metrics::histogram!(conventions::CLIENT_SESSION, conventions::LABEL_TRANSPORT => self.transport)
             .record(self.began.elapsed());
-    }
-}
-
-/// The methods that are counted by their names.
-const METHODS: [&str; 10] = [
-    "initialize",
-    "server/discover",
-    "subscriptions/listen",
-    "tools/call",
-    "tools/list",
-    "resources/list",
-    "resources/read",
-    "skills/list",
-    "prompts/list",
-    "prompts/get",
-];
-
-fn known_method(method: &str) -> &'static str {
-    METHODS.into_iter().find(|known| *known == method).unwrap_or("_OTHER")
-}
-
-/// A request in the metrics. It is counted when this is dropped.
-struct CountedOperation {
-    method: &'static str,
-    transport: &'static str,
-    began: Instant,
-    error: Option<&'static str>,
-}
-
-impl Drop for CountedOperation {
-    fn drop(&mut self) {
-        let mut labels = vec![
-            metrics::Label::from_static_parts(conventions::LABEL_METHOD, self.method),
-            metrics::Label::from_static_parts(conventions::LABEL_TRANSPORT, self.transport),
-        ];
-        if let Some(error) = self.error {
-            labels.push(metrics::Label::from_static_parts(conventions::LABEL_ERROR, error));
-        }
-        metrics::histogram!(conventions::CLIENT_OPERATION, labels).record(self.began.elapsed());
     }
 }
 

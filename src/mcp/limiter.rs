@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, CallOutcome, Permit};
+use super::counted::{Counted, GaugeKey};
 use super::settings::McpServer;
 use crate::queue::{Queue, QueueRefusal};
 use crate::rate::TokenBucket;
@@ -29,6 +30,8 @@ pub(crate) struct Limiter {
     slots: Arc<Semaphore>,
     max_slots: usize,
     queue: Queue,
+    in_flight: GaugeKey,
+    waiting: GaugeKey,
     rate_limited_total: AtomicU64,
     queue_full_total: AtomicU64,
 }
@@ -50,6 +53,8 @@ impl Limiter {
             slots: Arc::new(Semaphore::new(max_slots)),
             max_slots,
             queue: Queue::new(settings.max_queued, settings.queue_timeout),
+            in_flight: GaugeKey::new("pool_active_connections", server),
+            waiting: GaugeKey::new("pool_queue_depth", server),
             rate_limited_total: AtomicU64::new(0),
             queue_full_total: AtomicU64::new(0),
         }
@@ -69,8 +74,7 @@ impl Limiter {
         let permit = self.enter_breaker()?;
         self.check_rate()?;
         let slot = self.take_slot(deadline, cancel).await?;
-        let active = Counted::new("pool_active_connections", &self.server);
-        Ok(Admitted { permit, _slot: slot, _active: active })
+        Ok(Admitted { permit, _slot: slot, _active: self.in_flight.count() })
     }
 
     /// Admits what the circuit breaker permits, without the other limits: a start for a list of tools.
@@ -119,7 +123,7 @@ impl Limiter {
             if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
                 return Some(slot);
             }
-            let _waiting = Counted::new("pool_queue_depth", &self.server);
+            let _waiting = self.waiting.count();
             let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
             record_wait();
             slot
@@ -211,23 +215,6 @@ fn outcome<T>(result: &Result<T, ToolError>) -> CallOutcome {
 
 fn refused(code: ToolErrorCode, message: String, retry_after: Duration) -> ToolError {
     ToolError { retry_after: Some(retry_after), ..ToolError::new(code, message) }
-}
-
-/// One more of what a gauge counts for a server, until it is dropped.
-struct Counted(metrics::Gauge);
-
-impl Counted {
-    fn new(gauge: &'static str, server: &Arc<str>) -> Self {
-        let gauge = metrics::gauge!(gauge, "server" => server.to_string());
-        gauge.increment(1);
-        Self(gauge)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.decrement(1);
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod calls;
 mod challenge;
 mod connect;
 mod connection;
+mod counted;
 mod definitions;
 mod errors;
 mod handshake;

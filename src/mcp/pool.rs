@@ -127,21 +127,26 @@ impl ToolDispatcher for McpServers {
         let mut details = ServerDetails::default();
         if let Ok(server) = self.server(server) {
             details.description.clone_from(&server.settings.description);
-            let mut remote = RemoteServer::default();
-            match &server.settings.transport {
-                McpTransport::Stdio(stdio) => {
-                    details.directory.clone_from(&stdio.cwd);
-                    remote.transport = conventions::PIPE;
-                }
-                McpTransport::Http(http) => {
-                    remote.transport = conventions::TCP;
-                    remote.address = http.url.host_str().map(str::to_owned);
-                    remote.port = http.url.port_or_known_default();
-                }
+            if let McpTransport::Stdio(stdio) = &server.settings.transport {
+                details.directory.clone_from(&stdio.cwd);
             }
-            details.remote = Some(remote);
         }
+        details.remote = self.remote(server);
         details
+    }
+
+    fn remote(&self, server: &str) -> Option<RemoteServer> {
+        let server = self.server(server).ok()?;
+        let mut remote = RemoteServer::default();
+        match &server.settings.transport {
+            McpTransport::Stdio(_) => remote.transport = conventions::PIPE,
+            McpTransport::Http(http) => {
+                remote.transport = conventions::TCP;
+                remote.address = http.url.host_str().map(str::to_owned);
+                remote.port = http.url.port_or_known_default();
+            }
+        }
+        Some(remote)
     }
 
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {

@@ -17,6 +17,7 @@ use super::backoff::StartBackoff;
 use super::breaker::Phase;
 use super::connect::Process;
 use super::connection::Connection;
+use super::counted::CallKeys;
 use super::errors::closed;
 use super::handshake::{Revisions, Start};
 use super::http;
@@ -49,6 +50,7 @@ pub(crate) struct UpstreamServer {
     http_kind: Arc<http::LastKind>,
     pub(crate) limiter: Limiter,
     pub(crate) times: CallTimes,
+    pub(crate) call_keys: CallKeys,
     state: Mutex<ConnectionState>,
 }
 
@@ -105,6 +107,7 @@ impl UpstreamServer {
             generation: Arc::default(),
             handle: handle.clone(),
             times: CallTimes::default(),
+            call_keys: CallKeys::new(&name),
             state: Mutex::new(ConnectionState::new()),
             name,
             settings,

@@ -1,7 +1,6 @@
 //! Statistics of the servers, for users and monitoring.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -90,32 +89,6 @@ impl ServerState {
     }
 }
 
-/// A call in the metrics. It is counted when this is dropped.
-pub(crate) struct CountedCall {
-    server: Arc<str>,
-    /// When it passed the limiter; `None` if it did not.
-    pub(crate) began: Option<Instant>,
-    pub(crate) outcome: &'static str,
-}
-
-impl CountedCall {
-    pub(crate) fn new(server: &Arc<str>) -> Self {
-        // A call that is dropped before it ends was cancelled.
-        Self { server: Arc::clone(server), began: None, outcome: ToolErrorCode::Cancelled.as_str() }
-    }
-}
-
-impl Drop for CountedCall {
-    fn drop(&mut self) {
-        let server = self.server.to_string();
-        if let Some(began) = self.began {
-            metrics::histogram!("cx_tool_call_duration_seconds", "server" => server.clone())
-                .record(began.elapsed());
-        }
-        metrics::counter!("cx_tool_calls_total", "server" => server, "outcome" => self.outcome).increment(1);
-    }
-}
-
 /// The durations of the last calls.
 #[derive(Default)]
 pub(crate) struct CallTimes {
@@ -161,7 +134,7 @@ impl Limiter {
         let phase = self.breaker.phase();
         stats.circuit_breaker_state = phase.as_metric();
         if let Phase::Open { until } = phase {
-            stats.circuit_retry_after = Some(until.saturating_duration_since(std::time::Instant::now()));
+            stats.circuit_retry_after = Some(until.saturating_duration_since(Instant::now()));
         }
         stats.circuit_breaker_failures_total = self.breaker.failures_total();
         stats.active = self.active();

@@ -12,8 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, ready};
+use futures::future::{BoxFuture, Either, Ready, ready};
 use tokio::runtime::Handle;
 
 pub(crate) use self::event::{
@@ -27,6 +26,18 @@ use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::{Language, Script};
 use crate::text::ids::short_random_id;
 use crate::tools::{ToolError, TraceContext};
+
+/// What an observer answers before an effect: the trace context of what is caused, or why nothing may be.
+pub(crate) type EffectAnswer = Result<Option<TraceContext>, ToolError>;
+
+/// That answer, at once or later. Most observers have nothing to wait for, and a boxed future would be an
+/// allocation for each of them and each call.
+pub(crate) type BeforeEffect<'a> = Either<Ready<EffectAnswer>, BoxFuture<'a, EffectAnswer>>;
+
+/// An answer that needs no wait.
+pub(crate) fn at_once<'a>(answer: EffectAnswer) -> BeforeEffect<'a> {
+    Either::Left(ready(answer))
+}
 
 /// Hears what runs do.
 pub(crate) trait RunObserver: Send + Sync + 'static {
@@ -53,12 +64,8 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     ///
     /// Refuses the request: the script gets this error, and nothing is sent. Or the run: nothing of it
     /// happens.
-    fn before_effect<'a>(
-        &'a self,
-        _run: &'a Arc<ObservedRun>,
-        _event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
-        ready(Ok(None)).boxed()
+    fn before_effect<'a>(&'a self, _run: &'a Arc<ObservedRun>, _event: &'a RunEvent<'a>) -> BeforeEffect<'a> {
+        at_once(Ok(None))
     }
 }
 
@@ -190,7 +197,7 @@ impl Observation {
     /// # Errors
     ///
     /// That of the first observer which refuses.
-    pub(crate) async fn before_effect(&self, event: RunEvent<'_>) -> Result<Option<TraceContext>, ToolError> {
+    pub(crate) async fn before_effect(&self, event: RunEvent<'_>) -> EffectAnswer {
         let mut trace = None;
         let Some((observers, run)) = &self.0 else { return Ok(trace) };
         for observer in observers.0.iter() {

@@ -61,6 +61,7 @@ impl OpenTelemetry {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("cx-otel")
+            .on_thread_start(client::yield_to_runs)
             .enable_all()
             .build()
             .map_err(|source| Error::Start { what: "OpenTelemetry", source })?;

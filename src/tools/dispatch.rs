@@ -415,6 +415,12 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         ServerDetails::default()
     }
 
+    /// How `server` is reached, as [`details`](Self::details) says it. Asked for each call that is
+    /// recorded, so an implementation can leave the other details out. Must not block.
+    fn remote(&self, server: &str) -> Option<RemoteServer> {
+        self.details(server).remote
+    }
+
     /// What a call of a tool does. Must not block.
     fn kind(&self, _server: &str, _tool: &str) -> ToolKind {
         ToolKind::Ordinary

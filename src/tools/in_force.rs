@@ -4,6 +4,7 @@
 //! what the executor has at the moment of each call. So a run gains nothing, and what is no longer
 //! permitted ends with its next call.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -127,11 +128,11 @@ impl ToolsInForce {
     }
 
     /// The rule by which a tool is permitted, for records: `default` if no list restricts it.
-    pub(crate) fn permitting_rule(&self, server: &str, tool: &str) -> String {
+    pub(crate) fn permitting_rule(&self, server: &str, tool: &str) -> Cow<'static, str> {
         let mut patterns: Vec<&str> =
             self.policies().flat_map(|policy| policy.allowing(server, tool)).collect();
         patterns.dedup();
-        if patterns.is_empty() { "default".to_owned() } else { format!("allow: {}", patterns.join(", ")) }
+        if patterns.is_empty() { "default".into() } else { format!("allow: {}", patterns.join(", ")).into() }
     }
 
     /// The rule of a deny list that names a tool, for records.

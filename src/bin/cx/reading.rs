@@ -146,7 +146,8 @@ impl Reading {
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.hung_workers > 0.0 {
-            problems.push(format!("{} hung workers", self.hung_workers));
+            let plural = if self.hung_workers > 1.0 { "s" } else { "" };
+            problems.push(format!("{} hung worker{plural}", self.hung_workers));
         }
         if self.is_audit_failing {
             problems.push("the audit trail cannot be written".to_owned());
@@ -156,7 +157,7 @@ impl Reading {
         }
         let open = self.upstream.values().filter(|server| server.breaker > 0.0).count();
         if open > 0 {
-            problems.push(format!("{open} circuit breakers not closed"));
+            problems.push(format!("{open} circuit breaker{} not closed", if open == 1 { "" } else { "s" }));
         }
         problems
     }

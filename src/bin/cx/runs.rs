@@ -121,7 +121,7 @@ fn row(run: &ListedRun) -> String {
         let _ = write!(row, "  {} ms", time / 1_000);
     }
     if let Some(calls) = number("toolCalls") {
-        let _ = write!(row, "  {calls} calls");
+        let _ = write!(row, "  {calls} {}", if calls == 1 { "call" } else { "calls" });
     }
     let client = text(&run.started, "clientName");
     if !client.is_empty() {

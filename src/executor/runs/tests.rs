@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::executor::{Executor, ExecutorBuilder};
 use crate::run::limits::Limits;
-use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
+use crate::run::observer::{BeforeEffect, ObservedRun, RunEvent, RunObserver, at_once};
 use crate::run::result::ErrorCode;
 use crate::run::script::Script;
-use crate::tools::{Approval, ToolError, ToolErrorCode, TraceContext};
+use crate::tools::{Approval, ToolError, ToolErrorCode};
 
 /// Writes down what it hears.
 #[derive(Default)]
@@ -67,15 +65,10 @@ impl RunObserver for Recorder {
         self.heard.lock().push(line);
     }
 
-    fn before_effect<'a>(
-        &'a self,
-        _run: &'a Arc<ObservedRun>,
-        event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
+    fn before_effect<'a>(&'a self, _run: &'a Arc<ObservedRun>, event: &'a RunEvent<'a>) -> BeforeEffect<'a> {
         let error = ToolError::new(ToolErrorCode::ToolDenied, "the observer refuses");
         let refuses = self.refuses.load(Ordering::Relaxed) && !matches!(event, RunEvent::Started { .. });
-        let answer = if refuses { Err(error) } else { Ok(None) };
-        ready(answer).boxed()
+        at_once(if refuses { Err(error) } else { Ok(None) })
     }
 }
 

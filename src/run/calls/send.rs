@@ -131,14 +131,14 @@ impl ExecutionContext {
         let Call { server, tool, argument_bytes } = decided.call;
         let in_force = self.in_force();
         let rule = match decided.host {
-            Some(_) => "grant".to_owned(),
+            Some(_) => "grant".into(),
             None => in_force.permitting_rule(server, tool),
         };
         let remote = match decided.host {
             Some(host) => Some(host.remote.clone()),
             None => {
                 let dispatcher = in_force.catalog.dispatcher(server);
-                dispatcher.and_then(|(name, dispatcher)| dispatcher.details(name).remote)
+                dispatcher.and_then(|(name, dispatcher)| dispatcher.remote(name))
             }
         };
         let arguments = decided.host.map_or(arguments, |host| &host.recorded);

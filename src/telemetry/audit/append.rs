@@ -30,6 +30,9 @@ pub(super) const CHECKPOINT: &str = "checkpoint";
 /// The hash before the first line.
 pub(super) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// Maximum bytes of the memory for lines that is kept from one batch to the next.
+const MAX_KEPT_TEXT: usize = 1 << 20;
+
 /// Maximum bytes of a key's file.
 const MAX_KEY_BYTES: u64 = 4 << 10;
 
@@ -42,6 +45,9 @@ pub(super) struct Appender {
     head: Option<Head>,
     /// Whether lines were written since the last checkpoint.
     is_unsigned: bool,
+    /// The memory of the last batch's lines. To grow to a hundred kilobytes again is a visible part of the
+    /// writer's time.
+    text: Vec<u8>,
 }
 
 /// The end of the chain, as this process has left or found it.
@@ -63,7 +69,7 @@ struct Locked<'a> {
 
 impl Appender {
     pub(super) fn new(options: AuditOptions) -> Self {
-        Self { options, signer: None, head: None, is_unsigned: false }
+        Self { options, signer: None, head: None, is_unsigned: false, text: Vec::new() }
     }
 
     /// Appends a line for each record, and what else is due: a checkpoint, a new day's file, the end of
@@ -94,7 +100,8 @@ impl Appender {
             records.splice(0..0, fields.map(|fields| stamped("retention", writer, fields)));
         }
         records.splice(0..0, damaged.map(|fields| stamped("line.damaged", writer, fields)));
-        let (mut text, mut line) = (Vec::new(), Vec::new());
+        let (mut text, mut line) = (std::mem::take(&mut self.text), Vec::new());
+        text.clear();
         for record in records {
             head.add(record, &mut text, &mut line);
             if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
@@ -114,6 +121,9 @@ impl Appender {
         head.file = day;
         head.inode = metadata.ino();
         head.bytes = metadata.len() + text.len() as u64;
+        if text.capacity() <= MAX_KEPT_TEXT {
+            self.text = text;
+        }
         // Only after the line that says so is written.
         for file in expired {
             locked.directory.remove(&file)?;

@@ -101,34 +101,63 @@ impl AuditReader {
     ///
     /// If a file cannot be read.
     pub fn next_line(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
+        self.next_line_with(incomplete, || ())
+    }
+
+    /// The same. `at_end` is called where other processes may write: when the current file has no other line, before it
+    /// is known whether there is another file.
+    fn next_line_with(
+        &mut self,
+        incomplete: bool,
+        mut at_end: impl FnMut(),
+    ) -> io::Result<Option<AuditLine>> {
+        let mut next = None;
         loop {
-            if let Some((name, reader, number, offset)) = &mut self.current {
-                let mut bytes = Vec::new();
-                reader.seek(SeekFrom::Start(*offset))?;
-                let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
-                let is_complete = bytes.last() == Some(&b'\n');
-                if read > 0 && (is_complete || incomplete) {
-                    bytes.truncate(bytes.len() - usize::from(is_complete));
-                    *number += 1;
-                    *offset += read as u64;
-                    let text = String::from_utf8_lossy(&bytes).into_owned();
-                    // A trail may be another's: a line as a tree can take ninety times as much.
-                    let is_small = json::check(&text, json::budget(text.len())).is_ok();
-                    let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
-                    let (file, number) = (name.clone(), *number);
-                    return Ok(Some(AuditLine { file, number, text, fields, is_complete }));
+            if let Some(line) = self.line_of_current(incomplete)? {
+                return Ok(Some(line));
+            }
+            if next.is_none() {
+                at_end();
+                next = self.name_after_current()?;
+                // What was appended before the next file was made comes first. Nothing is appended after that.
+                if self.current.is_some() && next.is_some() {
+                    continue;
                 }
             }
-            let files = files(&self.directory)?;
-            let current = self.current.as_ref().map(|(name, ..)| name.as_str());
-            let next = files.into_iter().find(|name| match current {
-                Some(current) => name.as_str() > current,
-                None => self.first.as_ref().is_none_or(|first| name >= first),
-            });
-            let Some(next) = next else { return Ok(None) };
-            let file = open(&self.directory.join(&next))?;
-            self.current = Some((next, BufReader::new(file), 0, 0));
+            let Some(name) = next.take() else { return Ok(None) };
+            let file = open(&self.directory.join(&name))?;
+            self.current = Some((name, BufReader::new(file), 0, 0));
         }
+    }
+
+    /// The next line of the current file.
+    fn line_of_current(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
+        let Some((name, reader, number, offset)) = &mut self.current else { return Ok(None) };
+        let mut bytes = Vec::new();
+        reader.seek(SeekFrom::Start(*offset))?;
+        let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
+        let is_complete = bytes.last() == Some(&b'\n');
+        if read == 0 || !(is_complete || incomplete) {
+            return Ok(None);
+        }
+        bytes.truncate(bytes.len() - usize::from(is_complete));
+        *number += 1;
+        *offset += read as u64;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        // A trail may be another's: a line as a tree can take ninety times as much.
+        let is_small = json::check(&text, json::budget(text.len())).is_ok();
+        let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
+        let (file, number) = (name.clone(), *number);
+        Ok(Some(AuditLine { file, number, text, fields, is_complete }))
+    }
+
+    /// The name of the file after the current one, or of the first.
+    fn name_after_current(&self) -> io::Result<Option<String>> {
+        let current = self.current.as_ref().map(|(name, ..)| name.as_str());
+        Ok(files(&self.directory)?.into_iter().find(|name| match current {
+            Some(current) => name.as_str() > current,
+            None => self.first.as_ref().is_none_or(|first| name >= first),
+        }))
     }
 }
 

@@ -11,7 +11,7 @@ use super::canonical;
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, TokenEvent};
+use crate::run::observer::{ApproverKind, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, TokenEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
 use crate::telemetry::masked;
@@ -27,6 +27,9 @@ const MAX_CONTENT: usize = 32 << 10;
 
 /// Maximum names of one list in a line.
 const MAX_NAMES: usize = 100;
+
+/// Fields of a line about a call, with those that all lines have.
+const CALL_FIELDS: usize = 16;
 
 /// The fields of a line, in any order. Those that are null are not written.
 pub(super) type Fields = Vec<(&'static str, Value)>;
@@ -55,10 +58,52 @@ pub(super) enum What {
         duration: Duration,
         usage: Option<Box<Usage>>,
     },
+    /// `call.will`. Calls are most of the events, so these two keep what they get and are made fields by the writer.
+    CallSent {
+        call: u64,
+        names: CallNames,
+        argument_bytes: usize,
+        arguments: Arc<str>,
+        approver: Option<ApproverKind>,
+    },
+    /// `call.did`.
+    CallEnded {
+        call: u64,
+        names: CallNames,
+        code: Option<ToolErrorCode>,
+        duration: Duration,
+        result: Option<Json>,
+    },
     /// An event whose fields are complete.
     Fields(&'static str, Fields),
     /// An event with texts of which only hashes are written, or masked texts too.
     Texts(&'static str, Fields, Vec<(TextField, Text)>),
+}
+
+/// The names in an event of a call, in one text: one allocation on the thread of a run, and one that the writer frees.
+pub(super) struct CallNames {
+    text: String,
+    server_end: usize,
+    tool_end: usize,
+}
+
+impl CallNames {
+    fn new(server: &str, tool: &str, rule: &str) -> Self {
+        let text = [server, tool, rule].concat();
+        Self { text, server_end: server.len(), tool_end: server.len() + tool.len() }
+    }
+
+    fn server(&self) -> String {
+        shown(self.text.get(..self.server_end).unwrap_or_default())
+    }
+
+    fn tool(&self) -> String {
+        shown(self.text.get(self.server_end..self.tool_end).unwrap_or_default())
+    }
+
+    fn rule(&self) -> String {
+        shown(self.text.get(self.tool_end..).unwrap_or_default())
+    }
 }
 
 /// The kind of a text.
@@ -166,6 +211,10 @@ impl Entry {
     pub(super) fn bytes(&self) -> usize {
         match &self.what {
             What::RunStarted { source, .. } => source.len(),
+            What::CallSent { names, arguments, .. } => names.text.len() + arguments.len(),
+            What::CallEnded { names, result, .. } => {
+                names.text.len() + result.as_ref().map_or(0, |result| result.text().len())
+            }
             What::RunEnded { .. } | What::Fields(..) => 0,
             What::Texts(_, _, texts) => texts.iter().map(|(_, text)| text.text().len()).sum(),
         }
@@ -185,14 +234,39 @@ impl Entry {
             What::RunEnded { code, duration, usage } => {
                 ("run.ended", ended(code, duration, usage.as_deref()))
             }
+            What::CallSent { call, names, argument_bytes, arguments, approver } => {
+                let mut fields = Fields::with_capacity(CALL_FIELDS);
+                fields.extend([
+                    ("call", call.into()),
+                    ("server", names.server().into()),
+                    ("tool", names.tool().into()),
+                    ("argumentBytes", argument_bytes.into()),
+                    ("rule", names.rule().into()),
+                    ("approver", approver.map(ApproverKind::as_str).into()),
+                ]);
+                Text::Json(arguments).push_to(&mut fields, TextField::Arguments, with_contents);
+                ("call.will", fields)
+            }
+            What::CallEnded { call, names, code, duration, result } => {
+                let mut fields = Fields::with_capacity(CALL_FIELDS);
+                fields.extend([
+                    ("call", call.into()),
+                    ("server", names.server().into()),
+                    ("tool", names.tool().into()),
+                    ("outcome", if code.is_some() { "failed" } else { "ok" }.into()),
+                    ("code", code.map(ToolErrorCode::as_str).into()),
+                    ("durationUs", microseconds(duration).into()),
+                    ("resultBytes", result.as_ref().map_or(0, |value| value.text().len()).into()),
+                ]);
+                if let Some(result) = result {
+                    Text::Result(result).push_to(&mut fields, TextField::Result, with_contents);
+                }
+                ("call.did", fields)
+            }
             What::Fields(name, fields) => (name, fields),
             What::Texts(name, mut fields, texts) => {
                 for (field, text) in texts {
-                    let (name, name_of_hash) = field.names();
-                    fields.push((name_of_hash, text.sha256().into()));
-                    if with_contents {
-                        fields.push((name, masked::json_text(text.text(), MAX_CONTENT).into()));
-                    }
+                    text.push_to(&mut fields, field, with_contents);
                 }
                 (name, fields)
             }
@@ -211,6 +285,15 @@ impl Text {
             Self::Json(text) => text,
             Self::Result(json) => json.text(),
             Self::Plain(text) => text,
+        }
+    }
+
+    /// Adds its hash to the fields of a line, and with contents the masked text.
+    fn push_to(&self, fields: &mut Fields, field: TextField, with_contents: bool) {
+        let (name, name_of_hash) = field.names();
+        fields.push((name_of_hash, self.sha256().into()));
+        if with_contents {
+            fields.push((name, masked::json_text(self.text(), MAX_CONTENT).into()));
         }
     }
 
@@ -247,35 +330,20 @@ fn what(event: &RunEvent<'_>) -> What {
             duration: *duration,
             usage: result.map(|result| Box::new(result.usage)),
         },
-        RunEvent::Sending(sending) => {
-            let fields = vec![
-                ("call", sending.call.into()),
-                ("server", shown(sending.server).into()),
-                ("tool", shown(sending.tool).into()),
-                ("argumentBytes", sending.argument_bytes.into()),
-                ("rule", shown(sending.rule).into()),
-                ("approver", sending.approver.map(|approver| approver.as_str()).into()),
-            ];
-            What::Texts(
-                "call.will",
-                fields,
-                vec![(TextField::Arguments, Text::Json(sending.arguments.text()))],
-            )
-        }
-        RunEvent::Answered(answered) => {
-            let code = answered.result.err().map(ToolErrorCode::as_str);
-            let fields = vec![
-                ("call", answered.call.into()),
-                ("server", shown(answered.server).into()),
-                ("tool", shown(answered.tool).into()),
-                ("outcome", if code.is_some() { "failed" } else { "ok" }.into()),
-                ("code", code.into()),
-                ("durationUs", microseconds(answered.duration).into()),
-                ("resultBytes", answered.result.map_or(0, |value| value.text().len()).into()),
-            ];
-            let texts = answered.result.ok().map(|value| (TextField::Result, Text::Result(value.clone())));
-            What::Texts("call.did", fields, texts.into_iter().collect())
-        }
+        RunEvent::Sending(sending) => What::CallSent {
+            call: sending.call,
+            names: CallNames::new(sending.server, sending.tool, sending.rule),
+            argument_bytes: sending.argument_bytes,
+            arguments: sending.arguments.text(),
+            approver: sending.approver,
+        },
+        RunEvent::Answered(answered) => What::CallEnded {
+            call: answered.call,
+            names: CallNames::new(answered.server, answered.tool, ""),
+            code: answered.result.err(),
+            duration: answered.duration,
+            result: answered.result.ok().cloned(),
+        },
         RunEvent::Simulated { call, server, tool, arguments } => {
             let fields = vec![
                 ("call", (*call).into()),

@@ -6,19 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures::FutureExt as _;
 use futures::channel::oneshot;
-use futures::future::BoxFuture;
+use futures::future::Either;
 use parking_lot::{Condvar, Mutex};
 
 use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
-use crate::run::observer::{ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent};
+use crate::run::observer::{
+    BeforeEffect, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent, at_once,
+};
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
-use crate::tools::{ToolError, ToolErrorCode, TraceContext};
+use crate::tools::{ToolError, ToolErrorCode};
 
 /// How long a call waits for its line if the trail is required. Writing takes microseconds; a disk that
 /// hangs must not hang the run.
@@ -160,17 +161,13 @@ impl RunObserver for AuditTrail {
         self.push(Entry::of_tokens(event));
     }
 
-    fn before_effect<'a>(
-        &'a self,
-        run: &'a Arc<ObservedRun>,
-        event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
+    fn before_effect<'a>(&'a self, run: &'a Arc<ObservedRun>, event: &'a RunEvent<'a>) -> BeforeEffect<'a> {
         if !self.shared.options.required {
-            return futures::future::ready(Ok(None)).boxed();
+            return at_once(Ok(None));
         }
         let mut entry = Entry::of_run(run, event);
         let what = if matches!(event, RunEvent::Started { .. }) { "run" } else { "sent" };
-        async move {
+        Either::Right(Box::pin(async move {
             let (acknowledge, written) = oneshot::channel();
             entry.acknowledge = Some(acknowledge);
             self.push(entry);
@@ -178,8 +175,7 @@ impl RunObserver for AuditTrail {
                 Ok(Ok(true)) => Ok(None),
                 _ => Err(self.refusal(what)),
             }
-        }
-        .boxed()
+        }))
     }
 }
 

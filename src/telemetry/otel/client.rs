@@ -1,6 +1,7 @@
 //! The HTTP client of the exporters. Failures are counted, the first one of a series is logged, and none
 //! reaches a run.
 
+use std::cell::Cell;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +15,23 @@ use crate::mcp::web;
 
 /// Maximum bytes that are read of a collector's answer.
 const MAX_ANSWER: usize = 64 * 1024;
+
+/// By how much the priority of the threads that export is lower than that of the threads of runs.
+const NICENESS: i32 = 5;
+
+thread_local! {
+    static YIELDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lowers the priority of the current thread, once: where all processors are busy, runs come first. Linux has a
+/// niceness for each thread.
+pub(super) fn yield_to_runs() {
+    if !YIELDS.replace(true)
+        && let Err(error) = rustix::process::nice(NICENESS)
+    {
+        tracing::debug!(%error, "a thread that exports keeps its priority");
+    }
+}
 
 /// Sends requests on a runtime of its own: the exporters call it from threads that have none.
 #[derive(Clone)]
@@ -70,6 +88,8 @@ impl HttpClient for ExportClient {
         'life0: 'async_trait,
         Self: 'async_trait,
     {
+        // The SDK makes the thread that gathers a batch, encodes it and sends it from here.
+        yield_to_runs();
         let this = self.clone();
         let sending = self.runtime.spawn(async move {
             let sent = tokio::time::timeout(this.timeout, this.send(request)).await;
@@ -101,5 +121,22 @@ impl ExportClient {
         let body = web::read_up_to(&mut answer, MAX_ANSWER).await.map_err(failed)?;
         *response.body_mut() = body.unwrap_or_default().into();
         Ok(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_exports_lowers_its_own_priority_once() {
+        let before = rustix::process::nice(0).unwrap();
+        let exporting = std::thread::spawn(|| {
+            yield_to_runs();
+            yield_to_runs();
+            rustix::process::nice(0).unwrap()
+        });
+        assert_eq!(exporting.join().unwrap(), (before + NICENESS).min(19));
+        assert_eq!(rustix::process::nice(0).unwrap(), before);
     }
 }

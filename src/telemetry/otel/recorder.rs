@@ -34,6 +34,27 @@ struct State {
     counters: HashMap<Key, Counter>,
     gauges: HashMap<Key, Gauge>,
     histograms: HashMap<Key, Histogram>,
+    /// The counts of each counter's name, and the values of each gauge's.
+    counts: HashMap<String, Arc<Values>>,
+    values: HashMap<String, Arc<Values>>,
+}
+
+/// The values of one name, by their labels. The exporter reads them when it collects: to count is then one atomic
+/// operation, where the SDK would look the labels up each time.
+#[derive(Default)]
+struct Values(Mutex<Vec<(Vec<KeyValue>, Arc<AtomicU64>)>>);
+
+impl Values {
+    /// Adds a value, of which `bits` is read.
+    fn add(&self, key: &Key, bits: &Arc<AtomicU64>) {
+        self.0.lock().push((attributes(key), Arc::clone(bits)));
+    }
+
+    fn each(&self, observe: impl Fn(u64, &[KeyValue])) {
+        for (attributes, bits) in self.0.lock().iter() {
+            observe(bits.load(Ordering::Relaxed), attributes);
+        }
+    }
 }
 
 impl OtelRecorder {
@@ -52,7 +73,7 @@ fn exported_name(name: &str) -> String {
     own.map_or(name, |(conventional, ..)| conventional).to_owned()
 }
 
-fn attributes(key: &Key) -> Arc<[KeyValue]> {
+fn attributes(key: &Key) -> Vec<KeyValue> {
     let name = |label: &str| {
         let own = LABELS.iter().find(|(counted, _)| *counted == label);
         own.map_or_else(|| label.to_owned(), |(_, conventional)| (*conventional).to_owned())
@@ -99,11 +120,26 @@ impl Recorder for OtelRecorder {
         if let Some(counter) = state.counters.get(key) {
             return counter.clone();
         }
-        let (unit, description) = described(&state, key.name());
-        let instrument = self.meter.u64_counter(exported_name(key.name()));
+        let count = Arc::<AtomicU64>::default();
+        if let Some(counts) = state.counts.get(key.name()) {
+            counts.add(key, &count);
+        } else {
+            let counts = Arc::<Values>::default();
+            counts.add(key, &count);
+            let (unit, description) = described(&state, key.name());
+            state.counts.insert(key.name().to_owned(), Arc::clone(&counts));
+            let instrument = self.meter.u64_observable_counter(exported_name(key.name()));
+            // The meter keeps it. While it collects it takes no lock but that of the values.
+            instrument
+                .with_unit(unit)
+                .with_description(description)
+                .with_callback(move |observer| {
+                    counts.each(|count, attributes| observer.observe(count, attributes));
+                })
+                .build();
+        }
         let counter = Counter::from_arc(Arc::new(CounterOfBoth {
-            instrument: instrument.with_unit(unit).with_description(description).build(),
-            attributes: attributes(key),
+            count,
             next: self.next.as_ref().map(|next| next.register_counter(key, metadata)),
         }));
         state.counters.insert(key.clone(), counter.clone());
@@ -115,12 +151,25 @@ impl Recorder for OtelRecorder {
         if let Some(gauge) = state.gauges.get(key) {
             return gauge.clone();
         }
-        let (unit, description) = described(&state, key.name());
-        let instrument = self.meter.f64_gauge(exported_name(key.name()));
+        let value = Arc::<AtomicU64>::default();
+        if let Some(values) = state.values.get(key.name()) {
+            values.add(key, &value);
+        } else {
+            let values = Arc::<Values>::default();
+            values.add(key, &value);
+            let (unit, description) = described(&state, key.name());
+            state.values.insert(key.name().to_owned(), Arc::clone(&values));
+            let instrument = self.meter.f64_observable_gauge(exported_name(key.name()));
+            instrument
+                .with_unit(unit)
+                .with_description(description)
+                .with_callback(move |observer| {
+                    values.each(|bits, attributes| observer.observe(f64::from_bits(bits), attributes));
+                })
+                .build();
+        }
         let gauge = Gauge::from_arc(Arc::new(GaugeOfBoth {
-            instrument: instrument.with_unit(unit).with_description(description).build(),
-            attributes: attributes(key),
-            value: AtomicU64::new(0),
+            value,
             next: self.next.as_ref().map(|next| next.register_gauge(key, metadata)),
         }));
         state.gauges.insert(key.clone(), gauge.clone());
@@ -147,21 +196,20 @@ impl Recorder for OtelRecorder {
 }
 
 struct CounterOfBoth {
-    instrument: otel::Counter<u64>,
-    attributes: Arc<[KeyValue]>,
+    count: Arc<AtomicU64>,
     next: Option<Counter>,
 }
 
 impl CounterFn for CounterOfBoth {
     fn increment(&self, value: u64) {
-        self.instrument.add(value, &self.attributes);
+        self.count.fetch_add(value, Ordering::Relaxed);
         if let Some(next) = &self.next {
             next.increment(value);
         }
     }
 
-    /// cx increments only.
     fn absolute(&self, value: u64) {
+        self.count.fetch_max(value, Ordering::Relaxed);
         if let Some(next) = &self.next {
             next.absolute(value);
         }
@@ -169,20 +217,16 @@ impl CounterFn for CounterOfBoth {
 }
 
 struct GaugeOfBoth {
-    instrument: otel::Gauge<f64>,
-    attributes: Arc<[KeyValue]>,
-    /// The bits of the value, which the instrument does not give back.
-    value: AtomicU64,
+    /// The bits of the value.
+    value: Arc<AtomicU64>,
     next: Option<Gauge>,
 }
 
 impl GaugeOfBoth {
     fn change(&self, change: impl Fn(f64) -> f64) {
-        let changed = |bits: u64| change(f64::from_bits(bits)).to_bits();
-        let before =
-            self.value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| Some(changed(bits)));
-        let bits = before.map_or_else(|bits| bits, changed);
-        self.instrument.record(f64::from_bits(bits), &self.attributes);
+        let changed = |bits: u64| Some(change(f64::from_bits(bits)).to_bits());
+        // Always changed: there is a value for each.
+        let _before = self.value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
     }
 }
 
@@ -202,7 +246,7 @@ impl GaugeFn for GaugeOfBoth {
     }
 
     fn set(&self, value: f64) {
-        self.change(|_current| value);
+        self.value.store(value.to_bits(), Ordering::Relaxed);
         if let Some(next) = &self.next {
             next.set(value);
         }
@@ -211,7 +255,7 @@ impl GaugeFn for GaugeOfBoth {
 
 struct HistogramOfBoth {
     instrument: otel::Histogram<f64>,
-    attributes: Arc<[KeyValue]>,
+    attributes: Vec<KeyValue>,
     next: Option<Histogram>,
 }
 

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use opentelemetry::trace::{
     Link, Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags,
     TraceId, TraceState, Tracer as _,
@@ -16,14 +14,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::conventions as names;
 use crate::run::observer::{
-    Answered, ModelAnswered, ModelSending, ObservedRun, RunEvent, RunObserver, Sending,
+    Answered, BeforeEffect, ModelAnswered, ModelSending, ObservedRun, RunEvent, RunObserver, Sending, at_once,
 };
 use crate::run::result::{ErrorCode, ExecuteResult};
 use crate::run::script::Language;
 use crate::telemetry::masked;
 use crate::telemetry::requests::{RequestFailure, RequestSpan, RequestTracer, TracedRequest};
 use crate::tools::trace_context::TraceContext;
-use crate::tools::{RemoteServer, ServerRequest, ToolError, ToolErrorCode};
+use crate::tools::{RemoteServer, ServerRequest, ToolErrorCode};
 
 /// Maximum bytes of the arguments or the result of a call in an attribute, where they are recorded. What looks like a
 /// secret is masked.
@@ -307,16 +305,12 @@ impl RunObserver for SpanMaker {
         }
     }
 
-    fn before_effect<'a>(
-        &'a self,
-        run: &'a Arc<ObservedRun>,
-        event: &'a RunEvent<'a>,
-    ) -> BoxFuture<'a, Result<Option<TraceContext>, ToolError>> {
+    fn before_effect<'a>(&'a self, run: &'a Arc<ObservedRun>, event: &'a RunEvent<'a>) -> BeforeEffect<'a> {
         let context = match event {
             RunEvent::Sending(sending) => self.call_context(run, sending.call),
             _ => None,
         };
-        futures::future::ready(Ok(context)).boxed()
+        at_once(Ok(context))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `cx top`: one frame as text, and at a terminal.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -102,7 +102,7 @@ fn what_a_server_answers_is_text_within_bounds() {
     let frame = once(directory.path());
     assert!(frame.contains("3/7") && frame.contains("open") && frame.contains("12"), "{frame}");
     assert!(frame.contains("a\"},{b\\") && !frame.contains('\u{1b}'), "{frame}");
-    assert!(frame.contains("1 circuit breakers not closed"), "{frame}");
+    assert!(frame.contains("1 circuit breaker not closed"), "{frame}");
     let frame = once(directory.path());
     assert!(frame.contains("0/-"), "{frame}");
     let seen = answering.join().unwrap();
@@ -112,26 +112,61 @@ fn what_a_server_answers_is_text_within_bounds() {
     assert!(frame.contains("its metrics cannot be read"), "{frame}");
 }
 
+/// A line of a shell, with `cx top`, at a terminal of 24 rows.
+fn at_a_terminal(directory: &Path, answer: &str, line: &str) -> Command {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
+    let cx = env!("CARGO_BIN_EXE_cx");
+    let line = format!(
+        "stty rows 24 cols 80; {}; echo \"status $?\"; stty -a",
+        line.replace("cx top", &format!("{cx} top"))
+    );
+    let mut command = Command::new("python3");
+    command
+        .arg(script)
+        .args([answer, "sh", "-c", &line])
+        .env("XDG_STATE_HOME", directory)
+        .env("HOME", directory)
+        .env("TERM", "xterm-256color")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null());
+    command
+}
+
+/// A server that starts while it is watched comes into the picture that is there already.
+#[test]
+fn what_happens_is_drawn_while_it_is_watched() {
+    let client = listening();
+    let mut watching = at_a_terminal(client.directory(), "q", "cx top")
+        // The name of an upstream server of a server that is not there yet.
+        .env("CX_QUESTION", "arrived")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut screen = Vec::new();
+    let mut stdout = BufReader::new(watching.stdout.take().unwrap());
+    while !String::from_utf8_lossy(&screen).contains("q quit") {
+        let piece = stdout.fill_buf().unwrap().to_vec();
+        assert!(!piece.is_empty(), "{}", String::from_utf8_lossy(&screen));
+        stdout.consume(piece.len());
+        screen.extend(piece);
+    }
+    let later = Start::new().beside(&client).server("arrived", &["well"]);
+    let later = later.arguments(&["--metrics", "127.0.0.1:0"]).spawn().shaken();
+    stdout.read_to_end(&mut screen).unwrap();
+    watching.wait().unwrap();
+    let screen = String::from_utf8_lossy(&screen);
+    // It was drawn before the program ended, by the key that was typed then.
+    let (_, after) = screen.split_once("arrived").unwrap_or_else(|| panic!("{screen:?}"));
+    assert!(after.contains("<typed>") && after.contains("status 0"), "{screen:?}");
+    later.end();
+    client.end();
+}
+
 #[test]
 fn at_a_terminal_until_q_or_a_signal() {
     let client = listening();
     let screen = |answer: &str, line: &str| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
-        let cx = env!("CARGO_BIN_EXE_cx");
-        let line = format!(
-            "stty rows 24 cols 80; {}; echo \"status $?\"; stty -a",
-            line.replace("cx top", &format!("{cx} top"))
-        );
-        let output = Command::new("python3")
-            .arg(script)
-            .args([answer, "sh", "-c", &line])
-            .env("XDG_STATE_HOME", client.directory())
-            .env("HOME", client.directory())
-            .env("TERM", "xterm-256color")
-            .env_remove("NO_COLOR")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+        let output = at_a_terminal(client.directory(), answer, line).output().unwrap();
         String::from_utf8_lossy(&output.stdout).replace('\r', "")
     };
     for (answer, line) in [("q", "cx top"), ("", "timeout --foreground -s TERM 3 cx top")] {

@@ -317,6 +317,60 @@ fn the_page_in_a_browser_runs_nothing_of_others_and_is_used_by_keys() {
     client.end();
 }
 
+/// What a screen reader is told, and where the place of a keyboard is after an answer.
+#[test]
+fn the_page_is_used_with_a_screen_reader() {
+    let mut client = watched(&["--approver", "page", "--ask", "well.echo"]);
+    client.run("return 1");
+    let calls = ["first", "second"].map(|text| {
+        let code = format!("return await tools.well.echo({{ text: '{text}' }})");
+        client.begin_call("executeTypescript", json!({ "code": code }))
+    });
+    let ui = Ui::start(client.directory());
+    let values = browse(
+        &ui.link(),
+        &json!([
+            { "wait": "document.querySelectorAll('.approve:not(:disabled)').length == 2" },
+            { "wait": "document.querySelectorAll('.server table tbody tr').length > 0" },
+            { "tree": true },
+            // Each answer takes its button away. The focus goes where another key approves nothing.
+            { "value": "document.querySelector('.approve').focus()" },
+            { "key": "Enter" },
+            { "wait": "document.querySelectorAll('.approve').length == 1" },
+            { "value": "document.activeElement.id" },
+            { "value": "document.querySelector('.approve').focus()" },
+            { "key": "Enter" },
+            { "wait": "document.querySelectorAll('.approve').length == 0" },
+            { "value": "document.activeElement.id" },
+        ]),
+    );
+    let told: Vec<[String; 3]> = serde_json::from_value(values[0].clone()).unwrap();
+    let is_named = |role: &str| {
+        ["button", "link", "textbox", "table", "region", "image", "columnheader"].contains(&role)
+    };
+    let nameless: Vec<&[String; 3]> =
+        told.iter().filter(|[role, name, _]| is_named(role) && name.is_empty()).collect();
+    assert_eq!(nameless, Vec::<&[String; 3]>::new());
+    let names = |wanted: &str| -> Vec<&str> {
+        told.iter().filter(|[role, ..]| role == wanted).map(|[_, name, _]| &**name).collect()
+    };
+    let upstream = format!("Upstream servers of process {}", client.process());
+    assert_eq!(names("table"), ["Runs", &*upstream]);
+    assert!(names("columnheader").starts_with(&["Script", "Outcome"]), "{told:?}");
+    assert_eq!(names("status").len(), 1, "changes are announced: {told:?}");
+    // Which of two calls of one tool a button approves.
+    let approve = told.iter().filter(|[_, name, _]| name == "Approve this call of well.echo");
+    let mut described: Vec<&str> = approve.map(|[.., description]| &**description).collect();
+    described.sort_unstable();
+    assert_eq!(described, ["first", "second"].map(|text| format!("{{ \"text\": \"{text}\" }}")));
+    assert_eq!((&values[2], &values[4]), (&json!("approvals-title"), &json!("runs")));
+    for call in calls {
+        let answer = client.answer(&call);
+        assert_eq!(answer["result"]["structuredContent"]["success"], true, "{answer}");
+    }
+    client.end();
+}
+
 #[test]
 fn the_page_is_drawn_in_light_and_dark_and_on_a_phone() {
     let mut client = watched(&["--approver", "page", "--ask", "well.slow"]);

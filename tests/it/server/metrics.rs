@@ -357,22 +357,35 @@ fn alerts_fire_at_their_thresholds() {
 }
 
 #[test]
-fn the_dashboard_names_metrics_that_exist() {
+fn the_dashboard_asks_valid_questions_about_metrics_that_exist() {
     let text = std::fs::read_to_string(root().join("docs/observability/dashboard.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let known = documented();
     let panels = dashboard["panels"].as_array().unwrap();
-    let mut used = BTreeSet::new();
+    let (mut used, mut rules) = (BTreeSet::new(), Vec::new());
     for panel in panels {
         for target in panel["targets"].as_array().unwrap() {
-            let own = metrics_in(target["expr"].as_str().unwrap());
+            let expression = target["expr"].as_str().unwrap();
+            let own = metrics_in(expression);
             assert!(!own.is_empty(), "{target}");
             used.extend(own);
+            // As Grafana sends it.
+            let sent = expression.replace("$__rate_interval", "5m").replace("$__range", "1h");
+            rules.push(json!({ "record": format!("panel_{}", rules.len()), "expr": sent }));
         }
         assert!(panel["gridPos"]["x"].as_u64().unwrap() + panel["gridPos"]["w"].as_u64().unwrap() <= 24);
     }
     assert!(used.is_subset(&known), "not exported: {:?}", used.difference(&known));
     assert!(used.len() > 25, "{used:?}");
+    // Each expression is one that Prometheus understands. JSON is YAML.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("panels.yml");
+    let count = rules.len();
+    let groups = json!({ "groups": [{ "name": "panels", "rules": rules }] });
+    std::fs::write(&file, groups.to_string()).unwrap();
+    let checked = Command::new("promtool").args(["check", "rules"]).arg(file).output().unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success() && said.contains(&format!("{count} rules found")), "{said}{checked:?}");
 }
 
 /// A Prometheus of Debian scrapes a running server, and evaluates the alert rules on it.

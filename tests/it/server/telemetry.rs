@@ -368,6 +368,19 @@ fn a_collector_receives_the_metrics_of_the_conventions() {
     let runs = &metrics["cx_runs_total"]["sum"]["dataPoints"][0];
     assert_eq!(runs["asInt"], "1");
     assert!(metrics.contains_key("circuit_breaker_state") && metrics.contains_key("cx_uptime_seconds"));
+    // Each set of labels of a name is a data point, with its own count.
+    let calls = &metrics["cx_tool_calls_total"]["sum"];
+    let counts =
+        each(calls, "dataPoints").map(|point| point["asInt"].as_str().unwrap().parse::<u32>().unwrap());
+    assert_eq!((counts.sum::<u32>(), &calls["isMonotonic"]), (2, &json!(true)), "{calls}");
+    let lists = each(&metrics["cx_cache_requests_total"]["sum"], "dataPoints")
+        .map(attributes)
+        .filter(|labels| labels["cache"] == "tool_lists");
+    let results: BTreeSet<String> = lists.map(|labels| labels["result"].clone()).collect();
+    assert_eq!(results, BTreeSet::from(["hit", "miss"].map(str::to_owned)));
+    // A gauge has its last value, and both calls have ended.
+    let active = &metrics["pool_active_connections"]["gauge"]["dataPoints"][0];
+    assert_eq!((&active["asDouble"], &*attributes(active)["server"]), (&json!(0.0), "well"), "{active}");
 }
 
 /// Over HTTP the context of the protocol is the parent, and that of HTTP is linked.

@@ -21,6 +21,7 @@
   let shownVersion = "";
   let limit = FEW;
   let timer = 0;
+  let approvalsMade = 0;
   // What was done last.
   let notice = "";
 
@@ -179,7 +180,10 @@
     if (approval.description) {
       item.append(make("p", "soft", `${approval.server} says of the tool: ${approval.description}`));
     }
-    const shown = make("pre", "", approval.arguments);
+    const shown = make("pre");
+    const text = make("span", "", approval.arguments);
+    text.id = `arguments-${++approvalsMade}`;
+    shown.append(text);
     shown.tabIndex = 0;
     shown.setAttribute("role", "region");
     shown.setAttribute("aria-label", `All arguments of ${approval.call}`);
@@ -197,6 +201,8 @@
     problem.setAttribute("role", "alert");
     for (const button of [approve, deny]) {
       button.type = "button";
+      // Two calls of one tool have the same names, and differ in what they send.
+      button.setAttribute("aria-describedby", text.id);
       button.disabled = true;
       setTimeout(() => (button.disabled = false), MIN_SHOWN);
       button.addEventListener("click", () => answer(approval, item, button === approve, reason.value));
@@ -215,16 +221,25 @@
   }
 
   async function answer(approval, item, approve, reason) {
-    for (const button of item.querySelectorAll("button")) button.disabled = true;
+    const setDisabled = (disabled) => {
+      for (const button of item.querySelectorAll("button")) button.disabled = disabled;
+    };
+    setDisabled(true);
     const decision = { approve };
     if (!approve && reason.trim()) decision.reason = reason.trim();
     try {
       await ask("POST", `/ui/approvals/${encodeURIComponent(approval.id)}`, decision);
       notice = `${approve ? "Approved" : "Denied"}: ${approval.call}`;
+      // The focus was on a button that is gone. It stays near, and on no button: a key that is pressed twice
+      // answers one call.
+      const isLost = item.contains(document.activeElement) || document.activeElement === document.body;
       item.remove();
+      if (isLost) $($("approval-list").children.length > 0 ? "approvals-title" : "runs").focus();
       refresh();
     } catch (error) {
       setText(item.querySelector("[role=alert]"), error.message);
+      // What is still listed can be answered still.
+      setDisabled(false);
     }
   }
 
@@ -287,6 +302,7 @@
     }
     const metrics = server.metrics;
     setText(item.querySelector("h3"), `Process ${server.process}, over ${server.transport}`);
+    item.querySelector("table").setAttribute("aria-label", `Upstream servers of process ${server.process}`);
     setText(item.querySelector(".place"), `${server.workspace}${server.address ? `, ${server.address}` : ""}`);
     const problems = [...(metrics ? metrics.problems : [])];
     if (server.failure) problems.push(`its metrics cannot be read: ${server.failure}`);

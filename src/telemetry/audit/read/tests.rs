@@ -40,6 +40,23 @@ fn the_end_of_a_trail_begins_with_a_whole_line() {
     assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":6}");
 }
 
+/// Threat 610: a reader has found the end of a day's file, then its last line is written, then the next day's.
+#[test]
+fn v_610_the_last_line_of_a_day_is_not_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |day: u32| directory.path().join(format!("2026-01-0{day}.jsonl"));
+    fs::write(file(1), "{\"n\":1}\n").unwrap();
+    let mut reader = AuditReader::new(directory.path());
+    assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":1}");
+    let line = reader.next_line_with(false, || {
+        fs::write(file(1), "{\"n\":1}\n{\"n\":2}\n").unwrap();
+        fs::write(file(2), "{\"n\":3}\n").unwrap();
+    });
+    assert_eq!(line.unwrap().unwrap().text, "{\"n\":2}");
+    assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":3}");
+    assert_eq!(reader.next_line(false).unwrap().map(|line| line.text), None);
+}
+
 /// Threat 590.
 #[test]
 fn v_590_a_line_of_many_values_is_no_line_of_a_trail() {
