@@ -48,7 +48,7 @@ impl HttpToken {
         Ok((Self::new(&text)?, text))
     }
 
-    /// Whether it is long enough to protect a server that other machines can reach.
+    /// Whether the token is long enough to protect a server that other machines can reach.
     pub(super) fn is_long_enough(&self) -> bool {
         self.length >= MIN_TOKEN
     }
@@ -59,7 +59,7 @@ impl HttpToken {
         self.has_fingerprint(&Self::fingerprint_of(token))
     }
 
-    /// The same for the fingerprint of a token, which is computed once for several comparisons.
+    /// As [`matches`](Self::matches), for the fingerprint of a token, which is computed once for several comparisons.
     pub(super) fn has_fingerprint(&self, fingerprint: &[u8; 32]) -> bool {
         self.fingerprint.ct_eq(fingerprint).into()
     }
@@ -74,8 +74,8 @@ impl HttpToken {
     }
 }
 
-/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader): `None` if it is the same
-/// as at the last call, a message if it cannot be read. The message must not have the token.
+/// Reads a token again, for [`HttpOptions::token_reader`](super::HttpOptions::token_reader): `None` if it has not
+/// changed since the last call, a message if it cannot be read. The message must not contain the token. May block.
 pub type TokenReader = Arc<dyn Fn() -> Option<Result<HttpToken, String>> + Send + Sync>;
 
 impl PartialEq for HttpToken {
