@@ -73,7 +73,7 @@ impl Limiter {
         Ok(Admitted { permit, _slot: slot, _active: active })
     }
 
-    /// Admits what the circuit breaker permits, without the other limits: a start for a list of tools.
+    /// Admits a start for a list of tools: the circuit breaker must permit it, the other limits do not apply.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Admitted {
     }
 }
 
-/// Whether an error is the server's answer to one call, and no failure of the server.
+/// Whether an error is the server's answer to one call and not a failure of the server.
 pub(crate) const fn is_answer(code: ToolErrorCode) -> bool {
     matches!(
         code,
@@ -213,7 +213,7 @@ fn refused(code: ToolErrorCode, message: String, retry_after: Duration) -> ToolE
     ToolError { retry_after: Some(retry_after), ..ToolError::new(code, message) }
 }
 
-/// One more of what a gauge counts for a server, until it is dropped.
+/// Adds one to a server's gauge until it is dropped.
 struct Counted(metrics::Gauge);
 
 impl Counted {
