@@ -1,4 +1,4 @@
-//! Exports what is counted through the `metrics` facade, beside what another recorder makes of it.
+//! Exports the metrics of the `metrics` facade, and passes them on to another recorder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl OtelRecorder {
     }
 }
 
-/// The name that is exported: that of the conventions, if it is one of theirs.
+/// The exported name: that of the semantic conventions, if they define the metric.
 fn exported_name(name: &str) -> String {
     let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == name);
     own.map_or(name, |(conventional, ..)| conventional).to_owned()
@@ -160,7 +160,7 @@ impl CounterFn for CounterOfBoth {
         }
     }
 
-    /// cx increments only.
+    /// cx only increments counters.
     fn absolute(&self, value: u64) {
         if let Some(next) = &self.next {
             next.absolute(value);
@@ -171,7 +171,7 @@ impl CounterFn for CounterOfBoth {
 struct GaugeOfBoth {
     instrument: otel::Gauge<f64>,
     attributes: Arc<[KeyValue]>,
-    /// The bits of the value, which the instrument does not give back.
+    /// The bits of the value, which cannot be read from the instrument.
     value: AtomicU64,
     next: Option<Gauge>,
 }
