@@ -207,14 +207,14 @@ impl WatchedFiles {
         Self { seen: paths.into_iter().take(MAX_FILES).map(state).collect() }
     }
 
-    /// Whether a file was changed, replaced, removed or made since the last look, or might have been: for
+    /// Whether a file was changed, replaced, removed or made since the last check, or might have been: for
     /// some seconds after a change a file counts as changed again. Blocks while the system looks the files
     /// up.
     pub fn have_changed(&self) -> bool {
         self.seen.iter().any(|(path, seen)| !seen.is_still(&State::of(path, CLOCK_RESOLUTION)))
     }
 
-    /// Looks at the files again.
+    /// Checks the files again.
     pub fn look(&mut self) {
         for (path, seen) in &mut self.seen {
             *seen = State::of(path, CLOCK_RESOLUTION);

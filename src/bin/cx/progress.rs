@@ -32,7 +32,7 @@ impl ProgressLine {
         Self(bar)
     }
 
-    /// Says that these servers are asked for their tools.
+    /// Shows that these servers are asked for their tools.
     pub(crate) fn asking(servers: &[String]) -> Self {
         let names: Vec<String> =
             servers.iter().take(MAX_NAMES).map(|name| format!("`{}`", one_line(name))).collect();
