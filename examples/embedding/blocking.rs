@@ -11,7 +11,7 @@ pub(crate) fn example(runtime: &Handle) -> Result<u64, Box<dyn std::error::Error
     let result = executor.run_blocking(script.input(serde_json::json!([1, 2, 3])))?;
     let sum = result.value_as::<u64>()?;
 
-    // Of another type than the script's value.
+    // The script's value has another type.
     assert!(result.value_as::<Vec<String>>().is_err());
 
     // A runtime that one blocked thread drives cannot be shared.

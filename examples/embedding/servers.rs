@@ -31,7 +31,7 @@ pub(crate) async fn example(library: McpServer) -> Result<Vec<Vec<String>>, Box<
         .add_tool("notes.read", Value::Null, |_: Value| async { Ok::<_, String>(json!("due on Friday")) })?;
     let mut seen = vec![run(list()).await?, run(Script::typescript(READ)).await?];
 
-    // A name is that of one server.
+    // Two servers cannot have the same name.
     let again = executor.add_server(library.clone());
     assert!(matches!(again, Err(cx::Error::InvalidOptions { .. })), "{again:?}");
 

@@ -11,13 +11,13 @@ use super::resolved::{AuditParts, AuditSettings, Config, ConfigWarningCode};
 /// Every key of `audit`.
 pub(super) const AUDIT_KEYS: &[&str] = &["enabled", "directory", "required", "contents", "retentionDays"];
 
-/// The key of cx's own settings among the origins. Those of other programs are below it.
+/// The key of cx's own settings among the origins. Keys of other programs are below it.
 const OWN_KEY: &str = "audit";
 
-/// Where nothing is said.
+/// The retention if no file sets it.
 const DEFAULT_RETENTION_DAYS: u32 = 180;
 
-/// A century, for those who keep everything.
+/// A century, for users who keep everything.
 const MAX_RETENTION_DAYS: u64 = 36_500;
 
 /// Reads the section.
@@ -34,8 +34,8 @@ pub(super) fn section(section: &mut Fields<'_, '_>) -> AuditFields {
     }
 }
 
-/// Applies what a trusted file says about the audit trail, unless another has said it. The user's own
-/// file is applied first: a workspace does not decide whether its runs are recorded.
+/// Applies the audit settings of a trusted file, unless another file has set them. The user's own file is applied
+/// first: a workspace must not decide whether its runs are recorded.
 pub(super) fn apply(
     config: &mut Config,
     path: &Path,
@@ -66,7 +66,7 @@ pub(super) fn apply(
     });
 }
 
-/// Applies what variables of another program say: they come before its file, and after cx's own key.
+/// Applies variables of another program: they have precedence over its file, but not over cx's own key.
 pub(super) fn apply_variables(config: &mut Config, path: &Path, fields: &AuditFields, scope: Scope<'_>) {
     if !config.origins.contains_key(OWN_KEY) {
         apply_foreign(config, path, fields, &|_| None, scope);
@@ -75,7 +75,7 @@ pub(super) fn apply_variables(config: &mut Config, path: &Path, fields: &AuditFi
     }
 }
 
-/// Makes the trail of what other programs' settings say, where none of cx's own decides.
+/// Makes the trail from other programs' settings, unless cx's own settings decide about it.
 pub(super) fn resolve(config: &mut Config) {
     let AuditParts { enabled, directory, retention_days } = std::mem::take(&mut config.audit_parts);
     if enabled == Some(true) && !config.origins.contains_key(OWN_KEY) {
@@ -108,7 +108,7 @@ fn apply_foreign(
     }
     match directory.as_ref().map(|text| directory_beside(text, scope)).transpose() {
         Ok(directory) => config.audit_parts.directory = directory.or(config.audit_parts.directory.take()),
-        // A trail at the usual place is better than none.
+        // A trail at the default location is better than none.
         Err(finding) => config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
     }
     let parts = &mut config.audit_parts;
@@ -116,8 +116,8 @@ fn apply_foreign(
     parts.retention_days = retention_days.or(parts.retention_days);
 }
 
-/// The directory for the trail of a program whose log is at this path. If that is a file, its name with `.d`:
-/// the two formats are not mixed.
+/// The directory for the trail of a program whose log is at this path. If the log is a file, `.d` is appended to its
+/// name, so that the two formats are not mixed.
 fn directory_beside(text: &Text, scope: Scope<'_>) -> Result<PathBuf, Finding> {
     let mut path = PathBuf::from(text.expand(Role::Path, scope)?);
     if !path.is_absolute() {
@@ -132,7 +132,7 @@ fn directory_beside(text: &Text, scope: Scope<'_>) -> Result<PathBuf, Finding> {
     Ok(path)
 }
 
-/// For how many days files are kept; 0 is for ever.
+/// The number of days that files are kept; 0 means for ever.
 fn kept(days: Option<u32>) -> Option<u32> {
     Some(days.unwrap_or(DEFAULT_RETENTION_DAYS)).filter(|days| *days > 0)
 }

@@ -26,7 +26,7 @@ pub(super) struct Client {
     dialect: Dialect,
 }
 
-/// What a client's files are like.
+/// The layout of a client's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// JSON with one list of servers.
@@ -35,7 +35,7 @@ pub(super) enum Layout {
     JsonWithProjects,
     /// TOML with one list of servers.
     Toml,
-    /// goose's YAML, whose extensions are servers and other things.
+    /// goose's YAML, whose extensions include servers.
     Yaml,
     /// A directory of JSON files. Each has a list of servers, or is one server.
     Directory,

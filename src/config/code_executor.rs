@@ -18,16 +18,16 @@ use crate::llm::FilterMode;
 use crate::rate::RateLimit;
 use crate::tools::policy::is_pattern;
 
-/// Bounds of the program itself for its pool of calls.
+/// The program's own maximum for its pool of calls.
 const MAX_POOL: u64 = 1_000;
 
-/// As [`MAX_POOL`], for the time in its queue.
+/// The program's own maximum for the time in its queue.
 const MAX_QUEUE_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// Runs of a client in a minute, if its rate limit says nothing else: the program's own number.
+/// Runs of a client in a minute if the program's rate limit does not set them: the program's own default.
 const DEFAULT_RUNS: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
-/// As [`MAX_POOL`], for the time in which runs are counted.
+/// The program's own maximum for the period in which runs are counted.
 const MAX_RATE_PERIOD: Duration = Duration::from_secs(60 * 60);
 
 /// The key of a provider.
@@ -190,18 +190,18 @@ const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
     ForeignSetting { name, becomes }
 }
 
-/// Whether this is where the program looks for its file.
+/// Whether the program looks for its file at this path.
 pub(super) fn is_its_path(path: &Path) -> bool {
     path.ends_with(".code-executor.json") || path.ends_with("code-executor/config.json")
 }
 
-/// Whether the file has the program's settings, and not only cx's own.
+/// Whether the file contains the program's settings, and not only cx's own.
 pub(super) fn is_its_content(root: &Node) -> bool {
     let mut sections = FILE.settings.iter().filter_map(|setting| setting.name.split('.').next());
     sections.any(|section| root.get(section).is_some())
 }
 
-/// Settles what depends on several settings.
+/// Resolves settings that depend on several keys.
 fn finish(settings: &mut Settings, foreign: &mut Foreign) {
     access::finish(settings, foreign);
     sampling::finish(settings, foreign);
@@ -212,7 +212,7 @@ fn servers_file(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     Ok(())
 }
 
-/// The program's filter only replaces.
+/// The program's filter supports only replacement.
 fn content_filter(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     settings.llm.set_content_filter(if at.boolean()? { FilterMode::Redact } else { FilterMode::Off });
     Ok(())
@@ -235,14 +235,14 @@ fn client_rate(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     Ok(())
 }
 
-/// A number of runs; 0 is none.
+/// A number of runs; 0 means no limit.
 fn runs(at: &At<'_>) -> Result<Option<NonZeroU32>, Finding> {
     let runs = at.number(0, 1_000_000, "runs")?;
     Ok(u32::try_from(runs).ok().and_then(NonZeroU32::new))
 }
 
-/// An empty list allows what a call asks for, as in the program itself. A pattern that cannot be
-/// read allows nothing.
+/// An empty list allows the patterns that a call requests, as in the program itself. A pattern that cannot be parsed
+/// allows nothing.
 fn allowed_tools(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     let (patterns, others): (Vec<_>, Vec<_>) =
         at.texts()?.into_iter().partition(|text| is_pattern(&text.raw));

@@ -14,8 +14,8 @@ use crate::text::one_line;
 pub(super) struct Node {
     pub(super) content: Content,
     pub(super) location: Option<Location>,
-    /// Whether the content is the text of an environment variable, which may stand for a number or
-    /// a boolean, and is never shown.
+    /// Whether the content is the text of an environment variable, which may represent a number or a boolean and is
+    /// never shown.
     pub(super) from_variable: bool,
 }
 
@@ -208,13 +208,13 @@ fn toml_node(value: toml::Value) -> Node {
     Node { content, location: None, from_variable: false }
 }
 
-/// Parses YAML. The values have no locations. An alias counts as null: what it stands for would be
-/// repeated, as often as a file likes.
+/// Parses YAML. The values have no locations. An alias counts as null: expanding aliases would repeat their content as
+/// often as a file likes.
 pub(super) fn parse_yaml(text: &str) -> Result<Node, Vec<Finding>> {
     if text.split('\n').any(|line| line.matches('!').count() > MAX_TAGS) {
         return Err(no_yaml(format!("a line has more than {MAX_TAGS} `!`")));
     }
-    // Some text may trigger a defect of the parser.
+    // Some input may trigger a panic in the parser.
     catch_unwind(|| read_yaml(text)).unwrap_or_else(|_panic| Err(no_yaml("it cannot be read".to_owned())))
 }
 
@@ -232,12 +232,12 @@ fn read_yaml(text: &str) -> Result<Node, Vec<Finding>> {
     if findings.is_empty() { Ok(node) } else { Err(findings) }
 }
 
-/// Deeper than any configuration.
+/// Deeper than any real configuration.
 const MAX_YAML_DEPTH: usize = 64;
 
-/// Maximum number of `!` in a line. Each can be a tag, and the parser descends into itself for each tag of a key, which
-/// its own bound of depth does not count. A key and its tags are on one line. A stack that overflows ends the process,
-/// as no panic does.
+/// Maximum number of `!` in a line. Each can be a tag, and the parser recurses for each tag of a key, which its own
+/// bound on depth does not count. A key and its tags are on one line. A stack overflow ends the process and, unlike a
+/// panic, cannot be caught.
 const MAX_TAGS: usize = 128;
 
 fn yaml_node(value: Option<&YamlNode>, key: &Key, depth: usize, findings: &mut Vec<Finding>) -> Node {

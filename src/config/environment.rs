@@ -69,7 +69,7 @@ impl Environment {
 pub struct Directories {
     /// Data that can be fetched again: `$XDG_CACHE_HOME/cx`, or `~/.cache/cx`.
     pub cache: PathBuf,
-    /// Data that cannot: trusted files, pinned tool definitions. `$XDG_STATE_HOME/cx`, or
+    /// Data that cannot be fetched again, such as trusted files and pinned tool definitions: `$XDG_STATE_HOME/cx`, or
     /// `~/.local/state/cx`.
     pub state: PathBuf,
     /// Files that the user writes: `$XDG_CONFIG_HOME/cx`, or `~/.config/cx`.
@@ -77,8 +77,8 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// The directories by this process's environment; they need not exist. `None` if it has neither
-    /// `HOME` nor all three variables, as in some containers.
+    /// The directories derived from this process's environment; they need not exist. `None` if it has neither `HOME`
+    /// nor all three variables, as in some containers.
     pub fn from_environment() -> Option<Self> {
         Self::in_environment(&Environment::of_process())
     }

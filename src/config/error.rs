@@ -25,7 +25,7 @@ impl ConfigError {
         Self { file: file.into(), findings }
     }
 
-    /// The file, or what stands for it.
+    /// The file, or its substitute such as `the environment`.
     pub fn file(&self) -> &Path {
         &self.file
     }

@@ -1,7 +1,7 @@
 //! Expansion of references to variables and directories in values.
 //!
-//! `shellexpand` also replaces `$NAME`, which is literal here: passwords have it. It knows the shell's
-//! forms only, and not those of MCP clients (`${env:NAME}`, `${workspaceFolder}`, `%NAME%`).
+//! This is not `shellexpand`, which also replaces `$NAME`; here that is literal, because passwords may contain it.
+//! `shellexpand` also lacks the forms of MCP clients (`${env:NAME}`, `${workspaceFolder}`, `%NAME%`).
 
 use std::path::Path;
 

@@ -13,8 +13,8 @@ use crate::storage::ownership::Ownership;
 /// Maximum size in bytes. Real files have a few kilobytes; a larger one is not a configuration.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Maximum size of a file in the user's own directories. Claude Code keeps the history of all projects beside
-/// the servers.
+/// Maximum size of a file in the user's own directories. Claude Code keeps the history of all projects in the same file
+/// as the servers.
 const MAX_USER_FILE: u64 = 16 << 20;
 
 /// The provenance of a file, which decides whether links are followed.
@@ -103,9 +103,9 @@ fn check(file: &File, provenance: Provenance) -> Result<(), Finding> {
         return Err(FindingKind::TooLarge(max >> 20).into());
     }
     if provenance == Provenance::User {
-        // Less strict than what cx keeps itself (`src/storage/private.rs`): root may have made the file for the
-        // user, and the user's group may write to it, which on many systems is a group of the user alone, and
-        // what their umask permits.
+        // Less strict than for cx's own files (`src/storage/private.rs`): root may have made the file for the user, and
+        // users of its group may write to it if the umask permits that, because on many systems the group contains only
+        // the user.
         let ownership = Ownership::of(&metadata);
         if ownership.all_may_write() {
             return Err(

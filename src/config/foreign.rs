@@ -1,4 +1,4 @@
-//! Settings in the files and variables of other programs, and what each becomes here.
+//! Settings in the files and variables of other programs, and their counterparts in cx.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::reader::At;
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) settings: &'static [ForeignSetting],
-    /// Is called after all settings were read, for what depends on several.
+    /// Called after all settings were read, for settings that depend on several.
     pub(super) finish: fn(&mut Settings, &mut Foreign),
 }
 
@@ -25,15 +25,15 @@ pub(super) struct ForeignSetting {
     pub(super) becomes: Becomes,
 }
 
-/// What a setting becomes.
+/// The counterpart of a setting.
 #[derive(Debug)]
 pub(super) enum Becomes {
     /// The value of this key, in the notation of `cx config show`.
     Key(&'static str, Read),
     /// A key of the server, which is read with the server's entry.
     OfServer,
-    /// It has no counterpart. The function says whether a value asks for nothing but what cx does
-    /// anyway, so that nothing is lost.
+    /// It has no counterpart. The function returns whether a value asks only for what cx does anyway, so that nothing
+    /// is lost.
     Nothing(fn(&Node) -> bool),
 }
 
@@ -44,7 +44,7 @@ type Read = fn(&At<'_>, &mut Settings) -> Result<(), Finding>;
 /// read more.
 const MAX_NAMED: usize = 20;
 
-/// What was found in one file besides values that are used.
+/// Findings in one file, in addition to the values that are used.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     /// The keys that got a value, with its location.
@@ -74,7 +74,7 @@ impl Foreign {
         (program.finish)(settings, self);
     }
 
-    /// Reads a setting, or the section that has it. `path` is that of the section with a dot. No
+    /// Reads a setting, or the section that contains it. `path` is the section's path with a trailing dot. Recurses no
     /// deeper than the names in the program's table.
     fn read_member(
         &mut self,
@@ -96,7 +96,7 @@ impl Foreign {
                     self.read_member(program, &key, &section, member, settings);
                 }
             }
-            // Says nothing.
+            // Null sets nothing.
             Content::Null => {}
             _ => self.lose(&key, member.location),
         }
@@ -115,8 +115,8 @@ impl Foreign {
         }
     }
 
-    /// Reads the keys of servers that are not read with their entries: of each server the same
-    /// ones are lost, so the warning does not say of which.
+    /// Reads the keys of servers that are not read with their entries. The same keys are lost for every server, so the
+    /// warning does not name the server.
     pub(super) fn read_servers(&mut self, program: &Program, list: &Node) {
         let has_list = program.settings.iter().any(|setting| setting.name.starts_with("mcpServers[]"));
         let Content::Array(servers) = &list.content else { return };
@@ -138,7 +138,7 @@ impl Foreign {
         }
     }
 
-    /// The one warning about everything that has no counterpart, and the location of the first.
+    /// The warning about all settings without a counterpart, and the location of the first.
     pub(super) fn warning(&self, program: &Program) -> Option<(String, Option<Location>)> {
         if self.lost.is_empty() {
             return None;
@@ -170,17 +170,17 @@ pub(super) fn limit(
     Ok(())
 }
 
-/// Every value is lost.
+/// Every value counts as lost.
 pub(super) fn never(_: &Node) -> bool {
     false
 }
 
-/// No value is lost, because cx behaves like that whatever it is, or has nothing that it concerns.
+/// No value counts as lost, because cx behaves that way for every value, or the setting concerns nothing that cx has.
 pub(super) fn always(_: &Node) -> bool {
     true
 }
 
-/// Whether a value switches something off, or is empty.
+/// Whether a value disables something or is empty.
 pub(super) fn is_off(node: &Node) -> bool {
     match &node.content {
         Content::Null | Content::Bool(false) => true,
@@ -192,7 +192,7 @@ pub(super) fn is_off(node: &Node) -> bool {
     }
 }
 
-/// Whether a value switches something on.
+/// Whether a value enables something.
 pub(super) fn is_on(node: &Node) -> bool {
     match &node.content {
         Content::Bool(value) => *value,

@@ -21,7 +21,7 @@ pub(super) const MAX_SERVERS: usize = 1_000;
 /// Maximum length that model providers accept for a part of a tool's name.
 pub(super) const MAX_NAME: usize = 64;
 
-/// One hour: longer than any run, so a larger number can only be a mistake in the unit.
+/// One hour: longer than any run, so a larger number is probably in a wrong unit.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// Ten minutes: enough to build a container image. Users do not wait longer for a server to start.
@@ -74,8 +74,8 @@ pub(super) const OAUTH_KEYS: &[&str] =
 /// Every key of `rateLimit` and `clientRate`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
 
-/// The keys that have other names in other clients' files. Of several names that are present the
-/// first one counts.
+/// The keys that have other names in other clients' files. If several of these names are present, the first one is
+/// used.
 struct Names {
     kind: &'static [&'static str],
     url: &'static [&'static str],
@@ -167,7 +167,7 @@ pub(super) fn servers(
     }
 }
 
-/// Reads an entry that has its name in `name`. This form is mcpproxy's, and so are its other keys.
+/// Reads an entry that has its name in `name`. This is mcpproxy's format, so its other keys are accepted too.
 fn named_server<'a>(
     key: &Key,
     node: &'a Node,
@@ -244,8 +244,7 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
     }
 }
 
-/// Reads those of other clients. A number that cannot be used is ignored, so that the default
-/// applies.
+/// Reads the rules and timeouts of other clients. A number that cannot be used is ignored, so that the default applies.
 fn foreign_rules(fields: &mut Fields<'_, '_>, dialect: Dialect) -> ServerEntry {
     let enabled = fields.read(&["enabled"], At::boolean);
     let is_disabled = fields.read(&["disabled"], At::boolean) == Some(true);
@@ -255,7 +254,7 @@ fn foreign_rules(fields: &mut Fields<'_, '_>, dialect: Dialect) -> ServerEntry {
         let time = Duration::try_from_secs_f64(written.parse().ok()?).ok()? / per_second;
         (!time.is_zero()).then(|| time.clamp(Duration::from_millis(1), max))
     };
-    // Other clients have other units in `timeout`.
+    // Other clients use other units for `timeout`.
     let of_gemini = time("timeout", 1_000, MAX_CALL_TIMEOUT).filter(|_| dialect == Dialect::Gemini);
     ServerEntry {
         enabled: if is_disabled { Some(false) } else { enabled },
@@ -265,8 +264,8 @@ fn foreign_rules(fields: &mut Fields<'_, '_>, dialect: Dialect) -> ServerEntry {
     }
 }
 
-/// What the server is for. In other clients' files, where other programs use the key, a value that
-/// is not a string is ignored.
+/// The description of the server. In other clients' files a value that is not a string is ignored, because other
+/// programs use this key.
 fn description(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<String> {
     if dialect.is_own() {
         return fields.read(&["description"], At::string);
@@ -298,7 +297,7 @@ pub(super) fn rate_limit(fields: &mut Fields<'_, '_>, name: &str) -> Option<Rate
 enum Kind {
     Stdio,
     Http(HttpKind),
-    /// The other keys decide.
+    /// Not stated: the other keys decide.
     Unstated,
 }
 
@@ -399,7 +398,7 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<Htt
     let url = fields.read(names.url, At::text)?;
     let mut headers = fields.read(names.headers, At::pairs).unwrap_or_default();
     if !dialect.is_own() {
-        // Codex: names of variables that hold the values.
+        // Codex: names of variables that contain the values.
         let by_variable = fields.read(&["env_http_headers"], At::pairs).unwrap_or_default();
         headers.extend(by_variable.into_iter().map(|(header, name)| (header, value_of(name))));
         let token = fields.read(&["bearer_token_env_var"], At::text).map(value_of);
@@ -453,7 +452,7 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     })
 }
 
-/// What happens to calls that have private addresses in their arguments.
+/// The treatment of calls that have private addresses in their arguments.
 pub(super) fn private_addresses(at: &At<'_>) -> Result<PrivateAddresses, Finding> {
     let text = at.text()?;
     PrivateAddresses::from_name(&text.raw).ok_or_else(|| {

@@ -1,8 +1,8 @@
-//! goose's configuration: `extensions`, of which some are MCP servers, with names of its own for keys.
+//! goose's configuration: `extensions`, some of which are MCP servers, with other names for keys.
 
 use super::document::{Content, Member, Node};
 
-/// goose's names, and those that other clients have.
+/// goose's names of keys, and the names that other clients use.
 const NAMES: [(&str, &str); 5] = [
     ("cmd", "command"),
     ("envs", "env"),
@@ -14,7 +14,7 @@ const NAMES: [(&str, &str); 5] = [
 /// The types of extensions that are MCP servers. The others are parts of goose.
 const SERVERS: [&str; 3] = ["stdio", "sse", "streamable_http"];
 
-/// The file with the extensions that are servers, in the form that most clients have.
+/// Converts the extensions that are servers to the form that most clients use.
 pub(super) fn servers(mut root: Node) -> Node {
     let Content::Object(members) = &mut root.content else { return root };
     let extensions = members.iter_mut().find(|member| member.name == "extensions");

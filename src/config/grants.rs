@@ -16,7 +16,7 @@ pub(super) const GRANT_KEYS: &[&str] = &["read", "write", "net"];
 /// Reads the section.
 pub(super) fn section(fields: &mut Fields<'_, '_>, grants: &mut GrantFields) {
     fields.check_names(GRANT_KEYS);
-    // What is read here replaces another program's value of the same list.
+    // A list of cx's own replaces another program's value of the same list.
     grants.read = fields.read(&["read"], At::texts).or(grants.read.take());
     grants.write = fields.read(&["write"], At::texts).or(grants.write.take());
     grants.net = fields.read(&["net"], hosts).or(grants.net.take());
@@ -31,7 +31,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Sco
     apply_fields(config, path, &file.settings.grants, &|key| file.locate(key), scope);
 }
 
-/// Applies what variables say.
+/// Applies grants from variables.
 pub(super) fn apply_variables(config: &mut Config, path: &Path, grants: &GrantFields, scope: Scope<'_>) {
     apply_fields(config, path, grants, &|_| None, scope);
 }
@@ -55,7 +55,7 @@ fn apply_fields(
     *own_net = net.unwrap_or_else(|| std::mem::take(own_net));
 }
 
-/// Applies the section of a file that is not trusted: of what is granted, only what it names too is left.
+/// Applies the section of an untrusted file: of the grants, only those that it covers remain.
 pub(super) fn restrict(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
     let asked = read(config, path, &file.settings.grants, scope);
     let granted = config.grants.restricted_to(&asked);
@@ -86,14 +86,14 @@ pub(super) fn restrict(config: &mut Config, path: &Path, file: &OwnFile, scope: 
     config.grants = granted;
 }
 
-/// What a list of a file that is not trusted asks for, compared with what is granted.
+/// How a list of an untrusted file compares with the grants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// There is no list.
+    /// The file has no such list.
     Nothing,
-    /// Each item is granted, or contains something that is.
+    /// Each item is granted, or contains a grant.
     Granted,
-    /// At least one item is not granted, or is only a part of what is.
+    /// At least one item is not granted, or is only a part of a grant.
     More,
 }
 
@@ -104,7 +104,7 @@ impl Asked {
     }
 }
 
-/// The section with its paths expanded. One that cannot be used is left out, and there is a warning.
+/// The section with its paths expanded. A path that cannot be used is left out with a warning.
 fn read(config: &mut Config, path: &Path, grants: &GrantFields, scope: Scope<'_>) -> Permissions {
     let GrantFields { read, write, net } = grants;
     let mut findings = Vec::new();

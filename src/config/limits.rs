@@ -41,14 +41,14 @@ pub(super) struct LimitSetting {
     pub(super) location: Option<Location>,
 }
 
-/// Which limits a setting is for.
+/// What a setting limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitRole {
-    /// A run that requests none, and the most that a client may request: cx's own settings.
+    /// Runs that request nothing, and the maximum that a client may request: cx's own settings.
     Both,
-    /// A run that requests none. Never above the most that a client may request.
+    /// Runs that request nothing. Never above the maximum that a client may request.
     Default,
-    /// The most that a client may request.
+    /// The maximum that a client may request.
     Max,
 }
 
@@ -65,7 +65,7 @@ macro_rules! limit_keys {
     };
 }
 
-/// The values that cx allows at most.
+/// The highest values that cx allows.
 const MAX: Limits = Limits::CEILING;
 
 /// Every key of `limits`.

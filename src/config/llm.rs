@@ -1,4 +1,4 @@
-//! Applies the section `llm` and the variables that say the same, and makes the provider of them.
+//! Applies the section `llm` and the equivalent variables, and makes the provider from them.
 
 use std::path::Path;
 
@@ -9,14 +9,13 @@ use super::own::OwnFile;
 use super::resolved::{Config, ConfigWarningCode};
 use crate::llm::{ApiKey, LlmAccess, ModelProvider, ProviderKind};
 
-/// What the origins of these values are called.
+/// The origin of values from variables.
 const ENVIRONMENT: &str = "the environment";
 
-/// The model of Anthropic that is asked if nothing else is configured than its key and that scripts may
-/// ask.
+/// The default model of Anthropic, if its key and permission for scripts are all that is configured.
 const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
 
-/// Applies the section of a file of the user's: it replaces earlier values.
+/// Applies the section of one of the user's files: it replaces earlier values.
 pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
     let settings = &file.settings.llm;
     if settings.is_present {
@@ -28,7 +27,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, file: &OwnFile, scope: Sco
     }
 }
 
-/// Applies what variables say.
+/// Applies settings from variables.
 pub(super) fn apply_variables(config: &mut Config, path: &Path, settings: &LlmSettings, scope: Scope<'_>) {
     for key in &settings.keys {
         config.add_origin(format!("llm.{key}"), path, None);
@@ -59,7 +58,7 @@ fn apply_settings(config: &mut Config, path: &Path, settings: &LlmSettings, scop
     let parts = &mut config.llm_provider;
     let is_same = settings.provider == parts.kind && settings.key_variable == parts.key_variable;
     if settings.provider.is_some() && !is_same {
-        // A key and an address are those of one provider.
+        // A key and an address belong to one provider.
         let (kind, key_variable) = (settings.provider, settings.key_variable);
         *parts = ProviderParts { kind, key_variable, ..ProviderParts::default() };
     }
@@ -75,7 +74,7 @@ fn apply_settings(config: &mut Config, path: &Path, settings: &LlmSettings, scop
     }
 }
 
-/// Applies the variables, and makes the provider of what is known of it by then.
+/// Applies the variables, and makes the provider from all that is configured.
 pub(super) fn resolve(config: &mut Config, scope: Scope<'_>) {
     let mut findings = Vec::new();
     let settings = LlmSettings::of_environment(scope.environment, &mut findings);
@@ -94,12 +93,13 @@ impl Config {
         self.resolve_provider(&|name| environment.get(name).filter(|key| !key.is_empty()).map(ApiKey::new));
     }
 
-    /// Makes the provider of its parts. `key` is the value of a variable.
+    /// Makes the provider from its parts. `key` returns the value of a variable.
     fn resolve_provider(&mut self, key: &dyn Fn(&str) -> Option<ApiKey>) {
         let parts = self.llm_provider.clone();
         let anthropic = ProviderKind::Anthropic;
         let kind = parts.kind.or_else(|| {
-            // Its key alone is enough where scripts may ask a model: it was set for that, or `enabled` was.
+            // The key alone is sufficient if scripts may ask a model: the user has set the key for that, or has set
+            // `enabled`.
             let is_wanted = self.llm.access == LlmAccess::Always || parts.model.is_some();
             (is_wanted && anthropic.key_variable().and_then(key).is_some()).then_some(anthropic)
         });

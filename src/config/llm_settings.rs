@@ -1,4 +1,4 @@
-//! The section `llm` of the user's file, as it is read.
+//! The section `llm` of the user's file, before it is resolved.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("CX_LLM_TOKENS", "tokens"),
 ];
 
-/// What a file or the environment says.
+/// The settings of a file or of the environment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LlmSettings {
     pub(super) access: Option<LlmAccess>,
@@ -43,9 +43,9 @@ pub(super) struct LlmSettings {
     pub(super) model: Option<String>,
     pub(super) url: Option<Text>,
     pub(super) api_key: Option<Text>,
-    /// The variable with the provider's key, if it is not the kind's.
+    /// The variable with the provider's key, if it differs from the kind's default.
     pub(super) key_variable: Option<&'static str>,
-    /// The model of another program, if this is the provider and no model is configured.
+    /// The model from another program's settings, used for this kind of provider if no model is configured.
     pub(super) default_model: Option<(ProviderKind, String)>,
     pub(super) prefer_client: Option<bool>,
     pub(super) rounds: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) struct LlmSettings {
     pub(super) allowed_models: Option<Vec<String>>,
     pub(super) allowed_system_prompts: Option<Vec<String>>,
     pub(super) content_filter: Option<FilterMode>,
-    /// The keys that it says.
+    /// The keys that it sets.
     pub(super) keys: Vec<&'static str>,
     /// Whether the section is there.
     pub(super) is_present: bool,
@@ -64,9 +64,9 @@ pub(super) struct LlmSettings {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProviderParts {
     pub(super) kind: Option<ProviderKind>,
-    /// The variable with its key, if it is not the kind's: one provider's key is never sent to another.
+    /// The variable with its key, if it differs from the kind's default. One provider's key is never sent to another.
     pub(super) key_variable: Option<&'static str>,
-    /// The model where none is configured, of a provider of this kind.
+    /// The model if none is configured, for a provider of this kind.
     pub(super) default_model: Option<(ProviderKind, String)>,
     pub(super) model: Option<String>,
     pub(super) url: Option<String>,
@@ -127,7 +127,7 @@ impl LlmSettings {
         self.add_key("contentFilter");
     }
 
-    /// Sets the provider, and the variable with its key if it is not the kind's.
+    /// Sets the provider, and the variable with its key if that differs from the kind's default.
     pub(super) fn set_provider(&mut self, kind: ProviderKind, key_variable: Option<&'static str>) {
         self.provider = Some(kind);
         self.key_variable = key_variable;
@@ -159,7 +159,7 @@ impl LlmSettings {
         self.keys.push(key);
     }
 
-    /// What the variables say. A value that cannot be read is a finding.
+    /// The settings in variables. A value that cannot be parsed is a finding.
     pub(super) fn of_environment(environment: &Environment, findings: &mut Vec<Finding>) -> Self {
         let mut settings = Self::default();
         for (name, key) in VARIABLES {

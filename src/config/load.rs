@@ -24,14 +24,14 @@ use crate::mcp::McpServer;
 /// Maximum nesting: an executor may start an executor. A greater depth means a cycle.
 const MAX_DEPTH: u32 = 2;
 
-/// Variables that name cx's own file, and its kind; the first one that is set is used.
+/// Variables that name cx's own file, with its kind; the first one that is set is used.
 const FILE_VARIABLES: [(&str, FileKind); 2] =
     [("CX_CONFIG", FileKind::Own), ("CODE_EXECUTOR_CONFIG_PATH", FileKind::CodeExecutor)];
 
 /// A variable that names a file with servers, which has precedence over those that are found.
 const SERVERS_VARIABLE: &str = "MCP_CONFIG_PATH";
 
-/// What stands for the file in messages about variables.
+/// Represents the file in messages about variables.
 const VARIABLES: &str = "the environment";
 
 /// Names of cx's own file in a workspace; the first one that exists is used.
@@ -113,7 +113,7 @@ struct Loader<'a> {
     config: Config,
     /// Highest precedence first.
     layers: Vec<Layer>,
-    /// What variables say about servers that say nothing else.
+    /// Settings from variables for servers that do not set them.
     server_defaults: ServerDefaults,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Loader<'a> {
         if let Some((program, foreign)) = &mut file.foreign {
             self.report_foreign(path, program, foreign);
         }
-        // Another program may have written servers that cannot be used here.
+        // Another program may have written servers that cx cannot use.
         let source = if file.foreign.is_some() { LayerSource::Foreign } else { LayerSource::Named };
         let servers = std::mem::take(&mut file.servers);
         self.layers.push(Layer { file: path.to_owned(), servers, source });
@@ -157,7 +157,7 @@ impl<'a> Loader<'a> {
         Ok(None)
     }
 
-    /// Applies what the user's own file says about all servers, and not the servers in it.
+    /// Applies the user's own file to all servers, without the servers in it.
     fn load_user_rules(&mut self) -> Result<(), ConfigError> {
         let found = match self.named_by_variable()? {
             Some(found) => Some(found),
@@ -171,7 +171,7 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Applies the variables of code-executor-mcp, which there have precedence over files.
+    /// Applies the variables of code-executor-mcp, which have precedence over files there.
     fn apply_variables(&mut self) {
         let (mut settings, mut foreign) = (Settings::default(), Foreign::default());
         for setting in code_executor::VARIABLES.settings {
@@ -198,8 +198,8 @@ impl<'a> Loader<'a> {
         self.report_foreign(path, &code_executor::VARIABLES, &mut foreign);
     }
 
-    /// Records where another program's settings come from that apply to many servers, and warns of
-    /// those that are not used.
+    /// Records the origins of another program's settings that apply to many servers, and warns of those that are not
+    /// used.
     fn report_foreign(&mut self, path: &Path, program: &Program, foreign: &mut Foreign) {
         for (key, location) in foreign.used.iter().filter(|(key, _)| key.starts_with("mcpServers.*")) {
             self.config.add_origin(*key, path, *location);
@@ -216,7 +216,7 @@ impl<'a> Loader<'a> {
         if let Some(value) = self.environment.get(SERVERS_VARIABLE).filter(|value| !value.is_empty()) {
             self.import_file(&ClientFile {
                 client: &Client::MCP_JSON,
-                // As `./.mcp.json` is named if it is that file, which is then read once.
+                // Canonical, so that a variable that names `./.mcp.json` does not make it be read twice.
                 path: canonical(&self.workspace.join(value)),
                 provenance: Provenance::Named,
                 role: SERVERS_VARIABLE,
@@ -224,7 +224,7 @@ impl<'a> Loader<'a> {
         }
         let mut imports: Vec<&'static Client> = Vec::new();
         if let Some(found) = self.named_by_variable()? {
-            // The only file that is read: it replaces the user's and the workspace's.
+            // This is the only file that is read: it replaces the user's and the workspace's.
             self.apply(Some(&found), &mut imports);
             self.add_layer(Some(found));
         } else {
@@ -257,8 +257,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Leaves out what another program's settings in a workspace's file say about its audit log, also of a
-    /// trusted file: a workspace must not move a trail that the user's variables switch on.
+    /// Leaves out another program's audit settings in a workspace's file, even if it is trusted: a workspace must not
+    /// move a trail that the user's variables enable.
     fn leave_out_foreign_audit(&mut self, found: &mut Found) {
         let AuditFields { enabled, directory, .. } = std::mem::take(&mut found.file.settings.foreign_audit);
         let key = if enabled.is_some() { "audit.enabled" } else { "audit.directory" };

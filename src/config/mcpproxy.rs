@@ -11,10 +11,10 @@ use super::mcpproxy_entry::{MAX_CALLS, MAX_CONNECT_TIME, MAX_QUEUE_TIME};
 use super::parsed::Settings;
 use super::reader::At;
 
-/// As the program's own limit of calls.
+/// The program's own maximum for the time of a call.
 const MAX_CALL_TIME: Duration = Duration::from_secs(60 * 60);
 
-/// Runs at the same time: more than any machine has threads for.
+/// Maximum number of concurrent runs: more than any machine has threads for.
 const MAX_RUNS: u64 = 1_000;
 
 /// The whole file.
@@ -169,15 +169,14 @@ const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
     ForeignSetting { name, becomes }
 }
 
-/// Whether the file is the program's: its servers are a list, or it has one of its keys with `_`,
-/// which no key of cx has.
+/// Whether the file is the program's: its servers are a list, or it has a key with `_`, which no key of cx contains.
 pub(super) fn is_its_content(root: &Node) -> bool {
     let is_list = root.get("mcpServers").is_some_and(|servers| matches!(servers.content, Content::Array(_)));
     let mut keys = FILE.settings.iter().filter_map(|setting| setting.name.split('.').next());
     is_list || keys.any(|key| key.contains('_') && root.get(key).is_some())
 }
 
-/// 0 is the program's own default.
+/// 0 means the program's own default.
 fn unless_zero(at: &At<'_>, name: &str, settings: &mut Settings) -> Result<(), Finding> {
     if is_off(at.node) {
         return Ok(());
@@ -202,7 +201,7 @@ fn connect_timeout(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> 
     Ok(())
 }
 
-/// 0 is no limit of the program's; cx's own stays.
+/// 0 means no limit in the program; cx's own default applies.
 fn max_concurrent(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     let calls = usize::try_from(at.number(0, MAX_CALLS, "calls")?).ok();
     settings.server_defaults.max_concurrent = calls.filter(|calls| *calls > 0);
@@ -219,7 +218,7 @@ fn queue_timeout(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Both keep a changed tool from being called until the user accepts it. Off is cx's default.
+/// Both keys prevent calls of a changed tool until the user accepts it. Off is cx's default.
 fn strict(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     settings.strict = at.boolean()?.then_some(true);
     Ok(())

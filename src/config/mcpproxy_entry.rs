@@ -1,4 +1,4 @@
-//! What mcpproxy's entry of a server has beside what most clients have.
+//! The keys of mcpproxy's server entries that most other clients do not have.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use super::entry::{OAuthEntry, ServerEntry};
 use super::error::Finding;
 use super::reader::{At, Fields};
 
-/// As many calls as a run may have in flight.
+/// The maximum number of calls that a run may have in flight.
 pub(super) const MAX_CALLS: u64 = 1_024;
 
 /// Ten minutes: users do not wait longer for a server to start.
 pub(super) const MAX_CONNECT_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// As the maximum wall-clock time of a run.
+/// The maximum wall-clock time of a run.
 pub(super) const MAX_QUEUE_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// Reads the state and the limits of a server. A server in quarantine is not used: no user has
-/// looked at it yet. A limit that cannot be read is ignored, so that the default applies.
+/// Reads the state and the limits of a server. A server in quarantine is not used, because no user has approved it yet.
+/// A limit that cannot be parsed is ignored, so that the default applies.
 pub(super) fn rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
     let enabled = fields.read(&["enabled"], At::boolean);
     let mut is_set = |name: &str| fields.read(&[name], At::boolean) == Some(true);
-    // `disabled` is another program's name for it.
+    // `disabled` is another program's key for the same.
     let is_off = is_set("quarantined") || is_set("disabled");
     let calls = |name: &str| optional(fields, name, |at| at.number(0, MAX_CALLS, "calls"));
     let size = |calls: u64| usize::try_from(calls).ok();
@@ -29,7 +29,7 @@ pub(super) fn rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
         enabled: if is_off { Some(false) } else { enabled },
         connect_timeout: time("init_timeout", MAX_CONNECT_TIME),
         queue_timeout: time("queue_timeout", MAX_QUEUE_TIME),
-        // 0 is no limit there; cx's own stays.
+        // 0 means no limit there; cx's own default applies.
         max_concurrent: calls("max_concurrent_requests").filter(|calls| *calls > 0).and_then(size),
         max_queued: calls("queue_size").and_then(size),
         ..ServerEntry::default()

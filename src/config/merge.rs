@@ -104,7 +104,7 @@ pub(super) fn merge(config: &mut Config, layers: &[Layer], scope: Scope<'_>) -> 
     for selected in selected {
         use_server(config, selected, scope)?;
     }
-    // The remaining entries had nothing to restrict. For untrusted files there is already a warning.
+    // The remaining entries had nothing to restrict. For untrusted files there is a warning already.
     for Restriction { layer, entry } in restrictions.into_values().flatten() {
         if entry.target.is_none() {
             let message = format!("no server `{}` is configured that this could restrict", entry.name);
@@ -114,7 +114,7 @@ pub(super) fn merge(config: &mut Config, layers: &[Layer], scope: Scope<'_>) -> 
     Ok(())
 }
 
-/// Warns of what in an entry cannot restrict.
+/// Warns of keys of an entry that cannot restrict.
 fn restriction<'a>(config: &mut Config, layer: &'a Layer, entry: &'a ServerEntry) -> Restriction<'a> {
     if !layer.source.is_trusted() && entry.read_only.is_some() {
         let key = format!("mcpServers.{}.readOnly", entry.name);
@@ -124,8 +124,8 @@ fn restriction<'a>(config: &mut Config, layer: &'a Layer, entry: &'a ServerEntry
     Restriction { layer, entry }
 }
 
-/// Records a server of an untrusted file as skipped, and warns of what it would start. `count` is
-/// the number of untrusted entries so far.
+/// Records a server of an untrusted file as skipped, and warns of the program or URL that it would use. `count` is the
+/// number of untrusted entries so far.
 fn skip_untrusted(config: &mut Config, layer: &Layer, entry: &ServerEntry, count: usize, workspace: &Path) {
     if entry.enabled == Some(false) {
         return;
@@ -209,7 +209,7 @@ fn restrict(server: &mut McpServer, Restriction { layer, entry }: &Restriction<'
     }
 }
 
-/// Warns of variables with which a program runs code that is not its own.
+/// Warns of variables that make a program load code that is not its own.
 fn warn_of_loaded_code(config: &mut Config, file: &Path, entry: &ServerEntry, server: &McpServer) {
     let McpTransport::Stdio(stdio) = &server.transport else { return };
     for variable in stdio.env.keys().filter(|name| loads_code(name)) {

@@ -9,15 +9,15 @@ use crate::telemetry::options::OpenTelemetryOptions;
 /// Maximum time of one export that `OTEL_EXPORTER_OTLP_TIMEOUT` can set.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// What a file says.
+/// The settings of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileOptions {
     pub(super) endpoint: Option<String>,
     pub(super) content: Option<bool>,
 }
 
-/// What is exported; `None` if nothing is. The variables have precedence over the file. Nothing is
-/// exported unless one of them names a collector.
+/// The export options; `None` if nothing is exported. The variables have precedence over the file. Nothing is exported
+/// unless one of them names a collector.
 pub(super) fn resolve(file: &FileOptions, environment: &Environment) -> Option<OpenTelemetryOptions> {
     let get = |name: &str| environment.get(name).map(str::trim).filter(|value| !value.is_empty());
     let is_true = |name: &str| get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -42,7 +42,7 @@ pub(super) fn resolve(file: &FileOptions, environment: &Environment) -> Option<O
     let is_in_variables = common
         || is_named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
         || is_named("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
-    // What the options leave open, the SDK reads from the variables.
+    // The SDK reads what the options leave open from the variables.
     options.endpoint = file.endpoint.clone().filter(|_| !is_in_variables);
     options.content = match get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") {
         Some(value) => value.eq_ignore_ascii_case("true"),

@@ -23,7 +23,7 @@ use crate::tools::{AskAnnotation, ToolMode};
 /// One second, in microseconds.
 const MAX_CLOCK_RESOLUTION: u64 = 1_000_000;
 
-/// Bounds of `totalMemoryBytes`: one run's least, and more than any machine has.
+/// Bounds of `totalMemoryBytes`: the minimum of one run, and more than any machine has.
 const MIN_TOTAL_MEMORY: u64 = Limits::MIN_MEMORY_BYTES as u64;
 const MAX_TOTAL_MEMORY: u64 = 1 << 50;
 
@@ -82,15 +82,15 @@ pub(super) const OPEN_TELEMETRY_KEYS: &[&str] = &["endpoint", "content"];
 /// A file that was read.
 #[derive(Debug)]
 pub(super) struct OwnFile {
-    /// For the locations of the settings.
+    /// Used for the locations of the settings.
     pub(super) root: Node,
     pub(super) servers: Vec<ServerEntry>,
     pub(super) settings: Settings,
-    /// The program whose settings it has too, and what was found of them.
+    /// The program whose settings it contains too, and the findings about them.
     pub(super) foreign: Option<(&'static Program, Foreign)>,
 }
 
-/// Whose settings a file may have beside cx's own.
+/// The program whose settings a file may contain in addition to cx's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     /// cx's own file, which may be a copy of mcpproxy's.
@@ -118,7 +118,7 @@ impl FileKind {
 }
 
 impl OwnFile {
-    /// The location of the value of a key of cx's own, whatever the key is called in the file.
+    /// The location of a key of cx, whatever name the key has in the file.
     pub(super) fn locate(&self, key: &str) -> Option<Location> {
         let used = self.foreign.iter().flat_map(|(_, foreign)| &foreign.used);
         let elsewhere = || used.clone().find(|(name, _)| *name == key).and_then(|(_, location)| *location);
@@ -163,7 +163,7 @@ fn own_fields(
         Some(foreign) => foreign_servers(fields, settings, foreign),
     };
     settings.import = fields.read(&["import"], clients);
-    // What is read here replaces another program's value of the same setting.
+    // A setting of cx's own replaces another program's value of the same setting.
     settings.allow = fields.read(&["allow"], |at| patterns_or_keywords(at, &[])).or(settings.allow.take());
     settings.deny = fields.read(&["deny"], |at| patterns_or_keywords(at, &[]));
     settings.ask = fields.read(&["ask"], |at| patterns_or_keywords(at, &AskAnnotation::ALL));
@@ -212,8 +212,8 @@ fn own_fields(
     servers
 }
 
-/// Reads a file that the user has named: servers and nothing else, or mcpproxy's. Records all
-/// mistakes of the former.
+/// Reads a file that the user has named: servers and nothing else, or mcpproxy's file. In the first case all mistakes
+/// are recorded.
 pub(super) fn named_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
     let mut settings = Settings::default();
     let program = FileKind::Own.program(&root);
@@ -226,7 +226,7 @@ pub(super) fn named_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
     OwnFile { root, servers, settings, foreign }
 }
 
-/// Reads servers, where nothing else may be. Records all mistakes.
+/// Reads servers of a file that may contain nothing else. Records all mistakes.
 fn named_servers(fields: &mut Fields<'_, '_>, location: Option<Location>) -> Vec<ServerEntry> {
     fields.check_names(SERVERS_FILE_KEYS);
     let servers = own_servers(fields);
@@ -271,7 +271,7 @@ fn clients(at: &At<'_>) -> Result<Vec<&'static Client>, Finding> {
     at.texts()?.into_iter().map(client).collect()
 }
 
-/// Maximum number of runs that a worker process may serve. Among so many its start costs nothing.
+/// Maximum number of runs that a worker process may serve. With this many, starting the process costs nothing per run.
 const MAX_RUNS_PER_WORKER: u64 = 1_000_000;
 
 /// Where scripts are executed.
@@ -323,7 +323,7 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
     }
 }
 
-/// The path of a file. The working directory is the client's, so that a relative one means nothing.
+/// The path of a file. It must be absolute, because the working directory is the client's.
 fn absolute_path(at: &At<'_>) -> Result<PathBuf, Finding> {
     let text = at.text()?;
     let path = PathBuf::from(&text.raw);

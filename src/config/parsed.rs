@@ -30,12 +30,13 @@ pub(super) struct Settings {
     pub(super) strict: Option<bool>,
     pub(super) elicitation: Option<bool>,
     pub(super) llm: LlmSettings,
-    /// What code-executor-mcp's settings say about language models, until all of it is known.
+    /// code-executor-mcp's settings of language models, until all of them were read.
     pub(super) sampling: Sampling,
-    /// Of several for one limit the last one counts.
+    /// If one limit is set several times, the last value counts.
     pub(super) limits: Vec<LimitSetting>,
     pub(super) grants: GrantFields,
-    /// Another program's setting that whatever may be read may be written to, until it is known what that is.
+    /// Another program's setting that every readable directory is also writable, until the readable directories are
+    /// known.
     pub(super) writes_as_reads: Option<Text>,
     /// Resolution of the clocks that scripts can read.
     pub(super) clock_resolution: Option<Duration>,
@@ -57,7 +58,7 @@ pub(super) struct Settings {
     pub(super) telemetry_content: Option<bool>,
     /// The audit trail, if the file says anything about it.
     pub(super) audit: Option<AuditFields>,
-    /// What another program's settings say about its audit log.
+    /// The audit settings of another program.
     pub(super) foreign_audit: AuditFields,
     /// Another file with servers.
     pub(super) servers_file: Option<Text>,
@@ -66,7 +67,7 @@ pub(super) struct Settings {
     pub(super) max_runs: Option<usize>,
 }
 
-/// What a file grants to scripts, as it is written.
+/// The grants of a file, before expansion.
 #[derive(Debug, Default)]
 pub(super) struct GrantFields {
     pub(super) read: Option<Vec<Text>>,
@@ -84,7 +85,7 @@ impl GrantFields {
     }
 }
 
-/// What a file says about the audit trail.
+/// The audit settings of a file.
 #[derive(Debug, Default)]
 pub(super) struct AuditFields {
     pub(super) enabled: Option<bool>,
@@ -94,7 +95,7 @@ pub(super) struct AuditFields {
     pub(super) retention_days: Option<u32>,
 }
 
-/// What applies to servers that say nothing else.
+/// Defaults for servers that do not set these values.
 #[derive(Debug, Default)]
 pub(super) struct ServerDefaults {
     pub(super) call_timeout: Option<Duration>,
@@ -105,7 +106,7 @@ pub(super) struct ServerDefaults {
 }
 
 impl ServerDefaults {
-    /// Sets what the entry does not say.
+    /// Sets the values that the entry does not set.
     pub(super) fn fill(&self, entry: &mut ServerEntry) {
         entry.call_timeout = entry.call_timeout.or(self.call_timeout);
         entry.connect_timeout = entry.connect_timeout.or(self.connect_timeout);

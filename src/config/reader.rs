@@ -1,7 +1,7 @@
 //! Converts nodes to typed values. A value of the wrong type becomes a finding.
 //!
-//! This is not serde, because serde ends at the first mistake and its messages contain values, which
-//! may be secrets. A deserializer without these two, and with locations, is longer than this file.
+//! This is not serde, because serde stops at the first mistake and its messages contain values, which may be secrets. A
+//! deserializer that avoids both and reports locations would be longer than this file.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl<'a> At<'a> {
         Ok(Text { raw: self.string()?, key: self.key.clone(), location: self.node.location })
     }
 
-    /// Another text that this value stands for.
+    /// A text that is derived from this value.
     pub(super) fn text_of(&self, raw: &str) -> Text {
         Text { raw: raw.to_owned(), key: self.key.clone(), location: self.node.location }
     }
@@ -177,8 +177,8 @@ impl<'a, 'f> Fields<'a, 'f> {
     pub(super) fn check_names(&mut self, known: &[&str]) {
         let unknown = self.members.iter().filter(|member| !known.contains(&member.name.as_str()));
         for member in unknown {
-            // Hints cost time, and a file may have a hundred thousand mistakes of which only twenty
-            // are shown.
+            // Searching for a hint costs time, and a file may have a hundred thousand mistakes of which only twenty are
+            // shown.
             let hint = (self.findings.len() < MAX_HINTS).then(|| unknown_key_hint(&member.name, known));
             let kind = FindingKind::UnknownKey { key: self.key.child(&member.name) };
             self.findings.push(Finding { kind, location: member.location, hint });
@@ -190,7 +190,7 @@ impl<'a, 'f> Fields<'a, 'f> {
 const MAX_HINTS: usize = 100;
 
 fn unknown_key_hint(name: &str, known: &[&str]) -> String {
-    // The name that other clients use for it.
+    // The name that other clients use for the key.
     let other_name = match name {
         "disabled" if known.contains(&"enabled") => Some("write `\"enabled\": false`".to_owned()),
         "timeout" if known.contains(&"timeoutMs") => Some("write `timeoutMs`, in milliseconds".to_owned()),
@@ -198,7 +198,7 @@ fn unknown_key_hint(name: &str, known: &[&str]) -> String {
         _ => None,
     };
     let nearest = || {
-        // Long names are not worth the time, and are not similar to any key.
+        // Long names would cost time and are not similar to any key.
         let name: String = text::start(name, 40).chars().flat_map(char::to_lowercase).collect();
         known
             .iter()

@@ -6,17 +6,17 @@ use super::environment::Environment;
 use super::error::{Finding, FindingKind, Key};
 use super::expand::is_name;
 
-/// Settings whose references are expanded elsewhere: in entries of servers, and in paths, which may
-/// contain other references too.
+/// Settings whose references are expanded elsewhere: entries of servers, and paths, which may also contain other kinds
+/// of references.
 const EXPANDED_LATER: [&str; 4] = ["$schema", "mcpServers", "mcpConfigPath", "cache.directory"];
 
-/// Replaces each text `env:NAME` by the variable's value, which may stand for a text, a number or a
-/// boolean. Only for a file that is trusted.
+/// Replaces each text `env:NAME` by the variable's value, which may represent a text, a number or a boolean. Only for a
+/// trusted file.
 ///
 /// # Errors
 ///
-/// Every variable that is not set, because the setting may be a restriction, which must not be
-/// dropped. Outside `known`, the keys of cx itself, the text stays as it is instead.
+/// Every variable that is not set, because the setting may be a restriction, which must not be dropped. For keys
+/// outside `known`, cx's own keys, the text is left unchanged instead.
 pub(super) fn resolve(
     root: &mut Node,
     known: &[&str],
@@ -34,7 +34,7 @@ pub(super) fn resolve(
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
-/// Nested no deeper than the parser allows.
+/// The parser bounds the nesting.
 fn resolve_below(node: &mut Node, key: &Key, environment: &Environment, findings: &mut Vec<Finding>) {
     if EXPANDED_LATER.contains(&key.as_str()) {
         return;

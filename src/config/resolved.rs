@@ -32,25 +32,25 @@ pub struct LoadOptions {
     /// Files with servers that the user has named. They are trusted, mistakes in them are errors,
     /// and a later file has precedence over an earlier one.
     pub files: Vec<PathBuf>,
-    /// Which files to look for that are not named.
+    /// Which files to search for, in addition to the named ones.
     pub discover: Discovery,
 }
 
-/// Which files are looked for.
+/// Which files are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Discovery {
-    /// None: what the named files say is all there is.
+    /// None: only the named files are used.
     None,
-    /// The user's own file, for what does not depend on its servers: `allow`, `deny`, `ask`,
-    /// `strict`, `elicitation`, `limits`, `cache` and `audit`. So a named file brings servers, and cannot
-    /// widen what the user allows.
+    /// The user's own file, for settings that do not depend on its servers: `allow`, `deny`, `ask`, `strict`,
+    /// `elicitation`, `limits`, `cache` and `audit`. So a named file adds servers, and cannot widen what the user
+    /// allows.
     UserRules,
     /// All of them.
     All,
 }
 
-/// What other programs' settings say about the audit trail, until all files are read.
+/// Audit settings of other programs, until all files are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AuditParts {
     pub(super) enabled: Option<bool>,
@@ -58,13 +58,13 @@ pub(super) struct AuditParts {
     pub(super) retention_days: Option<u32>,
 }
 
-/// What the configuration says about the audit trail.
+/// The audit settings of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditSettings {
-    /// Where its files are; `None` for the place below the user's state directory.
+    /// The directory of its files; `None` for the default below the user's state directory.
     pub directory: Option<PathBuf>,
-    /// Whether a call whose line cannot be written is refused.
+    /// Whether a call is refused if its line cannot be written.
     pub required: bool,
     /// Whether arguments and results are written as text too.
     pub contents: bool,
@@ -80,14 +80,14 @@ pub struct Config {
     pub servers: Vec<McpServer>,
     /// Which tools may be called, which calls need approval, and which tools only read.
     pub rules: ToolRules,
-    /// Which tools a server shows to its clients themselves.
+    /// Which tools a server shows to its clients directly.
     pub direct: DirectTools,
     /// The limits of a run that requests none.
     pub limits: Limits,
     /// The maximum limits that a client may request: the configured ones, and [`Limits::CEILING`]
     /// for the rest.
     pub max_limits: Limits,
-    /// What scripts may reach of the machine.
+    /// The directories and hosts that scripts may reach.
     pub grants: Grants,
     /// Maximum number of runs at the same time, if a file sets it.
     pub max_runs: Option<usize>,
@@ -111,11 +111,11 @@ pub struct Config {
     /// Strict mode: whether a tool whose definition has changed is blocked until the user accepts
     /// it.
     pub strict: bool,
-    /// Whether servers may ask the user questions during calls, those for which it is off aside.
+    /// Whether servers may ask the user questions during calls, except servers for which it is off.
     pub elicitation: bool,
     /// Language models for scripts.
     pub llm: LlmOptions,
-    /// The provider as far as files and variables say.
+    /// The provider, as far as files and variables configure it.
     pub(super) llm_provider: ProviderParts,
     /// Whether tool lists are cached on disk between processes.
     pub cache_enabled: bool,
@@ -124,11 +124,11 @@ pub struct Config {
     /// Whether and where traces and metrics are exported: for
     #[cfg_attr(feature = "otel", doc = "[`OpenTelemetry::start`](crate::OpenTelemetry::start).")]
     #[cfg_attr(not(feature = "otel"), doc = "a build with the feature `otel`.")]
-    /// By the standard variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and the like), or else by a file.
+    /// Configured by the standard variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and others), or else by a file.
     pub open_telemetry: Option<OpenTelemetryOptions>,
-    /// The audit trail, if a file switches it on.
+    /// The audit trail, if a file enables it.
     pub audit: Option<AuditSettings>,
-    /// What other programs' settings say about it.
+    /// The audit settings of other programs.
     pub(super) audit_parts: AuditParts,
     /// Settings that were ignored or look dangerous.
     pub warnings: Vec<ConfigWarning>,
@@ -137,12 +137,12 @@ pub struct Config {
     /// Files with servers that are not used until the user trusts the file, as paths in the
     /// workspace.
     pub untrusted: Vec<PathBuf>,
-    /// Every file that was looked for, in order of precedence.
+    /// Every file that was searched for, in order of precedence.
     pub files: Vec<ConfigFile>,
     /// The origin of each value that is not a default, by `mcpServers.NAME`, `limits.NAME` and the
     /// names of the other settings.
     pub origins: BTreeMap<String, ConfigOrigin>,
-    /// What a file says about [`open_telemetry`](Self::open_telemetry).
+    /// The settings of a file for [`open_telemetry`](Self::open_telemetry).
     pub(super) telemetry: FileOptions,
     /// The directories whose files were read.
     pub(super) directories: Vec<PathBuf>,
@@ -311,8 +311,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The files and directories that decide what the configuration is, those that do not exist
-    /// included.
+    /// The files and directories that determine the configuration, including those that do not exist.
     pub(super) fn looked_at(&self) -> Vec<PathBuf> {
         self.files.iter().map(|file| &file.path).chain(&self.directories).cloned().collect()
     }

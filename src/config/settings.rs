@@ -1,5 +1,5 @@
-//! Applies the settings of cx's own files: all of a trusted file, and of an untrusted one those that
-//! restrict.
+//! Applies the settings of cx's own files: all settings of a trusted file, and the restricting ones of an untrusted
+//! file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ pub(super) fn apply_trusted(
     apply_rules(config, path, file, scope);
 }
 
-/// Applies those settings of a trusted file that do not depend on which servers there are: what
-/// restricts runs, and where files are.
+/// Applies those settings of a trusted file that do not depend on which servers exist: restrictions of runs, and
+/// locations of files.
 pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
     let settings = &file.settings;
     let origin = |config: &mut Config, key: &str| config.add_origin(key, path, file.locate(key));
@@ -133,8 +133,7 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
     }
 }
 
-/// Applies what else there is in a file whose servers are imported, where no other file says
-/// anything.
+/// Applies the other settings of a file whose servers are imported, if no other file sets them.
 pub(super) fn apply_imported(config: &mut Config, path: &Path, settings: &Settings) {
     for limit in &settings.limits {
         if !config.origins.contains_key(&format!("limits.{}", limit.key.name)) {
@@ -199,24 +198,24 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         // A tool that counts as read-only needs no approval and is called in a dry run.
         ("readOnly", settings.read_only.is_some()),
         ("import", settings.import.is_some()),
-        // A workspace does not decide what a client's model sees in every conversation.
+        // A workspace must not decide what a client's model sees in every conversation.
         ("direct", settings.direct.is_some()),
         ("mode", settings.mode.is_some()),
         ("interfaces", settings.interfaces.is_some()),
-        // A finer clock helps attacks, and how coarse it is by default is not known here.
+        // A finer clock helps attacks, and the default resolution is not known here.
         ("clockResolutionUs", settings.clock_resolution.is_some()),
-        // It restricts nothing.
+        // This setting restricts nothing.
         ("timeZone", settings.time_zone.is_some()),
-        // It could switch a sandbox boundary off.
+        // This setting could disable a sandbox boundary.
         ("isolation", settings.isolation.is_some()),
         ("clientRate", settings.client_rate.is_some()),
-        // It says who may use a server.
+        // This setting determines who may use a server.
         ("tokensFile", settings.tokens_file.is_some()),
-        // A workspace has no say in what other clients of a server get.
+        // A workspace must not affect the resources of other clients of a server.
         ("totalMemoryBytes", settings.total_memory_bytes.is_some()),
         ("cache.enabled", settings.cache_enabled.is_some()),
         ("cache.directory", settings.cache_directory.is_some()),
-        // It could have everything that runs do sent elsewhere.
+        // This setting could send everything that runs do to another host.
         ("openTelemetry.endpoint", settings.telemetry_endpoint.is_some()),
         ("openTelemetry.content", settings.telemetry_content.is_some()),
         ("audit", settings.audit.is_some()),
@@ -228,7 +227,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
     }
 }
 
-/// Adds to the lists to which any file may add, and to what any file may make stricter.
+/// Adds to the lists that any file may extend, and to settings that any file may make stricter.
 fn add_to_lists(config: &mut Config, path: &Path, file: &OwnFile) {
     if let Some(deny) = &file.settings.deny {
         config.add_origin("deny", path, file.locate("deny"));
@@ -252,8 +251,7 @@ fn add(list: &mut Vec<String>, more: &[String]) {
     list.extend(more.iter().filter(|pattern| known.insert((*pattern).clone())).cloned());
 }
 
-/// Sets a limit. That of a run that requests none is never above the most that a client may
-/// request.
+/// Sets a limit. The default for runs is never above the maximum that a client may request.
 pub(super) fn set_limit(config: &mut Config, path: &Path, limit: &LimitSetting) {
     let LimitSetting { key, value, role, location } = limit;
     let set = |config: &mut Config, group: &str| {

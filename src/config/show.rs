@@ -13,9 +13,8 @@ use crate::run::limits::Limits;
 use crate::tools::PrivateAddresses;
 
 impl Config {
-    /// The resolved configuration, the origins of its values, and what was left out. The values of
-    /// variables and headers are masked, and so is anything that looks like a secret in arguments
-    /// and URLs.
+    /// The resolved configuration as JSON: with the origins of its values, and a list of what was left out. Values of
+    /// variables and headers are masked, and so is anything that looks like a secret in arguments and URLs.
     pub fn to_json(&self) -> Value {
         let limits = |limits: &Limits| -> Map<String, Value> {
             LIMIT_KEYS.iter().map(|key| (key.name.to_owned(), (key.get)(limits).into())).collect()
@@ -29,7 +28,7 @@ impl Config {
             "allow": lists(&self.rules.allow),
             "deny": self.rules.deny,
             "ask": self.rules.ask,
-            // One list at most: that of all trusted files.
+            // There is at most one list, which combines those of all trusted files.
             "readOnly": self.rules.read_only.concat(),
             "privateAddresses": self.rules.private_addresses.as_str(),
             "direct": self.direct.tools,
@@ -147,7 +146,7 @@ impl Config {
     }
 }
 
-/// The options of language models. Of the key, that there is one.
+/// The options of language models. Of the key only its presence is shown.
 fn llm(options: &LlmOptions) -> Value {
     let provider = options.provider.as_ref();
     json!({
@@ -172,8 +171,8 @@ fn llm(options: &LlmOptions) -> Value {
     })
 }
 
-/// No list is `null`, one is a list of patterns. Several, of which a tool must match each, are a
-/// list of them.
+/// No list becomes `null`, one list an array of patterns, and several lists, each of which a tool must match, an array
+/// of arrays.
 fn lists(lists: &[Vec<String>]) -> Value {
     match lists {
         [] => Value::Null,
@@ -198,7 +197,7 @@ fn rate(limit: RateLimit) -> Value {
     json!({ "calls": limit.calls, "perMs": milliseconds(limit.period) })
 }
 
-/// Where scripts are executed, as it is configured.
+/// The configured isolation mode.
 fn isolation(isolation: &Isolation) -> Value {
     match isolation {
         Isolation::Process(workers) => json!({

@@ -18,7 +18,7 @@ use crate::text::one_line;
 const NAME: &str = "trust";
 const VERSION: u32 = 1;
 
-/// Maximum number of trusted files: more workspaces than a user ever has, and the file stays small.
+/// Maximum number of trusted files: more than a user ever has, while the file stays small.
 const MAX_FILES: usize = 10_000;
 
 #[derive(Serialize, Deserialize, Default)]
@@ -46,8 +46,8 @@ pub struct TrustRequest {
     /// SHA-256, in hexadecimal, of the same bytes that [`description`](Self::description) was made
     /// from.
     pub sha256: String,
-    /// What the file would start and change, or a script's code, one item per line, in full but with hidden characters
-    /// written out, as in approval prompts. Of variables and headers only the names.
+    /// What the file would start and change, or a script's code, one item per line, in full, with hidden characters
+    /// escaped as in approval prompts. Of variables and headers only the names are shown.
     pub description: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ pub struct TrustedFile {
 }
 
 impl TrustStore {
-    /// The list in the state directory. The file is created when something is trusted.
+    /// The list in the state directory. The file is created when the first file is trusted.
     pub fn new(directories: &Directories) -> Self {
         Self { store: Store::new(&directories.state) }
     }
@@ -163,7 +163,7 @@ fn script_extension(path: &Path) -> Option<Extension> {
     Extension::of(path).filter(|_| is_in_folder)
 }
 
-/// The complete code of a script, after what it says about itself.
+/// The complete code of a script, after its metadata.
 fn describe_script(extension: Extension, path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Finding>> {
     let source = file::text(bytes).map_err(|finding| vec![finding])?;
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();

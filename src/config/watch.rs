@@ -1,9 +1,9 @@
-//! Notices changes of the files that a configuration is read from.
+//! Detects changes of the files that a configuration is read from.
 //!
-//! It compares what the system says of each file (device, inode, size, times of change) and keeps
-//! no watches: those of inotify would need one for each directory of a chain of links, as Kubernetes
-//! has them in mounted config maps, report nothing on network file systems, and bring a crate for
-//! each system. A look takes some ten microseconds for each file.
+//! It compares the system's metadata of each file (device, inode, size, times of change) instead of using watches.
+//! inotify would need a watch for each directory of a chain of links, as in mounted config maps of Kubernetes, reports
+//! nothing on network file systems, and would require a crate for each system. Checking a file takes some ten
+//! microseconds.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -16,22 +16,21 @@ use super::error::ConfigError;
 use super::resolved::{Config, LoadOptions};
 use super::trust::TrustStore;
 
-/// How long after a change a file counts as changed again. Two changes within the resolution of the
-/// file system's clock cannot be told apart by their times; that of some network file systems is two
-/// seconds.
+/// How long after a change a file counts as changed again. Two changes within the resolution of the file system's clock
+/// cannot be distinguished by their times; the resolution of some network file systems is two seconds.
 const CLOCK_RESOLUTION: Duration = Duration::from_secs(3);
 
-/// How long the files must be unchanged before they are read, and how often that is tried.
+/// How long the files must be unchanged before they are read, and how many times that is checked.
 const REST: Duration = Duration::from_millis(50);
 const MAX_LOOKS: usize = 20;
 
-/// Maximum number of files that are looked at. Real configurations have a few dozen; a directory of
-/// servers may have 1,000.
+/// Maximum number of files that are checked. Real configurations have a few dozen; a directory of servers may have
+/// 1,000.
 const MAX_FILES: usize = 4_096;
 
-/// Loads a configuration, and notices when it has to be loaded again: when one of the files that it
-/// is read from is changed, replaced, removed or created, when a file is trusted or the trust is
-/// revoked, and when a link points elsewhere. Variables of the environment cannot change.
+/// Loads a configuration, and detects when it has to be loaded again: when one of its files is changed, replaced,
+/// removed or created, when a file is trusted or the trust is revoked, and when a link points elsewhere. Variables of
+/// the environment cannot change.
 ///
 /// ```no_run
 /// # fn follow(executor: &cx::Executor) -> Result<(), Box<dyn std::error::Error>> {
@@ -53,37 +52,37 @@ const MAX_FILES: usize = 4_096;
 #[derive(Debug)]
 pub struct ConfigFiles {
     options: LoadOptions,
-    /// The files of the last load, as they were before it.
+    /// The state of the files of the last load, recorded before the load.
     seen: BTreeMap<PathBuf, State>,
     clock_resolution: Duration,
 }
 
-/// What the system says of a path.
+/// The system's metadata of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It was not looked at before the load, so it may have changed since.
+    /// The path was not checked before the load, so it may have changed since.
     Unknown,
-    /// There is nothing that can be opened.
+    /// There is nothing at the path that can be opened.
     Missing,
     /// There is a file or a directory.
     There {
-        /// Of the path itself, which may be a link.
+        /// The metadata of the path itself, which may be a link.
         link: Identity,
-        /// Of what it leads to.
+        /// The metadata of the link's target.
         target: Identity,
         /// Whether it was changed so recently that a further change might not be visible.
         is_recent: bool,
     },
 }
 
-/// What differs if the content differs.
+/// Metadata that differs if the content differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
     size: u64,
     modified: (i64, i64),
-    /// Also of the owner and the permissions, on which the use of a file depends.
+    /// The time of change, also of owner and permissions, which determine whether a file may be used.
     changed: (i64, i64),
 }
 
@@ -115,7 +114,7 @@ impl State {
         Self::There { link, target, is_recent }
     }
 
-    /// Whether a file that was in this state is unchanged for sure, by its present state.
+    /// Whether a file that was in this state is certainly unchanged, according to its present state.
     fn is_still(&self, now: &Self) -> bool {
         match (self, now) {
             (Self::Missing, Self::Missing) => true,
@@ -135,16 +134,15 @@ impl ConfigFiles {
         Self { options, seen: BTreeMap::new(), clock_resolution: CLOCK_RESOLUTION }
     }
 
-    /// Loads the configuration, as [`Config::load`] does, and remembers its files. A later load first
-    /// waits until nothing has been written to them for 50 ms, for at most a second: not every
-    /// program replaces a file at once. Blocks.
+    /// Loads the configuration as [`Config::load`] does, and records its files. A later load first waits until nothing
+    /// has been written to them for 50 ms, for at most a second, because not every program replaces a file atomically.
+    /// Blocks.
     ///
     /// # Errors
     ///
-    /// As [`Config::load`]. The files of the last configuration are then still looked at, and the one
-    /// with the mistake.
+    /// As [`Config::load`]. The files of the last configuration and the file with the mistake are then still watched.
     pub fn load(&mut self) -> Result<Config, ConfigError> {
-        // Looked at before they are read: a change during the load is then seen by the next look.
+        // Recorded before the files are read, so that the next check detects a change during the load.
         let before = self.look_at_rest();
         let loaded = Config::load(&self.options);
         let mut paths: Vec<PathBuf> = match &loaded {
@@ -169,7 +167,7 @@ impl ConfigFiles {
         self.seen.is_empty() || self.seen.iter().any(|(path, seen)| !seen.is_still(&now(path)))
     }
 
-    /// The states of the files when nothing writes to them, or after [`MAX_LOOKS`].
+    /// The states of the files when nothing writes to them any longer, or after [`MAX_LOOKS`] checks.
     fn look_at_rest(&self) -> BTreeMap<PathBuf, State> {
         let mut states = self.look();
         if self.seen.is_empty() {
@@ -191,8 +189,7 @@ impl ConfigFiles {
     }
 }
 
-/// Files that a program looks at from time to time, to notice changes as [`ConfigFiles`] does.
-///
+/// Files that a program checks from time to time for changes, as [`ConfigFiles`] does.
 /// ```
 /// let directory = std::env::temp_dir();
 /// let mut files = cx::WatchedFiles::new([directory.join("no-such-file")]);
@@ -204,20 +201,20 @@ pub struct WatchedFiles {
 }
 
 impl WatchedFiles {
-    /// Looks at the files as they are now.
+    /// Records the present state of the files.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let state = |path: PathBuf| (path.clone(), State::of(&path, CLOCK_RESOLUTION));
         Self { seen: paths.into_iter().take(MAX_FILES).map(state).collect() }
     }
 
-    /// Whether a file was changed, replaced, removed or made since the last look, or might have been: for
+    /// Whether a file was changed, replaced, removed or made since the last check, or might have been: for
     /// some seconds after a change a file counts as changed again. Blocks while the system looks the files
     /// up.
     pub fn have_changed(&self) -> bool {
         self.seen.iter().any(|(path, seen)| !seen.is_still(&State::of(path, CLOCK_RESOLUTION)))
     }
 
-    /// Looks at the files again.
+    /// Checks the files again.
     pub fn look(&mut self) {
         for (path, seen) in &mut self.seen {
             *seen = State::of(path, CLOCK_RESOLUTION);

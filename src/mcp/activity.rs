@@ -1,8 +1,8 @@
-//! Whether a process that does not answer yet shows signs of life: `npx` and `uvx` download a server before they
+//! Detects whether a process that does not answer yet is still working: `npx` and `uvx` download a server before they
 //! start it, which takes as long as the network needs.
 //!
-//! Output on stderr is one however long ago it was: npm says what it is going to install, and then waits up to a
-//! minute for a registry that does not answer, without a byte or a tick of the clock.
+//! Output on stderr counts as activity however old it is: npm prints what it is going to install, and then waits up to
+//! a minute for a registry that does not answer, without a byte of I/O or a tick of CPU time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,36 +13,36 @@ use tokio::time::sleep_until;
 use super::connect::Process;
 use crate::machine::probe;
 
-/// For how long nothing may happen at the end of the time for connecting. Downloads pause for less.
+/// How long a process may be inactive at the end of the time for connecting. Downloads pause for less.
 const MAX_QUIET: Duration = Duration::from_secs(5);
 
 /// Samples in that time.
 const SAMPLES: u32 = 5;
 
-/// Maximum number of processes of one server that are looked at. Package managers start a few.
+/// Maximum number of processes of one server that are examined. Package managers start a few.
 const MAX_PROCESSES: usize = 256;
 
-/// The least that counts, so that a process which waits in a loop does not seem to work: 20 ms of CPU time,
-/// which are two of Linux's clock ticks, and bytes.
+/// Minimum activity that counts: 20 ms of CPU time, which are two of Linux's clock ticks, or this many bytes. A process
+/// that waits in a loop does less.
 const MIN_TICKS: u64 = 2;
 const MIN_BYTES: u64 = 1024;
 
-/// What a process and its descendants have done so far.
+/// The activity of a process and its descendants so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Activity {
     /// Bytes that were written to stderr.
     pub(crate) stderr_bytes: u64,
     /// The process ids, in the order of the tree.
     processes: Vec<i32>,
-    /// CPU time in clock ticks, with that of descendants which have ended.
+    /// CPU time in clock ticks, including that of descendants which have ended.
     ticks: u64,
     /// Bytes that were read and written, of files, pipes and sockets alike.
     bytes: u64,
 }
 
 impl Activity {
-    /// What the process `root` and its descendants have done. Reads a few files of `/proc`; without it, which
-    /// is on other systems than Linux, there is only what was written to stderr.
+    /// The activity of the process `root` and its descendants. Reads a few files of `/proc`; on systems without it only
+    /// the output to stderr is known.
     pub(crate) fn read(root: i32, stderr_bytes: u64) -> Self {
         let mut activity = Self { stderr_bytes, processes: vec![root], ..Self::default() };
         let mut next = 0;
@@ -56,12 +56,12 @@ impl Activity {
         activity
     }
 
-    /// Whether the process has said anything.
+    /// Whether the process has written to stderr.
     fn has_spoken(&self) -> bool {
         self.stderr_bytes > 0
     }
 
-    /// Whether something has happened between `earlier` and this.
+    /// Whether the process was active between `earlier` and now.
     fn differs(&self, earlier: &Self) -> bool {
         self.stderr_bytes != earlier.stderr_bytes
             || self.processes != earlier.processes
@@ -99,47 +99,47 @@ fn children(process: i32) -> Vec<i32> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectTime {
     pub(crate) since: Instant,
-    /// The time that every server has.
+    /// The time for every server.
     pub(crate) plain: Duration,
-    /// The time of one that shows signs of life, if that is more.
+    /// The time for a server that shows activity, if it is longer.
     pub(crate) busy: Duration,
 }
 
-/// The time for connecting is over.
+/// The time for connecting has passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elapsed {
     pub(crate) after: Duration,
-    /// Whether the server showed signs of life until the end.
+    /// Whether the server showed activity until the end.
     pub(crate) was_alive: bool,
 }
 
 impl ConnectTime {
-    /// When the time is over at the latest.
+    /// The latest time at which connecting fails.
     pub(crate) fn latest(&self) -> Instant {
         self.since + self.busy.max(self.plain)
     }
 
-    /// The time of a second attempt. It is over no later than that of the first one.
+    /// The time for a second attempt. It ends no later than that of the first.
     pub(crate) fn again(&self) -> Self {
         let since = Instant::now();
         let left = self.latest().saturating_duration_since(since);
         Self { since, plain: self.plain.min(left), busy: left }
     }
 
-    /// Waits until the time of a server without a process is over.
+    /// Waits until the time of a server without a process has passed.
     pub(crate) async fn elapsed(self) -> Elapsed {
         sleep_until((self.since + self.plain).into()).await;
         Elapsed { after: self.plain, was_alive: false }
     }
 
-    /// Waits until the time of a server is over: after the plain time as soon as its process has said nothing at all
-    /// and has done nothing for a while, and at the latest after the busy time.
+    /// Waits until the time of a server has passed: after the plain time once its process has written nothing to stderr
+    /// and was inactive for a while, and at the latest after the busy time.
     pub(crate) async fn elapsed_for(self, process: &Arc<Process>) -> Elapsed {
         if self.busy <= self.plain {
             return self.elapsed().await;
         }
         let max_quiet = MAX_QUIET.min(self.plain / 2);
-        // An ordinary start is over before anything is looked at.
+        // Most servers connect before their activity is examined.
         sleep_until((self.since + self.plain - max_quiet).into()).await;
         let mut last = activity(process).await;
         let mut busy_at = None;
@@ -165,7 +165,7 @@ async fn activity(process: &Arc<Process>) -> Activity {
     // Reading `/proc` takes some microseconds, but it can wait for a lock of the process.
     match probe::spawn_blocking(&Handle::current(), move || process.activity()) {
         Ok(looking) => looking.await.unwrap_or_default(),
-        // No thread is to be had: nothing is known, which is no sign of life.
+        // The system provides no thread, so the activity is unknown and counts as none.
         Err(_) => Activity::default(),
     }
 }

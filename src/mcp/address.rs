@@ -32,13 +32,13 @@ pub(crate) fn may_send_to(server: &Url, url: &Url) -> bool {
     }
 }
 
-/// Whether what is sent to this URL cannot be read on the network.
+/// Whether data that is sent to this URL cannot be read on the network.
 pub(crate) fn is_private(url: &Url) -> bool {
     url.scheme() == "https" || is_local(url)
 }
 
-/// Whether what is sent to this URL certainly stays on this machine. It permits plain `http`, so it
-/// must have no false positives.
+/// Whether data that is sent to this URL certainly stays on this machine. This permits plain `http`, so it must have no
+/// false positives.
 fn is_local(url: &Url) -> bool {
     let is_local_v4 = |address: Ipv4Addr| address.is_loopback() || address.is_unspecified();
     match url.host() {
@@ -52,8 +52,8 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// Whether what is sent to this URL could arrive on this machine, by any spelling. It is used to
-/// forbid, so it must have no false negatives.
+/// Whether data that is sent to this URL could arrive on this machine, by any spelling. This forbids URLs, so it must
+/// have no false negatives.
 fn may_be_local(url: &Url) -> bool {
     // 0.0.0.0/8 is "this network" (RFC 1122, section 3.2.1.3), and Linux connects 0.0.0.0 to
     // itself.

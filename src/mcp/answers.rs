@@ -39,7 +39,7 @@ struct CallArguments(Json);
 pub(crate) struct RequestTrace {
     /// The position of the request, which is sent to the server.
     pub(crate) context: Option<TraceContext>,
-    /// Where to say what was sent.
+    /// Receives what was sent.
     pub(crate) sent: Option<Arc<OnceLock<SentRequest>>>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn attach_context(request: &mut ClientRequest, context: TraceContext)
     request.extensions_mut().insert(AttachedContext(context));
 }
 
-/// A request to call a tool, for `caller`. `more` is what a server has asked for before it answers.
+/// A request to call a tool, for `caller`. `more` has the input that the server asked for before it answers.
 pub(crate) fn call_request(
     tool: &str,
     arguments: Json,

@@ -81,8 +81,8 @@ impl UpstreamServer {
             }
             .boxed()
         };
-        // The server has answered, so that a skill which is not the listed one is no failure of its: other clients'
-        // calls go on.
+        // A skill that differs from the listed one is not a failure of the server, which has answered: calls of other
+        // clients continue.
         match self.exchange(deadline, cancel, &Patience::default(), work).await? {
             (answer, None) => Ok(answer),
             (_, Some(problem)) => Err(errors::other_skill(&self.name, &problem)),
@@ -113,7 +113,7 @@ impl UpstreamServer {
         counted.outcome = error.map_or(OUTCOME_OK, |error| error.code.as_str());
         match attempt {
             Attempt::Counted(result) => {
-                // All clients read `health`, and an answer may say what one of them has asked for.
+                // All clients can read `health`, and an answer may contain what one of them has asked for.
                 if let Err(error) = &result
                     && !is_answer(error.code)
                 {

@@ -1,8 +1,7 @@
 //! Reads `WWW-Authenticate` (RFC 9110, section 11.6.1): the challenges of a refused request.
 //!
-//! rmcp's reader searches for `error=` anywhere in the header, so that it also finds it in the quoted
-//! text of another parameter. The published parsers are small crates of one author each, which are
-//! more to trust than these lines.
+//! rmcp's reader searches for `error=` anywhere in the header, so it also finds it in the quoted text of another
+//! parameter. The published parsers are small crates of one author each, a larger risk than these lines.
 
 /// One way to authenticate.
 #[derive(Debug, PartialEq, Eq)]

@@ -125,7 +125,7 @@ fn spawn_here(mut command: Command) -> io::Result<(Process, Pipes)> {
     guardian::start();
     let mut child = command.spawn()?;
     let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    // Only a process that has been reaped has none.
+    // Only a process that has been reaped has no id.
     let id = id.ok_or(Errno::SRCH)?;
     guardian::watch(id);
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());

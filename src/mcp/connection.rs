@@ -32,7 +32,7 @@ use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, 
 /// How long a failed request waits for the reason why the connection ended.
 const REASON_TIME: Duration = Duration::from_secs(1);
 
-/// How long it took until the connection could be used.
+/// How long establishing a connection took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartTimes {
     /// Starting the process; `None` over HTTP.
@@ -58,7 +58,7 @@ pub(crate) struct Connection {
     pub(crate) has_answered: AtomicBool,
     /// Whether its end has been counted as a failure of the server.
     is_counted: AtomicBool,
-    /// Why its last incomplete list was cut.
+    /// Why the last list was cut.
     pub(crate) list_problem: Mutex<Option<String>>,
     pub(crate) skill_files: SkillFiles,
     /// Cancelled when no more answers will come.
@@ -155,7 +155,7 @@ impl Connection {
         ![&self.ended, &self.retired, &self.stop].iter().any(|token| token.is_cancelled())
     }
 
-    /// How often the server has announced that its tools changed.
+    /// Number of times that the server has announced a change of its tools.
     pub(crate) fn list_changes(&self) -> u64 {
         self.notifications.tool_changes()
     }
@@ -174,8 +174,8 @@ impl Connection {
 
     /// Calls a tool once. Dropping the future tells the server that the call is cancelled.
     ///
-    /// A server of the stateless revision may ask for input instead of an answer. The call is then sent
-    /// again with that input, as the revision has it, within bounds.
+    /// A server of the stateless revision may ask for input instead of answering. The call is then sent again with that
+    /// input, as the revision specifies, within bounds.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -265,8 +265,7 @@ impl Connection {
     ) -> Result<String, ServiceError> {
         let mut options = PeerRequestOptions::no_options();
         if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
-            // Each request states the client's capabilities, and during this one no user can be
-            // asked.
+            // Each request states the client's capabilities; no user can be asked during this one.
             let mut meta = RequestMetaObject::new();
             meta.set_client_capabilities(self.notifications.questions().capabilities(false));
             options = options.with_meta(meta);
@@ -281,7 +280,8 @@ impl Connection {
         if let Some(sent) = &trace.sent {
             let request_id = handle.id.to_string();
             let protocol_version = self.protocol_version();
-            // A call that is sent again with the user's answers, and the pages of a list, have the first id.
+            // The slot keeps the id of the first request if a call is sent again with input, or a list has several
+            // pages.
             let _again = sent.set(SentRequest { request_id, protocol_version });
         }
         let _listening =

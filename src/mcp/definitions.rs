@@ -102,7 +102,7 @@ pub(crate) struct ListBuilder<'a> {
     names: HashSet<String>,
     bytes: usize,
     definitions: Vec<ToolDefinition>,
-    /// What was left out and why: the first ones, and how many there are.
+    /// What was left out and why: the first few problems, and their total number.
     problems: Vec<String>,
     problem_count: usize,
 }

@@ -47,7 +47,8 @@ pub(crate) fn sign_in(server: &str, after: &str) -> ToolError {
     )
 }
 
-/// The same for another reason, which `problem` says, with the command. `scopes` are arguments of the command.
+/// The error for a server that requires signing in for the reason in `problem`, with the command. `scopes` are
+/// arguments of the command.
 pub(crate) fn sign_in_for(server: &str, scopes: &str, problem: String) -> ToolError {
     let command = format!("cx auth login {server}{scopes}");
     ToolError::of_server(ServerFailureKind::SignInRequired { command }, problem, "")
@@ -61,7 +62,7 @@ pub(crate) fn unreadable(server: &str, problem: &str) -> ToolError {
     )
 }
 
-/// A file of a skill that is not the one that the server's list describes.
+/// The error for a file of a skill that differs from the server's list.
 pub(crate) fn other_skill(server: &str, problem: &str) -> ToolError {
     ToolError::new(
         ToolErrorCode::UpstreamProtocol,
@@ -98,7 +99,7 @@ pub(crate) fn list_error(server: &str, error: &ErrorData) -> ToolError {
     })
 }
 
-/// The transport's own error about an answer, if `error` is one.
+/// The transport's own error about an answer, if `error` represents one.
 pub(crate) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
     match error.code {
         UNREADABLE_ANSWER => Some(unreadable(server, &error.message)),

@@ -46,7 +46,7 @@ pub(crate) fn protocol_revisions() -> Vec<&'static str> {
     ProtocolVersion::KNOWN_VERSIONS.iter().rev().map(ProtocolVersion::as_str).collect()
 }
 
-/// Why the handshake failed although there is a process.
+/// Why the handshake failed although the process was started.
 pub(crate) enum HandshakeFailure {
     Elapsed(Elapsed),
     Refused(Box<ClientInitializeError>),

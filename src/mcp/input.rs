@@ -1,5 +1,5 @@
-//! What a server needs before it answers a call: the rounds of the stateless revision, and the
-//! addresses that users have to open first.
+//! Provides input that a server requires before it answers a call: the rounds of the stateless revision, and addresses
+//! that users have to open first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Maximum number of times that a server may ask for input before it answers one call.
 const MAX_ROUNDS: u32 = 10;
 
-/// The pause before a call is sent again to a server that needs no input but time. It doubles with
-/// each round.
+/// The pause before a call is repeated to a server that needs time and no input. It doubles with each round.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The error of a server whose user has to open addresses first (revision 2025-11-25).
@@ -32,7 +31,7 @@ const MAX_ADDRESSES: usize = 4;
 #[derive(Default)]
 pub(crate) struct Rounds(u32);
 
-/// One request of a server within an answer.
+/// One request for input in an answer.
 #[derive(Deserialize)]
 struct Request<'a> {
     method: String,
@@ -41,17 +40,17 @@ struct Request<'a> {
 }
 
 impl Rounds {
-    /// Whether nothing was asked for yet.
+    /// Whether the server has asked for no input yet.
     pub(crate) fn is_first(&self) -> bool {
         self.0 == 0
     }
 
-    /// Gets the input that a server requires: answers of the user, one after the other, and roots.
+    /// Provides the input that a server requires: answers of the user, one after the other, and roots.
     ///
     /// # Errors
     ///
-    /// `ToolDenied` if the user cannot be asked, `UpstreamProtocol` if the server asks too often or for
-    /// something else.
+    /// `ToolDenied` if the user cannot be asked; `UpstreamProtocol` if the server asks too often or for something
+    /// unsupported.
     pub(crate) async fn give(
         &mut self,
         questions: &Questions,
@@ -91,8 +90,8 @@ impl Rounds {
     }
 }
 
-/// The error of a call, after the user was asked to open the addresses that it needs. The call is not
-/// sent again: only the user knows when they are done there.
+/// The error of a call, after the user was asked to open the addresses that it needs. The call is not repeated
+/// automatically: only the user knows when they have finished there.
 pub(crate) async fn call_error(
     questions: &Questions,
     server: &str,
@@ -127,7 +126,7 @@ pub(crate) async fn call_error(
 /// Asks the user to open one address. Returns whether they agree.
 async fn open_address(questions: &Questions, caller: &Arc<Caller>, address: &Value) -> Result<bool, Refused> {
     let mut parameters = address.clone();
-    // Nothing else can be asked for in an error.
+    // An error can only ask for addresses.
     if let Value::Object(fields) = &mut parameters {
         fields.insert("mode".to_owned(), "url".into());
     }

@@ -77,7 +77,7 @@ impl Limiter {
         Ok(Admitted { permit, _slot: slot, _active: self.in_flight.count() })
     }
 
-    /// Admits what the circuit breaker permits, without the other limits: a start for a list of tools.
+    /// Admits a start for a list of tools: the circuit breaker must permit it, the other limits do not apply.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Admitted {
     }
 }
 
-/// Whether an error is the server's answer to one call, and no failure of the server.
+/// Whether an error is the server's answer to one call and not a failure of the server.
 pub(crate) const fn is_answer(code: ToolErrorCode) -> bool {
     matches!(
         code,

@@ -170,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// What is wrong with the files in the answer to `resources/read` of `requested`, if they are of a skill.
-    /// The list is read again before: the skill may have changed since.
+    /// What is wrong with the files in the answer to `resources/read` of `requested`, if they belong to a skill. The
+    /// list is read again first, because the skill may have changed since.
     pub(crate) async fn skill_problem(
         &self,
         requested: &str,
@@ -201,7 +201,7 @@ impl Connection {
     }
 }
 
-/// Maximum characters of what a list says of a skill: its name, and its description. The format has the same bounds.
+/// Maximum characters of a skill's name and description in a list. The format has the same bounds.
 const MAX_SKILL_NAME: usize = 64;
 const MAX_SKILL_DESCRIPTION: usize = 1_024;
 
@@ -232,10 +232,10 @@ impl Frontmatter {
     }
 }
 
-/// The array of resources, to which missing skills are added. A skill in it that has no description gets the one of
-/// its front matter. Entries of `skills` that are not skills are left out.
+/// Adds missing skills to the array of resources. A skill in it without a description gets that of its front matter.
+/// Entries of `skills` that are not skills are left out.
 fn with_skills(resources: &Json, skills: &Json) -> serde_json::Result<Json> {
-    // By position, because the order of the list is kept.
+    // By position, so that the order of the list is kept.
     let (mut described, mut positions) = (Vec::new(), HashMap::new());
     json::each_item(skills.text(), |skill| {
         let Ok(ListedSkill { uri, frontmatter }) = serde_json::from_str(skill.get()) else { return Ok(()) };
@@ -277,7 +277,7 @@ fn with_description(resource: &str, description: &str) -> String {
     }
 }
 
-/// Adds the tools of a page. Returns why some of them do not fit, if so.
+/// Adds the tools of a page. Returns why some of them do not fit, if any.
 fn push_all(list: &mut ListBuilder<'_>, tools: Vec<&RawValue>) -> Option<ListCut> {
     for tool in tools {
         if list.len() >= MAX_TOOLS {

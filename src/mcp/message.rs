@@ -23,7 +23,7 @@ pub(crate) struct IncomingMessage<'a> {
     pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) error: Option<&'a RawValue>,
-    /// Whether it had numbers that JSON does not have, which are null.
+    /// Whether it had numbers that JSON does not allow; they were replaced by null.
     #[serde(skip)]
     pub(crate) is_mended: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) struct ProgressNotification {
 }
 
 impl<'a> IncomingMessage<'a> {
-    /// Parses a message. `mended` receives its text if that has numbers which JSON does not have.
+    /// Parses a message. `mended` receives its corrected text if it has numbers that JSON does not allow.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl<'a> IncomingMessage<'a> {
         parsed
     }
 
-    /// The result with marks in place of the numbers that JSON does not have: scripts in
-    /// Python get them. `text` is the message as it was received. `None` if it had none.
+    /// The result with marks in place of the numbers that JSON does not allow, for Python scripts, which can receive
+    /// them. `text` is the message as it was received. `None` if it had no such numbers.
     pub(crate) fn marked_result(&self, text: &[u8]) -> Option<Box<RawValue>> {
         if !self.is_mended || self.error.is_some() {
             return None;
@@ -68,8 +68,8 @@ impl<'a> IncomingMessage<'a> {
     }
 }
 
-/// Answers a request of the server that nothing else answers: `ping` gets a result, everything else an
-/// error, because no capability is offered for it. `None` if the request's id is not one that can be echoed.
+/// Answers a request of the server that no other code answers: `ping` with a result, everything else with an error,
+/// because this client offers no capability for it. `None` if the request's id cannot be echoed.
 pub(crate) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
     // The id is echoed unchanged, so it must be a valid id.
     let is_id =
@@ -97,7 +97,7 @@ pub(crate) fn read_error(error: &RawValue) -> Result<ErrorData, serde_json::Erro
         data: Option<&'a RawValue>,
     }
     let written: Written<'_> = serde_json::from_str(error.get())?;
-    // More than this is never shown, and the tree of a longer text could be large.
+    // Longer data is never shown, and its tree could be large.
     let data = written.data.filter(|data| data.get().len() <= MESSAGE_BYTES);
     let data = data.map(|data| serde_json::from_str(data.get())).transpose()?;
     let message = shortened(&written.message, MESSAGE_BYTES);

@@ -1,5 +1,5 @@
-//! Stands for the OAuth module in a build without the feature `oauth`: there are no tokens, and a
-//! server whose configuration says how to sign in is refused.
+//! Replaces the OAuth module in a build without the feature `oauth`: there are no tokens, and a server whose
+//! configuration has OAuth settings is refused.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(crate) struct Authorization {
     server: String,
 }
 
-/// An access token. There is none.
+/// An access token. It has no value, because there are none.
 pub(super) enum Token {}
 
 impl Token {

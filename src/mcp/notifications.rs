@@ -1,4 +1,4 @@
-//! What a server sends on its own: changes of its lists, the progress of calls, and its questions.
+//! Messages that a server sends on its own: changes of its lists, the progress of calls, and its questions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Notifications {
         &self.inner.questions
     }
 
-    /// How often the server has announced that its tools changed.
+    /// Number of times that the server has announced a change of its tools.
     pub(crate) fn tool_changes(&self) -> u64 {
         self.inner.tool_changes.load(Ordering::Acquire)
     }
@@ -88,8 +88,8 @@ impl Drop for Listening {
     }
 }
 
-/// The client's declaration to a server: elicitation and roots, if they are on, and no sampling.
-/// Notifications are received here over HTTP; over stdio the transport reads them.
+/// Declares this client's capabilities to a server: elicitation and roots, if they are on, and no sampling. Over HTTP
+/// it also receives notifications; over stdio the transport reads them.
 pub(crate) struct NotificationHandler {
     pub(crate) notifications: Notifications,
 }

@@ -39,7 +39,7 @@ impl Patience {
             // From here on no change is missed.
             changed.as_mut().enable();
             let is_paused = self.pauses.lock().open > 0;
-            // A time that overflows never comes.
+            // A duration that overflows never passes.
             let limit = limit.saturating_add(self.paused().saturating_sub(before));
             let until = if is_paused { None } else { begun.checked_add(limit) };
             match until.into_iter().chain(deadline).min() {

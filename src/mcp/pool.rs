@@ -60,8 +60,7 @@ impl McpServers {
         join_all(warming).await
     }
 
-    /// The tools of a server as it has listed them over its present connection, if it has. Asks
-    /// nothing.
+    /// The tools that a server has listed over its present connection, if it has. Sends no request.
     pub(crate) fn known_tools(&self, name: &str) -> Option<Arc<ToolList>> {
         self.server(name).ok()?.known_tools()
     }

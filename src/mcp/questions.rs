@@ -1,5 +1,4 @@
-//! What a server asks of this client: answers of the user during a call, and its directories.
-//!
+//! Requests of a server to this client: questions to the user during a call, and requests for its directories (roots).
 //! The transports give the server's requests to this module instead of rmcp, which would start a task
 //! for each. A question goes to the user of the run whose call it belongs to. Over pipes a server does
 //! not say which call that is, so a question is refused while calls of several runs are in flight.
@@ -36,11 +35,11 @@ use crate::tools::{
 /// Maximum number of open questions of one connection. They are asked one after the other.
 const MAX_OPEN: usize = 16;
 
-/// Maximum number of questions in one call, as many as a run may have at most. Each stops and starts the time limits of
-/// its calls, so a server could keep a thread busy with questions that no user is asked.
+/// Maximum number of questions in one call, the maximum of a run's prompts. Each question stops and starts the time
+/// limits of its calls, so without a bound a server could keep a thread busy with questions that no user is asked.
 const MAX_OF_CALL: usize = 1_000;
 
-/// Maximum number of calls that a question may belong to. It stops the time limits of all of them.
+/// Maximum number of calls that a question may belong to. It pauses the time limits of all of them.
 pub(crate) const MAX_CALLERS: usize = 1_000;
 
 /// Maximum bytes of a question, as of the arguments in an approval prompt.
@@ -49,7 +48,7 @@ const MAX_QUESTION_BYTES: usize = 64 << 10;
 /// Maximum bytes of an address to open. Browsers refuse longer ones.
 const MAX_ADDRESS_BYTES: usize = 8 << 10;
 
-/// A call in flight: the handler that answers what its server asks, and its time limit.
+/// A call in flight: the handler for its server's questions, and its time limit.
 pub(crate) struct Caller {
     server: Arc<str>,
     tool: Arc<str>,
@@ -63,7 +62,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The call is over when the second value is dropped.
+    /// Makes a call. It is over when the second value is dropped.
     pub(crate) fn new(
         server: &Arc<str>,
         tool: &Arc<str>,
@@ -95,7 +94,7 @@ impl Caller {
 pub(crate) struct Questions {
     /// Whether the user may be asked.
     asks: bool,
-    /// Where the server is: decides which addresses it may ask the user to open.
+    /// The address of the server, which decides what addresses it may ask the user to open.
     address: Option<Url>,
     roots: Vec<Root>,
     /// Whether user interfaces of tools are passed on.
@@ -114,7 +113,7 @@ pub(crate) enum Reply {
     Later(BoxFuture<'static, Option<Value>>),
 }
 
-/// Why a question has no answer of a user.
+/// Why a question was not answered by a user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(transparent)]
@@ -192,7 +191,7 @@ impl Questions {
         capabilities
     }
 
-    /// The result of `roots/list`, if there are any to tell.
+    /// The result of `roots/list`, if there are any roots.
     pub(crate) fn roots(&self) -> Option<Value> {
         let root = |root: &Root| json!({ "uri": root.uri, "name": root.name });
         (!self.roots.is_empty()).then(|| json!({ "roots": self.roots.iter().map(root).collect::<Vec<_>>() }))
@@ -234,7 +233,7 @@ impl Questions {
                 }
             }
         };
-        // A server that asks without end costs no more than reading its messages.
+        // The cost of a server that asks without end is only that of reading its messages.
         if !has_room(&self.open.lock(), &key) {
             return Reply::Now(answer(Err(Refused::TooMany), &key));
         }
@@ -276,11 +275,11 @@ impl Questions {
         }
     }
 
-    /// Puts one question to the user of a call, and returns the result of `elicitation/create`.
+    /// Asks the user of a call one question, and returns the result of `elicitation/create`.
     ///
     /// # Errors
     ///
-    /// If the user cannot or must not be asked this.
+    /// If the user cannot be asked, or must not be asked this question.
     pub(crate) async fn ask(
         &self,
         caller: &Arc<Caller>,
@@ -358,15 +357,15 @@ impl Questions {
         Ok(ElicitationRequest::new(server, tool, parameters.message, mode))
     }
 
-    /// The address that a user is asked to open, if the server may send users there. It has no user
-    /// name: `https://bank.example@attacker.example` reads like another host.
+    /// The address that the user is asked to open, if the server may send users there. It must have no user name:
+    /// `https://bank.example@attacker.example` looks like another host.
     fn address_to_open(&self, address: &str) -> Result<String, Refused> {
         let Some(url) = Url::parse(address).ok().filter(|_| address.len() <= MAX_ADDRESS_BYTES) else {
             return Err(Refused::Address);
         };
         let may_open = match &self.address {
             Some(server) => may_send_to(server, &url),
-            // A process on this machine.
+            // The server is a process on this machine.
             None => Url::parse("http://localhost").is_ok_and(|here| may_send_to(&here, &url)),
         };
         let has_user = !url.username().is_empty() || url.password().is_some();

@@ -46,12 +46,12 @@ pub(crate) enum CallAnswer {
     InputRequired(RequiredInput),
 }
 
-/// What a server needs before it makes a call.
+/// The input that a server requires before it makes a call.
 #[derive(Debug)]
 pub(crate) struct RequiredInput {
     /// Its requests by their keys, as their JSON text. At most [`MAX_REQUESTS`].
     pub(crate) requests: Vec<(String, String)>,
-    /// Is sent back unchanged.
+    /// The server's state, which is sent back unchanged.
     pub(crate) state: Option<String>,
 }
 
@@ -61,8 +61,7 @@ const MAX_REQUESTS: usize = 16;
 /// Maximum bytes of all requests for input in one answer, and of the state beside them.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
 
-/// Converts the result of a call to the types of `tools`. A request for input is one only in the
-/// stateless revision.
+/// Converts the result of a call to the types of `tools`. Requests for input exist only in the stateless revision.
 ///
 /// Content blocks keep the keys of MCP, so images, audio and resources reach the script unchanged.
 pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Result<CallAnswer, ToolError> {
@@ -132,7 +131,7 @@ fn required_input(result: &WrittenResult<'_>) -> Result<RequiredInput, serde_jso
 
 /// Checks that a content block is of a type of the protocol and has its required fields.
 fn check_block(block: &RawValue) -> Result<(), serde_json::Error> {
-    /// A string whose value is not needed.
+    /// Accepts any string without storing it.
     struct Text;
     impl<'de> Deserialize<'de> for Text {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

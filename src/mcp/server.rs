@@ -81,7 +81,7 @@ struct Listing {
     result: Driven<Arc<ToolList>>,
 }
 
-/// The result of work that always runs to its end, also if every caller is cancelled.
+/// The result of work that always runs to its end, even if every caller is cancelled.
 pub(crate) type Driven<T> = Shared<BoxFuture<'static, Result<T, ToolError>>>;
 
 fn drive<T: Clone + Send + Sync + 'static>(
@@ -143,8 +143,8 @@ impl UpstreamServer {
         })
     }
 
-    /// Whether its tools may change while it runs: true unless there is a connection and the server
-    /// announces no changes.
+    /// Whether its tools may change while it runs: true unless there is a connection and the server has declared that
+    /// it announces no changes.
     pub(crate) fn may_change_tools(&self) -> bool {
         let state = self.state.lock();
         let connection = state.start.as_ref().and_then(Shared::peek).and_then(|start| start.as_ref().ok());
@@ -157,14 +157,14 @@ impl UpstreamServer {
         self.tools(deadline).await.map(drop)
     }
 
-    /// As [`connection`](Self::connection), for a list of tools, which is no call: a server whose
-    /// circuit is open is not started for it either.
+    /// As [`connection`](Self::connection), for listing tools, which is not a call: a server whose circuit is open is
+    /// not started for that either.
     fn connection_for_list(self: &Arc<Self>) -> Result<Driven<Arc<Connection>>, ToolError> {
         if let Some(start) = self.state.lock().usable_start() {
             return Ok(start);
         }
-        // Dropped when the start has begun: a server that starts may still fail its calls. A failed
-        // start is counted by itself.
+        // The permit is dropped when the start has begun: the server may start and still fail its calls. A failed start
+        // is counted separately.
         let _permit = self.limiter.enter_breaker().map_err(|error| self.with_last_error(error))?;
         self.connection()
     }
@@ -300,7 +300,7 @@ impl UpstreamServer {
                 () = connection.ended() => return,
             }
             if !self.take_idle(&connection, idle) {
-                // In use now: checked again when it may have been idle for long enough.
+                // The connection is in use: it is checked again when it may have been idle for long enough.
                 tokio::time::sleep(idle.min(Duration::from_secs(1))).await;
                 continue;
             }
@@ -350,7 +350,7 @@ impl UpstreamServer {
                 let problem = format!("server `{}`: {problem}", server.name);
                 server.state.lock().last_error = Some(problem);
             }
-            // A list that was cut lacks more.
+            // Reported last: a list that was cut lacks more than the entries that were left out above.
             server.note_list_problem(&listed);
             Ok(server.keep(list))
         });

@@ -19,8 +19,8 @@ use crate::tools::rules::ToolRules;
 pub struct McpServer {
     /// The server's name in scripts: `tools.<name>`.
     pub name: String,
-    /// What it is for, in one sentence or a few. Scripts can read it before the server is started;
-    /// nothing else uses it.
+    /// A description of the server, one or a few sentences. Scripts can read it before the server is started; nothing
+    /// else uses it.
     pub description: Option<String>,
     /// How to reach it.
     pub transport: McpTransport,
@@ -30,9 +30,9 @@ pub struct McpServer {
     /// Maximum time for connecting: starting the process and the handshake. Default:
     /// [`Self::DEFAULT_CONNECT_TIMEOUT`].
     pub connect_timeout: Duration,
-    /// The same for a process that shows signs of life: it has written to its stderr, or until then it
-    /// or its descendants use the CPU, read, write, start or end. `npx` and `uvx` download a server before
-    /// they start it. No effect if it is not above `connect_timeout`, or on an HTTP server. Default:
+    /// Maximum time for connecting to a process that shows activity: it has written to its stderr, or it or its
+    /// descendants use the CPU, read, write, start or end until then. `npx` and `uvx` download a server before they
+    /// start it. No effect if it is not above `connect_timeout`, or for an HTTP server. Default:
     /// [`Self::DEFAULT_BUSY_CONNECT_TIMEOUT`].
     pub busy_connect_timeout: Duration,
     /// Maximum time for one call from the moment it is sent. The run's deadline may be earlier. Default:
@@ -48,19 +48,19 @@ pub struct McpServer {
     pub rate_limit: Option<RateLimit>,
     /// Time without a call after which the connection is closed; `None`, the default, for never.
     pub idle_timeout: Option<Duration>,
-    /// Whether it may ask the user questions during calls (elicitation). They are passed to the run's
-    /// [`elicitor`](crate::Script::elicitor); a run without one refuses them. If this is off, the
-    /// server is told that this client has no elicitation. Default: on.
+    /// Whether the server may ask the user questions during calls (elicitation). They are passed to the run's
+    /// [`elicitor`](crate::Script::elicitor); a run without one refuses them. If this is off, the client does not
+    /// declare elicitation to the server. Default: on.
     pub elicitation: bool,
-    /// Whether it is told that user interfaces of its tools are passed on (MCP Apps). Some servers offer
-    /// those only then. Default: off; an executor with a configuration sets it.
+    /// Whether the client declares to the server that it passes on user interfaces of tools (MCP Apps). Some servers
+    /// offer them only then. Default: off; an executor with a configuration sets it.
     pub interfaces: bool,
-    /// The directories that it is told if it asks for roots. If there are none, it is told that this
-    /// client has no roots. Nothing else follows from them: a server can ignore them.
+    /// The directories that the server gets if it asks for roots. If there are none, the client does not declare roots.
+    /// They restrict nothing: a server can ignore them.
     pub roots: Vec<Root>,
 }
 
-/// A directory that a server is told of as a root.
+/// A directory that a server is told as a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Its `file:` URI.
@@ -85,7 +85,7 @@ pub enum McpTransport {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StdioTransport {
-    /// The program: a name that is looked up in `PATH`, or a path. A relative path is seen from `cwd`.
+    /// The program: a name that is looked up in `PATH`, or a path. A relative path starts at `cwd`.
     pub command: String,
     /// Its arguments, passed unchanged.
     pub args: Vec<String>,
@@ -258,8 +258,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time for connecting, also of a process that shows signs of life: both
-    /// `connect_timeout` and `busy_connect_timeout`.
+    /// Sets the maximum time for connecting, whether or not the process shows activity: both `connect_timeout` and
+    /// `busy_connect_timeout`.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
@@ -281,14 +281,14 @@ impl McpServer {
         self
     }
 
-    /// Sets whether it may ask the user questions during calls.
+    /// Sets whether the server may ask the user questions during calls.
     #[must_use]
     pub fn elicitation(mut self, is_on: bool) -> Self {
         self.elicitation = is_on;
         self
     }
 
-    /// Adds a directory that it is told if it asks for roots.
+    /// Adds a directory that the server gets if it asks for roots.
     #[must_use]
     pub fn root(mut self, root: Root) -> Self {
         self.roots.push(root);
@@ -303,9 +303,9 @@ impl McpServer {
         self.identity_with(std::borrow::ToOwned::to_owned)
     }
 
-    /// The same without the paths of temporary directories in the command, the directory and the
-    /// arguments: a server that is started in another one each time returns the same types. Only what
-    /// is harmless to share may be stored under it.
+    /// As [`identity`](Self::identity), without the paths of temporary directories in the command, the directory and
+    /// the arguments: a server that is started in a different one each time returns the same types. Only data that is
+    /// harmless to share may be stored under it.
     pub(crate) fn results_identity(&self) -> String {
         self.identity_with(without_temporary_paths)
     }

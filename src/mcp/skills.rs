@@ -1,4 +1,4 @@
-//! What a server's list says of its skills (SEP-2640): a file is used only with the listed digest, and a
+//! Checks files of skills against the server's list (SEP-2640): a file is used only with the listed digest, and a
 //! `SKILL.md` only with the listed front matter.
 
 mod front_matter;
@@ -16,11 +16,11 @@ use serde_json::value::RawValue;
 
 use crate::json::{self, Json};
 
-/// Maximum number of front matters of one answer that are compared: an answer has one file mostly, and parsing YAML is
+/// Maximum number of front matters of one answer that are compared: an answer usually has one file, and parsing YAML is
 /// slow.
 const MAX_COMPARED: usize = 2;
 
-/// The skills in the last list of a server, whose bounds apply.
+/// The skills in the last list of a server. The bounds of lists bound their number.
 #[derive(Default)]
 pub(crate) struct SkillFiles(Mutex<Arc<Listed>>);
 
@@ -28,8 +28,8 @@ pub(crate) struct SkillFiles(Mutex<Arc<Listed>>);
 struct Listed {
     /// The files of the skills, by address.
     files: HashMap<String, SkillResource>,
-    /// The front matter of each skill, by the address of its `SKILL.md`. `None` if the list has it twice, with another
-    /// one: a script may have chosen by either.
+    /// The front matter of each skill, by the address of its `SKILL.md`. `None` if the list has the skill twice, with
+    /// different front matters: a script may have chosen by either.
     front_matters: HashMap<String, Option<Box<RawValue>>>,
 }
 
@@ -39,7 +39,7 @@ struct ListedFiles {
     resources: Vec<SkillResource>,
 }
 
-/// What a list says of a skill.
+/// A skill in a server's list.
 #[derive(Deserialize)]
 struct ListedSkill {
     uri: String,
@@ -55,7 +55,7 @@ struct ReadFile {
 }
 
 impl ReadFile {
-    /// Its bytes. `None` if it has none that can be read.
+    /// The bytes of the file. `None` if it has no readable content.
     fn bytes(self) -> Option<Vec<u8>> {
         match (self.text, self.blob) {
             (Some(text), _) => Some(text.into_bytes()),
@@ -98,7 +98,7 @@ impl SkillFiles {
     ///
     /// # Errors
     ///
-    /// Which of them differs from the list.
+    /// Which file differs from the list.
     pub(crate) fn check(&self, requested: &str, answer: &Json) -> Result<(), String> {
         let listed = Arc::clone(&self.0.lock());
         if listed.files.is_empty() && listed.front_matters.is_empty() {
@@ -106,14 +106,14 @@ impl SkillFiles {
         }
         let mut compared = 0;
         let mut checked = Ok(());
-        // An answer that cannot be read here has no file of a skill.
+        // An answer that cannot be parsed here contains no file of a skill.
         let _read = json::each_field(answer.text(), |field, value| {
             if field == "contents" {
                 let _read = json::each_item(value.get(), |content| {
                     if checked.is_ok() {
                         checked = match serde_json::from_str(content.get()) {
                             Ok(read) => listed.check(requested, read, &mut compared),
-                            // A script could still read an entry with two texts, or with a number as its address.
+                            // A script could still read an entry that has two texts, or a number as its address.
                             Err(_) if listed.has(requested) => {
                                 Err(format!("`{requested}` has contents that are no file"))
                             }

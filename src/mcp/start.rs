@@ -254,7 +254,7 @@ async fn watch_http(
         // Tells the server that the session is over.
         let _elapsed = timeout(GRACE, running.cancel()).await;
     } else {
-        // Ends by itself, after the answers that have come: cancelling it could drop them.
+        // The connection ends by itself, after the answers that have arrived: cancelling it could drop them.
         let _elapsed = timeout(GRACE, running.waiting()).await;
     }
     state.end("was closed");

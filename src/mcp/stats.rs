@@ -73,7 +73,7 @@ pub enum ServerState {
     Connecting,
     /// Ready.
     Connected,
-    /// It did not start, or it was lost and has not been needed since.
+    /// The server did not start, or the connection was lost and has not been needed since.
     Failed,
 }
 

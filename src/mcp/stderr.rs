@@ -11,7 +11,7 @@ use crate::text::preview;
 /// Bytes of a server's stderr that are kept: its tail, with room for a long stack trace.
 const MAX_TAIL_BYTES: usize = 64 * 1024;
 
-/// Bytes of it that are looked at for an error message.
+/// Bytes of the tail that an error message is made from.
 const MAX_RENDERED_BYTES: usize = 4 * 1024;
 
 /// Lines of an error message, and characters of each. They are for a model that has to tell its user
@@ -19,7 +19,7 @@ const MAX_RENDERED_BYTES: usize = 4 * 1024;
 const MAX_LINES: usize = 12;
 const MAX_LINE_CHARACTERS: usize = 200;
 
-/// Beginnings of lines that say nothing about a failure.
+/// Beginnings of lines that are unrelated to a failure.
 const NOISE: &[&str] = &["npm notice", "npm warn", "npm WARN"];
 
 /// The last bytes of a stream.
@@ -39,8 +39,8 @@ impl Tail {
         self.bytes.extend(piece);
     }
 
-    /// Renders the end of the tail as text for a terminal, without escape sequences and other
-    /// control characters, without an incomplete first line, and without most of what does not help.
+    /// Renders the end of the tail as text for a terminal: without escape sequences and other control characters,
+    /// without an incomplete first line, and without most of the noise.
     pub(crate) fn render(&self) -> String {
         let skipped = self.bytes.len().saturating_sub(MAX_RENDERED_BYTES);
         let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
@@ -79,7 +79,7 @@ fn condensed(text: &str) -> String {
 #[derive(Default)]
 struct Frames {
     count: usize,
-    /// Indentation of Python's last frame. What is further right belongs to it.
+    /// Indentation of Python's last frame. Lines that are indented further belong to it.
     python: Option<usize>,
 }
 

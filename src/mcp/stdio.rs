@@ -186,7 +186,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             tracing::debug!(server = %self.server, id, "an answer to no pending request");
             return Read::Nothing;
         };
-        // Only scripts know what the marks are; a schema has null in their place.
+        // Only scripts can interpret the marks; a schema has null in their place.
         let is_call = expected == Expected::CallTool;
         let marked = if is_call { message.marked_result(line) } else { None };
         let answer = match (marked.as_deref().or(message.result), message.error) {

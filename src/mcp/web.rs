@@ -32,7 +32,7 @@ pub(crate) fn client(connect_timeout: Duration) -> Result<Client, ToolError> {
     client_with(connect_timeout, |builder| builder)
 }
 
-/// The same for requests that upgrade their connection, which only HTTP/1.1 can.
+/// As [`client`], for requests that upgrade their connection, which only HTTP/1.1 can.
 ///
 /// # Errors
 ///

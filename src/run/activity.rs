@@ -1,30 +1,31 @@
-//! Whether answers that are in flight go on: of models, and to requests of `fetch`. Those that the script reads piece by
-//! piece do so only while it reads them, so one that waits for the others may wait for ever.
+//! Detects that answers in flight make no progress: answers of language models and responses of `fetch`. An answer that
+//! the script reads piece by piece makes progress only while the script reads it, so a call that waits for the permits
+//! of such answers could wait for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How often one that waits for others looks whether they go on.
+/// Interval at which a waiting call checks whether the answers before it make progress.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
 
-/// The answers in flight that wait for each other.
+/// The answers in flight that share one bound: a budget, or a number of permits.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     state: Mutex<Seen>,
 }
 
-/// What was seen at one time.
+/// A snapshot of the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// Those that wait for the other side. The others wait for the script.
+    /// Number of answers that wait for the other side. The others wait for the script to read on.
     busy: usize,
-    /// How often one has ceased to wait, or was closed.
+    /// Number of times that an answer stopped waiting for the other side, or was closed.
     changes: u64,
 }
 
-/// While it exists, an answer goes on without its script.
+/// Marks an answer as waiting for the other side. Such an answer makes progress without its script.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Activity>);
 
@@ -34,7 +35,7 @@ impl Activity {
         Busy(Arc::clone(self))
     }
 
-    /// Records that the script has closed one.
+    /// Records that the script has closed an answer.
     pub(super) fn note_closed(&self) {
         self.state.lock().changes += 1;
     }
@@ -48,7 +49,7 @@ impl Drop for Busy {
     }
 }
 
-/// Looks at them every now and then.
+/// Detects answers that stay idle. The caller checks at intervals of [`LOOK`].
 #[derive(Debug)]
 pub(super) struct Watch {
     seen: Seen,
@@ -57,13 +58,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// `max_idle_looks`: how many times in a row none of them may have gone on.
+    /// `max_idle_looks`: after how many checks in a row without progress the answers count as idle.
     pub(super) fn new(max_idle_looks: u32) -> Self {
         Self { seen: Seen::default(), idle_looks: 0, max_idle_looks }
     }
 
-    /// Looks again. Returns whether none has gone on for so long that none will. A script that waits for a tool or
-    /// for an approval may read on afterwards.
+    /// Checks again. Returns whether the answers are idle. A script that waits for a tool or for an approval
+    /// (`is_waiting`) may read on afterwards, so its answers do not count as idle.
     pub(super) fn is_idle(&mut self, activity: &Activity, is_waiting: bool) -> bool {
         let now = *activity.state.lock();
         let is_idle = now == self.seen && now.busy == 0 && !is_waiting;

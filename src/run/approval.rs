@@ -33,9 +33,9 @@ pub(crate) struct Question<'a> {
     /// The tool; `None` for requests for resources and prompts.
     pub(crate) tool: Option<&'a ResolvedTool>,
     pub(crate) arguments: &'a Map<String, Value>,
-    /// What records have of them.
+    /// The arguments as records have them.
     pub(crate) recorded: &'a Map<String, Value>,
-    /// The numbers of the arguments that the tree holds with fewer digits.
+    /// The original digits of the numbers that lost precision in the tree.
     pub(crate) exact: &'a [Box<str>],
     pub(crate) reason: AskReason,
 }
@@ -52,7 +52,7 @@ impl From<Refusal> for NotApproved {
     }
 }
 
-/// What came of an approval prompt.
+/// The answer to an approval prompt.
 enum Answer {
     Approved,
     Refused(NotApproved),

@@ -50,7 +50,7 @@ impl ExecutionContext {
         let context = Arc::clone(self);
         let call = async move {
             let held = held?;
-            // Of a batch of calls that are polled in one go, a run that is over begins no more.
+            // Of several calls that are polled together, those after the end of the run are not begun.
             if held.context().cancel.is_cancelled() {
                 return Err(over());
             }
@@ -107,7 +107,7 @@ impl ExecutionContext {
             return Err(denied(call.server, call.tool));
         }
         let is_ordinary = resolved.kind() == ToolKind::Ordinary;
-        // For a saved script, the calls that it makes are checked.
+        // A call of a saved script is not checked itself: the calls that the script makes are.
         let mut reason = if is_ordinary { check_addresses(held, &in_force, call, &arguments)? } else { None };
         if self.script.is_dry_run || in_force.may_ask() || !is_ordinary {
             let effects = effects_of(&in_force, &resolved);
@@ -147,7 +147,7 @@ impl ExecutionContext {
         self.ledger.lock().plan(PlannedCall {
             server: call.server.to_owned(),
             tool: call.tool.to_owned(),
-            // As they would be sent, which differs from how the script wrote them.
+            // The arguments as they would be sent. The script may have written them differently.
             arguments,
         });
         self.note_result(call, &sample, None);

@@ -1,5 +1,4 @@
-//! What is kept for a client between its runs, as a script reads and changes it: its state, and the records of
-//! its earlier runs.
+//! Operations of a script on what is kept for its client between runs: the state, and the records of earlier runs.
 
 use std::sync::Arc;
 

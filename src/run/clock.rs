@@ -7,7 +7,7 @@ use crate::pauses::Pauses;
 use crate::run::limits::in_force::RunLimits;
 use crate::sync::{Mutex, now};
 
-/// Starts when it is created. Shared with the approval prompts, each of which holds a [`Pause`].
+/// The clock starts when it is created. Approval prompts share it: each holds a [`Pause`].
 pub(super) struct RunClock {
     started: Instant,
     limits: RunLimits,

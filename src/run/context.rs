@@ -47,11 +47,11 @@ pub(crate) struct ExecutionContext {
     pub(super) environment: RunEnvironment,
     /// Shows approval prompts: the script's own, or else the executor's.
     pub(super) approver: Option<Approver>,
-    /// Whose approver that is.
+    /// The kind of `approver`.
     pub(super) approver_kind: ApproverKind,
-    /// Starts when the run gets its thread, with the time for which it waited for its engine.
+    /// Starts when the run gets its thread. The time for which the run waited for its engine is added.
     pub(super) clock: Arc<RunClock>,
-    /// Approval prompts, and the questions of servers.
+    /// Shows approval prompts and the questions of servers, one at a time.
     pub(super) prompts: Arc<Prompts>,
     /// Answers what servers ask the user; `None` if no user can be asked.
     pub(super) on_elicitation: Option<ElicitationHandler>,
@@ -65,12 +65,12 @@ pub(crate) struct ExecutionContext {
     pub(super) streams: Mutex<Streams>,
     /// The script's requests to hosts that a person has granted.
     pub(super) fetches: Fetches,
-    /// How many runs are above this one: 0 for a run that no script has called.
+    /// The number of callers above this run: 0 for a run that no script has called.
     pub(super) depth: usize,
     pub(super) nested_slots: Arc<NestedSlots>,
     /// The scratch directory, and the directories that are granted.
     files: Arc<RunFiles>,
-    /// The work that is left for names to suggest, of this run and of those that it has called.
+    /// The work that is left for suggesting similar names, shared with the runs that this one calls.
     pub(super) suggestions: Arc<SuggestionBudget>,
 }
 
@@ -83,12 +83,12 @@ pub(crate) struct Measured {
     pub(crate) memory_bytes: usize,
 }
 
-/// What is done with a script.
+/// Whether a script is run or only checked.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
-    /// It is run.
+    /// The script is run.
     Run,
-    /// It is compiled, and nothing of it is run. What is wrong with its calls is put here.
+    /// The script is compiled and not run. The findings about its calls are stored here.
     Check {
         /// Whether servers whose tools are not known are asked.
         asks_servers: bool,
@@ -112,7 +112,7 @@ pub(crate) struct RunEnvironment {
     /// are refused.
     pub(crate) elicitor: Option<Elicitor>,
     pub(crate) hooks: Hooks,
-    /// Hears what the run does.
+    /// Receives the events of the run.
     pub(crate) observation: Observation,
     /// Records the run, or plays one back.
     pub(crate) tape: Option<Arc<Tape>>,
@@ -138,7 +138,7 @@ pub(crate) struct RunEnvironment {
 }
 
 impl RunEnvironment {
-    /// What a tape keeps of the run beside its script.
+    /// What a tape records of the run in addition to its script.
     fn facts(&self, limits: Limits) -> Facts {
         Facts {
             limits,
@@ -231,18 +231,17 @@ impl ExecutionContext {
         }
     }
 
-    /// The limits in force: those of the start, lowered where the operator has lowered the maximum since.
+    /// The limits in force: those at the start of the run, lowered where the operator has lowered the maximum since.
     pub(crate) fn limits(&self) -> Limits {
         self.environment.limits.now()
     }
 
-    /// How many runs are above this one.
+    /// The number of callers above this run.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The environment of a run that this run has called: this one's, with an observation and a
-    /// cancellation that are still this run's.
+    /// The environment of a run that this run calls: this run's environment, with its observation and its cancellation.
     pub(crate) fn nested_environment(self: &Arc<Self>, purpose: Purpose, limits: Limits) -> RunEnvironment {
         let own = &self.environment;
         RunEnvironment {
@@ -257,7 +256,7 @@ impl ExecutionContext {
             state: own.state.clone(),
             llm: Arc::clone(&own.llm),
             history: own.history.clone(),
-            // What it answers is recorded as the answer of one call.
+            // The tape records the answer of the nested run as the answer of one call.
             tape: None,
             caller: Some(Arc::clone(self)),
             nested: own.nested.clone(),
@@ -311,7 +310,7 @@ impl ExecutionContext {
         if may_pause { self.clock.latest_deadline() } else { self.clock.deadline() }
     }
 
-    /// Hears what the run does.
+    /// The observation of this run.
     pub(crate) fn observation(&self) -> &Observation {
         &self.environment.observation
     }
@@ -336,7 +335,7 @@ impl ExecutionContext {
         replayed.unwrap_or_else(|| visible_servers(&self.in_force()))
     }
 
-    /// The same without the server of saved scripts, which is built in.
+    /// As [`server_names`](Self::server_names), without the built-in server of saved scripts.
     pub(crate) fn configured_server_names(&self) -> Vec<Arc<str>> {
         let in_force = self.in_force();
         let mut names = self.server_names();
@@ -350,7 +349,7 @@ impl ExecutionContext {
         tape.timer(milliseconds)
     }
 
-    /// What records the run or plays one back.
+    /// The tape that records the run or plays one back; `None` without one.
     pub(crate) fn tape(&self) -> Option<&Arc<Tape>> {
         self.environment.tape.as_ref()
     }
@@ -358,8 +357,8 @@ impl ExecutionContext {
     /// Polls `future` with the tools' runtime entered. Script threads have a small runtime of their
     /// own that stops between runs; tasks that a tool spawns must not live there.
     ///
-    /// It is on the heap once: each `async` function that it passes through as a value would have its size twice, and
-    /// ten thousand calls may wait.
+    /// The future is boxed once. Passed by value, each `async` function in between would hold a copy of its size, and
+    /// ten thousand calls may wait at once.
     pub(crate) fn in_runtime<'a, T: 'a>(
         self: Arc<Self>,
         future: impl Future<Output = T> + Send + 'a,
@@ -370,7 +369,7 @@ impl ExecutionContext {
         async move { entered(&self.environment.runtime, tokio::task::unconstrained(future)).await }
     }
 
-    /// Whether the script may ask language models, if there is one.
+    /// Whether the script may ask language models, if there are any.
     pub(crate) fn may_ask_models(&self) -> bool {
         self.models.is_enabled()
     }

@@ -14,10 +14,10 @@ use crate::tools::{ServerDetails, ToolError, ToolKind};
 const MAX_SHOWN_QUERY: usize = 80;
 
 impl ExecutionContext {
-    /// Returns at most `limit` permitted tools that match `query`, best match first; for an empty
-    /// query all of them, in order. `server` restricts the search to one server. A server that
-    /// cannot list its tools is left out. One line of the script's output names all of those. If no
-    /// tool matches, with `or_nearest` the nearest ones are returned, and a line says so.
+    /// Returns at most `limit` permitted tools that match `query`, best match first. An empty query returns all tools,
+    /// in order. `server` restricts the search to one server. Servers that cannot list their tools are left out, and
+    /// one line of the script's output names them. If no tool matches and `or_nearest` is set, the most similar tools
+    /// are returned, and a line says so.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -60,8 +60,7 @@ impl ExecutionContext {
         Ok(found.tools)
     }
 
-    /// The canonical name of a server that the run may see, and what is known of it without asking
-    /// it.
+    /// The canonical name of a server that the run may see, and what is known of the server without a request to it.
     pub(crate) fn server_details(&self, server: &str) -> Result<(Arc<str>, ServerDetails), ToolError> {
         let tools = self.in_force();
         let (name, dispatcher) =
@@ -95,8 +94,8 @@ impl ExecutionContext {
         found
     }
 
-    /// What is said of each tool, unless the run ends meanwhile: a server can have ten thousand tools with megabytes of
-    /// schemas, and nothing else interrupts a host call.
+    /// Calls `describe` for each tool, and stops if the run ends: a server can have ten thousand tools with megabytes
+    /// of schemas, and nothing else interrupts a host call.
     pub(crate) fn describe_each<'a, T>(
         &self,
         tools: &'a [ResolvedTool],

@@ -21,7 +21,8 @@ use crate::run::result::PlannedCall;
 use crate::tools::approval::Effects;
 use crate::tools::{RemoteServer, ToolError, ToolErrorCode, sample};
 
-/// The name under which requests of `fetch` are called, recorded and matched by rules. The tool is the host.
+/// The server name under which requests of `fetch` are made, recorded and matched by rules. The host is the tool's
+/// name.
 const FETCH: &str = "fetch";
 
 /// Maximum number of redirects of one call, as in browsers.
@@ -33,14 +34,14 @@ const FIRST_PART: Duration = Duration::from_millis(20);
 /// Maximum characters of a request's body in an approval prompt.
 const MAX_SHOWN_BODY: usize = 2_000;
 
-/// What a request is bound by, in all of its redirects.
+/// The bounds of a request, for all of its redirects together.
 struct Terms {
     redirect: RedirectMode,
-    /// The deadline that the script sets.
+    /// The deadline that the script has set.
     asked_end: Option<Instant>,
 }
 
-/// The response that a script gets.
+/// The response that the script receives.
 struct Final {
     request: HttpRequest,
     response: HttpResponse,
@@ -102,7 +103,7 @@ impl ExecutionContext {
         }
     }
 
-    /// Sends a request, and those that its redirects ask for. Each one is checked, counted and recorded.
+    /// Sends a request and follows its redirects. Each request is checked, counted and recorded.
     async fn follow(
         self: &Arc<Self>,
         mut held: HeldCall,
@@ -289,13 +290,13 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Milliseconds of a script. What is no time is none.
+/// Converts milliseconds from a script. A number that is not a duration counts as zero.
 fn duration(milliseconds: f64) -> Duration {
     const DAY: f64 = 86_400_000.0;
     Duration::try_from_secs_f64(milliseconds.clamp(0.0, DAY) / 1_000.0).unwrap_or_default()
 }
 
-/// The script has ended the request itself.
+/// The error of a request that the script itself has ended.
 fn ended() -> ToolError {
     ToolError::new(ToolErrorCode::Cancelled, "the script has ended the request")
 }

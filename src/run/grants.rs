@@ -46,8 +46,8 @@ pub struct Grants {
 /// What a run asks for of the [`Grants`]. The default asks for all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// Directories to read, each granted or in a granted one. `None` for all that are granted, an empty
-    /// list for none.
+    /// Directories to read, each of them granted or inside a granted one. `None` means all granted directories, an
+    /// empty list none.
     pub read: Option<Vec<PathBuf>>,
     /// Directories to write to, in the same way.
     pub write: Option<Vec<PathBuf>>,
@@ -61,8 +61,8 @@ pub(crate) struct RunGrants {
     /// The directories, each once for reading and once for writing.
     pub(crate) directories: Vec<GrantedDirectory>,
     pub(crate) net: Vec<HostPattern>,
-    /// What a person has granted of `net`: a run that asks for one host of many does not make it a host that
-    /// was granted by its name.
+    /// The granted hosts, before `permissions` restrict them: a run that asks for one host of a pattern does not make
+    /// that host one that a person has granted by name.
     pub(crate) granted_net: Vec<HostPattern>,
 }
 
@@ -81,9 +81,10 @@ impl Grants {
         self
     }
 
-    /// Those of these grants that `other` names too. What `other` names is only compared, and becomes no grant: a
-    /// directory in a granted one could be a link that leaves it, and one host of many a private one. So a part of
-    /// what is granted is left out, and a directory or pattern around it keeps it.
+    /// Restricts these grants to those that `other` covers. An entry of `other` is only compared and never becomes a
+    /// grant itself: a directory inside a granted one could be a link that leaves it, and one host of a pattern could
+    /// be private. So an entry of `other` that is only a part of a grant keeps nothing of it, and one that covers a
+    /// grant keeps all of it.
     #[must_use]
     pub fn restricted_to(&self, other: &Permissions) -> Self {
         let directories = |own: &[PathBuf], asked: &Option<Vec<PathBuf>>| match asked {
@@ -125,11 +126,11 @@ impl Grants {
         check_length(OptionName::AllowNet, self.net.len())
     }
 
-    /// What a run gets that asks for `permissions`.
+    /// The grants of a run that asks for `permissions`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if it asks for more than is granted: it says what is.
+    /// [`Error::InvalidOptions`] if it asks for more than is granted; the message lists the grants.
     pub(crate) fn of_run(&self, permissions: &Permissions) -> Result<RunGrants, Error> {
         let mut directories = Vec::new();
         let asked = [
@@ -155,7 +156,7 @@ impl Grants {
                     Some(root) => {
                         directories.push(GrantedDirectory { root: root.clone(), path: path.clone(), access });
                     }
-                    // Every run has it.
+                    // Every run has the scratch directory.
                     None if path.starts_with(SCRATCH) => {}
                     None => {
                         return Err(exceeds(
@@ -184,7 +185,7 @@ impl Grants {
 }
 
 impl RunGrants {
-    /// The paths with that access.
+    /// The paths of the directories with this access.
     pub(crate) fn paths(&self, access: Access) -> impl Iterator<Item = &Path> {
         let granted = self.directories.iter().filter(move |directory| directory.access == access);
         granted.map(|directory| directory.path.as_path())
@@ -236,12 +237,12 @@ fn exceeds(kind: &str, asked: &dyn fmt::Display, granted: impl Iterator<Item = i
     Error::InvalidOptions { option: OptionName::Permissions, problem }
 }
 
-/// The items for which that holds.
+/// The items that fulfill the predicate.
 fn kept<T: Clone>(items: &[T], is_kept: impl Fn(&T) -> bool) -> Vec<T> {
     items.iter().filter(|item| is_kept(item)).cloned().collect()
 }
 
-/// Adds what is not there yet.
+/// Adds the items that are missing.
 fn add<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     for item in more {
         if !list.contains(&item) {

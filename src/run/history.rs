@@ -18,26 +18,25 @@ use crate::run::result_json::error_json;
 use crate::storage::shared::SharedError;
 use crate::text::ids::short_random_id;
 
-/// The client of all runs whose clients have no session. They find a record by its id, which is random, and any front
-/// end may serve them.
+/// The client name of all clients without a session. They find a record by its random id, at any front end.
 pub(crate) const WITHOUT_SESSION: &str = "all clients without a session";
 
-/// Stands between the name of a tenant, which has none, and that of its client.
+/// Separates the name of a tenant from that of its client. Tenant names do not contain it.
 const OF_TENANT: char = '/';
 
-/// The name of a client of a tenant, which no client of another tenant has.
+/// The history's name of a client of a tenant. No client of another tenant has the same.
 #[cfg(feature = "http")]
 pub(crate) fn client_of_tenant(tenant: Option<&str>, client: &str) -> String {
     tenant.map_or_else(|| client.to_owned(), |tenant| format!("{tenant}{OF_TENANT}{client}"))
 }
 
-/// The tenant in the name of a client, and the rest. The tenant of clients without one is empty.
+/// Splits the name of a client into tenant and rest. The tenant is empty for clients without one.
 fn split_client(client: &str) -> (&str, &str) {
     client.split_once(OF_TENANT).unwrap_or(("", client))
 }
 
-/// Bounds of the run history. Beyond a bound the oldest records are removed, of the tenant that has the
-/// most if a server has several.
+/// Bounds of the run history. Beyond a bound the oldest records are removed. If a server has several tenants, they are
+/// removed from the tenant that has the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
     /// Maximum number of runs. Default: 64.
@@ -95,7 +94,7 @@ impl History {
         Self { limits, records: Mutex::default(), shared: None }
     }
 
-    /// The same history, which shares the records of [`WITHOUT_SESSION`] with other front ends.
+    /// This history, sharing the records of [`WITHOUT_SESSION`] with other front ends.
     pub(crate) fn sharing(self, shared: SharedRuns) -> Self {
         Self { shared: Some(shared), ..self }
     }
@@ -104,7 +103,7 @@ impl History {
         self.shared.as_ref().filter(|_| split_client(client).1 == WITHOUT_SESSION)
     }
 
-    /// Gives other front ends a record that was stored, if they share it. After that they find it.
+    /// Shares a stored record with other front ends. After this returns they find it.
     pub(crate) async fn share(&self, client: &str, id: &str) {
         if let Some(shared) = self.shared(client)
             && let Some(run) = self.get(client, id)
@@ -113,7 +112,7 @@ impl History {
         }
     }
 
-    /// As [`get`](Self::get), also of runs of other front ends.
+    /// As [`get`](Self::get), and also finds runs of other front ends.
     ///
     /// # Errors
     ///
@@ -206,8 +205,8 @@ impl Records {
         }
     }
 
-    /// Removes the oldest record of the tenant that has the most, by `size`, counting the new one of `client`. Returns
-    /// false if that is all that the tenant has: it takes nothing from tenants that have less.
+    /// Removes the oldest record of the tenant that uses the most, by `size`, including the new record of `client`.
+    /// Returns false if that tenant has no other record, so that nothing is taken from tenants that use less.
     fn drop_of_largest(&mut self, client: &str, new: usize, size: impl Fn(&RunRecord) -> usize) -> bool {
         let oldest = {
             let mut sizes = HashMap::from([(split_client(client).0, new)]);

@@ -37,7 +37,7 @@ const BLOCK_OVERHEAD_BYTES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Ledger {
     is_over: bool,
-    /// Calls that were requested, whatever became of them.
+    /// Calls that the script requested, including refused ones.
     calls: u64,
     /// Calls that were sent to their server.
     sent: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Ledger {
     output_bytes: usize,
     output_bytes_dropped: u64,
     emitted_bytes: usize,
-    /// The last failure that said when to try again.
+    /// The code and delay of the last failure that said when to try again.
     retry: Option<(ToolErrorCode, Duration)>,
     /// The progress that the script has reported.
     progress: f64,
@@ -70,14 +70,14 @@ struct OpenRecord {
     started: Instant,
 }
 
-/// What became of a printed line.
+/// What was stored of a printed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Logged {
     /// This many bytes of it are stored.
     Kept(usize),
-    /// Nothing of it is stored, not even an empty line: it is beyond the output limit.
+    /// Nothing of it is stored, not even an empty line: the output limit is reached.
     Dropped,
-    /// The run has its result already.
+    /// The run has its result already, so nothing is stored.
     Over,
 }
 
@@ -91,13 +91,13 @@ pub(crate) struct Call<'a> {
     pub(crate) argument_bytes: usize,
 }
 
-/// What the calls of a run have come to so far.
+/// A summary of the calls so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallFacts {
-    /// Whether calls are unfinished. While a script is at an error these are the calls that it does
-    /// not await.
+    /// Whether calls are unfinished. If the script has stopped with an error, these are the calls that it does not
+    /// await.
     pub(crate) has_unfinished: bool,
-    /// Whether a call has returned a value.
+    /// Whether any call has returned a value.
     pub(crate) has_returned: bool,
     /// The code of the last call that failed after it was sent.
     pub(crate) last_failure: Option<ToolErrorCode>,
@@ -223,8 +223,8 @@ impl Ledger {
         self.nested_cpu_time
     }
 
-    /// Adds what a script that this one has called did, and returns its outcome. Its calls were counted
-    /// as they were made.
+    /// Adds the output and the usage of a script that this one has called, and returns its outcome. Its calls were
+    /// counted as they were made.
     pub(crate) fn absorb(&mut self, nested: ExecuteResult) -> Outcome {
         let ExecuteResult { outcome, tool_calls, planned_calls, usage, .. } = nested;
         self.sent += usage.tool_calls;
@@ -236,7 +236,7 @@ impl Ledger {
         let room = ToolCallRecord::KEPT.saturating_sub(self.records.len());
         let ended = tool_calls.into_iter().map(|mut record| {
             if matches!(record.status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval) {
-                // Its run is over, and nothing waits for it.
+                // The nested run is over, and nothing waits for this call.
                 record.status = ToolCallStatus::Failed(ToolErrorCode::Cancelled);
             }
             OpenRecord { record, started }
@@ -246,7 +246,7 @@ impl Ledger {
         outcome
     }
 
-    /// Takes back that a call counts as sent: the limits of its server refused it.
+    /// Takes back the count of a call as sent: the limits of its server refused it.
     pub(crate) fn uncount_sent(&mut self) {
         self.sent = self.sent.saturating_sub(1);
     }
@@ -257,7 +257,7 @@ impl Ledger {
         self.progress
     }
 
-    /// Keeps when a call that has failed with this code may be tried again.
+    /// Records when a call that failed with this code may be tried again.
     pub(crate) fn note_retry(&mut self, code: ToolErrorCode, time: Duration) {
         self.retry = Some((code, time));
     }
@@ -306,7 +306,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps a call that a dry run does not make, or counts it if there is no space.
+    /// Records a call that a dry run does not make, or only counts it if there is no space.
     pub(crate) fn plan(&mut self, planned: PlannedCall) {
         let bytes = planned.arguments.text().len();
         let has_space =
@@ -371,8 +371,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Ends the record of the run and adds what it counted to `usage`. If the error of a call has
-    /// ended the run, the run's error says when to try again. Must be called once.
+    /// Ends the record of the run and adds the counts to `usage`. If the uncaught error of a call ended the run, the
+    /// run's error gets that call's suggested delay before a retry. Must be called once.
     pub(crate) fn finish(&mut self, mut outcome: Outcome, usage: Usage, is_dry_run: bool) -> ExecuteResult {
         self.is_over = true;
         if let Outcome::Failed(error) = &mut outcome

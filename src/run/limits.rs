@@ -14,8 +14,8 @@ use crate::files::FileQuota;
 /// run may request. This is plain data: set the fields that matter and take the rest from
 /// `..Limits::default()`. Every run checks the values with [`Limits::validate`].
 ///
-/// Times count in whole milliseconds, of which all but [`paused_time`](Self::paused_time) need at least one. Sizes are
-/// in bytes.
+/// Durations are rounded down to whole milliseconds; all but [`paused_time`](Self::paused_time) must be at least one.
+/// Sizes are in bytes.
 ///
 /// *Not* counted: the host's own data for a run (a few kilobytes and the records of its calls),
 /// V8's compiled code and metadata outside the heap, and CPU time that V8's shared helper threads
@@ -28,10 +28,10 @@ pub struct Limits {
     pub wall_time: Duration,
     /// CPU time of the script's own thread. Waiting for a tool or a timer costs nothing.
     pub cpu_time: Duration,
-    /// Python only: how much the script may compute, as a number of WebAssembly instructions. Unlike
-    /// `cpu_time` it does not depend on the machine or its load: a script that reads no clock and no
-    /// random numbers ends at the same instruction everywhere. Needs code of its own, which is
-    /// slower and is compiled when it is first needed. `None` for no limit; at most [`Self::MAX_FUEL`].
+    /// Python only: the maximum number of WebAssembly instructions. Unlike `cpu_time` it does not depend on the machine
+    /// or its load: a script that reads no clock and no random numbers ends at the same instruction everywhere.
+    /// Counting needs separate machine code, which is slower and is compiled when it is first needed. `None` means no
+    /// limit; at most [`Self::MAX_FUEL`].
     pub fuel: Option<u64>,
     /// Memory in bytes: in V8 the heap, array buffers and external memory together, in Python the
     /// interpreter's memory. At least [`Self::MIN_MEMORY_BYTES`].
@@ -50,15 +50,15 @@ pub struct Limits {
     /// Maximum bytes of printed output that are kept for the result. Later output is counted;
     /// [`Script::on_output`](crate::Script::on_output) still hears it.
     pub output_bytes: usize,
-    /// Timeout of one approval prompt. After it the call is refused.
+    /// Timeout of one approval prompt. When it has passed, the call is refused.
     pub answer_time: Duration,
     /// Total time for which approval prompts may pause the wall clock. Beyond it, waiting counts
     /// against [`wall_time`](Self::wall_time).
     pub paused_time: Duration,
     /// Maximum number of approval prompts of a run. 0 refuses every call that needs one.
     pub questions: u32,
-    /// Maximum bytes that a script writes to [granted](crate::Grants) directories in all. What is written
-    /// over or deleted counts too. The scratch directory counts as memory instead.
+    /// Maximum bytes that a script writes to [granted](crate::Grants) directories in all, including data that is
+    /// overwritten or deleted later. The scratch directory counts as memory instead.
     pub written_bytes: u64,
     /// Maximum number of files and directories that a script creates in granted directories in all.
     pub created_files: u64,
@@ -122,15 +122,15 @@ impl Limits {
         file_bytes: 1 << 40,
     };
 
-    /// The same limits for a run that may take `wall_time`, and as much CPU time if that is more than
-    /// now, up to `max_cpu_time`: a run that was given more time may also compute for longer.
+    /// These limits for a run that may take `wall_time`. The CPU time limit is raised to the same, up to
+    /// `max_cpu_time`: a run that was given more time may also compute for longer.
     #[must_use]
     pub fn with_wall_time(self, wall_time: Duration, max_cpu_time: Duration) -> Self {
         let cpu_time = self.cpu_time.max(wall_time).min(max_cpu_time);
         Self { wall_time, cpu_time, ..self }
     }
 
-    /// What of them counts for files.
+    /// The limits that apply to granted directories.
     pub(crate) fn file_quota(&self) -> FileQuota {
         FileQuota {
             written_bytes: self.written_bytes,
@@ -139,7 +139,8 @@ impl Limits {
         }
     }
 
-    /// The maximum of `fuel` if it is limited: what JSON can represent exactly, years of computing.
+    /// The maximum of `fuel` if it is limited: the largest integer that JSON can represent exactly. It is years of
+    /// computing.
     pub const MAX_FUEL: u64 = (1 << 53) - 1;
 
     /// The minimum memory in bytes with which an isolate starts and can run a script.

@@ -15,7 +15,7 @@ use crate::run::result::PlannedCall;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::{Schema, ToolError, ToolErrorCode, sample};
 
-/// An answer whose next piece is read. If that is dropped, as a back end may, the answer is closed.
+/// An answer whose next piece is being read. If the future is dropped, as a backend may do, the answer is closed.
 struct Unfinished<'a> {
     context: &'a ExecutionContext,
     number: Option<u64>,
@@ -38,7 +38,8 @@ impl ExecutionContext {
     /// future cancels it.
     pub(crate) async fn llm(self: &Arc<Self>, call: LlmCall) -> Result<String, ToolError> {
         let held = match call {
-            // However much waits: the one makes room, and of the other there is one for each answer.
+            // These two are allowed however many calls wait: `Close` frees a slot, and there is at most one `Next` for
+            // each answer.
             LlmCall::Close(_) | LlmCall::Next(_) => None,
             _ => Some(self.hold_state_call(call.bytes())?),
         };
@@ -48,7 +49,7 @@ impl ExecutionContext {
             LlmCall::Next(stream) => return self.next_piece(stream).await,
             LlmCall::Close(stream) => {
                 let ended = self.streams.lock().close(stream);
-                // Not under the lock: it ends a request, and observers are told.
+                // Dropped without the lock: this ends a request and informs the observers.
                 drop(ended);
                 return Ok("null".to_owned());
             }
@@ -80,7 +81,7 @@ impl ExecutionContext {
         Ok(answer)
     }
 
-    /// Asks a question, once more if the answer does not fit the schema.
+    /// Asks a question, and repeats it once if the answer does not match the schema.
     async fn ask(&self, prepared: Prepared, name: &'static str, text: &str) -> Result<Value, ToolError> {
         let Prepared { mut request, schema, may_shrink } = prepared;
         let ways = self.models.ways()?;
@@ -115,7 +116,7 @@ impl ExecutionContext {
         }
     }
 
-    /// Calls a model: the first of the ways, or the next one if that cannot be reached.
+    /// Calls a model: the first of the providers, or the next one if that cannot be reached.
     async fn call_model(
         &self,
         ways: &[Way],
@@ -141,8 +142,8 @@ impl ExecutionContext {
         Err(failure)
     }
 
-    /// The one place at which a call of a model begins: its tokens are reserved, it has a slot, and it is
-    /// recorded. What is returned ends it.
+    /// Begins a call of a model: reserves its tokens, takes a slot, and records it. All calls begin here; the returned
+    /// value ends the call.
     async fn begin_model_call(
         &self,
         way: &Way,
@@ -153,13 +154,13 @@ impl ExecutionContext {
         let reservation =
             self.models.reserve(request, may_shrink, || self.ledger.lock().waits_for_tool()).await?;
         let slot = self.slots.acquire().await.map_err(|_closed| over())?;
-        // A client shows its user what is asked.
+        // A client shows its user the question.
         let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
         let call = self.models.begin(way, request, reservation, slot, client, self.observation());
         call.announced(request, delivery).await
     }
 
-    /// Checks the question of an answer in pieces, and returns the answer's number as JSON text.
+    /// Checks the question of a streamed answer, and returns the answer's number as JSON text.
     fn open_stream(&self, prepared: Prepared, text: &str) -> Result<String, ToolError> {
         let Prepared { mut request, may_shrink, .. } = prepared;
         let ways = self.models.ways()?;
@@ -174,7 +175,7 @@ impl ExecutionContext {
         Ok(self.streams.lock().add(entry, max_unsent)?.to_string())
     }
 
-    /// Asks for an answer in pieces: the first of the ways, or the next one if that cannot be reached.
+    /// Requests a streamed answer: of the first of the providers, or of the next one if that cannot be reached.
     async fn begin_stream(self: &Arc<Self>, question: UnsentQuestion) -> Result<Box<OpenStream>, ToolError> {
         let UnsentQuestion { ways, request, may_shrink, bytes } = question;
         let _held = self.hold_state_call(bytes)?;
@@ -190,7 +191,8 @@ impl ExecutionContext {
         Err(failure)
     }
 
-    /// The next piece of an answer as JSON text, or null at its end. Closing the answer ends it.
+    /// Returns the next piece of an answer as JSON text, or null at its end. Fails with `Cancelled` if the script
+    /// closes the answer meanwhile.
     async fn next_piece(self: &Arc<Self>, number: u64) -> Result<String, ToolError> {
         let taken = self.streams.lock().take(number);
         let (entry, closed) = taken.ok_or_else(|| invalid("there is no such answer"))?;
@@ -199,7 +201,7 @@ impl ExecutionContext {
         let reading = self.read_piece(number, entry);
         let piece = tokio::select! {
             biased;
-            // Dropping what reads it ends the request at the model.
+            // Dropping the reader ends the request at the model.
             () = closed.cancelled() => {
                 Err(ToolError::new(ToolErrorCode::Cancelled, "the answer was closed before its next piece came"))
             }
@@ -209,7 +211,7 @@ impl ExecutionContext {
         piece
     }
 
-    /// Reads the next piece of an answer that was checked out, and checks it in again.
+    /// Reads the next piece of an answer that was taken out, and puts the answer back.
     async fn read_piece(self: &Arc<Self>, number: u64, entry: Entry) -> Result<String, ToolError> {
         let keep = |entry: Entry| {
             let replaced = self.streams.lock().put(number, entry);
@@ -261,7 +263,7 @@ impl ExecutionContext {
     }
 }
 
-/// The value, or the value of its text, if it fits already.
+/// The value, or the JSON value that its text contains, if one of them matches the schema.
 fn fitting(value: Value, check: &ArgumentCheck) -> Option<Value> {
     if check.problem(&value).is_none() {
         return Some(value);

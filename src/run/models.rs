@@ -1,4 +1,4 @@
-//! The language models of one run: what it may ask, its budget, the calls in flight, and their record.
+//! The language models of one run: which it may ask, its budget, the calls in flight, and their record.
 
 mod measured;
 pub(super) mod streams;
@@ -26,8 +26,8 @@ use crate::run::sampling::{
 };
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// How many times in a row a call that waits for others may see that none goes on: a script that works for some seconds
-/// between two pieces still reads its answer.
+/// How many checks in a row may find no progress of other answers before a waiting call is refused. High enough that a
+/// script which works for some seconds between two pieces still reads its answer.
 const MAX_IDLE_LOOKS: u32 = 10;
 
 /// The language models of one run.
@@ -38,7 +38,7 @@ pub(super) struct RunModels {
     shared: Arc<Shared>,
 }
 
-/// What calls need until they end. An answer that is read in pieces keeps it.
+/// What a call needs until it ends. A streamed answer keeps it.
 struct Shared {
     setup: Arc<LlmSetup>,
     budget: Arc<Budget>,
@@ -46,11 +46,11 @@ struct Shared {
     calls: Mutex<ModelCalls>,
 }
 
-/// A way to a model for one call.
+/// A provider that a call can use.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     pub(super) model: NamedModel,
-    /// Whether the client asks its model, and perhaps its user.
+    /// Whether the client asks its own model, and perhaps its user.
     pub(super) is_client: bool,
 }
 
@@ -92,14 +92,14 @@ impl RunModels {
         }
     }
 
-    /// What the calls of the run came to; `None` if it made none.
+    /// The report of the run's calls; `None` if it made none.
     pub(super) fn report(&self) -> Option<SamplingReport> {
         self.shared.calls.lock().report(self.shared.budget.quota())
     }
 
-    /// Reserves a call, after those in flight if only they can make room for it. Answers that the script does not read
-    /// make none: a call that only they stand in the way of is refused after some seconds in which the script does not wait
-    /// for its tools either, as `is_waiting` says.
+    /// Reserves the budget of a call. If only the end of calls in flight can make room, waits for it. Answers that the
+    /// script does not read make no room: if only they are in the way, and the script does not wait for tools either
+    /// (`is_waiting`), the call is refused after some seconds. Dropping the future stops the wait.
     pub(super) async fn reserve(
         &self,
         request: &ModelRequest,
@@ -122,8 +122,7 @@ impl RunModels {
         Err(ToolError::new(ToolErrorCode::ModelBudgetExceeded, exceeded.to_string()))
     }
 
-    /// The one place at which a call of a model begins. What is returned is the one place at which it
-    /// ends: [`BegunCall::end`] or [`BegunCall::fail`].
+    /// Begins a call of a model. All calls begin here and end in [`BegunCall::end`] or [`BegunCall::fail`].
     pub(super) fn begin(
         &self,
         way: &Way,
@@ -155,7 +154,7 @@ impl RunModels {
         }
     }
 
-    /// The ways to a model, in order.
+    /// The providers to try, in order.
     pub(super) fn ways(&self) -> Result<Vec<Way>, ToolError> {
         if !self.is_enabled() {
             return Err(unavailable(match self.shared.setup.options.access {
@@ -192,7 +191,7 @@ impl RunModels {
         }
     }
 
-    /// Applies the run's own options to a request, and the lists of models and system prompts.
+    /// Applies the run's own options, and the lists of permitted models and system prompts, to a request.
     pub(super) fn permit(&self, request: &mut ModelRequest) -> Result<(), ToolError> {
         let options = &self.shared.setup.options;
         let permits = |list: &Option<Vec<String>>, value: &str| {
@@ -227,7 +226,7 @@ impl RunModels {
     }
 }
 
-/// A call of a model that was begun. Dropped without an end, it stays in flight in the record and its
+/// A call of a model that has begun. If it is dropped without an end, it stays in flight in the record and its
 /// reservation counts in full.
 pub(super) struct BegunCall {
     shared: Arc<Shared>,
@@ -240,7 +239,7 @@ pub(super) struct BegunCall {
     reservation: Option<Reservation>,
     observed: ObservedModelRequest,
     measured: MeasuredRequest,
-    /// What is known of the answer beside its text.
+    /// The fields of the answer other than its text.
     answer: ModelAnswer,
     slot: Option<OwnedSemaphorePermit>,
     /// `None` while the script has not asked for the next piece.
@@ -251,7 +250,7 @@ pub(super) struct BegunCall {
 /// Why a call of a model has no answer.
 #[derive(Debug)]
 pub(super) enum CallFailure {
-    /// It cannot be reached, and has seen nothing.
+    /// The model could not be reached and has received nothing.
     Unreached(ModelError),
     Failed(ModelError),
     Timeout(Duration),
@@ -272,8 +271,8 @@ impl BegunCall {
         ModelRequest { max_tokens: self.answer_tokens, ..request.clone() }
     }
 
-    /// Tells the observers of the run that the request is about to be sent, and waits for them. Ends the
-    /// call if one refuses.
+    /// Informs the observers of the run that the request is about to be sent, and waits for them. Ends the call if an
+    /// observer refuses it.
     pub(super) async fn announced(
         mut self,
         request: &ModelRequest,
@@ -297,14 +296,14 @@ impl BegunCall {
         }
     }
 
-    /// Gives the slot back, and lets the run's clock go on: the answer has begun, and the script has to read it.
+    /// Releases the slot and resumes the run's clock: the answer has begun, and the script has to read it.
     pub(super) fn release(&mut self) {
         self.slot = None;
         self.busy = None;
         self.pause = None;
     }
 
-    /// Waits within the time of the call.
+    /// Waits for `future` within the time limit of the call.
     pub(super) async fn within<T>(
         &mut self,
         call: impl Future<Output = Result<T, ModelError>>,
@@ -317,7 +316,7 @@ impl BegunCall {
         }
     }
 
-    /// Ends the call with its answer, which the filter has the last word about. Returns the text.
+    /// Ends the call with its answer after the filter has checked it. Returns the text.
     pub(super) fn end_with(mut self, mut answer: ModelAnswer) -> Result<String, ToolError> {
         let shared = Arc::clone(&self.shared);
         let filter = shared.setup.filter().ok_or_else(run_over)?;
@@ -336,8 +335,8 @@ impl BegunCall {
         }
     }
 
-    /// Ends a call that was answered, with the text if observers of the run need it, or the code of the error in
-    /// its place. `text_tokens` are those of the text, estimated, for ways that do not say what a call took.
+    /// Ends a call that was answered, with the text if observers of the run need it, or with the error's code instead.
+    /// `text_tokens` are the estimated tokens of the text, for providers that do not report usage.
     pub(super) fn end(
         mut self,
         text_tokens: u64,
@@ -384,7 +383,7 @@ impl BegunCall {
             CallFailure::Refused(_) => self.measured.discard(),
             _ => self.measured.end(None, Some(error.code)),
         }
-        // What was refused or never arrived was not paid for. Of everything else that is not known.
+        // A request that was refused or never arrived cost nothing. For any other failure that is unknown.
         let is_free = match failure {
             CallFailure::Unreached(_) | CallFailure::Refused(_) => true,
             CallFailure::Failed(error) => {
@@ -448,7 +447,7 @@ fn denied(problem: String) -> ToolError {
     ToolError::new(ToolErrorCode::ModelDenied, problem)
 }
 
-/// What the filter leaves of a piece, as the mode says. `Err`: the answer is refused.
+/// Returns what the filter leaves of a piece, depending on its mode. `Err` if the answer is refused.
 fn filter_piece(
     filter: &ContentFilter,
     mode: FilterMode,

@@ -1,9 +1,8 @@
 //! Stored scripts that a script calls: runs of their own, within the limits of the run that calls them.
 //!
-//! Such a run has a fresh instance of its engine, and its own ledger and clock. Of the run that calls
-//! it, it has the rules, the approver, the state, the language models, the permits for calls in flight,
-//! and what is left of the time. In a trace it is a child of the call. Its calls count at every caller above
-//! it. It ends at the latest with its caller.
+//! Such a run has a fresh instance of its engine, and its own ledger and clock. It shares its caller's rules, approver,
+//! state, language models and permits for calls in flight, and has what is left of its caller's time. In a trace it is
+//! a child of the call. Its calls also count at every caller above it. It ends at the latest with its caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +20,12 @@ use crate::run::script::{Language, Script};
 use crate::text::{preview, visible};
 use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode, TraceContext};
 
-/// How many stored scripts may call one another below a run: enough for scripts made of others, and a
-/// script that calls itself ends soon.
+/// Maximum depth of stored scripts below a run: enough for scripts that are built of others, and a script that calls
+/// itself ends soon.
 pub(crate) const MAX_DEPTH: usize = 4;
 
-/// Maximum number of stored scripts that run at once at each depth below one run. Further ones wait.
-/// Each has a thread and an instance of its engine.
+/// Maximum number of stored scripts that run at once at each depth below one run. Others wait. Each has a thread and an
+/// instance of its engine.
 const MAX_AT_ONCE: usize = 8;
 
 /// Maximum characters of the message of a stored script's error.
@@ -37,8 +36,8 @@ pub(crate) type NestedRunner = Arc<
     dyn Fn(Script, Arc<ExecutionContext>) -> BoxFuture<'static, Result<ExecuteResult, Error>> + Send + Sync,
 >;
 
-/// Bounds the stored scripts of one run that run at once. Each depth has permits of its own, so that a
-/// script never waits for those that wait for it.
+/// Bounds how many stored scripts of one run run at once. Each depth has its own permits, so that a script never waits
+/// for permits of scripts that wait for it.
 pub(super) struct NestedSlots([Semaphore; MAX_DEPTH]);
 
 impl Default for NestedSlots {
@@ -57,8 +56,7 @@ impl ExecutionContext {
         }
     }
 
-    /// Counts a call at the runs that have called this one. They are unaffected otherwise: the call is
-    /// in flight in this run.
+    /// Counts a call at all callers above this run. It is in flight in this run only.
     ///
     /// # Errors
     ///
@@ -98,7 +96,7 @@ impl ExecutionContext {
         let _slot = slots.acquire().await.map_err(|_closed| over())?;
         let limits = self.limits_left(&name)?;
         let mut script = self.nested_script(&name, stored, limits);
-        // Without spans there is only the context of the client.
+        // Without spans there is only the client's trace context.
         script.trace = trace.or_else(|| self.script.trace.clone());
         let result = runner(script, Arc::clone(&self)).await.map_err(|error| match error {
             Error::Closed => over(),
@@ -116,7 +114,7 @@ impl ExecutionContext {
         }
     }
 
-    /// What is left of this run's limits.
+    /// The rest of this run's limits.
     fn limits_left(&self, name: &str) -> Result<Limits, ToolError> {
         let spent = |what: &str| {
             ToolError::new(ToolErrorCode::ToolTimeout, format!("`{name}` was not run: the {what} is used up"))
@@ -154,7 +152,7 @@ impl ExecutionContext {
             let Some(caller) = caller.upgrade() else { return };
             match entry {
                 Output::Log { level, text } => caller.log(*level, text.clone()),
-                // Beyond the caller's bound for what is emitted, nothing more is kept.
+                // Blocks beyond the caller's bound are discarded.
                 Output::Emit(block) => drop(caller.emit(block.clone())),
             }
         })

@@ -2,8 +2,8 @@
 //! traces. Embedders add a [`CallHook`](crate::run::hooks::CallHook) instead, which can change
 //! calls and sees neither refusals nor approvals.
 //!
-//! Every event is emitted at one place, beside the decision or the measurement that it reports. Times
-//! are durations of the monotonic clock.
+//! Every event is emitted in one place, next to the decision or the measurement that it reports. Durations are measured
+//! with the monotonic clock.
 
 mod event;
 pub(crate) mod sent;
@@ -47,7 +47,7 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     /// The calls that are in flight when a run ends may be reported after its end.
     fn observe(&self, run: &Arc<ObservedRun>, event: &RunEvent<'_>);
 
-    /// Called with what happens to tool definitions, which no run causes. Must not block.
+    /// Called with each event about tool definitions. Such an event belongs to no run. Must not block.
     fn observe_definitions(&self, _event: &DefinitionEvent<'_>) {}
 
     /// Called with each request of a client when it has been answered. Must not block.
@@ -56,9 +56,9 @@ pub(crate) trait RunObserver: Send + Sync + 'static {
     /// Called when the tokens of a server's clients have changed. Must not block.
     fn observe_tokens(&self, _event: &TokenEvent<'_>) {}
 
-    /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was
-    /// observed, directly before the script is run or the request is sent, and awaited. Returns the trace
-    /// context of what the request causes, if there is one.
+    /// Called with a [`RunEvent::Started`], [`RunEvent::Sending`] or [`RunEvent::ModelSending`] that was observed, and
+    /// awaited directly before the script is run or the request is sent. Returns the trace context for what follows, if
+    /// there is one.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ pub(crate) struct ObservedRun {
     /// What that client calls itself: name and version. Untrusted.
     pub(crate) client_name: Option<String>,
     pub(crate) is_dry_run: bool,
-    /// The span that has caused it.
+    /// The span that has requested the run.
     pub(crate) trace: Option<TraceContext>,
     /// When the run was requested.
     pub(crate) started: Instant,
@@ -191,8 +191,8 @@ impl Observation {
         }
     }
 
-    /// Reports that a run or a request is about to begin, and waits for all observers. Returns the trace
-    /// context of what it causes; of two the later observer's counts.
+    /// Reports that a run or a request is about to begin, and waits for all observers. Returns the trace context for
+    /// what follows; if several observers return one, the last is used.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl ObservedStart {
 }
 
 impl Drop for ObservedStart {
-    /// The caller has dropped the run.
+    /// Reports a run whose caller has dropped it.
     fn drop(&mut self) {
         self.end(None, Some(ErrorCode::Cancelled));
     }

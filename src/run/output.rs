@@ -1,4 +1,4 @@
-//! What a run shows while it goes on: printed lines, content blocks and progress.
+//! Output of a run while it is running: printed lines, content blocks and progress.
 
 use crate::json::Json;
 use crate::run::context::{ExecutionContext, over};
@@ -17,7 +17,7 @@ impl ExecutionContext {
         self.ledger.lock().has_output()
     }
 
-    /// Prints a line of the host about a call that it is answering.
+    /// Prints a line of the host about the call that it is answering.
     pub(super) fn log_for_call(&self, level: LogLevel, text: String) {
         let text = match self.tape() {
             Some(tape) => tape.defer_line(level, text),
@@ -28,8 +28,8 @@ impl ExecutionContext {
         }
     }
 
-    /// Stores as much of a printed line as the output limit allows. Passes all of it to the
-    /// listener of what is printed, and the stored part to that of what is kept.
+    /// Stores as much of a printed line as the output limit allows. The output listener gets the whole line, the
+    /// listener of kept output the stored part.
     pub(crate) fn log(&self, level: LogLevel, text: String) {
         if self.tape().is_some_and(|tape| tape.is_stopped()) {
             return;
@@ -57,11 +57,11 @@ impl ExecutionContext {
         }
     }
 
-    /// Passes on what the script reports of its progress.
+    /// Passes a progress report of the script to the listener.
     ///
     /// # Errors
     ///
-    /// `InvalidArguments` for numbers that are none of a progress.
+    /// `InvalidArguments` for negative numbers, infinities and NaN.
     pub(crate) fn report(&self, mut report: Progress) -> Result<(), ToolError> {
         let is_amount = |number: f64| number.is_finite() && number >= 0.0;
         if !is_amount(report.progress) || !report.total.is_none_or(is_amount) {

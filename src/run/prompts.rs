@@ -17,7 +17,7 @@ use crate::run::limits::in_force::RunLimits;
 /// The prompts of one run.
 pub(super) struct Prompts {
     limits: RunLimits,
-    /// How many were shown or wait to be shown.
+    /// Number of prompts that were shown or wait to be shown.
     reserved: Arc<AtomicU32>,
     /// The holder of its permit shows a prompt.
     turn: Arc<Semaphore>,
@@ -33,7 +33,7 @@ pub(super) enum NoAnswer {
     RunOver,
     /// There was no answer in time.
     Elapsed,
-    /// What shows prompts has panicked, or the runtime is shutting down.
+    /// The code that shows prompts has panicked, or the runtime is shutting down.
     Failed,
 }
 
@@ -54,8 +54,8 @@ impl Prompts {
         })
     }
 
-    /// The prompts of a run that this run has called: they count as this run's, and of both runs one is
-    /// open at a time.
+    /// The prompts of a run that this run has called. They count as this run's prompts, and only one prompt of both
+    /// runs is open at a time.
     pub(super) fn of_nested(&self, clock: &Arc<RunClock>, cancel: &CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             limits: self.limits.clone(),
@@ -77,18 +77,18 @@ impl Prompts {
         self.limits.now().answer_time
     }
 
-    /// Takes one of the run's prompts; `false` if none is left.
+    /// Reserves one of the run's prompts; `false` if none is left.
     pub(super) fn reserve(&self) -> bool {
         let max = self.max();
         let next = |reserved: u32| (reserved < max).then_some(reserved + 1);
         self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 
-    /// Shows a prompt that was reserved, after those before it, and waits for the answer. The run's
-    /// clock is paused while the prompt is open.
+    /// Shows a reserved prompt, after those that were requested before it, and waits for the answer. The run's clock is
+    /// paused while the prompt is open.
     ///
-    /// `ask` is polled by a task on the executor's runtime, and for the first time when it is its turn.
-    /// The task ends at the timeout, with the run, or when this future is dropped.
+    /// `ask` is polled by a task on the executor's runtime, and not before the prompt's turn. The task ends at the
+    /// timeout, with the run, or when this future is dropped.
     pub(super) async fn show<T: Send + 'static>(
         &self,
         ask: impl Future<Output = T> + Send + 'static,

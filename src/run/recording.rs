@@ -25,8 +25,8 @@ use crate::run::sampling::SamplingReport;
 use crate::run::script::{Language, Script};
 use crate::tools::ToolError;
 
-/// Maximum bytes of requests and answers that a recording keeps. Beyond it, answers are left out: the
-/// recording says which, and a replay ends there. Twice the largest result of a run.
+/// Maximum bytes of requests and answers that a recording keeps, twice the largest result of a run. Beyond it answers
+/// are left out: the recording says which, and a replay ends at the first of them.
 pub(crate) const MAX_KEPT_BYTES: usize = 32 << 20;
 
 /// Maximum number of calls in a recording.
@@ -37,23 +37,22 @@ pub(crate) const MAX_TURNS: usize = 200_000;
 
 /// The recording of one run, from [`Executor::record`](crate::Executor::record) or a file.
 ///
-/// It has the script and its input, the limits, every answer of the host in the order in which the script
-/// received it, what the script read from its clocks, the seed of its random numbers, and the outcome.
-/// The recording in memory is exact; secrets are masked when it is [written](Self::to_text).
+/// It contains the script and its input, the limits, every answer of the host in the order in which the script received
+/// it, the readings of clocks, the seed of the random numbers, and the outcome. The recording in memory is exact;
+/// secrets are masked when it is [written](Self::to_text).
 #[derive(Clone)]
 pub struct Recording {
     pub(crate) header: Header,
-    /// In the order in which the script made them.
+    /// The calls in the order in which the script made them.
     pub(crate) calls: Vec<RecordedCall>,
     /// The delays of the timers of a TypeScript script, in the order in which they were started.
     pub(crate) timers: Vec<f64>,
-    /// In the order in which the script was given something. The last one is the time from the last
-    /// delivery to the end.
+    /// The turns in order. The last one is the time from the last delivery to the end.
     pub(crate) turns: Vec<Turn>,
     pub(crate) end: RecordedEnd,
 }
 
-/// What is known when a run begins.
+/// The facts of a run that are known when it begins.
 #[derive(Clone)]
 pub(crate) struct Header {
     /// The version of cx that recorded.
@@ -74,7 +73,7 @@ pub(crate) struct Header {
     /// The seed of all random numbers of the script.
     pub(crate) seed: [u8; 32],
     pub(crate) is_dry_run: bool,
-    /// Since 1970.
+    /// The time of the start, since 1970.
     pub(crate) started: Duration,
     /// How many secrets were masked when the recording was written.
     pub(crate) masked: u64,
@@ -87,14 +86,14 @@ pub(crate) struct RecordedCall {
     pub(crate) answer: RecordedAnswer,
     /// Lines that the host printed for the script before it answered.
     pub(crate) lines: Vec<(LogLevel, String)>,
-    /// Whether the script had the answer before it could do anything else: the host had it at once, or the
+    /// Whether the script had the answer before it could do anything else, because the host had it at once or the
     /// script blocked. Such an answer takes no turn.
     pub(crate) is_immediate: bool,
-    /// When it was made, since the start of the run.
+    /// When the call was made, since the start of the run.
     pub(crate) made: Duration,
-    /// Until the host had the answer.
+    /// Time from the call until the host had the answer.
     pub(crate) took: Duration,
-    /// Whether the request or the answer had a secret.
+    /// Whether a secret in the request or the answer was masked.
     pub(crate) is_masked: bool,
 }
 
@@ -112,18 +111,18 @@ pub(crate) enum Request {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecordedAnswer {
-    /// As the script received it.
+    /// The answer as the script received it.
     Given(Result<String, ToolError>),
-    /// The run ended before the script received one.
+    /// The run ended before the script received an answer.
     None,
-    /// There was no space for this many bytes.
+    /// The answer, of this many bytes, did not fit into the recording.
     LeftOut(usize),
 }
 
-/// What the script was given at one turn of its event loop, and what it read from its clocks before that.
+/// One turn of the script's event loop: the clock readings during the turn, and what was delivered at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Turn {
-    /// How many waits of a Python script ended without anything before this.
+    /// Number of waits of a Python script during the turn that ended without a delivery.
     pub(crate) waits: u64,
     pub(crate) delivered: Delivered,
     pub(crate) wall: Readings,
@@ -147,7 +146,7 @@ pub(crate) enum Delivered {
 pub(crate) struct RecordedEnd {
     pub(crate) outcome: Outcome,
     pub(crate) logs: Vec<Output>,
-    /// The last lines of `logs` that the host printed about the outcome.
+    /// Lines that the host added to `logs` after the outcome.
     pub(crate) closing: Vec<(LogLevel, String)>,
     pub(crate) tool_calls: Vec<ToolCallRecord>,
     pub(crate) returned: Vec<ReturnedShape>,
@@ -156,7 +155,7 @@ pub(crate) struct RecordedEnd {
     pub(crate) usage: Usage,
     /// What the recording lacks, if it reached a bound.
     pub(crate) missing: Option<String>,
-    /// Whether the script has used granted directories in a way that is not recorded.
+    /// Whether the script used granted directories in a way that is not recorded.
     pub(crate) has_unrecorded_files: bool,
 }
 
@@ -192,8 +191,8 @@ impl Recording {
         self.header.limits
     }
 
-    /// The limits for the replay of an untrusted recording: those of the recorded run, but no more time than
-    /// `most` has.
+    /// The limits for the replay of an untrusted recording: those of the recorded run, with at most the times of
+    /// `most`.
     pub fn limits_within(&self, most: Limits) -> Limits {
         let recorded = self.limits();
         Limits {
@@ -203,8 +202,9 @@ impl Recording {
         }
     }
 
-    /// Whether the script has used granted directories, and what it found there is not in the recording: of Python
-    /// scripts, whose files are not calls of the host. A replay has no such directories, and goes another way there.
+    /// Whether the script used granted directories and the recording lacks what it found there. This concerns Python
+    /// scripts, whose file operations are not host calls. A replay has no granted directories and behaves differently
+    /// at such operations.
     pub fn has_unrecorded_files(&self) -> bool {
         self.end.has_unrecorded_files
     }
@@ -243,7 +243,7 @@ impl Request {
         }
     }
 
-    /// Whether an edited script still asks for the same.
+    /// Whether an edited script still makes the same request.
     pub(crate) fn is_same(&self, recorded: &Self) -> bool {
         match (self, recorded) {
             (
@@ -271,7 +271,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// No arguments are an empty object.
+/// Empty arguments count as an empty object.
 fn or_empty(arguments: &str) -> &str {
     if arguments.is_empty() { "{}" } else { arguments }
 }

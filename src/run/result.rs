@@ -25,8 +25,8 @@ pub struct ExecuteResult {
     /// [`ToolCallRecord::KEPT`], and those that were refused before they were recorded, are only
     /// counted in [`Usage`].
     pub tool_calls: Vec<ToolCallRecord>,
-    /// If the script failed, the shapes of what its tools had returned: of the first results of the
-    /// first 50 tools, at most 4,000 characters together. Else empty.
+    /// If the script failed, the shapes of its tools' results: of the first results of the first 50 tools, at most
+    /// 4,000 characters together. Else empty.
     pub returned: Vec<ReturnedShape>,
     /// The calls that a [dry run](crate::Script::dry_run) would have made, in order; `None` if this was
     /// not a dry run. Calls beyond the first [`PlannedCall::KEPT`], or beyond
@@ -111,7 +111,7 @@ pub struct ScriptError {
     pub line: Option<u32>,
     /// Column of the source, from 1, in UTF-16 units as editors and V8 count.
     pub column: Option<u32>,
-    /// The text of that line.
+    /// The text of `line`.
     pub source_line: Option<String>,
     /// What the author can do about it.
     pub hint: Option<String>,
@@ -119,9 +119,9 @@ pub struct ScriptError {
     pub tool_code: Option<ToolErrorCode>,
     /// Suggested delay before a retry.
     pub retry_after: Option<Duration>,
-    /// What the check has found in the script, in the order of the source. If the script was not run because it
-    /// cannot succeed (`CHECK_FAILED`, or a syntax error that is not the only mistake): all of it, errors and
-    /// warnings, this error too. If a script that was run has failed: up to ten findings about other parts of it.
+    /// Findings of the check in the order of the source. If the script was not run because it cannot succeed
+    /// (`CHECK_FAILED`, or a syntax error that is not the only mistake): all errors and warnings, including this error.
+    /// If a script that was run has failed: up to ten findings about other parts of it.
     pub problems: Vec<Finding>,
 }
 
@@ -153,8 +153,7 @@ pub enum ErrorCode {
     SyntaxError,
     /// The source is TypeScript that cannot be transpiled to JavaScript without type information.
     TranspileError,
-    /// The script was not run, because it cannot succeed: [`ScriptError::problems`] has what is wrong with its
-    /// calls.
+    /// The script was not run, because it cannot succeed. [`ScriptError::problems`] lists the mistakes in its calls.
     CheckFailed,
     /// The script threw, or its value is not JSON.
     #[default]

@@ -53,8 +53,8 @@ impl ExecuteResult {
     ///
     /// `value` is present, as `null`, if a successful script returned nothing.
     ///
-    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are
-    /// `null`; [`ExecuteResult::to_json_text`] has them.
+    /// A value, blocks and planned calls that are too large for a tree ([`Json::value`]) are `null` here;
+    /// [`ExecuteResult::to_json_text`] has them in full.
     pub fn to_json(&self) -> Value {
         let tree = |json: &Json| json.value().cloned().unwrap_or_default();
         let mut report = self.without_values();
@@ -71,7 +71,7 @@ impl ExecuteResult {
         in_order(report)
     }
 
-    /// The same as JSON text. Unlike a tree, it takes no more memory than the result itself.
+    /// The same object as JSON text. Unlike a tree, it takes no more memory than the result itself.
     pub fn to_json_text(&self) -> String {
         let mut report = self.without_values();
         let emitted: Vec<&Json> = self.emitted().collect();

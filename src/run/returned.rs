@@ -1,20 +1,19 @@
-//! The shapes of what a run's tools have returned. A run that fails shows them, because its author
-//! has not seen an answer of the tools: only the script has.
+//! The shapes of the results of a run's tools. A failed run reports them, because its author has not seen the results:
+//! only the script has.
 
 use std::collections::BTreeMap;
 
 use crate::run::result::ReturnedShape;
 use crate::tools::shape::Shape;
 
-/// Maximum number of tools of a run whose results are looked at: as many as a reply lists.
+/// Maximum number of tools of a run whose results are examined: as many as a reply lists.
 const MAX_TOOLS: usize = 50;
 
-/// Maximum number of results of one tool that are looked at. The first ones tell what it returns,
-/// and each costs up to some tenths of a millisecond.
+/// Maximum number of results of one tool that are examined. The first ones show what the tool returns, and each costs
+/// up to some tenths of a millisecond.
 const MAX_RESULTS: u64 = 10;
 
-/// Maximum characters of one shape, and of all together: enough to see the fields, and little
-/// beside the error.
+/// Maximum characters of one shape, and of all shapes together: enough to see the fields, and little next to the error.
 const MAX_SHAPE_CHARACTERS: usize = 300;
 const MAX_CHARACTERS: usize = 4_000;
 
@@ -26,7 +25,7 @@ pub(super) struct Returned {
 }
 
 impl Returned {
-    /// Whether another result of the tool should be added.
+    /// Whether another result of the tool should be examined.
     pub(super) fn wants(&self, server: &str, tool: &str) -> bool {
         match self.servers.get(server).and_then(|tools| tools.get(tool)) {
             Some(shape) => shape.calls() < MAX_RESULTS,
@@ -51,7 +50,7 @@ impl Returned {
         self.tools == 0
     }
 
-    /// Whether something that was returned has a field of this name, at any level.
+    /// Whether any returned value has a field of this name, at any level.
     pub(super) fn has_field(&self, name: &str) -> bool {
         self.servers.values().flat_map(BTreeMap::values).any(|shape| shape.has_field(name))
     }

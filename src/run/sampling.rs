@@ -1,4 +1,4 @@
-//! What a run asks of language models, and the record of its calls.
+//! The options of a run's calls of language models, and the record of these calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +7,14 @@ use crate::llm::Violations;
 use crate::llm::budget::{Quota, Reservation};
 use crate::tools::ToolErrorCode;
 
-/// What one run asks of language models, within what the executor permits
-/// ([`LlmOptions`](crate::LlmOptions)).
+/// Options of one run's calls of language models, within what the executor permits ([`LlmOptions`](crate::LlmOptions)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SamplingOptions {
-    /// Whether the script has a model. `None`: as the executor says.
+    /// Whether the script may ask a model. `None` means the executor's setting.
     pub enabled: Option<bool>,
-    /// Calls that the script may make, at most as many as the executor permits; `None` for its default.
+    /// Maximum number of calls, at most as many as the executor permits; `None` means its default.
     pub max_rounds: Option<u32>,
-    /// Tokens of all of its calls together, prompts and answers, at most as many as the executor permits; `None` for
+    /// Maximum tokens of all calls together, prompts and answers, at most as many as the executor permits; `None` means
     /// its default.
     pub max_tokens: Option<u64>,
     /// The system prompt of calls that name none.
@@ -36,7 +35,7 @@ pub struct ModelCall {
     pub model: Option<String>,
     /// How it ended.
     pub status: ModelCallStatus,
-    /// Tokens that it counts against the budget: prompt and answer.
+    /// Tokens that the call counts against the budget: prompt and answer.
     pub tokens: u64,
     /// Whether the tokens are estimated, because the provider did not report them.
     pub is_estimated: bool,
@@ -87,7 +86,7 @@ impl ContentViolation {
     }
 }
 
-/// What a run's calls of language models came to.
+/// A summary of a run's calls of language models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SamplingReport {
@@ -105,11 +104,11 @@ pub struct SamplingMetrics {
     pub total_rounds: u32,
     /// Tokens of all calls, prompts and answers.
     pub total_tokens: u64,
-    /// Time of all calls. Parallel ones count each.
+    /// Sum of the durations of all calls, including parallel ones.
     pub total_duration: Duration,
     /// Calls that the run could still have made.
     pub rounds_left: u32,
-    /// Tokens that they could have taken.
+    /// Tokens that these calls could have used.
     pub tokens_left: u64,
 }
 
@@ -152,7 +151,7 @@ impl ModelCalls {
         }
     }
 
-    /// What the calls came to; `None` if there was none.
+    /// The report of the calls; `None` if there was none.
     pub(super) fn report(&self, quota: Quota) -> Option<SamplingReport> {
         if self.calls.is_empty() {
             return None;

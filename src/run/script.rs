@@ -50,16 +50,16 @@ pub struct Script {
     pub(crate) approver: Option<Approver>,
     pub(crate) elicitor: Option<Elicitor>,
     pub(crate) sampling: SamplingOptions,
-    /// The model of the client, which asks it by the protocol's sampling.
+    /// The client's own model, which is asked through the protocol's sampling.
     pub(crate) client_model: Option<NamedModel>,
     pub(crate) is_dry_run: bool,
     pub(crate) session: Option<String>,
     pub(crate) time_zone: Option<String>,
     pub(crate) default_scope: DefaultScope,
     pub(crate) client: Option<String>,
-    /// The tenant of a server whose client requests it: its sessions' state is its own.
+    /// The tenant, in a server with tenants, whose client requests the run. The state of its sessions is separate.
     pub(crate) tenant: Option<Arc<str>>,
-    /// Whether many clients have that name, which nothing tells apart.
+    /// Whether many clients share that name and cannot be told apart.
     pub(crate) client_is_many: bool,
     /// What the client calls itself, for the observers of runs.
     pub(crate) client_name: Option<String>,
@@ -68,8 +68,8 @@ pub struct Script {
     pub(crate) cancel: Option<CancellationToken>,
     /// Hears everything that the script prints.
     pub(crate) on_output: Option<OutputListener>,
-    /// Hears the part of it that is kept for the result. [`Limits::output_bytes`] and
-    /// [`Limits::result_bytes`] bound that.
+    /// Receives the output that is kept for the result, which [`Limits::output_bytes`] and [`Limits::result_bytes`]
+    /// bound.
     pub(crate) on_kept_output: Option<KeptOutputListener>,
     pub(crate) on_progress: Option<CallProgressListener>,
     /// Hears what the script reports of its own progress.
@@ -80,7 +80,7 @@ pub struct Script {
 /// An MCP server of a run's own.
 #[cfg(feature = "mcp")]
 pub(crate) type UpstreamServer = crate::mcp::McpServer;
-/// A build without MCP has none.
+/// A build without MCP has no such servers.
 #[cfg(not(feature = "mcp"))]
 pub(crate) type UpstreamServer = NoServer;
 
@@ -355,7 +355,7 @@ impl Script {
         self
     }
 
-    /// Sets the scope of the script's state that applies if it names no session.
+    /// Sets the scope of the script's state for a script that names no session.
     pub(crate) fn default_scope(mut self, scope: DefaultScope) -> Self {
         self.default_scope = scope;
         self
@@ -397,12 +397,12 @@ impl Script {
 
     /// Calls `listener` with each output entry when the script prints it.
     ///
-    /// It hears everything, also what is beyond [`Limits::output_bytes`] and so not kept for the
-    /// result: how much that is, only the time of the run bounds. A listener that stores entries
-    /// needs a bound of its own; the events of a [`Run`](crate::Run) are those that are kept.
+    /// The listener also gets the output beyond [`Limits::output_bytes`], which is not kept for the result. Only the
+    /// run's time bounds how much that is, so a listener that stores entries needs a bound of its own. The events of a
+    /// [`Run`](crate::Run) contain only the kept output.
     ///
-    /// It runs on the script's thread: a slow listener delays the script, but neither other runs
-    /// nor this run's deadline. One that waits uses [`on_output_with`](Self::on_output_with).
+    /// It runs on the script's thread: a slow listener delays the script, but neither other runs nor this run's
+    /// deadline. A listener that has to wait uses [`on_output_with`](Self::on_output_with).
     #[must_use]
     pub fn on_output(self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
         self.on_output_with(move |entry, _cancel| listener(entry))

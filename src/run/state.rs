@@ -9,7 +9,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Suggested delay before a retry when another process holds the file's lock, or a server does not answer.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A run's access to what scripts keep between runs.
+/// A run's access to the state of its client.
 #[derive(Clone)]
 pub(crate) enum StateAccess {
     /// Shared with the scripts that the run calls.
@@ -25,7 +25,7 @@ pub(crate) enum NoState {
         "nothing is kept between runs here: the program that runs scripts has to say where, with `ExecutorBuilder::state`"
     )]
     NotConfigured,
-    /// The run belongs to a client of a server that shares no state, and names no session.
+    /// The run belongs to a client of a server whose clients do not share state, and names no session.
     #[error(
         "clients of this server that have no session of the protocol share no state: name a session of your own with \
          the parameter `session`, and the same one each time"
@@ -40,7 +40,7 @@ impl From<NoState> for ToolError {
 }
 
 impl From<StateError> for ToolError {
-    /// Leaves out the system's messages about the user's files.
+    /// Does not include the operating system's messages about the user's files.
     fn from(error: StateError) -> Self {
         let unavailable = |message: String| Self::new(ToolErrorCode::StateUnavailable, message);
         match error {

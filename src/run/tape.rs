@@ -1,8 +1,8 @@
 //! The tape of a run: records what the host gives to a script, or plays a recording back.
 //!
-//! A script depends only on what its host gives it. The engines are deterministic otherwise: V8 and
-//! CPython have one thread each, and a script sees nothing outside of them. So a recording has
-//! exactly what crosses the trust boundary towards the guest, and in which order:
+//! A script depends only on what its host gives it. The engines are deterministic otherwise: V8 and CPython have one
+//! thread each, and a script sees nothing outside of them. So a recording contains exactly what crosses the trust
+//! boundary towards the guest, in its order:
 //!
 //! - **Answers** to calls and queries, as the text that the guest receives (`src/engine/host_calls.rs`).
 //!   Servers, catalogue, policies, approvals, state and language models are on the other side of this cut: a
@@ -18,9 +18,8 @@
 //! - **A seed.** Random bytes come from it, also those of `Math.random` (`js/70_tape.js`) and of Python's
 //!   generator, which is seeded again when the run starts.
 //!
-//! Timers of TypeScript are calls of the host while there is a tape, because the event loop of deno_core
-//! fires its own by its own clock. Without a tape nothing of this is on the path of a run but the question
-//! whether there is one.
+//! With a tape, timers of TypeScript are host calls, because the event loop of deno_core fires its own timers by its
+//! own clock. Without a tape, the only cost for a run is the check whether there is one.
 //!
 //! What is not played back: garbage collection (`WeakRef`, `FinalizationRegistry`), memory and CPU limits.
 
@@ -96,7 +95,7 @@ impl Tape {
         }
     }
 
-    /// Whether the script has `fetch`. In a replay, whether it had it when it was recorded; otherwise `is_granted`.
+    /// Whether the script has `fetch`. In a replay: whether the recorded script had it. Otherwise `is_granted`.
     pub(crate) fn has_network(&self, is_granted: bool) -> bool {
         match &*self.state.lock() {
             TapeMode::Recording(_) => is_granted,
@@ -109,8 +108,8 @@ impl Tape {
         matches!(&*self.state.lock(), TapeMode::Replaying(_))
     }
 
-    /// Why the check before a run refused `source`, in a replay: what was recorded for this script.
-    /// The servers that a check asks are not there.
+    /// In a replay: why the check refused `source` before the recorded run. A replay has no servers that a check could
+    /// ask.
     pub(crate) fn recorded_refusal(&self, source: &str) -> Option<ScriptError> {
         let TapeMode::Replaying(replayer) = &*self.state.lock() else { return None };
         let recording = replayer.recording();
@@ -124,7 +123,7 @@ impl Tape {
         }
     }
 
-    /// In a replay: what the check had found in the script, if that is still the same and its run had failed.
+    /// In a replay: the recorded findings of the check, if the script is unchanged and its run had failed.
     pub(crate) fn problems(&self, source: &str) -> Option<Vec<Finding>> {
         let TapeMode::Replaying(replayer) = &*self.state.lock() else { return None };
         let recording = replayer.recording();
@@ -142,8 +141,8 @@ impl Tape {
         }
     }
 
-    /// Performs a request of the script: by `real` in a recording, by the recorded answer in a replay. The
-    /// request is made when this returns.
+    /// Performs a request of the script: a recording calls `real`, a replay uses the recorded answer. The request has
+    /// been made when this returns.
     pub(crate) fn perform(
         self: &Arc<Self>,
         request: Request,
@@ -157,9 +156,9 @@ impl Tape {
         Performed::new(Arc::clone(self), item, is_real.then(real))
     }
 
-    /// Starts a timer, which ends with `null`.
+    /// Starts a timer. Its answer is `null`.
     pub(crate) fn timer(self: &Arc<Self>, milliseconds: f64) -> Performed {
-        // As in browsers, and as deno_core has it: the least delay is a millisecond.
+        // The minimum delay is one millisecond, as in browsers and deno_core.
         let milliseconds =
             if milliseconds >= 1.0 { milliseconds.min(f64::from(i32::MAX)).trunc() } else { 1.0 };
         let delay = Duration::from_secs_f64(milliseconds / 1000.0);
@@ -178,8 +177,8 @@ impl Tape {
         Performed::new(Arc::clone(self), item, is_real.then(sleep))
     }
 
-    /// Until this is undone, answers are delivered as soon as they are there, because the script's thread blocks
-    /// for them. Can be nested.
+    /// While blocking is set, answers are delivered as soon as they exist, because the script's thread blocks until it
+    /// has them. Calls can be nested.
     pub(crate) fn set_blocking(&self, is_blocking: bool) {
         let mut state = self.state.lock();
         let blocking = match &mut *state {
@@ -200,7 +199,7 @@ impl Tape {
         }
     }
 
-    /// The same for a wait of Python, for at most `timeout_ms`.
+    /// As [`open_turn`](Self::open_turn), for a wait of Python of at most `timeout_ms`.
     pub(crate) fn open_wait(&self, timeout_ms: Option<f64>) -> Wait {
         let (wait, waker) = match &mut *self.state.lock() {
             TapeMode::Recording(recorder) => (Wait::Real, recorder.open_turn()),
@@ -227,7 +226,7 @@ impl Tape {
         }
     }
 
-    /// Time since the start of the run that is recorded.
+    /// Time since the start of the recorded run.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.get().map_or(Duration::ZERO, Instant::elapsed)
     }
@@ -255,7 +254,7 @@ impl Tape {
         }
     }
 
-    /// Lines that the host prints about the outcome. A replay has those of the recorded run.
+    /// The lines that the host prints about the outcome. In a replay these are the recorded ones.
     pub(crate) fn closing_lines(&self, lines: Vec<(LogLevel, String)>) -> Vec<(LogLevel, String)> {
         match &mut *self.state.lock() {
             TapeMode::Recording(recorder) => {
@@ -266,7 +265,7 @@ impl Tape {
         }
     }
 
-    /// Whether a replay has ended before its script: what the script still prints is not shown.
+    /// Whether a replay was ended before its script: further output of the script is not shown.
     pub(crate) fn is_stopped(&self) -> bool {
         match &*self.state.lock() {
             TapeMode::Recording(_) => false,
@@ -274,7 +273,7 @@ impl Tape {
         }
     }
 
-    /// Ends the run of a replay that has gone another way.
+    /// Ends the run of a replay that differs from its recording.
     fn wake_stopped(&self) {
         let cancel = match &*self.state.lock() {
             TapeMode::Replaying(replayer) if replayer.is_stopped() => replayer.cancel(),
@@ -283,7 +282,7 @@ impl Tape {
         cancel.cancel();
     }
 
-    /// The script has used granted directories in a way that is not recorded.
+    /// Records that the script used granted directories in a way that is not recorded.
     pub(crate) fn note_unrecorded_files(&self) {
         if let TapeMode::Recording(recorder) = &mut *self.state.lock() {
             recorder.has_unrecorded_files = true;
@@ -298,8 +297,7 @@ impl Tape {
         }
     }
 
-    /// Completes the result of a replay by what the host knew of the recorded run. Returns the first
-    /// difference.
+    /// Completes the result of a replay with the host's records of the recorded run. Returns the first difference.
     pub(crate) fn complete(&self, result: &mut ExecuteResult) -> Option<Difference> {
         match &mut *self.state.lock() {
             TapeMode::Recording(_) => None,

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::error::{Error, OptionName};
 use crate::text::preview;
 
-/// Every name, one a line, in the order of their bytes: those of the IANA database that V8 and Python
-/// both know. A test compares.
+/// All names, one a line, sorted by their bytes: those of the IANA database that both V8 and Python know. A test
+/// compares the list with them.
 static NAMES: &str = include_str!("time_zones.txt");
 
 /// Maximum length in bytes of a wrong name for which a similar one is looked for. The longest name
@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 60;
 pub(crate) struct TimeZone(&'static str);
 
 impl TimeZone {
-    /// That of a run that says nothing else.
+    /// The default time zone of a run.
     pub(crate) const UTC: Self = Self("UTC");
 
     /// The time zone of this name, which is written as in the database.

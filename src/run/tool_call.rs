@@ -48,15 +48,15 @@ impl ToolCall {
     }
 }
 
-/// What became of a [`ToolCall`].
+/// The result of a [`ToolCall`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallResult {
     /// The tool's own result, which may [report a failure](ToolResult::is_error); or why there is
     /// none.
     pub result: Result<ToolResult, ToolError>,
-    /// The same as the run of a script that makes only this call: its record, the planned call of a dry
-    /// run, and the resources that were used. The value is the result as JSON.
+    /// The result of the equivalent run of a script that makes only this call: its record, the planned call of a dry
+    /// run, and the resources that were used. The value is the tool's result as JSON.
     pub run: ExecuteResult,
 }
 

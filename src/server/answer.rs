@@ -27,13 +27,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Bytes of what the model reads: of text the text, of other content its data as it is sent.
+    /// Bytes that the model reads: of text the text itself, of other content its data as it is sent.
     pub(crate) fn content_bytes(&self) -> u64 {
         let bytes = |block: &ContentBlock| match block {
             ContentBlock::Text(text) => text.text.len(),
             ContentBlock::Image(image) => image.data.len(),
             ContentBlock::Audio(audio) => audio.data.len(),
-            // Rare and small: a link, or a resource.
+            // Rare and small: a link or a resource.
             other => serde_json::to_string(other).map_or(0, |text| text.len()),
         };
         self.content.iter().map(|block| bytes(block) as u64).sum()
@@ -69,7 +69,7 @@ pub(crate) fn refusal(format: Format, code: &str, message: &str, hint: Option<&s
     Answer { structured, content: vec![ContentBlock::text(text)], is_error: true }
 }
 
-/// The same for a call that may succeed after this time.
+/// The same for a call that may succeed after `retry_after`.
 pub(crate) fn refusal_for_now(format: Format, code: &str, message: &str, retry_after: Duration) -> Answer {
     let retry_after = milliseconds(retry_after);
     let error = json!({ "code": code, "message": message, "retryAfterMs": retry_after });

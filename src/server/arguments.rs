@@ -28,15 +28,15 @@ use crate::tools::policy::pattern_work;
 const MAX_PATTERNS: usize = 500;
 const MAX_PATTERN_BYTES: usize = 512;
 
-/// Maximum work of all of them for one name: see [`pattern_work`]. There are up to ten thousand names, and a server
-/// chooses them.
+/// Maximum work of comparing all patterns with one name: see [`pattern_work`]. There are up to ten thousand names, and
+/// servers choose them.
 const MAX_PATTERN_WORK: usize = 500;
 
 /// The validated arguments of a call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct RunArguments {
     pub(crate) code: String,
-    /// The name of a saved script in place of the code.
+    /// The name of a saved script, instead of code.
     pub(crate) script: Option<String>,
     pub(crate) input: Option<Json>,
     pub(crate) allowed_tools: Option<Vec<String>>,
@@ -45,7 +45,7 @@ pub(crate) struct RunArguments {
     pub(crate) session: Option<String>,
     pub(crate) is_dry_run: bool,
     pub(crate) time_zone: Option<String>,
-    /// What the script asks for of the grants. Those of the executor bound it.
+    /// The grants that the script asks for, within those of the executor.
     pub(crate) permissions: Permissions,
     /// Time after which the call is answered although the run continues; zero for never.
     pub(crate) yield_after: Option<Duration>,
@@ -83,7 +83,7 @@ impl RunArguments {
         if let Some(input) = input.filter(|input| !input.is_null()) {
             read.input = Some(input);
         }
-        // Strict modes fill in both.
+        // Strict modes fill in both parameters.
         if read.script.is_some() && !read.code.is_empty() {
             problems.push(ArgumentProblem::CodeAndScript);
         }
@@ -175,7 +175,7 @@ impl RunArguments {
             }
             (RunParameter::AllowedTools, other) => return wrong(&other),
             (RunParameter::TimeoutMs, value) => match whole(&value) {
-                // A script cannot do anything in no time.
+                // A script cannot do anything in zero time, so this means the default.
                 Some(0) => {}
                 Some(milliseconds) if u128::from(milliseconds) <= MAX_TIMEOUT.as_millis() => {
                     self.timeout = Some(Duration::from_millis(milliseconds));
@@ -186,7 +186,7 @@ impl RunArguments {
                 Some(Ok(calls)) => self.max_tool_calls = Some(calls),
                 _ => return wrong(&value),
             },
-            // No session has an empty handle.
+            // No session has an empty handle, so this means none.
             (RunParameter::Session, Value::String(handle)) if handle.is_empty() => {}
             (RunParameter::Session, Value::String(handle)) => match StateScope::session(&*handle) {
                 Ok(_usable) => self.session = Some(handle),
@@ -217,7 +217,7 @@ impl RunArguments {
             },
             (RunParameter::DryRun, Value::Bool(is_dry_run)) => self.is_dry_run = is_dry_run,
             (RunParameter::DryRun, other) => return wrong(&other),
-            // `false` is what strict modes fill in: it is as if it had not been given.
+            // Strict modes fill in `false`, so it counts as not given.
             (RunParameter::EnableSampling, Value::Bool(enabled)) => {
                 self.sampling.enabled = enabled.then_some(true);
             }
@@ -246,7 +246,7 @@ impl RunArguments {
                     let Value::String(model) = item else { return wrong(&item) };
                     models.push(model);
                 }
-                // Unlike `allowedTools`: a list of no models is what strict modes fill in.
+                // Unlike for `allowedTools`, an empty list counts as not given: strict modes fill it in.
                 self.sampling.allowed_models = Some(models).filter(|models| !models.is_empty());
             }
             (RunParameter::AllowedSamplingModels, other) => return wrong(&other),
@@ -255,7 +255,7 @@ impl RunArguments {
     }
 }
 
-/// Reads a whole number, also one that is written as `30000.0` or `3e4`.
+/// Reads an integer, including one that is written as `30000.0` or `3e4`.
 fn whole(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);

@@ -1,4 +1,4 @@
-//! Tells the executor's observers of each request of a client, also of those that run nothing.
+//! Reports each request of a client to the executor's observers, including requests that run nothing.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use super::session::{McpSession, client_name};
 use crate::executor::Executor;
 use crate::run::observer::ClientRequest;
 
-/// What the code is if a request ends without an answer.
+/// The code of a request that ends without an answer.
 const CANCELLED: &str = "CANCELLED";
 
-/// A request of a client. The observers are told of it when this is dropped.
+/// A request of a client. It is reported to the observers when this is dropped.
 pub(crate) struct AuditedRequest {
     /// `None` if the executor has no observers.
     told: Option<Told>,
@@ -31,7 +31,7 @@ struct Told {
 }
 
 impl AuditedRequest {
-    /// Begins a request over MCP. `tool` is the tool of a call.
+    /// Begins an MCP request. `tool` is the tool of a call.
     pub(crate) fn begin(
         session: &McpSession,
         method: &str,
@@ -42,7 +42,7 @@ impl AuditedRequest {
         Self::new(&session.shared.executor, method, tool, session.client_of(context), name)
     }
 
-    /// Begins a request of a client that is known by `client` and calls itself `name`.
+    /// Begins a request of `client`, which calls itself `name`.
     pub(crate) fn new(
         executor: &Executor,
         method: &str,
@@ -63,14 +63,14 @@ impl AuditedRequest {
         Self { told }
     }
 
-    /// Says which run the request is about. Observers bound the id's length.
+    /// Sets the run that the request is about. Observers bound the id's length.
     pub(crate) fn set_run(&mut self, id: &str) {
         if let Some(told) = &mut self.told {
             told.run_id = Some(id.to_owned());
         }
     }
 
-    /// Says how the request was answered: with a code if it failed.
+    /// Sets how the request was answered: with a code if it failed.
     pub(crate) fn end(mut self, code: impl FnOnce() -> Option<String>) {
         if let Some(told) = &mut self.told {
             told.code = code();

@@ -56,7 +56,7 @@ pub(crate) enum Called {
 ///
 /// # Errors
 ///
-/// If the client has cancelled the call. It ignores the answer then.
+/// If the client has cancelled the call. The client ignores the answer in that case.
 pub(crate) async fn run(
     session: &McpSession,
     called: Called,
@@ -102,8 +102,8 @@ pub(crate) async fn run(
     }
 }
 
-/// The answer to a call that did not become a run. The structured content of a server's tool would not be of its
-/// output schema.
+/// The answer to a call that did not become a run. It has no structured content if the call is of a server's tool,
+/// because that content would not match the tool's output schema.
 fn refused(called: &Called, refusal: Answer) -> CallToolResponse {
     let mut result = CallToolResult::from(refusal);
     if matches!(called, Called::Tool { .. }) {
@@ -167,12 +167,12 @@ fn start(
     })
 }
 
-/// When the run yields, if it does: if the operator allows it, and the client has a session and does
-/// not know tasks. `asked` is what the call asks for.
+/// The time after which the run yields; `None` if it does not. A run yields if the operator allows it, and the client
+/// has a session and does not support tasks. `asked` is the call's own request.
 ///
 /// # Errors
 ///
-/// The answer to a call that asks where it is not allowed.
+/// The answer to a call that requests it where it is not allowed.
 fn yields(
     session: &McpSession,
     asked: Option<Duration>,
@@ -192,7 +192,7 @@ fn yields(
 }
 
 fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
-    // rmcp stamps tasks with a time that has to be after 1970.
+    // rmcp needs a time after 1970 for tasks.
     SystemTime::now() >= UNIX_EPOCH
         && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
@@ -243,7 +243,7 @@ fn start_call(
     })
 }
 
-/// What a repetition of the call has to equal, if its prompts are sent in results.
+/// The fingerprint that a repetition of the call must have, if the run's prompts are sent in results.
 fn fingerprint(
     elicitation: Option<&Elicitation>,
     name: &str,
@@ -260,7 +260,7 @@ pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// The request of a run, as observers receive it.
+/// The run's options with the details of its request, for observers.
 fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
     let options = options.client_name(client_name(context));
     match trace {
@@ -297,7 +297,7 @@ pub(crate) fn for_client(
     (options, prompts)
 }
 
-/// Resumes a run whose client was sent a prompt.
+/// Resumes a suspended run whose client has received prompts.
 async fn resume(
     session: &McpSession,
     mut run: RunInFlight,
@@ -314,7 +314,7 @@ async fn resume(
             None => open.push((key, prompt)),
         }
     }
-    // The client has repeated the call without some answers, so it is asked again.
+    // The client has repeated the call without some of the answers, so it gets these prompts again.
     if !open.is_empty() {
         match suspend(session, run, open, context) {
             Ok(asking) => return Ok(asking.into()),
@@ -333,7 +333,7 @@ async fn await_run(
     let mut may_become_task = knows_tasks(context);
     let mut may_yield = run.yields.is_some();
     let yield_after = run.yields.as_ref().map_or(Duration::MAX, |(after, _)| *after);
-    // Longer than any run.
+    // Bounded, because the timer has a maximum; twice the time of any run.
     let yield_due = tokio::time::sleep(yield_after.min(2 * MAX_TIMEOUT));
     tokio::pin!(yield_due);
     let task_due = tokio::time::sleep(TASK_AFTER);
@@ -343,7 +343,7 @@ async fn await_run(
             biased;
             () = context.ct.cancelled() => {
                 run.cancel.cancel();
-                // The run's slot is released when it has ended.
+                // The run's slot is released when the run has ended.
                 let _not_needed = run.run.await;
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
@@ -357,7 +357,7 @@ async fn await_run(
             }
             notification = run.notifications.next() => run.notifications.send(notification).await,
             () = &mut task_due, if may_become_task => {
-                // Taken now: other runs that were waiting too may have become tasks since this one began.
+                // Taken only now: other waiting runs may have become tasks since this one began.
                 let Some(slot) = session.tasks.slot(session.client_of(context)) else {
                     may_become_task = false;
                     continue;

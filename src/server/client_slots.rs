@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Slots of which each client has the same number, so that no client uses up those of another one.
+/// The same number of slots for each client, so that no client uses up the slots of another.
 pub(crate) struct ClientSlots {
     max: usize,
     used: Arc<Mutex<HashMap<String, usize>>>,
@@ -47,7 +47,7 @@ impl Drop for ClientSlot {
         let mut used = self.used.lock();
         match used.get_mut(&self.client) {
             Some(count) if *count > 1 => *count -= 1,
-            // Memory only for clients that have something.
+            // Only clients with slots in use take memory.
             _ => drop(used.remove(&self.client)),
         }
     }

@@ -1,5 +1,5 @@
-//! A tool of a server as clients see it directly: its name, and its definition where that cannot
-//! break a client's list of tools.
+//! A tool of a server as clients see it directly: its name, and its definition, unless that could break a client's list
+//! of tools.
 //!
 //! Definitions are untrusted. Many clients refuse the whole list if one definition violates the
 //! protocol, and providers of models refuse requests with an invalid schema. So a tool whose
@@ -18,10 +18,10 @@ use crate::tools::catalog::ResolvedTool;
 /// such as `mcp__cx__`.
 pub(crate) const MAX_NAME: usize = 55;
 
-/// Characters of the hash in a name that is not the joined one.
+/// Characters of the hash in a name that is not `server__tool`.
 const HASH_LENGTH: usize = 10;
 
-/// Maximum bytes of a schema. Larger ones cost more context than the tool can be worth.
+/// Maximum bytes of a schema. Larger ones cost more context than the tool is worth.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// Maximum levels of a schema.
@@ -30,9 +30,9 @@ const MAX_SCHEMA_DEPTH: usize = 48;
 /// Between the names of a server and a tool.
 const SEPARATOR: &str = "__";
 
-/// The name of a tool for clients: `server__tool`, or if that is not a name everywhere, or could be
-/// another tool's, as much of it as there is space for and a hash of both. It depends on nothing
-/// else, so it stays the same when other tools come and go.
+/// The name of a tool for clients: `server__tool`. If some clients do not accept that name, or another tool could have
+/// the same, it is shortened to fit and gets a hash of both names. The name depends on nothing else, so it stays the
+/// same when other tools come and go.
 pub(crate) fn name(server: &str, tool: &str) -> String {
     let joined = format!("{server}{SEPARATOR}{tool}");
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
@@ -53,7 +53,7 @@ pub(crate) fn name(server: &str, tool: &str) -> String {
 ///
 /// # Errors
 ///
-/// Why it is not shown.
+/// Why the tool is not shown.
 pub(crate) fn definition(tool: &ResolvedTool, name: String) -> Result<Tool, String> {
     let definition = tool.definition();
     let input = object_schema(definition.input_schema.text())?;
@@ -62,7 +62,7 @@ pub(crate) fn definition(tool: &ResolvedTool, name: String) -> Result<Tool, Stri
     }
     let mut shown = Tool::new(
         name,
-        // Native tools were not read from a server, which escapes them.
+        // Native tools were not read from a server, which would have escaped them.
         visible(definition.description.as_deref().unwrap_or_default()),
         Arc::new(input),
     );
@@ -107,7 +107,7 @@ fn object_schema(text: &str) -> Result<JsonObject, String> {
             for property in properties.values_mut() {
                 match property {
                     Value::Object(_) => {}
-                    // Anything is allowed, which clients know only as an empty object.
+                    // The schema allows anything. Clients know only the empty object for that.
                     Value::Bool(true) => *property = Value::Object(JsonObject::new()),
                     _ => return Err("a property's schema is no object".to_owned()),
                 }

@@ -13,10 +13,10 @@ use crate::tools::{ToolError, ToolResult};
 /// Maximum number of content blocks that are passed on.
 const MAX_BLOCKS: usize = 1_000;
 
-/// The answer to a call whose run has ended. Everything that the tool returned is passed on
-/// unchanged; only text beyond the operator's bound is cut, as in answers of scripts, and can be read
-/// by the next script. Structured content without blocks, such as the value of a saved script, is a block of text
-/// too. Must be called in a tokio runtime.
+/// The answer to a call whose run has ended. Everything that the tool returned is passed on unchanged, except that text
+/// beyond the operator's bound is truncated, as in answers of scripts; the next script can read all of it. Structured
+/// content without blocks, such as the value of a saved script, is also passed on as a block of text. Must be called in
+/// a tokio runtime.
 pub(crate) async fn answer(
     shared: &Shared,
     client: &str,
@@ -40,7 +40,7 @@ pub(crate) async fn answer(
     passed_on(&result, max, record.as_deref(), takes_any_structure)
 }
 
-/// Whether the answer leaves something out.
+/// Whether the answer is truncated.
 fn is_cut(result: &ToolResult, max: usize) -> bool {
     let structured = result.structured.as_ref();
     structured.is_some_and(|structured| is_longer(structured.text(), max)) || texts(result) > max
@@ -50,7 +50,7 @@ fn is_cut(result: &ToolResult, max: usize) -> bool {
 fn texts(result: &ToolResult) -> usize {
     let mut bytes = 0;
     if let Some(content) = &result.content {
-        // What cannot be read was refused before.
+        // Content that cannot be read was refused before.
         let _ = json::each_item(content.text(), |block| {
             let block = Json::parse(block.get())?;
             bytes += block.string_field("text").map_or(0, |text| text.len());
@@ -76,7 +76,7 @@ fn passed_on(
             if answer.content.len() >= MAX_BLOCKS {
                 return Ok(());
             }
-            // A block that would take far more memory than its text is not made a tree.
+            // A block that would take far more memory than its text is not parsed into a tree.
             budget -=
                 json::check(block.get(), budget).map_err(<serde_json::Error as serde::de::Error>::custom)?;
             let mut block: ContentBlock = serde_json::from_str(block.get())?;
@@ -100,12 +100,12 @@ fn passed_on(
              most {max}{note}"
         );
         answer.content.push(ContentBlock::text(what));
-        // A client that knows the output schema takes an answer without structured content only as an error.
+        // If the tool has an output schema, clients accept an answer without structured content only as an error.
         answer.is_error = Some(true);
         return answer;
     }
-    // Clients and models that read blocks only would see nothing, and a value that is no object would be lost for
-    // older clients.
+    // Otherwise clients and models that read only blocks would see nothing, and older clients would lose a value that
+    // is not an object.
     if answer.content.is_empty() {
         answer.content.push(ContentBlock::text(text_of(structured)));
     }
@@ -115,7 +115,7 @@ fn passed_on(
     answer
 }
 
-/// A text as it is, any other value as JSON.
+/// A string as it is, any other value as JSON.
 fn text_of(value: &Json) -> String {
     match value.value() {
         Some(Value::String(text)) => text.clone(),

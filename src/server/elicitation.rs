@@ -8,7 +8,7 @@ use super::prompt::{Show, UserPrompts};
 use crate::text::ids::random_id;
 use crate::tools::{ElicitationAnswer, ElicitationMode, ElicitationRequest};
 
-/// Returns what passes questions on to the user of this client.
+/// Returns an elicitor that passes questions on to the user of this client.
 pub(crate) fn elicitor(
     client: &UserPrompts,
 ) -> impl Fn(ElicitationRequest) -> BoxFuture<'static, ElicitationAnswer> + Send + Sync + use<> {
@@ -29,7 +29,7 @@ pub(crate) fn elicitor(
     }
 }
 
-/// What the client shows. `None` if rmcp does not take the form, or the system has no random numbers.
+/// The request that the client shows. `None` if rmcp refuses the form, or the system provides no random numbers.
 fn parameters(request: &ElicitationRequest) -> Option<ElicitRequestParams> {
     let message = request.render();
     Some(match &request.mode {
@@ -42,7 +42,7 @@ fn parameters(request: &ElicitationRequest) -> Option<ElicitRequestParams> {
             meta: None,
             message,
             url: address.clone(),
-            // Not the server's: two servers may choose the same.
+            // Not the server's id: two servers may choose the same.
             elicitation_id: random_id().ok()?,
         },
     })

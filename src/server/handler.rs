@@ -1,4 +1,4 @@
-//! What rmcp passes requests to: finds the session of each, catches panics, and tells observers.
+//! The request handler for rmcp: finds the session of each request, catches panics, and informs observers.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -23,7 +23,7 @@ use crate::conventions::TOOLS_CALL;
 /// Passes each request to its session. A panic becomes an error of its request and affects nothing
 /// else.
 pub(crate) struct RequestHandler {
-    /// The session of messages that carry none. Messages over HTTP carry theirs.
+    /// The session of messages that carry none. Messages over HTTP carry their session.
     session: Arc<McpSession>,
 }
 
@@ -50,7 +50,7 @@ async fn caught<T>(handling: impl Future<Output = Result<T, ErrorData>>) -> Resu
     })
 }
 
-/// Awaits the handler of a request, and says how it was answered: `code` of a failed answer.
+/// Awaits the handler of a request, and records how it was answered: with `code` if it failed.
 async fn answered<T>(
     audited: AuditedRequest,
     handling: impl Future<Output = Result<T, ErrorData>>,
@@ -61,7 +61,7 @@ async fn answered<T>(
     answer
 }
 
-/// Forwards requests to their session, and tells observers of them by their name in the protocol.
+/// Forwards requests to their session, and reports them to observers by their protocol name.
 /// Requests that are not listed get rmcp's default answer.
 macro_rules! forward {
     ($($(#[$attribute:meta])* $name:literal: $method:ident($request:ty) -> $result:ty;)*) => {
@@ -120,7 +120,7 @@ impl ServerHandler for RequestHandler {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.session_of(subscription.request_context());
-        // Observers are told when it has ended.
+        // Observers are informed when the subscription has ended.
         let context = subscription.request_context();
         let audited = AuditedRequest::begin(&session, "subscriptions/listen", None, context);
         answered(audited, session.listen(subscription), error_code).await

@@ -25,11 +25,11 @@ const MAX_CONFIG_CHARACTERS: usize = 1_000;
 /// Maximum characters of a granted directory's path.
 const MAX_GRANT_CHARACTERS: usize = 1_000;
 
-/// What the user should know of the scripts' state. Names no path, because any client may read it.
+/// A notice for the user about the scripts' state. It names no path, because any client may read it.
 const DAMAGED_STATE: &str = "the state file was damaged and set aside, and scripts started anew: \
     `cx state list` names the file, `cx state clear --all` removes it";
 
-/// What the operator should know of the tokens of clients. Says no more, because any client may read it.
+/// A notice for the operator about the tokens of clients. It gives no details, because any client may read it.
 const TOKENS_FAILING: &str = "the tokens of this server have changed and cannot be used, so the last ones stay in \
     force: see stderr or the audit trail";
 
@@ -88,7 +88,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
     report
 }
 
-/// The directories and hosts that scripts may reach, if there are any. Scripts see their paths anyway.
+/// The directories and hosts that scripts may reach, if there are any. Scripts see these paths too.
 fn grants_report(executor: &Executor) -> Option<Value> {
     let grants = executor.grants();
     let paths = |paths: &[PathBuf]| -> Vec<String> {

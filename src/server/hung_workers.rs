@@ -1,4 +1,4 @@
-//! Notices that an engine has had too many hung workers for too long, so that the server has to end.
+//! Detects that an engine has had too many hung workers for too long, so that the server has to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::engines;
 use crate::executor::Executor;
 
-/// How long an engine may have too many hung workers before the server ends, so that its client
-/// starts it again. Most built-in functions that cannot be interrupted return within seconds.
+/// How long an engine may have too many hung workers before the server ends, so that its client or supervisor restarts
+/// it. Most built-in functions that cannot be interrupted return within seconds.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Interval at which the number of hung workers is checked during that time.
@@ -36,7 +36,7 @@ impl HungWorkers {
         if self.are_few() || self.is_watched.swap(true, Ordering::Relaxed) {
             return;
         }
-        // A weak reference, so that this task does not keep a server that ends alive.
+        // A weak reference, so that this task does not keep a server alive that is about to end.
         let workers = Arc::downgrade(self);
         tokio::spawn(async move {
             let until = Instant::now() + GRACE;
@@ -53,12 +53,12 @@ impl HungWorkers {
         });
     }
 
-    /// Whether the server is about to end because of them and accepts no more calls.
+    /// Whether the server is about to end because of hung workers and accepts no more calls.
     pub(crate) fn server_must_end(&self) -> bool {
         self.server_must_end.is_cancelled()
     }
 
-    /// Completes when the server has to end because of them.
+    /// Completes when the server has to end because of hung workers.
     pub(crate) async fn end_of_server(&self) {
         self.server_must_end.cancelled().await;
     }

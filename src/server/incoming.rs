@@ -41,13 +41,13 @@ pub(crate) struct MessageEnvelope<'a> {
 }
 
 impl MessageEnvelope<'_> {
-    /// Whether the message is an answer to a request, however wrong.
+    /// Whether the message is an answer to a request, valid or not.
     pub(crate) fn is_answer(&self) -> bool {
         self.method.is_none() && (self.result.is_some() || self.error.is_some())
     }
 }
 
-/// A field that is there, even if it is `null`, which an `Option` alone would read as absent.
+/// Deserializes a field that is present, even if it is `null`, which `Option` alone would read as absent.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -57,8 +57,8 @@ pub(crate) fn answer(message: &[u8]) -> Option<ClientJsonRpcMessage> {
     serde_json::from_slice(message).ok()
 }
 
-/// The message in place of an answer that cannot be read: an error for whatever waits for the answer, which
-/// would otherwise wait until its time is over. `None` for all other messages.
+/// A replacement for an answer that cannot be read: an error for the task that waits for the answer and would otherwise
+/// wait until its timeout. `None` for all other messages.
 pub(crate) fn in_place_of_answer(message: &[u8]) -> Option<Vec<u8>> {
     let envelope =
         serde_json::from_slice::<MessageEnvelope<'_>>(message).ok().filter(MessageEnvelope::is_answer)?;
@@ -119,7 +119,7 @@ pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     detach_from(message, arguments_of_call)
 }
 
-/// The same for a message that is the arguments of a run itself, as over REST.
+/// As [`detach`], for a message that consists of the arguments of a run, as over REST.
 ///
 /// # Errors
 ///
@@ -134,8 +134,8 @@ fn detach_from(message: &[u8], arguments: fn(&str) -> Option<&str>) -> Result<In
     let text = std::str::from_utf8(message).ok();
     if let Some(text) = text
         && let Some(inputs) = arguments(text).and_then(inputs_in)
-        // Of duplicate keys the last one counts, as in every object that is parsed into a tree. If
-        // the input cannot be parsed it stays in the message, and the message is refused.
+        // Of duplicate keys the last one counts, as in every object that is parsed into a tree. An input that cannot be
+        // parsed stays in the message, and the message is refused.
         && let Some(input) = inputs.last().and_then(|input| Json::parse(input.get()).ok())
     {
         let mut kept = String::with_capacity(text.len().min(MAX_MESSAGE_BYTES));
@@ -200,7 +200,7 @@ fn inputs_in(arguments: &str) -> Option<Vec<&RawValue>> {
     (1..=MAX_INPUTS).contains(&count).then_some(inputs)
 }
 
-/// Maximum bytes of the method: `"tools/call"` with all its letters escaped fits.
+/// Maximum bytes of the method: `"tools/call"` fits even if all its letters are escaped.
 const MAX_METHOD_BYTES: usize = 64;
 
 /// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the

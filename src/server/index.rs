@@ -1,8 +1,8 @@
-//! The index of tools in the server's instructions, if there are few tools, so that a model with a
-//! few servers need not search for tools first.
+//! The index of tools in the server's instructions. It exists only if there are few tools, so that a model with a few
+//! servers need not search for tools first.
 //!
-//! Names are a server's text, and clients put instructions into the context of their model. So the
-//! index has only names that cannot be prose: letters, digits, `_`, `-` and `.`.
+//! Names are a server's text, and clients put instructions into the context of their model. So the index contains only
+//! names that cannot be prose: letters, digits, `_`, `-` and `.`.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ use crate::tools::usage::IndexedServer;
 /// Maximum tokens of the index, as estimated by [`max_tokens`].
 const MAX_TOKENS: usize = 300;
 
-/// How long an index is used. Lists of tools are read from disk to make one.
+/// How long an index is used before it is made again. Making one reads lists of tools from disk.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Maximum bytes of a name.
 const MAX_NAME: usize = 64;
 
-/// The index of an executor's tools, as it was a moment ago.
+/// The index of an executor's tools, at most [`MAX_AGE`] old.
 #[derive(Default)]
 pub(crate) struct Index {
     made: Mutex<Option<(Instant, Option<String>)>>,
@@ -39,7 +39,7 @@ impl Index {
         }
         // Every tool takes at least one token.
         let mut servers = executor.known_names(MAX_TOKENS);
-        // The server of saved scripts is worth a word only if there are some.
+        // The server of saved scripts is mentioned only if there are some.
         let has_scripts = !executor.saved_scripts().is_empty();
         servers.retain(|server| server.name != SCRIPTS_SERVER || has_scripts);
         let text = write(&servers);
@@ -48,7 +48,7 @@ impl Index {
     }
 }
 
-/// The most detailed form that fits: with the names of parameters, or without.
+/// The most detailed form that fits: with the names of parameters, or without them.
 fn write(servers: &[IndexedServer]) -> Option<String> {
     if servers.iter().all(|server| server.tools.as_ref().is_none_or(Vec::is_empty)) {
         return None;
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(written(200), None);
     }
 
-    /// What a model reads without being asked is not what a server would like to tell it.
+    /// A server must not put text of its choice into the context of a model that did not ask for it.
     #[test]
     fn names_that_could_be_prose_are_left_out() {
         let long = "x".repeat(65);

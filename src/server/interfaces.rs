@@ -1,7 +1,7 @@
 //! User interfaces of tools (MCP Apps): the `ui://` resources of the servers whose tools name them.
 //!
-//! A resource belongs to the server whose tool names it, and is passed on as that server sends it.
-//! Only its address may differ: see [`ShownTools`].
+//! A resource belongs to the server whose tool names it, and is passed on unchanged. Only its address may differ: see
+//! [`ShownTools`].
 
 use std::time::Duration;
 
@@ -24,15 +24,13 @@ use crate::tools::{INTERFACE_TYPE, ServerRequest, ToolError, ToolErrorCode};
 /// The scheme of the addresses.
 pub(crate) const SCHEME: &str = "ui://";
 
-/// How long listing waits for a server. The interfaces of a slower one are listed by their addresses
-/// only.
+/// How long listing waits for a server. For a slower server only the addresses of its interfaces are listed.
 const MAX_LIST_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum bytes of a resource, and of the list of a server's resources.
 const MAX_BYTES: usize = 8 << 20;
 
-/// The interfaces that a client can read: as their servers list them. Empty for a client that shows
-/// none.
+/// The interfaces that a client can read, as their servers list them. Empty for a client that shows none.
 pub(crate) async fn list(session: &McpSession, context: &RequestContext<RoleServer>) -> Vec<Resource> {
     if !shown::shows_interfaces(context.client_capabilities().as_ref()) {
         return Vec::new();
@@ -66,7 +64,7 @@ fn resource(address: &str, at: &Interface, listed: &[(&str, Vec<Value>)]) -> Res
 ///
 /// # Errors
 ///
-/// If no tool names it, or its server does not answer with it.
+/// If no tool names it, or its server does not return it.
 pub(crate) async fn read(
     session: &McpSession,
     address: &str,
@@ -97,7 +95,7 @@ pub(crate) async fn read(
     serde_json::from_value(answer).map_err(|_| unreadable())
 }
 
-/// Why there is nothing at an address.
+/// Why there is no interface at an address.
 fn missing(tools: &ShownTools, address: &str) -> &'static str {
     let is_shared = tools.interfaces().iter().any(|(_, at)| at.address == address);
     if is_shared {
@@ -124,7 +122,7 @@ async fn request(
     let cancel = session.cancellation(context);
     let _cancel_on_drop = cancel.clone().drop_guard();
     let options = Script::typescript("").named(tool_call::NAME).limits(limits);
-    // A prompt that would have to be sent in a result cannot be: its receiver is dropped.
+    // A prompt that would have to be sent in a result cannot be sent here: its receiver is dropped.
     let elicitation = Elicitation::from_context(context).filter(|client| client.in_results.is_none());
     let (options, _prompts) = for_client(session, options, elicitation, &cancel);
     tokio::select! {

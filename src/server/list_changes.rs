@@ -1,8 +1,8 @@
-//! Tells clients that the list of tools has changed: those of a handshake revision by itself, those of
-//! the stateless revision on the streams that they have asked for (`subscriptions/listen`).
+//! Notifies clients of changes of the list of tools: clients of a handshake revision on their own, those of the
+//! stateless revision on the streams that they have requested (`subscriptions/listen`).
 //!
-//! The list names servers and limits, and has tools of servers that are shown directly. All of them
-//! can change while the server runs.
+//! The list names servers and limits, and contains tools of servers that are shown directly. All of these can change
+//! while the server runs.
 
 use std::fmt::Display;
 use std::future::{Future, pending};
@@ -33,7 +33,7 @@ pub(crate) async fn announce(shared: Arc<Shared>, peer: Peer<RoleServer>, ended:
     }
 }
 
-/// What a client can subscribe to.
+/// The notifications that a client can subscribe to.
 pub(crate) fn filter() -> SubscriptionFilter {
     SubscriptionFilter::builder().tools_list_changed().build()
 }
@@ -48,7 +48,7 @@ pub(crate) async fn serve(
         if subscription.accepted().tools_list_changed == Some(true) {
             each_change(shared, || subscription.sink().notify_tool_list_changed()).await;
         }
-        // No change can follow, but the client decides when the subscription ends.
+        // No change can follow, but only the client ends the subscription.
         pending::<()>().await;
     };
     tokio::select! {

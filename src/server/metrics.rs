@@ -1,5 +1,5 @@
-//! Metrics: the names of all metrics, and the gauges that are sampled when the metrics are read.
-//! The others are counted where they occur, whichever layer that is.
+//! Metrics: the names of all metrics, and the gauges that are sampled when the metrics are read. Counters and
+//! histograms are recorded where their events occur, in any layer.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
@@ -176,12 +176,12 @@ pub(crate) fn count_evicted(kind: &'static str) {
     counter!("cx_http_evicted_total", "kind" => kind).increment(1);
 }
 
-/// Says how many tokens of tenants are in force.
+/// Sets the number of tokens of tenants that are in force.
 pub(crate) fn set_tokens(number: usize) {
     gauge!("cx_http_tokens").set(count(number));
 }
 
-/// Says whether newer tokens cannot be used.
+/// Sets whether newer tokens cannot be used.
 pub(crate) fn set_tokens_failing(is_failing: bool) {
     gauge!("cx_http_tokens_failing").set(f64::from(u8::from(is_failing)));
 }
@@ -201,8 +201,8 @@ pub(crate) fn count_rate_limited() {
 /// Bytes of one token in the estimate. Tokenizers make 3 to 5 bytes of JSON and English one token.
 const BYTES_OF_TOKEN: u64 = 4;
 
-/// Counts what a script's tools returned to it, and what its answer returned to the agent. The
-/// difference is what has stayed out of the model's context.
+/// Counts what a script's tools returned to it, and what its answer returned to the agent. The difference has stayed
+/// out of the model's context.
 pub(crate) fn count_answer(tool_result_bytes: u64, answer_bytes: u64) {
     counter!("cx_tool_result_bytes_total").increment(tool_result_bytes);
     counter!("cx_answer_bytes_total").increment(answer_bytes);

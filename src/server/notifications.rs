@@ -1,5 +1,4 @@
-//! Progress and log notifications: what a client that asked for them receives while its script
-//! runs.
+//! Progress and log notifications for clients that asked for them, while their script runs.
 #![expect(
     deprecated,
     reason = "the latest revision deprecates logging, which earlier ones and their clients use"
@@ -30,8 +29,8 @@ pub(crate) type Severity = rmcp::model::LoggingLevel;
 /// Interval of progress notifications that say that the script still runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped
-/// lines are counted: the answer contains everything.
+/// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped lines are counted: the
+/// answer contains all output in any case.
 pub(crate) const MAX_WAITING: usize = 256;
 
 /// How long the connection may take to queue a notification.
@@ -66,7 +65,7 @@ pub(crate) enum RunNotification {
     Reported,
 }
 
-/// Whose progress the notifications of a call are about.
+/// The source of the progress notifications of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressOf {
     /// The progress of a script: its own reports, and each of its calls.
@@ -95,25 +94,25 @@ pub(crate) struct RunNotifications {
     sent: SentProgress,
 }
 
-/// The progress that was sent under one token. It only grows.
+/// The progress that was sent under one token. It only increases.
 #[derive(Default)]
 struct SentProgress {
     last: f64,
     /// The last report.
     reported: f64,
-    /// Other notifications since.
+    /// Number of other notifications since the last report.
     others: u32,
 }
 
 impl SentProgress {
-    /// The value of a report.
+    /// The progress value of a report.
     fn report(&mut self, value: f64) -> f64 {
         (self.reported, self.others) = (value, 0);
         self.grow(value)
     }
 
-    /// The value of a notification that says nothing about the progress: little more than the last
-    /// report, so that the next one is more.
+    /// The progress value of a notification that is not a report: slightly above the last report, so that the next
+    /// report is larger.
     fn other(&mut self) -> f64 {
         self.others = self.others.saturating_add(1);
         self.grow(self.reported + f64::from(self.others) / 1_000.0)
@@ -153,7 +152,7 @@ impl RunNotifications {
         }
         if let Some(min) = wanted.log {
             let dropped = Arc::clone(&dropped);
-            // What is printed beyond the limit of output is not sent either.
+            // Output beyond the output limit is not sent either.
             script.on_kept_output = Some(Arc::new(move |entry: &Output| {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
@@ -272,7 +271,7 @@ impl RunNotifications {
     }
 }
 
-/// Waits for a report that may be sent. Cancel-safe: only completing marks it as seen.
+/// Waits until a progress report may be sent. Cancel-safe: a report is marked as seen only on completion.
 async fn reported(
     reports: &mut watch::Receiver<Option<Progress>>,
     next: Instant,
@@ -299,7 +298,7 @@ const fn rank(severity: Severity) -> u8 {
     severity as u8
 }
 
-/// A printed line within the bound of one notification.
+/// Truncates a printed line to the bound of one notification.
 pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= MAX_LINE_BYTES {
         return text.to_owned();

@@ -1,13 +1,13 @@
 //! The output schemas of the tools. They name every field of structured content.
 //!
-//! Many clients keep only the fields that a schema names. The list of tools is read in every
-//! conversation, so a schema has names and little else: `{}` allows any content. What is in maps and
-//! lists, such as `servers` and `toolCallSummary`, is in the documentation only.
+//! Many clients keep only the fields that a schema names. The list of tools is part of every conversation, so a schema
+//! has names and little else: `{}` allows any content. The contents of maps and lists, such as `servers` and
+//! `toolCallSummary`, are described in the documentation only.
 
 use serde_json::{Value, json};
 
-/// The schema of what a run comes to: see [`super::answer::draft`].
-/// With `yields` also the fields of an answer to a run that continues.
+/// The schema of the result of a run: see [`super::answer::draft`]. With `yields` it also has the fields of an answer
+/// to a run that continues.
 pub(super) fn run(yields: bool) -> Value {
     let mut schema = json!({
         "type": "object",

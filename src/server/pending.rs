@@ -14,16 +14,16 @@ use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
 use crate::text::ids::random_id;
 
-/// The key of a prompt for the user in a result that asks, and of the answer in the repeated request.
+/// The key of a prompt for the user in a result that requires input, and of the answer in the repeated request.
 pub(crate) const KEY: &str = "approval";
 
-/// The same of a question for the client's model, before its number.
+/// The prefix of the key of a question for the client's model, before its number.
 pub(crate) const MODEL_KEY: &str = "sampling";
 
 /// The prompts of one result, by their keys.
 pub(crate) type KeyedPrompts = Vec<(String, Prompt)>;
 
-/// Gives each prompt its key. There is one prompt for the user at a time.
+/// Assigns a key to each prompt. At most one prompt is for the user.
 pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
     let mut asked = 0;
     let mut shown = 0;
@@ -36,12 +36,11 @@ pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
     prompts.into_iter().map(key).collect()
 }
 
-/// Maximum number of suspended runs of one client. A run beyond this number cannot ask. The executor bounds
-/// those of all clients together: a suspended run is one of its runs.
+/// Maximum number of suspended runs of one client. A run beyond this number cannot prompt. The executor bounds the
+/// suspended runs of all clients together, because each is one of its runs.
 const MAX_SUSPENDED: usize = 64;
 
-/// A suspended run is dropped this long after its approval timeout. Until then it may have
-/// continued without an approval.
+/// A suspended run is dropped this long after its approval timeout. Between the two it continues without the approval.
 const KEPT: Duration = Duration::from_secs(10);
 
 /// Suspended runs, by a random name that cannot be guessed.
@@ -57,7 +56,7 @@ impl Default for PendingRuns {
 }
 
 struct SuspendedRun {
-    /// The client's session, or the one of all clients without a session.
+    /// The client's session, or the session of all clients without one.
     client: String,
     _slot: ClientSlot,
     /// Fingerprint of the call that the client has to repeat.
@@ -67,7 +66,7 @@ struct SuspendedRun {
     _expiry: Expiry,
 }
 
-/// Drops a run whose client does not come back. Dropping this stops the timer.
+/// Drops a run whose client does not return. Dropping this stops the timer.
 struct Expiry(AbortHandle);
 
 impl Drop for Expiry {
@@ -88,7 +87,7 @@ pub(crate) enum NotResumed {
 }
 
 impl PendingRuns {
-    /// Suspends a run of `client`, which is counted for `holder`, and returns the result that asks the client.
+    /// Suspends a run of `client`, which is counted for `holder`, and returns the result with the prompts.
     ///
     /// # Errors
     ///
@@ -110,7 +109,7 @@ impl PendingRuns {
         let requests: InputRequests =
             prompts.iter().map(|(key, prompt)| (key.clone(), prompt.request())).collect();
         let mut runs = self.runs.lock();
-        // A suspended run does not delay those that wait for the end of all calls in flight.
+        // A suspended run does not delay tasks that wait for the end of all calls in flight.
         run.guard = None;
         let max = run.limits.answer_time + KEPT;
         let expiry = tokio::spawn({
@@ -128,11 +127,11 @@ impl PendingRuns {
         Ok(InputRequiredResult::new(Some(requests), Some(name)))
     }
 
-    /// Removes a run and its prompts, for the client that was asked and repeats the call.
+    /// Removes a suspended run and its prompts, for the client that repeats its call.
     ///
     /// # Errors
     ///
-    /// If the client has no such run, or has called something else. The run is not removed then.
+    /// If the client has no such run, or has made a different call. The run is not removed then.
     pub(crate) fn remove(
         &self,
         client: &str,
@@ -148,7 +147,7 @@ impl PendingRuns {
         Ok((suspended.run, suspended.prompts))
     }
 
-    /// Ends all runs of a client that does not come back.
+    /// Ends all suspended runs of a client that will not return.
     pub(crate) fn forget(&self, client: &str) {
         // Collected first, so that the runs are dropped after the lock is released.
         let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, run| run.client == client).collect();

@@ -1,5 +1,5 @@
-//! Prepares every run of a client, over MCP and over REST: rate limits, saved scripts and the
-//! operator's limits.
+//! Prepares every run of a client, over MCP and over REST: applies rate limits, saved scripts and the operator's
+//! limits.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::tools::{SavedScript, ToolErrorCode};
 /// A script with the limits of its run.
 pub(crate) struct PreparedRun {
     pub(crate) script: Script,
-    /// That of the saved script, if the call names one.
+    /// The language of the saved script, if the call names one.
     pub(crate) language: Language,
     pub(crate) limits: Limits,
 }
@@ -24,8 +24,8 @@ pub(crate) struct PreparedRun {
 ///
 /// # Errors
 ///
-/// The answer to a call that asks for more than is granted, of a saved script that is not there, or with an
-/// input that it does not take.
+/// The answer to a call that asks for more than is granted, names a saved script that does not exist, or has an input
+/// that the script does not take.
 pub(crate) fn prepare(
     session: &McpSession,
     mut arguments: RunArguments,
@@ -51,11 +51,11 @@ pub(crate) fn prepare(
     Ok(PreparedRun { script, language, limits })
 }
 
-/// The saved script that a call names, whose code and input the arguments have then.
+/// Finds the saved script that a call names, and puts its code and input into the arguments.
 ///
 /// # Errors
 ///
-/// The answer to a call of a script that is not there, or with an input that it does not take.
+/// The answer to a call that names a script which does not exist, or has an input that it does not take.
 fn saved_script(
     session: &McpSession,
     arguments: &mut RunArguments,
@@ -75,7 +75,7 @@ fn saved_script(
 ///
 /// # Errors
 ///
-/// The answer to a run beyond one.
+/// The answer to a run beyond a limit.
 pub(crate) fn take_rate(session: &McpSession, client: &str) -> Result<(), Answer> {
     session.rates.acquire(client).map_err(|exceeded| {
         metrics::count_rate_limited();

@@ -31,22 +31,21 @@ pub(crate) type AskModel = Arc<
         + Sync,
 >;
 
-/// Maximum number of questions that wait to be sent in a result. Beyond it the script's calls wait.
+/// Maximum number of questions that wait to be sent in a result. While the queue is full, the script's calls wait.
 const MAX_QUESTIONS: usize = 64;
 
-/// How a client can be asked.
+/// The ways to ask a client.
 pub(crate) struct Elicitation {
     /// Shows prompts to the user, if the client can.
     pub(crate) user: Option<UserPrompts>,
     /// Asks the client's model, if it offers one.
     pub(crate) model: Option<AskModel>,
-    /// The prompts that have to be sent in a result, after which the client repeats the request with
-    /// the answer: those of clients of the stateless revision. Clients of the handshake revisions are
-    /// sent requests.
+    /// The prompts that have to be sent in a result, after which the client repeats the request with the answers.
+    /// Clients of the stateless revision need this; clients of the handshake revisions are sent requests instead.
     pub(crate) in_results: Option<mpsc::Receiver<Prompt>>,
 }
 
-/// How a client can ask its user.
+/// The ways to ask a client's user.
 pub(crate) struct UserPrompts {
     pub(crate) show: Show,
     pub(crate) shows_forms: bool,
@@ -57,15 +56,14 @@ impl UserPrompts {
     fn new(capabilities: &ClientCapabilities, show: Show) -> Option<Self> {
         let elicitation = capabilities.elicitation.as_ref()?;
         let opens_addresses = elicitation.url.is_some();
-        // A client that declares neither form nor URL mode has form mode, which is older.
+        // A client that declares neither form nor URL mode supports form mode, which is older.
         let shows_forms = elicitation.form.is_some() || !opens_addresses;
         Some(Self { show, shows_forms, opens_addresses })
     }
 }
 
 impl Elicitation {
-    /// Returns how to ask the client behind this request, if it has declared that it can be asked
-    /// anything.
+    /// The ways to ask the client behind this request; `None` if it has declared none.
     pub(crate) fn from_context(context: &RequestContext<RoleServer>) -> Option<Self> {
         if let Some(capabilities) = context.meta.client_capabilities() {
             let (sender, prompts) = mpsc::channel(MAX_QUESTIONS);
@@ -111,8 +109,8 @@ impl Elicitation {
     }
 }
 
-/// A prompt that is open until it is answered, times out, or its run ends. Dropping it means that the
-/// client cannot be asked.
+/// A prompt that is open until it is answered, times out, or its run ends. Dropping it reports that the client cannot
+/// be asked.
 pub(crate) struct Prompt(Question);
 
 enum Question {
@@ -127,7 +125,7 @@ enum Question {
 }
 
 impl Prompt {
-    /// What the client shows, or passes to its model.
+    /// The request for the client: to show to its user, or to pass to its model.
     pub(crate) fn request(&self) -> InputRequest {
         match &self.0 {
             Question::User { params, .. } => InputRequest::Elicitation(ElicitRequest::new(params.clone())),
@@ -137,12 +135,12 @@ impl Prompt {
         }
     }
 
-    /// Whether the client's model is asked, and not its user.
+    /// Whether the prompt is for the client's model and not for its user.
     pub(crate) fn is_for_model(&self) -> bool {
         matches!(self.0, Question::Model { .. })
     }
 
-    /// Completes when nothing waits for the answer any more.
+    /// Completes when nothing waits for the answer any longer.
     pub(crate) async fn closed(&mut self) {
         match &mut self.0 {
             Question::User { answer, .. } => answer.closed().await,
@@ -222,8 +220,8 @@ async fn send(peer: Peer<RoleServer>, request: ServerRequest) -> Result<ClientRe
     answer.map_err(|_dropped| Unanswered::Gone)?.map_err(Unanswered::Failed)
 }
 
-/// A request that the client works on. If the run ends or the time is over first, dropping this
-/// cancels it at the client.
+/// A request that the client is handling. If the run ends or the timeout passes first, dropping this cancels the
+/// request at the client.
 struct OpenRequest(Option<RequestHandle<RoleServer>>);
 
 impl Drop for OpenRequest {

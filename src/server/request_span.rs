@@ -16,10 +16,10 @@ use crate::conventions::{self, PIPE, TCP, TOOL_ERROR, TOOLS_CALL};
 use crate::telemetry::requests::{RequestFailure, RequestSpan, TracedRequest};
 use crate::tools::TraceContext;
 
-/// What became of a request that was dropped before its end.
+/// The outcome of a request that was dropped before its end.
 const CANCELLED: RequestFailure = RequestFailure::Type("cancelled");
 
-/// The id of a request as its client wrote it: rmcp gets another one.
+/// The id of a request as its client wrote it. rmcp gets a different id.
 #[derive(Clone)]
 pub(crate) struct ClientRequestId(String);
 
@@ -66,7 +66,8 @@ impl ObservedRequest {
                 session_id: header("mcp-session-id"),
                 transport,
                 parent: TraceContext::from_meta(&context.meta),
-                // A context of HTTP is not the parent, because one request of HTTP can carry several.
+                // The context of the HTTP request is a link and not the parent, because one HTTP request can carry
+                // several MCP requests.
                 link: header("traceparent")
                     .and_then(|parent| TraceContext::parse(parent, header("tracestate"), None)),
             })
@@ -74,8 +75,7 @@ impl ObservedRequest {
         Self { span, method: TOOLS_CALL, transport, began: Instant::now(), failure: Some(CANCELLED) }
     }
 
-    /// Begins the span of a run over REST. Its parent is the context of the HTTP request, which carries
-    /// nothing else.
+    /// Begins the span of a run over REST. Its parent is the context of the HTTP request, which carries only this run.
     #[cfg(feature = "http")]
     pub(crate) fn begin_rest(shared: &Shared, headers: &HeaderMap) -> Self {
         let header = |name: &str| text_header(headers, name);
@@ -95,18 +95,18 @@ impl ObservedRequest {
         Self { span, method: REST_RUN, transport: TCP, began: Instant::now(), failure: Some(CANCELLED) }
     }
 
-    /// Says how a run over REST was answered.
+    /// Records how a run over REST was answered.
     #[cfg(feature = "http")]
     pub(crate) fn end_rest(mut self, is_error: bool) {
         self.failure = is_error.then_some(RequestFailure::Type(TOOL_ERROR));
     }
 
-    /// The context of the run.
+    /// The trace context for the run.
     pub(crate) fn context(&self) -> Option<TraceContext> {
         self.span.as_ref().map(|span| span.context())
     }
 
-    /// Says how the call was answered.
+    /// Records how the call was answered.
     pub(crate) fn end(mut self, answer: &Result<CallToolResponse, ErrorData>) {
         self.failure = match answer {
             Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
@@ -134,7 +134,7 @@ impl Drop for ObservedRequest {
     }
 }
 
-/// A session of a client in the metrics. It is counted when this is dropped.
+/// A client's session in the metrics. It is recorded when this is dropped.
 pub(crate) struct CountedSession {
     pub(crate) transport: &'static str,
     pub(crate) began: Instant,

@@ -27,12 +27,11 @@ use crate::tools::{INTERFACES, TraceContext};
 /// Maximum characters of a name that an error message shows.
 const MAX_NAME: usize = 60;
 
-/// How long a client may cache the list of tools, in milliseconds. It names servers, which the
-/// configuration may change. Clients of the stateless revision are notified of that only if they
-/// listen.
+/// How long a client may cache the list of tools, in milliseconds. The list names servers, which the configuration may
+/// change. Clients of the stateless revision are notified of changes only if they subscribe.
 const TOOLS_FRESH_MS: u64 = 5 * 60 * 1000;
 
-/// The same if it has tools of servers, which may change them at any time.
+/// The same for a list with tools of servers, which may change at any time.
 const DIRECT_TOOLS_FRESH_MS: u64 = 60 * 1000;
 
 /// The methods whose parameters rmcp parses. If it cannot parse them, it treats the request as a
@@ -56,7 +55,7 @@ const KNOWN_METHODS: &[&str] = &[
     "tools/list",
 ];
 
-/// Those that the stateless revision has removed.
+/// Methods that the stateless revision has removed.
 const METHODS_OF_SESSIONS: &[&str] = &["initialize", "logging/setLevel"];
 
 impl ServerHandler for McpSession {
@@ -95,7 +94,7 @@ impl ServerHandler for McpSession {
     }
 
     /// The definition of a tool that is shown directly, as far as it is known. Over HTTP, rmcp refuses a call whose
-    /// `Mcp-Param-…` headers are not what its schema (`x-mcp-header`) and its arguments say.
+    /// `Mcp-Param-…` headers differ from what the schema (`x-mcp-header`) and the arguments require.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.shared.tools().tool(name).map(|tool| tool.definition().clone())
     }
@@ -291,7 +290,7 @@ impl ServerHandler for McpSession {
 }
 
 impl McpSession {
-    /// Answers a call. `trace` is its span.
+    /// Answers a call. `trace` is the context of its span.
     async fn answer_call(
         &self,
         request: CallToolRequestParams,
@@ -313,7 +312,7 @@ impl McpSession {
                 };
                 let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_NAME));
                 let refusal = answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None);
-                // The schema of the report has no fields for an error.
+                // The output schema of the report has no fields for an error.
                 let mut result = CallToolResult::from(refusal);
                 result.structured_content = None;
                 Ok(result.into())
@@ -324,7 +323,7 @@ impl McpSession {
             other => {
                 let mut list = self.shared.tools();
                 if list.tool(other).is_none() {
-                    // A client that connects again may call before it lists.
+                    // A client that reconnects may call a tool before it lists tools.
                     list = self.shared.asked_tools(false).await;
                 }
                 let Some(tool) = list.tool(other) else {

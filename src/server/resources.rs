@@ -12,7 +12,7 @@ pub(crate) const GUIDE: &str = "cx://guide";
 /// Prefix of the URIs of run records.
 const RUNS: &str = "cx://runs/";
 
-/// The calls of a run that made none.
+/// The `calls` part of a run without calls.
 const NO_CALLS: &str = "[]";
 
 const MARKDOWN: &str = "text/markdown";
@@ -87,7 +87,7 @@ pub(crate) fn run_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(RUNS)?.split('/').next()
 }
 
-/// Reads the resource at a URI; `record` is that of the run that it names, if the client has such a run.
+/// Reads the resource at a URI; `record` is the run record that the URI names, if the client has it.
 ///
 /// # Errors
 ///

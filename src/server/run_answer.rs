@@ -19,9 +19,9 @@ pub(crate) const TRY_AGAIN: &str = "call again in a few seconds";
 const RAISE_LIMIT: &str = "calling again does not help: whoever runs the server has to raise that limit. A script \
                            in the other language may still work";
 
-/// Makes the answer to a call whose run has ended. If it leaves something out, the run is recorded
-/// for `client`. Of a run that has yielded, `printed` says what of the output the client has; it is
-/// recorded under its id. Must be called in a tokio runtime.
+/// Makes the answer to a call whose run has ended. If the answer leaves something out, the run is recorded for
+/// `client`. For a run that has yielded, `printed` has the output that the client has received, and the run is recorded
+/// under its id. Must be called in a tokio runtime.
 pub(crate) async fn answer_run(
     shared: &Shared,
     client: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn answer_run(
     let format = shared.options.format;
     let result = match result {
         Ok(result) => result,
-        // The call's own list: those of the executor were checked when it was built.
+        // The call's own list: the lists of the executor were checked when it was built.
         Err(Error::InvalidPattern { list: RuleList::Allow, problem }) => {
             let problem = format!("`allowedTools`: {problem}");
             return answer::refusal(format, INVALID_ARGUMENTS, &problem, None);
@@ -68,7 +68,7 @@ pub(crate) async fn answer_run(
         }
     };
     if let (Some(history), Some(id)) = (shared.executor.history(), &record) {
-        // The client may ask another front end for it as soon as it has the answer.
+        // Awaited, because the client may request the record from another front end as soon as it has the answer.
         history.share(client, id).await;
     }
     let answer = draft.answer(format, record.as_deref());
@@ -76,7 +76,7 @@ pub(crate) async fn answer_run(
     answer
 }
 
-/// The parameter that sets an option of a run, or the option if no client can set it.
+/// The parameter that sets an option of a run, or the option's name if clients cannot set it.
 fn parameter(option: OptionName) -> &'static str {
     match option {
         OptionName::WallTime => RunParameter::TimeoutMs.name(),

@@ -1,4 +1,4 @@
-//! A run in flight, with everything that a request which waits for it needs.
+//! A run in flight, with everything that a request needs which waits for it.
 
 use std::time::Duration;
 
@@ -24,27 +24,27 @@ pub(crate) struct RunInFlight {
     pub(crate) _cancel_on_drop: DropGuard,
     pub(crate) limits: Limits,
     pub(crate) notifications: RunNotifications,
-    /// Prompts that are sent in a result; closed if the client is not asked that way.
+    /// Prompts that are sent in a result; closed if the client is asked in another way.
     pub(crate) prompts: mpsc::Receiver<Prompt>,
     /// Fingerprint of the call, if the client may have to repeat it with an answer.
     pub(crate) call: Option<Fingerprint>,
-    /// Counts it as a call in flight. `None` while it is suspended: no request waits for it then,
-    /// so it must not delay those that wait for the end of all calls.
+    /// Counts the run as a call in flight. `None` while the run is suspended: no request waits for it then, so it must
+    /// not delay tasks that wait for the end of all calls.
     pub(crate) guard: Option<CallGuard>,
-    /// When the call is answered although the run continues, and what it has printed.
+    /// When the call is answered although the run continues, and the run's output.
     pub(crate) yields: Option<(Duration, Printed)>,
 }
 
-/// How long a result that asks waits for more questions. A script asks all that it asks at once within
-/// a moment.
+/// How long a result with prompts waits for further prompts. A script that asks several questions at once sends them
+/// within a moment.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// How long it waits in all.
+/// Maximum time that it waits in total.
 const MAX_WAIT: Duration = Duration::from_millis(200);
 
 impl RunInFlight {
-    /// The first question with those that are asked at the same time, so that the client is asked once
-    /// for all. A prompt for the user comes alone.
+    /// Collects the first question and those that are asked at the same time, so that the client gets all of them in
+    /// one result. A prompt for the user is sent alone.
     pub(crate) async fn with_all_open(&mut self, first: Prompt) -> Vec<Prompt> {
         let mut prompts = vec![first];
         let until = Instant::now() + MAX_WAIT;

@@ -10,12 +10,12 @@ use rmcp::model::Extensions;
 
 use crate::rate::{ClientBuckets, RateLimit, TokenBucket};
 
-/// Maximum runs of one client in a minute, unless the operator says otherwise. More than an agent that works step by
-/// step needs, and little enough that one client cannot keep the machine busy.
+/// Maximum runs of one client in a minute by default. More than an agent needs that works step by step, and few enough
+/// that one client cannot keep the machine busy.
 #[cfg(feature = "http")]
 const CLIENT_RUNS_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
-/// The rate of each client over HTTP, unless the operator says otherwise.
+/// The default rate limit of each client over HTTP.
 #[cfg(feature = "http")]
 pub(crate) const fn default_client_rate() -> RateLimit {
     RateLimit::per_minute(CLIENT_RUNS_PER_MINUTE)
@@ -26,29 +26,29 @@ pub(crate) const fn default_client_rate() -> RateLimit {
 pub(crate) struct RunRates {
     each_client: RwLock<Arc<EachClient>>,
     all_clients: Option<TokenBucket>,
-    /// Where later rates of each client come from.
+    /// The source of later rate limits of each client.
     source: Option<RateSource>,
 }
 
 /// The rate limit of each client.
 #[derive(Default)]
 struct EachClient {
-    /// The limit of the configuration, if it has one.
+    /// The limit from the configuration, if it has one.
     configured: Option<RateLimit>,
     buckets: Option<ClientBuckets>,
 }
 
-/// The limits of the configuration in force, and the defaults.
+/// Reads the limit from the configuration in force, and the default.
 type RateSource = (Box<dyn Fn() -> Option<RateLimit> + Send + Sync>, Option<RateLimit>);
 
-/// Why a run does not start.
+/// Why a run was refused.
 pub(crate) struct RateExceeded {
     pub(crate) message: String,
     /// Time until a retry makes sense.
     pub(crate) retry_after: Duration,
 }
 
-/// The client of a request that belongs to no session, as far as it can be told: its peer.
+/// The client of a request that belongs to no session, as far as it can be identified: its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestClient(pub(crate) String);
 
@@ -61,7 +61,7 @@ impl RequestClient {
 }
 
 impl RunRates {
-    /// These limits; one client over pipes has none.
+    /// Makes limits. A single client over stdio has none.
     pub(crate) fn new(each_client: Option<RateLimit>, all_clients: Option<RateLimit>) -> Self {
         let buckets = each_client.and_then(ClientBuckets::new);
         Self {
@@ -71,8 +71,8 @@ impl RunRates {
         }
     }
 
-    /// Follows the configuration from now on: each other rate of a client that it has counts at once.
-    /// `unconfigured` counts if it has one now and none later.
+    /// Follows the configuration from now on: a changed limit of each client takes effect at once. `unconfigured` is
+    /// used if the configuration has a limit now and has none later.
     #[cfg(all(feature = "http", feature = "mcp"))]
     pub(crate) fn following(
         mut self,
@@ -90,7 +90,7 @@ impl RunRates {
         self
     }
 
-    /// The limit of each client. Another one begins with full buckets.
+    /// The limit of each client. A changed limit begins with full buckets.
     fn each_client(&self) -> Arc<EachClient> {
         let known = Arc::clone(&self.each_client.read());
         let Some((configured, unconfigured)) = &self.source else { return known };
@@ -110,8 +110,8 @@ impl RunRates {
     ///
     /// # Errors
     ///
-    /// If a limit is reached. The client's own limit comes first: a client above it takes nothing
-    /// from the others.
+    /// If a limit is reached. The client's own limit is checked first, so that a client above it takes nothing from
+    /// others.
     pub(crate) fn acquire(&self, client: &str) -> Result<(), RateExceeded> {
         let exceeded = |whose: &str, limit: RateLimit, retry_after| {
             let time = limit.period.as_secs_f64();

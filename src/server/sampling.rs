@@ -1,4 +1,4 @@
-//! The model of the client, by the protocol's sampling.
+//! The client's model, through the protocol's sampling.
 //!
 //! A client of the handshake revisions is sent a request for each question. A client of the stateless
 //! revision gets all questions that are open at the same time in one result, and repeats the call
@@ -29,7 +29,7 @@ impl LanguageModel for ClientModel {
         async move { asked.await.and_then(answer) }.boxed()
     }
 
-    /// The protocol has no pieces: the answer is one.
+    /// Sampling has no streaming, so the answer is one piece.
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {
         let complete = self.complete(request);
         async move {
@@ -52,7 +52,7 @@ fn parameters(request: ModelRequest) -> CreateMessageRequestParams {
     });
     let mut parameters = CreateMessageRequestParams::new(messages.collect(), request.max_tokens);
     parameters.system_prompt = request.system_prompt;
-    // The client decides: a model's name is a wish.
+    // The client decides: a model's name is only a hint.
     parameters.model_preferences =
         request.model.map(|model| ModelPreferences::new().with_hints(vec![ModelHint::new(model)]));
     parameters

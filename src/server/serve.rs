@@ -19,7 +19,7 @@ use crate::engine::engines;
 use crate::error::Error;
 use crate::executor::Executor;
 
-/// What a client puts into the context of its model: [`Server::context`].
+/// What a client adds to the context of its model: [`Server::context`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerContext {
@@ -38,14 +38,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a server that runs scripts on `executor`. What does not fit into an answer can be read
-    /// later if the executor [keeps a run history](crate::ExecutorBuilder::keep_runs).
+    /// Makes a server that runs scripts on `executor`. If the executor [keeps a run
+    /// history](crate::ExecutorBuilder::keep_runs), clients can read later what did not fit into an answer.
     pub fn new(executor: Executor, options: ServerOptions) -> Self {
         Self { shared: Arc::new(Shared::new(executor, options)) }
     }
 
-    /// What a client that connects now puts into the context of its model: the definitions of the tools,
-    /// and the instructions. May read files.
+    /// What a client that connects now adds to the context of its model: the definitions of the tools, and the
+    /// instructions. May read files.
     pub fn context(&self) -> ServerContext {
         let tools = self.shared.tools().list(false, true);
         let definitions = tools.iter().map(|tool| {
@@ -82,10 +82,10 @@ impl Server {
     /// Then the client's runs are cancelled, and their answers are written if the client reads
     /// them; that takes at most 1.5 s. Other clients of this server are not affected.
     ///
-    /// At most 512 requests, or 64 MiB of them, are handled at once. Beyond that up to 512 lines or
-    /// 8 MiB are read ahead, so that cancellations and answers among them are seen; then nothing is
-    /// read until answers have been written. Only while a call waits for an answer of the client to a
-    /// question, its lines are read all the same, and requests among them refused. A client that reads
+    /// At most 512 requests, or 64 MiB of them, are handled at once. Beyond that up to 512 lines or 8 MiB are read
+    /// ahead, so that cancellations and answers among them are handled; then nothing is read until answers have been
+    /// written. The exception is a call that waits for the client's answer to a question: then lines are still read,
+    /// and requests among them are refused. A client that reads nothing for two minutes meanwhile is treated as gone.
     /// nothing for two minutes meanwhile is treated as gone.
     ///
     /// Only protocol messages are written to `writer`. Dropping the future ends the connection and
@@ -126,21 +126,20 @@ impl Server {
         http::serve(&self.shared, listener, options, stop).await
     }
 
-    /// Records the current values of the gauges through the `metrics` facade. The metrics pages do that
-    /// when they are read; an exporter that sends them needs it before each export.
+    /// Records the current values of the gauges through the `metrics` facade. The metrics pages do this when they are
+    /// read; an exporter that pushes metrics must call this before each export.
     pub fn sample_metrics(&self) {
         metrics::sample(&self.shared, 0, 0);
     }
 
-    /// Serves the metrics at an address of their own until `stop` is cancelled, beside
-    /// [`serve`](Self::serve), whose client is at a pair of pipes. `print` renders them, for example
-    /// from the application's Prometheus recorder.
+    /// Serves the metrics at a separate address until `stop` is cancelled, in addition to [`serve`](Self::serve), whose
+    /// client is at a pair of pipes. `print` renders them, for example from the application's Prometheus recorder.
     ///
-    /// `token_reader` reads the token again, as that of [`HttpOptions::token_reader`] does.
+    /// `token_reader` reads the token again, as [`HttpOptions::token_reader`] does.
     ///
-    /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8
-    /// connections at once, of a minute each. On a loopback address the `Host` header must be of this
-    /// machine, so that no page can read it through a name of its own. Dropping the future ends all connections.
+    /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8 connections at
+    /// once, each for at most one minute. On a loopback address the `Host` header must name this machine, so that no
+    /// web page can read it through a domain name of its own. Dropping the future ends all connections.
     ///
     /// # Errors
     ///

@@ -61,7 +61,7 @@ where
             tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
             tokio::select! {
                 () = calls.wait_until_empty(MAX_DRAIN) => {}
-                // The client is gone, so the answers are not read.
+                // The client is gone, so no answers will be read.
                 () = gone.cancelled() => {}
                 () = stop.cancelled() => {}
             }
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// Whether a write has failed because the reader has gone.
+/// Whether a write failed because the reader is gone.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected)
 }

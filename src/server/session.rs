@@ -21,17 +21,15 @@ use crate::run::history::WITHOUT_SESSION;
 use crate::run::history::client_of_tenant;
 use crate::storage::state::{DefaultScope, StateScope};
 
-/// The session of one client, or of all clients that cannot be told apart. Lives until the client
-/// is gone.
+/// The session of one client, or of all clients that cannot be told apart. Lives until the client is gone.
 pub(crate) struct McpSession {
     pub(crate) shared: Arc<Shared>,
-    /// The client's name in the run history, which begins with that of its tenant.
+    /// The client's name in the run history. It begins with the name of its tenant.
     pub(crate) client: String,
-    /// The tenant whose client it is, if the server has tenants.
+    /// The tenant of the client, if the server has tenants.
     pub(crate) tenant: Option<Arc<str>>,
-    /// Whether this serves several clients that cannot be told apart. A setting of one of them does
-    /// not apply to the others, and resources are not listed to them: a run is found only by its
-    /// id, which is random.
+    /// Whether this session serves several clients that cannot be told apart. Settings of one client then do not apply
+    /// to the others, and run records are not listed: a run is found only by its random id.
     pub(crate) has_many_clients: bool,
     /// The state scope of runs that name no session.
     pub(crate) default_scope: DefaultScope,
@@ -45,21 +43,21 @@ pub(crate) struct McpSession {
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
     pub(crate) log: Mutex<Option<Severity>>,
-    /// Whether the client is notified of changes of the list of tools.
+    /// Whether the client is being notified of changes of the list of tools.
     is_told: AtomicBool,
 }
 
-/// The tenant of a request over HTTP. It is an extension of the HTTP request.
+/// The session for a request over HTTP. It is an extension of the HTTP request.
 #[derive(Clone)]
 pub(crate) struct RequestSession {
-    /// The session of the tenant's clients that have none, for a request that names none.
+    /// The session of the tenant's clients that have none, for requests that name none.
     pub(crate) session: Arc<McpSession>,
-    /// Cancelled when the token is revoked that the request was sent with.
+    /// Cancelled when the token of the request is revoked.
     pub(crate) revoked: Option<CancellationToken>,
 }
 
 impl RequestSession {
-    /// That of a request, if it came over HTTP.
+    /// The value of a request; `None` if it did not come over HTTP.
     pub(crate) fn from_extensions(extensions: &Extensions) -> Option<&Self> {
         extensions.get::<http::request::Parts>()?.extensions.get()
     }
@@ -89,31 +87,30 @@ impl McpSession {
         }
     }
 
-    /// The same session, for several clients that cannot be told apart.
+    /// Makes this the session of several clients that cannot be told apart.
     pub(crate) fn of_many_clients(self) -> Self {
         let client = WITHOUT_SESSION.to_owned();
         Self { client, has_many_clients: true, default_scope: DefaultScope::Unavailable, ..self }
     }
 
-    /// The same session, of a client of this tenant.
+    /// Makes this the session of a client of this tenant.
     #[cfg(feature = "http")]
     pub(crate) fn of_tenant(self, tenant: Option<&Arc<str>>) -> Self {
         let client = client_of_tenant(tenant.map(|name| &**name), &self.client);
         Self { client, tenant: tenant.cloned(), ..self }
     }
 
-    /// The same session under these rate limits; without them it has none.
+    /// Sets the rate limits of runs; without them there are none.
     pub(crate) fn with_rates(self, rates: Arc<RunRates>) -> Self {
         Self { rates, ..self }
     }
 
-    /// The same session with a state scope of its own. No other session ever has the same id.
+    /// Gives the session a state scope of its own. No other session ever has the same id.
     pub(crate) fn with_own_state(self, id: &str) -> Self {
         Self { default_scope: DefaultScope::Of(StateScope::client(id)), ..self }
     }
 
-    /// Tells the client from now on when the list of tools has changed. The task ends with the
-    /// session.
+    /// Notifies the client from now on when the list of tools has changed. The task ends with the session.
     pub(crate) fn announce_changes(&self, peer: &Peer<RoleServer>) {
         if !self.has_many_clients && !self.is_told.swap(true, Ordering::Relaxed) {
             let (shared, ended) = (Arc::clone(&self.shared), self.runs.clone());
@@ -121,17 +118,18 @@ impl McpSession {
         }
     }
 
-    /// Cancelled when what a request begins has to end: with the session, or when the token is revoked that the request
-    /// was sent with. The caller cancels it at the end too, so that nothing waits for it any more.
+    /// A token that is cancelled when the request's work has to end: with the session, or when the token that the
+    /// request was sent with is revoked. The caller cancels it at the end too, so that nothing waits for it any longer.
     pub(crate) fn cancellation(&self, context: &RequestContext<RoleServer>) -> CancellationToken {
         let request = RequestSession::from_extensions(&context.extensions);
         self.cancellation_with(request.and_then(|request| request.revoked.as_ref()))
     }
 
-    /// The same for a request whose token is revoked when `revoked` is cancelled. Must be called in a tokio runtime.
+    /// As [`cancellation`](Self::cancellation), for a request whose token is revoked when `revoked` is cancelled. Must
+    /// be called in a tokio runtime.
     pub(crate) fn cancellation_with(&self, revoked: Option<&CancellationToken>) -> CancellationToken {
         let cancel = self.runs.child_token();
-        // The session may have been begun with another token of the same tenant, so one is not below the other.
+        // The session may have begun with another token of the same tenant, so neither token is a child of the other.
         if let Some(revoked) = revoked.cloned() {
             let cancel = cancel.clone();
             tokio::spawn(async move {
@@ -144,7 +142,7 @@ impl McpSession {
         cancel
     }
 
-    /// Drops everything that is kept for a client that does not come back.
+    /// Drops everything that is kept for a client that will not return.
     pub(crate) fn forget(&self) {
         self.shared.forget(&self.client);
         if let DefaultScope::Of(scope) = &self.default_scope {

@@ -27,20 +27,19 @@ use crate::run::script::Language;
 pub struct ServerOptions {
     /// Format of the text of answers. The structured content is the same in all formats.
     pub format: Format,
-    /// Maximum characters of the value of one answer, and also of its output. More of them is left
-    /// out of the answer and can be read for an hour. 25,000 by default, which is right for answers
-    /// that a model reads; a program that reads them can have more.
+    /// Maximum characters of the value of one answer, and also of its output. What exceeds it is left out of the answer
+    /// and can be read for an hour. The default of 25,000 suits answers that a model reads; for a program it can be
+    /// higher.
     pub max_value: usize,
-    /// Whether the instructions that clients show to their models have an index of the known tools
-    /// while it is small (300 tokens). True by default.
+    /// Whether the instructions that clients show to their models contain an index of the known tools, as long as it is
+    /// small (300 tokens). True by default.
     pub index: bool,
-    /// Time after which a call is answered although its run continues, if the call asks for none
-    /// (`yieldAfterMs`); the rest is got with the tool `wait`. For clients with a session that do
-    /// not know tasks. Zero lets only those runs continue whose call asks for it. `None`, the
-    /// default, lets no run continue, and the tool `wait` does not exist.
+    /// Time after which a call is answered although its run continues, if the call does not set `yieldAfterMs`; the
+    /// tool `wait` returns the rest. For clients with a session that do not support tasks. With zero, only runs whose
+    /// call asks for it continue. With `None`, the default, no run continues, and the tool `wait` does not exist.
     pub yield_after: Option<Duration>,
-    /// Whether a client's user is asked for approvals, if the client can ask. If not, the executor's
-    /// [`approver`](crate::ExecutorBuilder::approver) is asked for all clients. True by default.
+    /// Whether approval prompts go to the user of the requesting client, if the client can show them. If false, the
+    /// executor's [`approver`](crate::ExecutorBuilder::approver) is asked for all clients. True by default.
     pub clients_approve: bool,
 }
 
@@ -60,7 +59,7 @@ impl Default for ServerOptions {
 /// proxy on this machine count as one.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 64;
 
-/// What a list of tools was made for: [`Executor::lists_key`].
+/// Identifies the lists that a list of tools was made from: [`Executor::lists_key`].
 type ListKey = (u64, u64);
 
 /// State that all clients share. Lives as long as the server.
@@ -68,8 +67,8 @@ pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) options: ServerOptions,
     pub(crate) started: Instant,
-    /// The list of tools, and what it was made for. It is the same for every client, except that tools
-    /// may be left out that are shown for their user interfaces.
+    /// The list of tools, and the key that it was made for. It is the same for every client, except that tools which
+    /// are shown only for their user interfaces may be left out.
     tools: Mutex<Option<(ListKey, Arc<ShownTools>)>>,
     /// Whether a task follows the lists of servers.
     is_following: AtomicBool,
@@ -81,12 +80,12 @@ pub(crate) struct Shared {
     /// yet.
     pub(crate) pending: Arc<PendingRuns>,
     pub(crate) hung_workers: Arc<HungWorkers>,
-    /// How many sources have newer tokens that cannot be used, so that the last ones stay in force.
+    /// The number of sources whose newer tokens cannot be used, so that the last ones stay in force.
     tokens_failing: AtomicUsize,
     /// The open subscriptions of clients of the stateless revision.
     pub(crate) subscriptions: ClientSlots,
     index: Index,
-    /// Number of clients there ever were. Gives each client a different name.
+    /// The number of clients so far. Gives each client a different name.
     clients: AtomicUsize,
 }
 
@@ -118,9 +117,9 @@ impl Shared {
         guide::instructions(index, shown, self.executor.untrusted_hint().as_deref())
     }
 
-    /// The list of tools as far as those of servers are known. May read files.
+    /// The list of tools, as far as the tools of servers are known. May read files.
     pub(crate) fn tools(&self) -> Arc<ShownTools> {
-        // Read first: a change meanwhile makes the list again.
+        // Read first: if it changes meanwhile, the list is made again.
         let key = self.executor.lists_key();
         let mut tools = self.tools.lock();
         match &*tools {
@@ -135,8 +134,8 @@ impl Shared {
         }
     }
 
-    /// The same after servers were asked whose tools may be shown and are not known. Waits a short time
-    /// for their answers; the list changes when later ones arrive.
+    /// The list of tools after requests to the servers whose tools may be shown and are unknown. Waits a short time for
+    /// their answers; the list changes when later answers arrive.
     pub(crate) async fn asked_tools(&self, has_interfaces: bool) -> Arc<ShownTools> {
         self.executor.list_direct_tools(has_interfaces).await;
         self.tools()
@@ -150,7 +149,7 @@ impl Shared {
         }
     }
 
-    /// Sees the changes of the list that [`follow_lists`](Self::follow_lists) finds.
+    /// A receiver of the changes that [`follow_lists`](Self::follow_lists) finds.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
         self.list_changes.subscribe()
     }
@@ -160,7 +159,7 @@ impl Shared {
         self.tokens_failing.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that the newer tokens of another source cannot be used.
+    /// Records that newer tokens of another source cannot be used.
     pub(crate) fn begin_failing_tokens(&self) {
         self.tokens_failing.fetch_add(1, Ordering::Relaxed);
     }
@@ -200,11 +199,10 @@ impl Shared {
     }
 }
 
-/// How often the lists of servers are looked at. Nothing is sent for it unless a server has announced
-/// a change.
+/// Interval of checking the lists of servers. A check sends no request unless a server has announced a change.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Says when the list of tools differs because a server's list does.
+/// Announces that the list of tools has changed because a server's list has.
 async fn follow_lists(shared: Weak<Shared>) {
     let mut followed = shared.upgrade().map(|shared| shared.executor.lists_stamp());
     loop {
@@ -224,8 +222,7 @@ async fn follow_lists(shared: Weak<Shared>) {
     }
 }
 
-/// Formats an error and its sources in one line. A source that the text has already is not said
-/// again.
+/// Formats an error and its sources in one line. A source whose text is already included is left out.
 pub(crate) fn with_sources(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -13,29 +13,28 @@ use crate::text::{one_line, preview};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::{INTERFACE_TYPE, INTERFACES, SCRIPTS_SERVER, ToolMode};
 
-/// Tokens of definitions up to which `"mode": "auto"` shows all tools: from there on finding tools
-/// by scripts costs less, also where an agent searches in every turn. It is 11.2 tools of 101 tokens,
-/// the break-even and the average size that `make bench-agents` measures (docs/agents.md,
-/// `benches/agents/figures/base.json`: "typescript, discovery search").
+/// `"mode": "auto"` shows all tools if their definitions have at most this many tokens. Above it, finding tools by
+/// scripts costs less, even if an agent searches in every turn. It is 11.2 tools of 101 tokens, the break-even and the
+/// average size that `make bench-agents` measures (docs/agents.md, `benches/agents/figures/base.json`: "typescript,
+/// discovery search").
 const AUTO_TOKENS: usize = 1_130;
 
-/// A list that is shown stays until it has this many tokens, so that one that grows and shrinks by a
-/// tool does not come and go.
+/// A list that is shown stays shown up to this many tokens, so that it does not appear and disappear when one tool
+/// comes and goes.
 const AUTO_TOKENS_KEPT: usize = AUTO_TOKENS + AUTO_TOKENS / 4;
 
 /// Bytes of a definition's JSON for each token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Maximum number of tools that are shown directly, and bytes of their definitions. More than any
-/// client can use.
+/// Maximum number of tools that are shown directly, and bytes of their definitions. More than any client can use.
 const MAX_TOOLS: usize = 500;
 const MAX_BYTES: usize = 2 << 20;
 
-/// Maximum bytes of schemas that are read to make the list. Each is compiled, which takes a second for some ten
+/// Maximum bytes of schemas that are read to make the list. Each schema is compiled, which takes a second for some ten
 /// megabytes, and requests of all clients wait for the list.
 const MAX_READ_BYTES: usize = 4 << 20;
 
-/// Maximum number of tools of which it is said why they are not shown, and characters of each.
+/// Maximum number of tools for which the report says why they are not shown, and characters of each reason.
 const MAX_PROBLEMS: usize = 20;
 const MAX_PROBLEM: usize = 300;
 
@@ -44,9 +43,9 @@ const MAX_PROBLEM: usize = 300;
 pub(crate) struct DirectTool {
     pub(crate) server: Arc<str>,
     pub(crate) tool: Arc<str>,
-    /// Its definition, whose name is the one that clients use.
+    /// Its definition. The name in it is the one that clients use.
     shown: Tool,
-    /// Whether it is shown only because of its user interface, to clients that have such.
+    /// Whether it is shown only to clients that show user interfaces.
     only_interface: bool,
 }
 
@@ -57,14 +56,14 @@ impl DirectTool {
     }
 }
 
-/// The part of the list that is in the instructions.
+/// How many tools the list shows directly, for the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// No tool is shown directly, or only because of its interface.
     None,
-    /// Those that are named.
+    /// This many of the tools, which the configuration names.
     Some(usize),
-    /// All that are known.
+    /// All known tools, of this number.
     All(usize),
 }
 
@@ -77,7 +76,7 @@ pub(crate) struct ShownTools {
     /// address.
     interfaces: HashMap<String, Interface>,
     pub(crate) shown: Shown,
-    /// Which tools are not shown and why, at most [`MAX_PROBLEMS`].
+    /// Why tools are not shown, for at most [`MAX_PROBLEMS`] of them.
     pub(crate) problems: Vec<String>,
 }
 
@@ -105,10 +104,9 @@ pub(crate) fn shows_interfaces(capabilities: Option<&ClientCapabilities>) -> boo
 }
 
 impl ShownTools {
-    /// The list of an executor's tools as far as they are known. `before` is the last one. May read
-    /// files.
+    /// Makes the list of an executor's tools as far as they are known. `before` is the previous list. May read files.
     pub(crate) fn new(executor: &Executor, yields: bool, before: Option<&Self>) -> Self {
-        // Saved scripts are no server that a user has configured.
+        // The server of saved scripts is not one that a user has configured.
         let mut servers = executor.server_names();
         servers.retain(|name| name != SCRIPTS_SERVER);
         let has_scripts = !executor.saved_scripts().is_empty();
@@ -119,7 +117,7 @@ impl ShownTools {
         let lists = executor.listed_tools();
         let known: Vec<&ResolvedTool> =
             lists.iter().filter_map(|(_, tools)| tools.as_ref()).flatten().collect();
-        // Saved scripts are shown only by name: the parameter `script` runs them.
+        // Saved scripts are shown only if they are named: the parameter `script` runs them otherwise.
         let configured = known
             .iter()
             .filter(|tool| &*tool.server != SCRIPTS_SERVER || rules.names(&tool.server, &tool.tool))
@@ -160,20 +158,20 @@ impl ShownTools {
         list
     }
 
-    /// The list for a client. Only the runs of one with a session can be waited for.
+    /// The list for a client. The tool `wait` is only for clients with a session.
     pub(crate) fn list(&self, has_interfaces: bool, has_session: bool) -> Vec<Tool> {
         let direct = self.direct.iter().filter(|tool| has_interfaces || !tool.only_interface);
         let own = self.own.iter().filter(|tool| has_session || tool.name != tools::WAIT);
         own.chain(direct.map(|tool| &tool.shown)).cloned().collect()
     }
 
-    /// Whether anything but cx's own tools is in the list.
+    /// Whether the list contains anything but cx's own tools.
     pub(crate) fn has_direct(&self) -> bool {
         !self.direct.is_empty()
     }
 
-    /// The tool of this name. A user interface calls the tools of its server by their own names, so
-    /// such a name is known too if only one server with interfaces has a tool of that name.
+    /// The tool with this name. A user interface calls the tools of its server by their original names, so such a name
+    /// is accepted too if only one server with interfaces has a tool of that name.
     pub(crate) fn tool(&self, name: &str) -> Option<&DirectTool> {
         if let Some(&position) = self.by_name.get(name) {
             return self.direct.get(position);
@@ -203,9 +201,9 @@ impl ShownTools {
         all
     }
 
-    /// Finds whose interface each address is. An address that the tools of several servers name is
-    /// replaced by one with the server's name in it, in the definitions of all of them. Tools that
-    /// are not shown count too: otherwise an address could become another server's.
+    /// Determines which server each address belongs to. An address that the tools of several servers name is replaced,
+    /// in the definitions of all of them, by one that contains the server's name. Tools that are not shown count too:
+    /// otherwise an address could later become another server's.
     fn name_interfaces(&mut self, known: &[&ResolvedTool]) {
         let mut servers: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
         for tool in known {
@@ -239,7 +237,7 @@ impl ShownTools {
     }
 }
 
-/// The address in a tool's `_meta`.
+/// The address of the user interface in a tool's `_meta`.
 fn address_of(meta: &serde_json::Map<String, Value>) -> Option<String> {
     let named = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
     let address = named.or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
@@ -255,20 +253,20 @@ fn set_address(meta: &mut serde_json::Map<String, Value>, address: &str) {
     }
 }
 
-/// An address that only this server's interface has.
+/// An address that only an interface of this server has.
 fn own_address(server: &str, address: &str) -> String {
     let rest = address.strip_prefix("ui://").unwrap_or(address);
     format!("ui://{}/{rest}", direct::name(server, "ui"))
 }
 
-/// Makes tools of definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
+/// Makes tools from definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
 /// shown only because of its interface.
 fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> Made {
     let mut made = Made::default();
     let mut names = std::collections::HashSet::new();
     let (mut bytes, mut read) = (0, 0);
     for (tool, only_interface) in tools {
-        // Of those that do not fit nothing is read.
+        // Definitions that do not fit are not parsed.
         if made.tools.len() == MAX_TOOLS || bytes > max_bytes || read > MAX_READ_BYTES {
             made.left_out += 1;
             continue;
@@ -298,11 +296,11 @@ fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_b
     made
 }
 
-/// Definitions for clients, and what is left out.
+/// Definitions for clients, and the number of those left out.
 #[derive(Default)]
 struct Made {
     tools: Vec<DirectTool>,
-    /// The number of tools that do not fit.
+    /// The number of tools that did not fit.
     left_out: usize,
     problems: Vec<String>,
 }

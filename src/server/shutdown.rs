@@ -1,4 +1,4 @@
-//! Why a server ends, and how long each step of its end may take.
+//! Why a server ends, and how long each step of its shutdown may take.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub(crate) const MAX_LAST_WRITE: Duration = Duration::from_millis(500);
 pub enum ShutdownReason {
     /// The client has closed its end or has stopped reading.
     ClientGone,
-    /// What is sent to the client cannot be written, and not because it is gone: a full disk, for example.
+    /// Output to the client cannot be written for another reason than its absence: a full disk, for example.
     CannotWrite,
     /// The caller's token was cancelled.
     Stopped,
-    /// Too many workers are hung: their scripts cannot be stopped. Only the end of the process
-    /// frees them, so the process should exit with a failure, for its client to start it again.
+    /// Too many workers are hung: their scripts cannot be stopped. Only the end of the process frees them, so the
+    /// process should exit with a failure, so that its client or supervisor restarts it.
     WorkersHung,
 }

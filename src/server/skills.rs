@@ -21,10 +21,10 @@ const ROOT: &str = "skill://cx";
 /// The file that describes a skill.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// The name of the guide as a skill. No script can have it: see [`of_scripts`].
+/// The name of the guide as a skill. No script can have this name: see [`of_scripts`].
 const GUIDE: &str = "cx-guide";
 
-/// The description of a skill that gives none. The format requires one.
+/// The description of a script that has none. The format requires one.
 const NO_DESCRIPTION: &str = "A saved script";
 
 /// How long a client may cache a list, in milliseconds. The user may save a script at any time.
@@ -99,7 +99,7 @@ fn code_file(script: &SavedScript) -> String {
     format!("script.{extension}")
 }
 
-/// The front matter as YAML. The values are JSON strings, which YAML takes as they are.
+/// The front matter as YAML. The values are JSON strings, which are valid YAML.
 fn front_matter(name: &str, description: &str) -> String {
     format!("---\nname: {name}\ndescription: {}\n---\n", Value::from(description))
 }
@@ -140,7 +140,7 @@ pub(crate) fn get(executor: &Executor, uri: &str) -> Result<GetSkillResult, Erro
     }
 }
 
-/// The files of the saved scripts as resources. The guide is listed by an address of its own.
+/// The files of the saved scripts as resources. The guide is listed under its own address.
 pub(crate) fn resources(executor: &Executor) -> Vec<Resource> {
     of_scripts(executor).flat_map(|skill| skill.resources()).collect()
 }
@@ -172,7 +172,7 @@ pub(crate) fn directory(executor: &Executor, uri: &str) -> Result<ListResourcesR
 ///
 /// # Errors
 ///
-/// If there is none at this URI.
+/// If there is no such file.
 pub(crate) fn read(executor: &Executor, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let path = uri.strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
     let found = path.and_then(|(name, file)| {

@@ -25,11 +25,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// call is answered when it ends.
 const MAX_TASKS: usize = 64;
 
-/// Maximum number of ended tasks of one client whose results are kept. Beyond it the result that is
-/// oldest is dropped.
+/// Maximum number of ended tasks of one client whose results are kept. Beyond it the oldest result is dropped.
 const MAX_ENDED: usize = 64;
 
-/// The same, of all clients of a session together. Only the session of clients without one has several.
+/// Maximum number of ended tasks of all clients of a session together. Only the session of clients without one has
+/// several clients.
 const MAX_ENDED_OF_ALL: usize = 1_024;
 
 /// The tasks of one session.
@@ -53,9 +53,9 @@ struct State {
 struct Task {
     client: String,
     manager: TaskManager,
-    /// How long its result is kept.
+    /// How long the task's result is kept.
     kept: Duration,
-    /// When it ended. Set by the task itself.
+    /// When the task ended. Set by the task itself.
     ended: Arc<OnceLock<Instant>>,
 }
 
@@ -103,8 +103,8 @@ impl Tasks {
         self.slots.acquire(client)
     }
 
-    /// The manager that answers requests about a task. One without tasks, which says so, if there is no
-    /// task of this id.
+    /// The manager that answers requests about a task. If no task has this id, a manager without tasks, whose answer
+    /// says so.
     pub(crate) fn manager(&self, id: &str) -> TaskManager {
         self.state.lock().tasks.get(id).map(|task| task.manager.clone()).unwrap_or_default()
     }
@@ -139,11 +139,11 @@ impl Tasks {
     }
 }
 
-/// Waits for a run's answer. Its prompts are shown meanwhile as input that the task requires.
+/// Waits for a run's answer. Meanwhile its prompts are shown as input that the task requires.
 ///
 /// # Errors
 ///
-/// If the task is cancelled, and with it the run, or its manager has ended.
+/// If the task is cancelled, which cancels the run, or its manager has ended.
 async fn end_of(
     run: &mut RunInFlight,
     manager: &TaskManager,

@@ -1,5 +1,4 @@
-//! The tools that a client sees. Their text is part of the context of every conversation, so it is
-//! short.
+//! The tools that a client sees. Their text is part of the context of every conversation, so it is kept short.
 
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ Call: await tools.<server>.<tool>(a=1); failures raise. \
 Also: inputs, print, emit(image or text), state.get/set (kept between runs), files in /tmp. Returns the last expression. \
 No network, pip. More: help().";
 
-/// What a server offers that not every server does.
+/// The optional features of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Offers {
     /// Runs can continue after their answer, and there is a tool that waits for them.
@@ -66,7 +65,7 @@ pub(crate) fn all(servers: &[String], max: &Limits, offers: Offers) -> Vec<Tool>
         HEALTH,
         "Health",
         "State of servers and runs".to_owned(),
-        // Some clients need `properties`, also where there are none.
+        // Some clients require `properties`, even if it is empty.
         &json!({ "type": "object", "properties": {} }),
         &output_schemas::health(),
     )
@@ -132,9 +131,9 @@ pub(super) fn run_schema(descriptions: Descriptions, max: &Limits, offers: Offer
         let mut schema = match parameter {
             RunParameter::Code => json!({ "type": "string" }),
             RunParameter::Script => json!({ "type": "string", "description": "saved, instead of code" }),
-            // Any JSON is taken, but some clients cannot load a parameter that has not one type, and
-            // some take a list of types for text. Models mostly send an object. Some clients would
-            // refuse its fields if the schema did not allow them.
+            // Any JSON is accepted, but some clients cannot load a parameter without exactly one type, and some treat a
+            // list of types as text. Models mostly send an object, and some clients would refuse its fields if the
+            // schema did not allow them.
             RunParameter::Input => json!({ "type": "object", "additionalProperties": true }),
             RunParameter::AllowedTools => {
                 json!({ "type": "array", "items": { "type": "string" }, "description": "e.g. server.*" })
@@ -147,8 +146,7 @@ pub(super) fn run_schema(descriptions: Descriptions, max: &Limits, offers: Offer
             RunParameter::Session | RunParameter::TimeZone | RunParameter::SamplingSystemPrompt => {
                 json!({ "type": "string" })
             }
-            // Clients that check against the schema would refuse other fields; the errors of cx are
-            // better.
+            // Clients that validate against the schema would refuse other fields; the errors of cx are more helpful.
             RunParameter::Permissions => {
                 json!({ "type": "object", "description": "less than granted (see health): read, write, net" })
             }
@@ -204,7 +202,7 @@ pub(super) fn max_tokens(name: &str) -> usize {
     1 + changes + name.len().div_ceil(4)
 }
 
-/// What tokenizers tell apart.
+/// The kinds of characters that tokenizers distinguish.
 #[derive(PartialEq, Eq)]
 enum CharacterKind {
     Digit,

@@ -17,15 +17,15 @@ use crate::text;
 use crate::text::ids::short_random_id;
 use crate::tools::ToolErrorCode;
 
-/// Default wait of a call: less than most clients wait for an answer.
+/// Default time that a call waits: less than most clients wait for an answer.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
 /// Answers a call with what its run has printed so far, and lets the run continue.
 ///
 /// # Errors
 ///
-/// Returns the run if it cannot continue without its call: too many do, or the system provides no
-/// random numbers.
+/// Returns the run if it cannot continue without its call: too many do so already, or the system provides no random
+/// numbers.
 pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<Answer, Box<RunInFlight>> {
     let Some(id) = short_random_id().ok().filter(|_| session.yielded.have_space()) else {
         return Err(Box::new(run));
@@ -41,7 +41,7 @@ pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<An
 ///
 /// # Errors
 ///
-/// If the client has cancelled the call. It ignores the answer then.
+/// If the client has cancelled the call. The client ignores the answer in that case.
 pub(crate) async fn wait(
     session: &McpSession,
     arguments: JsonObject,
@@ -73,7 +73,7 @@ pub(crate) async fn wait(
     let result = loop {
         tokio::select! {
             biased;
-            // The run is kept again.
+            // The run is kept for a later call.
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }

@@ -1,7 +1,7 @@
 //! Runs that continue after their call was answered: the client gets the rest with `wait`.
 //!
-//! For clients that do not know tasks. A run is bound to its session, so a session of many clients,
-//! which cannot be told apart, has none.
+//! For clients that do not support tasks. A run is bound to its session, so a session of many clients that cannot be
+//! told apart has no yielded runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::text;
 /// when it ends.
 const MAX_YIELDED: usize = 16;
 
-/// A run, or its answer, is dropped this long after it has yielded or was last waited for.
+/// How long a run, or its answer, is kept after it has yielded or was last waited for.
 pub(crate) const KEPT: Duration = Duration::from_secs(5 * 60);
 
 /// The yielded runs of one session, by their ids.
@@ -31,9 +31,9 @@ pub(crate) struct YieldedRuns {
 }
 
 enum Entry {
-    /// No call of `wait` has it now.
+    /// No call of `wait` is waiting for the run.
     Waiting(Box<YieldedRun>, Expiry),
-    /// A call of `wait` has it.
+    /// A call of `wait` is waiting for the run.
     Awaited,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct YieldedRun {
     pub(crate) printed: Printed,
 }
 
-/// Drops a run for which its client does not wait. Dropping this stops the timer.
+/// Drops a run that its client does not wait for. Dropping this stops the timer.
 struct Expiry(AbortHandle);
 
 impl Drop for Expiry {
@@ -63,7 +63,7 @@ pub(crate) enum NotAwaited {
     Awaited(String),
 }
 
-/// What a run has printed, and how much of it the client has.
+/// The output of a run, and how much of it the client has received.
 #[derive(Clone, Default)]
 pub(crate) struct Printed {
     state: Arc<Mutex<PrintedState>>,
@@ -71,32 +71,32 @@ pub(crate) struct Printed {
 
 #[derive(Default)]
 struct PrintedState {
-    /// What the client does not have.
+    /// Output that the client has not received.
     new: String,
-    /// Bytes of what it has, as the lines are joined by newlines.
+    /// Bytes of the delivered output, with the newlines that join its lines.
     delivered: usize,
     has_lines: bool,
-    /// Whether the rest belongs to the run's answer.
+    /// Whether the remaining output belongs to the run's answer.
     is_closed: bool,
     /// The id of the run, once it has yielded.
     id: Option<String>,
 }
 
 impl Printed {
-    /// That of a run whose client has its id from the start.
+    /// The output of a run whose client has its id from the start.
     #[cfg(feature = "http")]
     pub(crate) fn of_run(id: String) -> Self {
         let state = PrintedState { id: Some(id), ..PrintedState::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// What was printed and not delivered, which stays so.
+    /// The output that was not delivered. It stays undelivered.
     #[cfg(feature = "http")]
     pub(crate) fn so_far(&self) -> String {
         self.state.lock().new.clone()
     }
 
-    /// Adds what is kept of the output. The run's limits bound it.
+    /// Adds kept output. The run's limits bound it.
     pub(crate) fn add(&self, entry: &Output) {
         let Output::Log { text, .. } = entry else { return };
         let mut state = self.state.lock();
@@ -110,7 +110,7 @@ impl Printed {
         state.new.push_str(text);
     }
 
-    /// What was printed since the last time.
+    /// The output since the last delivery.
     pub(crate) fn deliver(&self) -> String {
         let mut state = self.state.lock();
         let new = std::mem::take(&mut state.new);
@@ -118,8 +118,8 @@ impl Printed {
         new.strip_prefix('\n').map(str::to_owned).unwrap_or(new)
     }
 
-    /// The rest belongs to the run's answer: nothing more is delivered. Returns how much was, in bytes
-    /// of the whole output.
+    /// Ends delivery: the remaining output belongs to the run's answer. Returns how much was delivered, in bytes of the
+    /// whole output.
     pub(crate) fn close(&self) -> usize {
         let mut state = self.state.lock();
         (state.is_closed, state.new) = (true, String::new());
@@ -144,7 +144,7 @@ impl YieldedRuns {
         // A run without a waiting call does not delay a shutdown, which waits for the end of all
         // calls.
         run.guard = None;
-        // What waits for admission or its engine is driven too. Dropping the set drops the run.
+        // A task polls the run also while it waits for admission or its engine. Dropping the set drops the run.
         let mut task = JoinSet::new();
         task.spawn(run.run);
         run.run = async move {
@@ -175,8 +175,8 @@ impl YieldedRuns {
         let _replaced = self.runs.lock().insert(id, entry);
     }
 
-    /// Takes a run to wait for it. It is kept again when the returned value is dropped, unless its
-    /// result was taken.
+    /// Takes a run to wait for it. The run is kept again when the returned value is dropped, unless its result was
+    /// taken.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl YieldedRuns {
     }
 }
 
-/// A run that a call of `wait` has.
+/// A run that a call of `wait` is waiting for.
 pub(crate) struct AwaitedRun {
     of: YieldedRuns,
     run: Option<Box<YieldedRun>>,
@@ -212,7 +212,7 @@ impl AwaitedRun {
         self.run.as_deref_mut()
     }
 
-    /// The run has ended and its answer is delivered.
+    /// Ends the run, whose answer is delivered.
     pub(crate) fn end(mut self, result: CallToolResult) -> CallToolResult {
         if let Some(run) = self.run.take() {
             self.of.runs.lock().remove(&run.id);
@@ -225,7 +225,7 @@ impl Drop for AwaitedRun {
     fn drop(&mut self) {
         if let Some(run) = self.run.take() {
             if run.run.cancel.is_cancelled() {
-                // Its session has ended.
+                // The session of the run has ended.
                 self.of.runs.lock().remove(&run.id);
             } else {
                 self.of.insert(*run);

@@ -44,9 +44,8 @@ impl Store {
         Self { directory: directory.into(), is_binding: false }
     }
 
-    /// The same directory for documents that decide something, such as permissions. A torn document
-    /// or one of another version is then an error, because treating it as missing would change the
-    /// decision.
+    /// Makes this a store for documents that decide something, such as permissions. A torn document or one of another
+    /// version is then an error, because treating it as missing would change the decision.
     #[must_use]
     pub(crate) fn binding(mut self) -> Self {
         self.is_binding = true;
@@ -93,9 +92,9 @@ impl Store {
         Ok(returned)
     }
 
-    /// Replaces a document that cannot be used, and keeps the unusable file beside it, in place of an
-    /// earlier one. `replacement` gets the path of that file. Returns the document, which another process may
-    /// have replaced meanwhile. There is no time at which the document is missing. Blocks.
+    /// Replaces a document that cannot be used, and keeps the unusable file under another name, where it replaces an
+    /// earlier one. `replacement` gets the path of that file. Returns the document, which another process may have
+    /// replaced meanwhile. The document exists at every moment. Blocks.
     ///
     /// # Errors
     ///
@@ -118,8 +117,7 @@ impl Store {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // A second name for the same file, because without the first one the document would be missing
-        // until the replacement is written.
+        // A hard link, because renaming would leave the document missing until the replacement is written.
         match fs::hard_link(&path, &aside) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -166,7 +164,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Where the document of this name is.
+    /// The path of the document with this name.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         debug_assert!(
             name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),

@@ -1,9 +1,9 @@
-//! Who can change a file or a directory, or read it, by its owner and its mode: what is trusted because only
-//! its user can have written it.
+//! Determines from its owner and mode who can change or read a file or a directory. Trust in a file's content depends
+//! on who can have written it.
 //!
-//! All checks of owners and modes ask this type. Their rules differ, and each says why where it is:
-//! `private.rs` for what cx keeps, `scripts.rs` for folders of scripts, `src/config/file.rs` for files of the
-//! configuration, and of the command the files of running servers and the token's.
+//! All checks of owners and modes use this type. Their rules differ, and each gives its reason: `private.rs` for cx's
+//! own files, `scripts.rs` for folders of scripts, `src/config/file.rs` for configuration files, and in the command the
+//! files of running servers and the token file.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,11 +13,11 @@ const OTHERS_WRITE: u32 = 0o022;
 const ALL_WRITE: u32 = 0o002;
 const OTHERS: u32 = 0o077;
 
-/// Bits beside the owner's and that with which users of its group may read.
+/// All permission bits except the owner's and read access for the group.
 const MORE_THAN_GROUP_READS: u32 = 0o037;
 
-/// The owner and the mode of a file or a directory. Access control lists are not read: what they permit to
-/// others is in the mode's bits of the group.
+/// The owner and the mode of a file or a directory. Access control lists are not read: the permissions that they grant
+/// to others are included in the mode's group bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ownership {
     user: u32,
@@ -25,10 +25,10 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// The root user, who can change everything anyway.
+    /// The root user, who can change everything in any case.
     const ROOT: u32 = 0;
 
-    /// That of an open file if the metadata is of one. By a path, another file may be there by now.
+    /// The ownership in this metadata. Use the metadata of an open file: a path may refer to another file by now.
     pub fn of(metadata: &Metadata) -> Self {
         Self { user: metadata.uid(), mode: metadata.mode() }
     }
@@ -58,8 +58,8 @@ impl Ownership {
         self.mode & OTHERS != 0
     }
 
-    /// Whether it is root's, and root lets users of its group read it and others do nothing: the form of a secret for a
-    /// service that is not root's.
+    /// Whether it belongs to root, and root lets users of its group read it and others do nothing: the usual form of a
+    /// secret for a service that does not run as root.
     pub fn is_of_root_for_its_group(self) -> bool {
         self.user == Self::ROOT && !self.is_ours() && self.mode & MORE_THAN_GROUP_READS == 0
     }

@@ -5,8 +5,9 @@
 //! and are behind paths of the user's choice; `src/config/file.rs` and `src/storage/scripts.rs`
 //! check them, and `replace.rs` replaces them.
 //!
-//! `tempfile` names what it creates and replaces by a path, which may lead to another directory than
-//! the one that was checked. Here each file is opened relative to the descriptor of that directory.
+//! This is not `tempfile`, which names the files that it creates and replaces by a path, and the path may lead to
+//! another directory than the one that was checked. Here each file is opened relative to the descriptor of that
+//! directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -23,8 +24,8 @@ use super::ownership::Ownership;
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Does not follow a symbolic link at the end of a path, does not block on a pipe, and makes no terminal that of
-/// this process.
+/// Does not follow a symbolic link at the end of a path, does not block on a pipe, and does not make a terminal the
+/// controlling terminal of this process.
 const NO_FOLLOW: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
@@ -130,7 +131,7 @@ impl PrivateDirectory {
     }
 
     /// As [`replace`](Self::replace), without waiting for the disk: after a power failure the file may be empty. For
-    /// files that are replaced often and can be missed.
+    /// files that are replaced often and can be recreated.
     ///
     /// # Errors
     ///

@@ -1,19 +1,20 @@
-//! Atomic replacement of files that are behind paths of the user's choice: another program's configuration, the
-//! output of a command.
+//! Atomic replacement of files at paths of the user's choice: another program's configuration, or the output of a
+//! command.
 //!
-//! Files in cx's own directories are replaced by [`PrivateDirectory::replace`](super::private::PrivateDirectory),
-//! which differs on purpose: it follows no link, always sets mode 0600, and reuses one temporary name under a
-//! lock. Here there is no lock that others would respect, so that each temporary file has a random name; users
-//! link such files to where they keep them; and who may read them is theirs to say.
+//! Files in cx's own directories are replaced by [`PrivateDirectory::replace`](super::private::PrivateDirectory), which
+//! differs on purpose: it follows no link, always sets mode 0600, and reuses one temporary name under a lock. Here no
+//! other program respects a lock, so each temporary file has a random name; links are followed, because users keep such
+//! files elsewhere; and permissions are kept, because they are the user's choice.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Replaces a file: `bytes` are written beside it, and that file is renamed, so that the old file survives a full
-/// disk, and a reader sees one or the other. What a symbolic link leads to is replaced, and the permissions stay. A
-/// new file has the mode `new_mode`, without what the umask takes away. A device or a pipe is written to.
+/// Replaces a file: `bytes` are written to a temporary file in the same directory, which is then renamed, so that the
+/// old file survives a full disk and a reader sees either the old or the new content. The target of a symbolic link is
+/// replaced, not the link, and permissions are kept. A new file has the mode `new_mode`, restricted by the umask. A
+/// device or a pipe is written to directly.
 ///
 /// # Errors
 ///
@@ -29,7 +30,7 @@ pub fn replace_file(path: &Path, bytes: &[u8], new_mode: u32) -> io::Result<()> 
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // Its error does not name the temporary file.
+    // Checked first, because this error does not name the temporary file.
     fs::metadata(directory)?;
     let file = tempfile::Builder::new()
         .prefix(".cx-new-")
@@ -38,7 +39,7 @@ pub fn replace_file(path: &Path, bytes: &[u8], new_mode: u32) -> io::Result<()> 
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions())?;
     }
-    // By the file itself, whose errors do not name it.
+    // Written through the file handle, whose errors do not name the temporary file.
     file.as_file().write_all(bytes)?;
     // Some file systems report a full disk only here.
     file.as_file().sync_data()?;

@@ -1,7 +1,7 @@
 //! A folder of script files: listed and read within bounds, changed atomically.
 //!
-//! A file is a script if its name is a script's name with `.ts`, `.js` or `.py`. Links are never
-//! followed: what is shown of a script is what is in its folder.
+//! A file is a script if its name is a script's name with `.ts`, `.js` or `.py`. Links are never followed, so that a
+//! script is always a file of its folder.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -15,11 +15,10 @@ use super::private::{self, PrivateDirectory};
 /// Maximum number of scripts in a folder. The names of all are in lists that models read.
 pub(crate) const MAX_SCRIPTS: usize = 200;
 
-/// Maximum bytes of one script. A quarter of what a run may have: a script is read each time it is
-/// listed anew.
+/// Maximum bytes of one script: a quarter of what a run may have, because a script is read whenever it is listed again.
 pub(crate) const MAX_SCRIPT_BYTES: u64 = 256 << 10;
 
-/// Maximum entries of a folder that are looked at, whatever they are.
+/// Maximum entries of a folder that are examined, of any kind.
 const MAX_ENTRIES: usize = 10_000;
 
 /// Maximum characters of a name.
@@ -74,7 +73,7 @@ pub(crate) struct ScriptFile {
     pub(crate) name: String,
     pub(crate) extension: Extension,
     pub(crate) path: PathBuf,
-    /// Differs when the file does.
+    /// Differs when the file has changed.
     stamp: Stamp,
 }
 
@@ -92,7 +91,7 @@ struct Stamp {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FolderList {
     pub(crate) files: Vec<ScriptFile>,
-    /// Files that look like scripts and are none, and why.
+    /// Files that look like scripts but are not, and why.
     pub(crate) problems: Vec<(PathBuf, String)>,
 }
 
@@ -129,7 +128,7 @@ impl ScriptFolder {
             Err(error) => return Err(error),
         };
         if self.owner == FolderOwner::User {
-            // As `private.rs` checks its directories; the hint is for a folder that the user has made.
+            // As `private.rs` checks its directories. The hint is for folders that the user has made.
             let ownership = Ownership::of(&fs::metadata(&self.directory)?);
             if !ownership.is_ours() || ownership.others_may_write() {
                 return Err(other("it belongs to or can be written by another user: chmod go-w it"));
@@ -144,7 +143,7 @@ impl ScriptFolder {
             let Some(extension) = Extension::of(&path) else { continue };
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if name.starts_with('.') {
-                // Of an editor, or a file that is being written.
+                // A temporary file of an editor, or a file that is being written.
                 continue;
             }
             match self.check(&path, &name) {
@@ -193,7 +192,7 @@ impl ScriptFolder {
     pub(crate) fn read(&self, file: &ScriptFile) -> io::Result<String> {
         let opened = match self.owner {
             FolderOwner::User => private::open_file(&file.path)?,
-            // Its files may have come with the workspace, from anybody; who trusts it is asked elsewhere.
+            // The files may have come with the workspace, from anybody. Trust is checked elsewhere.
             FolderOwner::Workspace => private::open_without_links(&file.path)?,
         };
         read_bounded(opened)

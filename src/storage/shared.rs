@@ -1,6 +1,6 @@
-//! What several processes on several machines share: entries that each of them can replace, if it
-//! is still the one that it has read. The store of the entries can neither read nor forge them,
-//! because `src/nats` seals them.
+//! Entries that several processes on several machines share. Each process can replace an entry if it is still the one
+//! that the process has read. The server that stores the entries can neither read nor forge them, because `src/nats`
+//! seals them.
 
 pub(crate) mod parts;
 
@@ -12,32 +12,32 @@ use futures::future::BoxFuture;
 /// An entry, or its absence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SharedEntry {
-    /// `None` if there is none.
+    /// `None` if there is no entry.
     pub(crate) value: Option<Vec<u8>>,
-    /// Grows with each change; 0 if there never was an entry, or it was removed.
+    /// Increases with each change; 0 if there never was an entry, or it was removed.
     pub(crate) revision: u64,
-    /// When it was written, in seconds since 1970 by the clock of who keeps it.
+    /// When it was written, in seconds since 1970, by the clock of the storing server.
     pub(crate) written_at: i64,
 }
 
-/// Everything that is kept.
+/// All stored entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedKeys {
     pub(crate) keys: Vec<String>,
-    /// When the last of all entries was written, by the same clock.
+    /// When the most recent entry was written, by the same clock.
     pub(crate) newest: i64,
 }
 
 /// Why shared entries cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SharedError {
-    /// There is no answer. A change may have been made, or may still be made.
+    /// There was no answer. A change may have been made, or may still be made.
     #[error("{0}")]
     Away(String),
     /// There is no space.
     #[error("all that is shared together has reached its size")]
     Full,
-    /// The request was refused, and changes nothing.
+    /// The request was refused and changed nothing.
     #[error("{0}")]
     Refused(String),
     /// The entry was not sealed with the same key.
@@ -45,17 +45,17 @@ pub(crate) enum SharedError {
     Damaged,
 }
 
-/// Keeps entries for all processes of one tenant. Each wait has a deadline. Keys are of lower-case letters, digits and
-/// dots.
+/// Stores entries for all processes of one tenant. Each wait has a deadline. Keys consist of lower-case letters, digits
+/// and dots.
 pub(crate) trait SharedStore: fmt::Debug + Send + Sync {
-    /// A part of a key that stands for a name, 32 characters. The name cannot be derived from it
-    /// without the tenant's key. `None` if the system provides no keys.
+    /// Returns a key part of 32 characters that stands for a name. The name cannot be derived from it without the
+    /// tenant's key. `None` if the system provides no keys.
     fn hide(&self, kind: u8, name: &[u8]) -> Option<String>;
 
     fn get(&self, key: String) -> BoxFuture<'_, Result<SharedEntry, SharedError>>;
 
-    /// Stores an entry if the current one has the revision `expected`; in any case if that is `None`. Returns whether
-    /// it was stored.
+    /// Stores an entry if the current one has the revision `expected`, or unconditionally if that is `None`. Returns
+    /// whether it was stored.
     fn put(
         &self,
         key: String,

@@ -1,4 +1,4 @@
-//! Text of arguments and results as it may be written down: with what looks like a secret masked.
+//! Text of arguments and results with masked secrets, for records.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use crate::run::recording::mask_data;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
 use crate::text::{preview_bytes, start_bytes};
 
-/// JSON text with secrets masked, cut at `max` bytes. Text that is no JSON is masked as a text.
+/// JSON text with secrets masked, truncated to `max` bytes. Text that is not JSON is masked as plain text.
 pub(super) fn json_text(text: &str, max: usize) -> String {
-    // What is far beyond the bound is not parsed either: a result may be as large as a run's limit.
+    // Text far beyond the bound is not parsed: a result may be as large as a run's limit.
     if text.len() > 4 * max {
         let start = start_bytes(text, max);
-        // Half of a token does not look like one.
+        // Truncated at a separator, because half of a token does not look like one.
         let end = start.rfind(is_separator);
         return format!("{}…", words(&start[..end.unwrap_or_default()]));
     }
@@ -38,12 +38,12 @@ fn mask(value: &mut Value, is_secret: bool) {
     }
 }
 
-/// A text in which words that look like a token, and words that follow the name of a secret, are masked.
+/// Masks words that look like a token, and words that follow the name of a secret.
 fn words(text: &str) -> String {
     if text.contains("PRIVATE KEY-----") {
         return MASK.to_owned();
     }
-    // JSON within a text, and JSON that was cut, has no fields here: its values are those in quotes after a name.
+    // JSON within a text, and truncated JSON, is not parsed into fields: quoted values after a name are masked instead.
     let known = mask_data(text);
     let text = known.as_deref().unwrap_or(text);
     let mut masked = String::with_capacity(text.len());
@@ -51,7 +51,7 @@ fn words(text: &str) -> String {
     for piece in text.split_inclusive(is_separator) {
         let word = piece.trim_end_matches(is_separator);
         let rest = &piece[word.len()..];
-        // `name=value`, as in addresses and on command lines.
+        // `name=value`, as in URLs and command lines.
         let (name, value) = word.split_once('=').map_or(("", word), |(name, value)| (name, value));
         let is_secret = !value.is_empty()
             && (follows || looks_like_token(value) || (!name.is_empty() && names_secret(name)));
@@ -73,7 +73,7 @@ fn words(text: &str) -> String {
     masked
 }
 
-/// What stands between the words of a text.
+/// Whether a character separates the words of a text.
 fn is_separator(character: char) -> bool {
     character.is_whitespace() || "\"'`,;:(){}[]<>&?|\\".contains(character)
 }

@@ -1,4 +1,4 @@
-//! What cx records and reports of runs: the audit trail, traces, and OpenTelemetry.
+//! Records and reports of runs: the audit trail, traces, and OpenTelemetry.
 
 #[cfg(feature = "audit")]
 pub mod audit;

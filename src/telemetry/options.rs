@@ -1,18 +1,18 @@
-//! What is exported, and where to.
+//! The options of the export.
 
 use std::time::Duration;
 
-/// Maximum time of one export by default, as OpenTelemetry's specification has it.
+/// Maximum time of one export by default, as in OpenTelemetry's specification.
 const EXPORT_TIME: Duration = Duration::from_secs(10);
 
-/// Options of `OpenTelemetry`. What they leave open is read from the standard variables by
-/// OpenTelemetry's SDK: `OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
-/// `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_METRIC_EXPORT_INTERVAL`.
+/// Options of `OpenTelemetry`. OpenTelemetry's SDK reads what they leave open from the standard variables:
+/// `OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`,
+/// `OTEL_METRIC_EXPORT_INTERVAL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenTelemetryOptions {
-    /// The collector's address without the paths of the signals, such as `http://127.0.0.1:4318`.
-    /// `None`: the variables', or else that address.
+    /// The collector's address without the paths of the signals, such as `http://127.0.0.1:4318`. With `None`, the
+    /// address in the variables, or else that one.
     pub endpoint: Option<String>,
     /// Whether spans have the arguments and results of tool calls, at most 16 KB of each. They may
     /// contain secrets. False by default.

@@ -33,9 +33,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// Exports traces and metrics of executors and servers over OTLP. Cheap to clone.
 ///
-/// Errors of the collector never fail a run: they are counted
-/// ([`export_failures`](Self::export_failures)), and the first one of a series is logged. What does
-/// not fit into the queue of 2,048 spans is dropped.
+/// Errors of the collector never fail a run: they are counted ([`export_failures`](Self::export_failures)), and the
+/// first one of a series is logged. Spans that do not fit into the queue of 2,048 are dropped.
 #[derive(Clone)]
 pub struct OpenTelemetry {
     inner: Arc<Inner>,
@@ -46,7 +45,7 @@ struct Inner {
     meters: Option<SdkMeterProvider>,
     spans: Option<Arc<SpanMaker>>,
     client: ExportClient,
-    /// Of the requests to the collector. Dropped in the background.
+    /// The runtime of the requests to the collector. Dropped in the background.
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -114,8 +113,8 @@ impl OpenTelemetry {
         Ok(Self { inner: Arc::new(Inner { tracers, meters, spans, client, runtime }) })
     }
 
-    /// A recorder for the process's [`metrics`] facade that exports everything that is counted, and
-    /// passes it on to `next`, such as a Prometheus recorder.
+    /// A recorder for the process's [`metrics`] facade that exports all metrics and also passes them on to `next`, such
+    /// as a Prometheus recorder.
     pub fn recorder(&self, next: Option<Box<dyn Recorder + Send + Sync>>) -> Box<dyn Recorder + Send + Sync> {
         let scope = InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build();
         match (&self.inner.meters, next) {
@@ -130,12 +129,12 @@ impl OpenTelemetry {
         self.inner.client.failures()
     }
 
-    /// Exports what is left and ends. Blocks, for at most `timeout` in all; what is not exported by
-    /// then is lost.
+    /// Exports the remaining data and ends. Blocks for at most `timeout` in total; data that is not exported by then is
+    /// lost.
     pub fn shutdown(&self, timeout: Duration) {
         let (sender, ended) = std::sync::mpsc::channel();
         let inner = Arc::clone(&self.inner);
-        // Of its own, because the SDK does not bound the time of metrics.
+        // A separate thread, because the SDK does not bound the time of exporting metrics.
         let ending = std::thread::Builder::new().name("cx-otel-end".to_owned()).spawn(move || {
             let traces = inner.tracers.as_ref().map(|tracers| tracers.shutdown_with_timeout(timeout));
             let meters = inner.meters.as_ref().map(SdkMeterProvider::shutdown);

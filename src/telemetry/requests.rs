@@ -1,5 +1,4 @@
-//! Spans of clients' requests, as the server begins and ends them. What makes them is OpenTelemetry,
-//! if it is on.
+//! Spans of clients' requests, which the server begins and ends. OpenTelemetry implements them, if it is enabled.
 
 use crate::conventions::json_rpc_error_type;
 use crate::tools::trace_context::TraceContext;
@@ -12,17 +11,17 @@ pub(crate) trait RequestTracer: Send + Sync + 'static {
 
 /// The span of a request.
 pub(crate) trait RequestSpan: Send {
-    /// The context of what the request causes.
+    /// The trace context for work that the request causes.
     fn context(&self) -> TraceContext;
 
-    /// Says that the request failed.
+    /// Records that the request failed.
     fn fail(&mut self, failure: RequestFailure);
 }
 
 /// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFailure {
-    /// It has no answer, or one that says that it is an error.
+    /// It has no answer, or an answer that reports an error.
     Type(&'static str),
     /// The answer is a JSON-RPC error with this code.
     JsonRpc(i32),

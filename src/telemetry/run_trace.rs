@@ -1,4 +1,4 @@
-//! The trace of one run: when it called what, waited and printed. For a page that a person reads.
+//! The trace of one run, for a page that a person reads: when it made calls, waited and printed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,19 +21,19 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// Maximum bytes of the message of a failed call, and of a content block that is shown.
 const MAX_TEXT: usize = 2_000;
 
-/// What stands for the server in questions to a language model.
+/// The server name for questions to a language model.
 const MODELS: &str = "llm";
 
-/// Maximum bytes of a name. Names of calls that are refused are the script's.
+/// Maximum bytes of a name. A script chooses the names of refused calls.
 const MAX_NAME: usize = 256;
 
 /// Maximum bytes of the script's value.
 const MAX_VALUE: usize = 64 * 1024;
 
-/// The trace of a run. All times are from when the run was requested.
+/// The trace of a run. All times are durations since the run was requested.
 ///
-/// It has the source, the output and the value of the script, and messages of failed calls, all of
-/// which may contain secrets; but neither arguments nor results of calls.
+/// It contains the source, the output and the value of the script, and messages of failed calls, all of which may
+/// contain secrets. It contains neither arguments nor results of calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunTrace {
@@ -70,11 +70,12 @@ pub struct RunTrace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedCall {
-    /// Number of the call in its run, from 1. Questions to models are counted apart.
+    /// Number of the call in its run, from 1. Questions to models are numbered separately.
     pub number: u64,
-    /// The server, as far as it was found; `llm` of a question to a model.
+    /// The server, as far as it was resolved; `llm` for a question to a model.
     pub server: String,
-    /// The tool, the method of a request for resources or prompts, or the model (of its provider, if none was named).
+    /// The tool, the method of a request for resources or prompts, or the model (the provider's default if none was
+    /// named).
     pub tool: String,
     /// When the script made the call.
     pub requested: Duration,
@@ -82,7 +83,7 @@ pub struct TracedCall {
     pub sent: Option<Duration>,
     /// When it ended.
     pub ended: Duration,
-    /// For how long it waited for an approval.
+    /// How long it waited for an approval.
     pub approval: Duration,
     /// How it ended: `ok`, `in flight`, `simulated`, or a code.
     pub status: &'static str,
@@ -96,7 +97,7 @@ pub struct TracedCall {
     pub result_bytes: usize,
 }
 
-/// Output in a [`RunTrace`], whose time is from when the run was requested.
+/// Output in a [`RunTrace`]. Its time is the duration since the run was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedOutput {
@@ -108,20 +109,20 @@ pub struct TracedOutput {
     pub text: String,
 }
 
-/// Takes the trace of each run that has ended.
+/// Receives the trace of each run that has ended.
 pub(crate) type TraceListener = Arc<dyn Fn(RunTrace) + Send + Sync>;
 
 /// Records traces.
 pub(crate) struct TraceRecorder {
     listener: TraceListener,
-    /// Admission bounds the runs, and this module each trace.
+    /// The traces of runs that have not ended. Admission bounds their number, and this module each trace.
     open: Mutex<HashMap<usize, OpenTrace>>,
 }
 
 struct OpenTrace {
     trace: RunTrace,
     output_bytes: usize,
-    /// Where calls that have not ended are.
+    /// The positions of calls that have not ended.
     positions: HashMap<CallKey, usize>,
 }
 
@@ -202,7 +203,7 @@ impl OpenTrace {
         Self { trace, output_bytes: 0, positions: HashMap::new() }
     }
 
-    /// The call of this number, which is added if it is not there. `None` if there are too many.
+    /// The call with this number, which is added if it is missing. `None` if there are too many.
     fn call(&mut self, key: CallKey, server: &str, tool: &str, now: Duration) -> Option<&mut TracedCall> {
         let calls = &mut self.trace.calls;
         if let Some(&position) = self.positions.get(&key) {
@@ -230,7 +231,7 @@ impl OpenTrace {
         calls.last_mut()
     }
 
-    /// The call of this number, which ends now. `None` if it is not there.
+    /// The call with this number, which ends now. `None` if there is none.
     fn end(&mut self, key: CallKey, now: Duration) -> Option<&mut TracedCall> {
         let call = self.trace.calls.get_mut(self.positions.remove(&key)?)?;
         call.ended = now;
@@ -253,7 +254,7 @@ impl RunObserver for TraceRecorder {
     fn observe(&self, run: &Arc<ObservedRun>, event: &RunEvent<'_>) {
         match event {
             RunEvent::Started { source, .. } => {
-                // A call without a script has nothing to draw.
+                // A call without a script has no trace to draw.
                 if let Some(language) = run.language {
                     self.open.lock().insert(key(run), OpenTrace::new(run, language, source));
                 }
@@ -289,7 +290,7 @@ impl RunObserver for TraceRecorder {
             RunEvent::Refused(refused) => self.with(run, |open, now| {
                 let key = CallKey::Tool(refused.call.unwrap_or_default());
                 let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
-                // A call that was sent, which the limits of its server refused, ends with its answer.
+                // A call that was sent and then refused by the limits of its server ends with its answer.
                 if open
                     .positions
                     .get(&key)
@@ -329,7 +330,7 @@ impl RunObserver for TraceRecorder {
     }
 }
 
-/// The address of a run, which its observers keep until it has ended.
+/// The address of a run, which is unique because observers keep the run until it has ended.
 fn key(run: &Arc<ObservedRun>) -> usize {
     Arc::as_ptr(run).addr()
 }

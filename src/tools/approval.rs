@@ -26,7 +26,7 @@ pub struct ApprovalRequest {
     /// The arguments as they will be sent. Untrusted, because a script made them. Integers beyond
     /// 64 bits are the nearest `f64` here; [`arguments_text`](Self::arguments_text) has their digits.
     pub arguments: Map<String, Value>,
-    /// The numbers of the arguments that a tree holds with fewer digits, in their order.
+    /// The original digits of the numbers that lost precision in the tree, in their order.
     pub(crate) exact_numbers: Vec<Box<str>>,
     /// Why approval is needed.
     pub reason: AskReason,
@@ -66,8 +66,8 @@ impl ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// The code that a call saves, line by line, with every hidden character written out: arguments show
-    /// a text of many lines as one. `None` for calls that save none.
+    /// The code that a call saves, line by line, with every hidden character escaped, because arguments show a text of
+    /// many lines as one line. `None` for calls that save no code.
     pub fn code_lines(&self) -> Option<Vec<String>> {
         if self.reason != AskReason::ScriptChange {
             return None;
@@ -127,13 +127,14 @@ pub enum AskReason {
     /// The call changes the saved scripts ([`ToolKind::ScriptChange`](crate::ToolKind::ScriptChange)),
     /// whose code is shown.
     ScriptChange,
-    /// The arguments have a private address, or so many addresses that they are not looked at
+    /// The arguments have a private address, or too many addresses to examine
     /// ([`PrivateAddresses::Ask`](crate::PrivateAddresses::Ask)). The text says which.
     PrivateAddress(String),
 }
 
 impl AskReason {
-    /// The rule that asks, for records: as it is written in a configuration, without what the call's arguments have.
+    /// The rule that requires the approval, for records: as it is written in a configuration, without any part of the
+    /// call's arguments.
     pub(crate) fn rule(&self) -> String {
         match self {
             Self::Pattern(pattern) => format!("ask: {pattern}"),
@@ -143,7 +144,7 @@ impl AskReason {
         }
     }
 
-    /// The reason for records that have nothing of the call's arguments.
+    /// The reason for records that must not contain any part of the call's arguments.
     pub(crate) fn without_arguments(&self) -> String {
         match self {
             Self::PrivateAddress(_) => Self::PrivateAddress("a private address".to_owned()).to_string(),
@@ -250,7 +251,7 @@ impl Effects {
         }
     }
 
-    /// Everything that one of the two may do.
+    /// The union of both effects.
     pub(crate) fn worst(self, other: Self) -> Self {
         Self {
             writes: self.writes || other.writes,
@@ -259,7 +260,7 @@ impl Effects {
         }
     }
 
-    /// A call that has no effect but those of the calls that it leads to.
+    /// The effects of a call that has none itself: the calls that it leads to are judged separately.
     pub(crate) const NONE: Self = Self { writes: false, destroys: false, reaches_out: false };
 
     /// The same effects for a tool that the user has declared read-only.

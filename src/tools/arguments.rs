@@ -6,9 +6,9 @@
 //! not compiled ([`ArgumentCheck::compile`] returns the reason). Arguments for which a recursive
 //! schema could take too long are passed on unchecked.
 //!
-//! Supports drafts 4 to 2020-12, selected by `$schema`; the default is 2020-12. Nothing is coerced,
-//! but a null that a field does not allow is left out if the field is optional: scripts pass `None`
-//! and `null` for what they do not give.
+//! Supports drafts 4 to 2020-12, selected by `$schema`; the default is 2020-12. Nothing is coerced, but a null in an
+//! optional field that does not allow null is left out, because scripts pass `None` and `null` for arguments that they
+//! do not set.
 //! `format` is not asserted: servers use it as an annotation and disagree on its meaning.
 //! `pattern`s are matched in linear time; a pattern that needs look-around or back-references is
 //! skipped. Nothing is ever fetched.
@@ -47,10 +47,11 @@ const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// all errors has no bound.
 const MAX_VALUES_FOR_ALL_ERRORS: usize = 10_000;
 
-/// The same for the bytes of the JSON pointers of their values: names of fields have no bound of their own.
+/// Maximum bytes of the JSON pointers of all values, for the same reason: the length of field names has no bound of its
+/// own.
 const MAX_POINTERS_FOR_ALL_ERRORS: usize = 1 << 20;
 
-/// What is said of such arguments if the schema has alternatives.
+/// The message for such arguments if the schema has alternatives.
 const TOO_LARGE: &str = "the arguments do not match the tool's schema, and are too large to say where";
 
 /// A compiled input schema. Made once, used for every call.
@@ -58,7 +59,7 @@ const TOO_LARGE: &str = "the arguments do not match the tool's schema, and are t
 pub(crate) struct ArgumentCheck {
     validator: Validator,
     bounds: Bounds,
-    /// Whether it has keywords whose errors have lists of errors.
+    /// Whether the schema has keywords whose errors contain lists of errors.
     has_alternatives: bool,
     /// Parsed again only to explain an error.
     schema: Schema,
@@ -131,13 +132,13 @@ impl ArgumentCheck {
         if is_valid { None } else { self.explain(value) }
     }
 
-    /// The number of schema evaluations that [`accepts`](Self::accepts) takes at most, as far as it is known without
-    /// making them.
+    /// An upper bound on the number of schema evaluations that [`accepts`](Self::accepts) takes, as far as it is known
+    /// without performing them.
     pub(crate) fn steps(&self, arguments: &Value) -> u64 {
         self.bounds.steps(arguments)
     }
 
-    /// Whether a check of a value ends soon enough.
+    /// Whether a check of the value takes a bounded time.
     fn allows(&self, value: &Value) -> bool {
         let walk = || {
             let schema = self.schema.to_value();
@@ -146,7 +147,7 @@ impl ArgumentCheck {
         self.bounds.allow(value, walk)
     }
 
-    /// Leaves out the optional fields that are null and may not be. Returns whether the arguments are
+    /// Removes optional fields that are null although the schema does not allow null. Returns whether the arguments are
     /// valid then; otherwise they are unchanged.
     fn leave_out_nulls(&self, arguments: &mut Value) -> bool {
         let Value::Object(fields) = &*arguments else { return false };
@@ -179,7 +180,7 @@ impl ArgumentCheck {
         let errors = if self.may_have_all_errors(arguments) {
             self.validator.iter_errors(arguments).collect()
         } else if self.has_alternatives {
-            // The error of a union has those of all its alternatives.
+            // The error of a union contains the errors of all its alternatives.
             return (!self.validator.is_valid(arguments)).then(|| TOO_LARGE.to_owned());
         } else {
             vec![self.validator.validate(arguments).err()?]

@@ -12,7 +12,7 @@ use crate::storage::files::Store;
 /// Incremented when [`Document`] changes.
 const VERSION: u32 = 1;
 
-/// How long a list is valid if its server does not say.
+/// How long a list is valid if its server does not specify it.
 const DEFAULT_TTL: Duration = Duration::from_hours(24);
 
 /// The lists of all servers, one file each.
@@ -39,7 +39,7 @@ struct Document {
 }
 
 impl CachedList {
-    /// Whether the list is still valid. A list from the future is not: the clock was set back.
+    /// Whether the list is still valid. A list with a time in the future is not: the clock was set back.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
         let ttl = self.list.ttl.unwrap_or(DEFAULT_TTL);
         now.duration_since(self.fetched_at).is_ok_and(|age| age < ttl)
@@ -83,7 +83,8 @@ impl ListCache {
             problem: list.problem.clone(),
         };
         let newer = |old: Option<Document>| match old {
-            // Another process has stored a newer list. One from the future is that of a wrong clock.
+            // Another process has stored a newer list. A time in the future comes from a wrong clock and does not
+            // count.
             Some(old) if (document.fetched_at_ms + 1..=now_ms).contains(&old.fetched_at_ms) => (old, ()),
             _ => (document, ()),
         };

@@ -41,7 +41,7 @@ pub(crate) struct Catalog {
     /// Exact names and their identifiers in both languages. An exact name has precedence over
     /// another server's identifier.
     by_name: HashMap<String, usize>,
-    /// The same for servers that were removed while the catalog was in use.
+    /// The names of servers that were removed while the catalog was in use.
     removed: HashMap<String, Arc<str>>,
     search: RankedSearch,
     options: CatalogOptions,
@@ -62,8 +62,8 @@ impl Catalog {
         empty.with_dispatchers(dispatchers)
     }
 
-    /// A catalog of the same dispatchers with other options. Servers keep what is known of their
-    /// tools, unless strict mode changes: then each has to list them again.
+    /// A catalog of the same dispatchers with other options. Servers keep their known tools, unless strict mode
+    /// changes: then each has to list its tools again.
     pub(crate) fn with_options(&self, strict: bool, missing_server_hint: Option<Arc<str>>) -> Self {
         let options = CatalogOptions { strict, missing_server_hint, ..self.options.clone() };
         let servers = if strict == self.options.strict { self.servers.clone() } else { Vec::new() };
@@ -76,9 +76,9 @@ impl Catalog {
         }
     }
 
-    /// This catalog, as a run uses it after the configuration has changed: each configured server is
-    /// the one that `now` has under its name, or missing. All others stay, and none is added. A name
-    /// means the server that it meant before, or none.
+    /// This catalog as a running script sees it after the configuration has changed: each configured server is replaced
+    /// by the server of that name in `now`, or is missing. Other servers stay, and none is added. So a name never
+    /// refers to a different server than before.
     pub(crate) fn following(
         &self,
         now: &Self,
@@ -111,15 +111,15 @@ impl Catalog {
         Self { servers, by_name, removed, search: RankedSearch::default(), options: self.options.clone() }
     }
 
-    /// Whether this is how `tool` is reached now: its server is still the one that listed it.
+    /// Whether the tool is still reached in the same way: its server is the one that listed it.
     pub(crate) fn has_server_of(&self, tool: &ResolvedTool) -> bool {
         let current = self.dispatcher(&tool.server);
         let own = Arc::as_ptr(tool.dispatcher());
         current.is_some_and(|(_, dispatcher)| std::ptr::addr_eq(Arc::as_ptr(dispatcher), own))
     }
 
-    /// A catalog of these dispatchers' servers instead, in the same way. A server of the same name
-    /// and dispatcher keeps what is known of its tools.
+    /// A catalog of the servers of these dispatchers instead. A server with the same name and dispatcher keeps its
+    /// known tools.
     pub(crate) fn with_dispatchers(&self, dispatchers: &[Arc<dyn ToolDispatcher>]) -> Self {
         let mut servers: Vec<Arc<CatalogServer>> = Vec::new();
         let mut by_name = HashMap::new();
@@ -156,7 +156,7 @@ impl Catalog {
         self.by_name.get(name).map(|&position| &self.servers[position])
     }
 
-    /// The error about a name that is none of a server: `ToolNotFound` with the nearest valid names.
+    /// The error for an unknown server name: `ToolNotFound` with the nearest valid names.
     pub(crate) fn unknown_server(&self, name: &str, budget: &SuggestionBudget) -> ToolError {
         if let Some(server) = self.removed.get(name) {
             let message =
@@ -207,9 +207,9 @@ impl Catalog {
         Ok(usable(server, &tools))
     }
 
-    /// The tools that match `query`, best first, and the errors of servers that could not list
-    /// theirs. All tools in order if the query has no words. At most `limit` tools. If none matches,
-    /// with `or_nearest` the nearest ones.
+    /// The tools that match `query`, best first, at most `limit`, and the errors of servers that could not list their
+    /// tools. For a query without words, all tools in order. If no tool matches, with `or_nearest` the most similar
+    /// ones.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -239,7 +239,7 @@ impl Catalog {
         (self.search.search(&lists, tool_use, query, limit, or_nearest, permitted), failures)
     }
 
-    /// As `search`, among the tools that are known without asking any server.
+    /// As `search`, among the tools that are known without a request to a server.
     pub(crate) fn search_known(
         &self,
         query: &str,
@@ -261,12 +261,12 @@ impl Catalog {
         join_all(refreshed).await
     }
 
-    /// Fetches a server's list, unless the known one came from the server and nothing has changed since.
+    /// Fetches a server's list, unless the known list came from the server and nothing has changed since.
     pub(crate) async fn renew(&self, server: &str, deadline: Instant) {
         let Some(server) = self.server(server) else { return };
         // Twice, because a server that is started for its list counts as changed by its start.
         for _ in 0..2 {
-            // Why it failed is said by the call that needs the list.
+            // If this fails, the call that needs the list reports the reason.
             let is_needed = server.verified().is_none() && server.may_refresh();
             if !is_needed || server.refreshed(deadline).await.is_err() {
                 return;
@@ -274,7 +274,7 @@ impl Catalog {
         }
     }
 
-    /// Fetches the lists of the servers of which none is known, concurrently.
+    /// Fetches the lists of servers without a known list, concurrently.
     pub(crate) async fn fetch_missing(&self) -> Vec<(String, Result<(), ToolError>)> {
         let deadline = Instant::now() + REFRESH_TIME;
         let missing = self.servers.iter().filter(|server| server.load().is_none());
@@ -283,12 +283,12 @@ impl Catalog {
         join_all(fetched).await
     }
 
-    /// TypeScript declarations of the permitted tools that are known without asking any server.
+    /// TypeScript declarations of the permitted tools that are known without a request to a server.
     pub(crate) fn declarations(&self, permitted: impl Fn(&str, &str) -> bool) -> String {
         self.with_types(permitted, |servers| declarations::typescript(servers.into_iter()))
     }
 
-    /// The same as Python stubs: names of files, and texts.
+    /// The same tools as Python stubs: file names and texts.
     pub(crate) fn python_stubs(&self, permitted: impl Fn(&str, &str) -> bool) -> Vec<(&'static str, String)> {
         self.with_types(permitted, |servers| declarations::python::stubs(servers.into_iter()))
     }
@@ -325,7 +325,7 @@ impl Catalog {
     pub(crate) fn changes(&self) -> std::io::Result<Vec<ToolChange>> {
         let Some(pins) = &self.options.pins else { return Ok(Vec::new()) };
         for server in self.servers.iter().filter(|server| server.identity.is_some()) {
-            // The known list shows the user what is to be accepted.
+            // The known list shows the user what they would accept.
             if pins.need_a_list(&server.name)?
                 && let Some(known) = server.load()
             {
@@ -349,7 +349,7 @@ impl Catalog {
     /// Pins the current definition of one of a server's tools, or of all its tools and skills.
     pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
         let accepted = self.options.pins.as_ref().map_or(Ok(0), |pins| pins.accept(server, tool))?;
-        // Skills are accepted with all tools of their server: their addresses are no tool's name.
+        // Skills are accepted together with all tools of their server: a tool's name cannot refer to a skill's address.
         let skills = match (&self.options.skills, tool) {
             (Some(skills), None) => skills.accept(server)?,
             _ => 0,
@@ -387,7 +387,7 @@ impl Catalog {
         self.servers.iter().map(names).collect()
     }
 
-    /// Asks servers for their lists, unless they are known and recent. Waits as a search does. `is_wanted`
+    /// Requests the lists of servers, unless they are known and recent. Waits as long as a search does. `is_wanted`
     /// gets the name of each server, and whether it is running or needs no start.
     pub(crate) async fn discover(&self, is_wanted: impl Fn(&str, bool) -> bool) {
         let is_running = |server: &Arc<CatalogServer>| {
@@ -403,7 +403,7 @@ impl Catalog {
         join_all(asking).await;
     }
 
-    /// Differs when the known list of a server does, or when a server has announced another one.
+    /// A number that changes when the known list of a server changes, or when a server has announced a change.
     pub(crate) fn lists_stamp(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for server in &self.servers {
@@ -413,12 +413,12 @@ impl Catalog {
         hasher.finish()
     }
 
-    /// Compares the skill that a server has sent with the pinned one. Blocks. A server of this process,
-    /// and a catalog without pins, have none.
+    /// Compares the contents of a skill that a server has sent with the pinned ones. Blocks. Servers of this process,
+    /// and catalogs without pins, have no pinned skills.
     ///
     /// # Errors
     ///
-    /// `ToolDenied` in strict mode if it differs, or the pins cannot be used.
+    /// `ToolDenied` in strict mode if the skill differs, or if the pins cannot be used.
     pub(crate) fn check_skill(&self, server: &str, uri: &str, contents: &str) -> Result<SkillPin, ToolError> {
         let Some(skills) = &self.options.skills else { return Ok(SkillPin::Same) };
         let denied = |problem: String| Err(ToolError::new(ToolErrorCode::ToolDenied, problem));
@@ -444,8 +444,7 @@ impl Catalog {
         self.server(server)?.load()?.tools.list.problem.clone()
     }
 
-    /// What is known of all servers without asking any: each server's name and its tools as last
-    /// listed, from memory or from disk.
+    /// All servers with their tools as last listed, from memory or from disk, without a request to a server.
     pub(crate) fn known(&self) -> Vec<(Arc<str>, Option<Vec<ResolvedTool>>)> {
         let known = |server: &Arc<CatalogServer>| {
             (Arc::clone(&server.name), server.load().map(|known| usable(server, &known.tools)))

@@ -27,7 +27,7 @@ use super::shape::Shape;
 /// The globals of scripts besides tools.
 const GLOBALS: &str = include_str!("declarations/globals.d.ts");
 
-/// Variables of cx, of the language and of browsers, which a server's name does not declare again.
+/// Variables of cx, of the language and of browsers, which are not declared again for a server of that name.
 #[rustfmt::skip]
 const GLOBAL_NAMES: &[&str] = &[
     "addEventListener", "alert", "atob", "blur", "btoa", "caches", "callMCPTool",
@@ -62,7 +62,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub(crate) struct ServerTools<'a> {
     /// The server's name as configured.
     pub(crate) name: &'a str,
-    /// Its tools; `None` if they were never listed. Then it has no types, and everything is allowed.
+    /// Its tools; `None` if they were never listed. The server then has no types, and everything is allowed.
     pub(crate) tools: Option<Vec<ToolTypes<'a>>>,
 }
 
@@ -139,8 +139,8 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
     text
 }
 
-/// Whether `variable`, the form of a server's name, is that of no other server and no global of a
-/// browser, whose types an editor may know.
+/// Whether `variable`, the identifier of a server's name, is used by no other server and is no global of a browser,
+/// whose types an editor may know.
 fn form_is_free(servers: &[ServerTools<'_>], position: usize, variable: &str) -> bool {
     variable.starts_with(|first: char| first.is_ascii_lowercase())
         && variable.is_ascii()
@@ -214,12 +214,12 @@ fn member(tool: ToolTypes<'_>, shown: &str, aliases: &mut Aliases) -> String {
 }
 
 impl<'a> ToolTypes<'a> {
-    /// The inferred output schema, if it is the one that counts.
+    /// The inferred output schema, if it is used.
     fn used_shape(self) -> Option<&'a Shape> {
         self.inferred.filter(|shape| self.definition.output_schema.is_none() && shape.calls() > 0)
     }
 
-    /// The tool's description, and where the type of its result comes from.
+    /// The tool's description, and the origin of its result's type.
     fn remarks(self) -> String {
         let mut remarks = self.definition.description.clone().unwrap_or_default();
         if let Some(shape) = self.used_shape() {
@@ -230,8 +230,8 @@ impl<'a> ToolTypes<'a> {
         remarks
     }
 
-    /// The schema of what scripts receive: by the declared output schema, or the inferred one. `None`
-    /// if nothing is known.
+    /// The schema of the value that scripts receive: from the declared output schema or the inferred one. `None` if
+    /// neither is known.
     pub(crate) fn output_schema(self) -> Option<Value> {
         match &self.definition.output_schema {
             Some(schema) => Some(parsed(&schema.unwrapped())),
@@ -253,8 +253,7 @@ fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout, mut aliases: Optio
     format!("({parameter}: {arguments}): Promise<{result}>")
 }
 
-/// The parsed schema, or one that permits anything if the schema is too large to be parsed for
-/// this.
+/// The parsed schema, or a schema that permits anything if it is too large to be parsed here.
 pub(crate) fn parsed(schema: &Schema) -> Value {
     const MAX_SCHEMA_BYTES: usize = 1 << 20;
     if schema.text().len() > MAX_SCHEMA_BYTES {

@@ -1,18 +1,18 @@
-//! Which tools a server shows to its clients themselves, beside those that run scripts.
+//! Which tools a server shows to its clients directly, in addition to those that run scripts.
 
 use super::dispatch::ToolDefinition;
 use super::policy::Pattern;
 use crate::error::{Error, RuleList};
 
-/// Which tools a server shows to its clients beside those that run scripts.
+/// Which tools a server shows to its clients in addition to those that run scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolMode {
     /// Those that the patterns of [`DirectTools::tools`] name.
     #[default]
     Script,
-    /// All tools while they are so few that showing them costs fewer tokens than searching them, else
-    /// those that are named.
+    /// All tools while they are so few that showing them costs fewer tokens than searching them, else those that
+    /// [`DirectTools::tools`] names.
     Auto,
     /// All tools.
     Direct,
@@ -37,15 +37,15 @@ impl ToolMode {
     }
 }
 
-/// The tools that a server shows to its clients themselves. What the rules deny is never shown.
+/// The tools that a server shows to its clients directly. Tools that the rules deny are never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectTools {
     /// Patterns of tools, as in an allow list. None by default.
     pub tools: Vec<String>,
-    /// Whether more than those are shown.
+    /// Whether more tools than those are shown.
     pub mode: ToolMode,
-    /// Whether tools with a user interface (MCP Apps) are shown to clients that show such. True by
+    /// Whether tools with a user interface (MCP Apps) are shown to clients that support such interfaces. True by
     /// default.
     pub interfaces: bool,
 }
@@ -57,7 +57,7 @@ impl Default for DirectTools {
 }
 
 impl DirectTools {
-    /// Both together: what either shows. `self` has precedence in what has one value, if it is not
+    /// Combines both: shows what either shows. For settings with one value, `self` has precedence unless its value is
     /// the default.
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl DirectRules {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPattern`] with the first one that is none.
+    /// [`Error::InvalidPattern`] with the first invalid pattern.
     pub(crate) fn new(options: DirectTools) -> Result<Self, Error> {
         let patterns = options.tools.iter().map(|pattern| Pattern::parse(RuleList::Direct, pattern));
         Ok(Self { patterns: patterns.collect::<Result<_, _>>()?, options })
@@ -107,7 +107,7 @@ impl DirectRules {
             || self.patterns.iter().any(|pattern| pattern.matches_server(server))
     }
 
-    /// Whether the tool is shown because it has to do with a user interface.
+    /// Whether the tool is shown because it belongs to a user interface.
     pub(crate) fn shows_interface_of(&self, definition: &ToolDefinition) -> bool {
         self.options.interfaces && definition.is_of_interface()
     }

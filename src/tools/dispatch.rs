@@ -22,7 +22,7 @@ use crate::json::{Json, numbers};
 /// The extension with which servers give tools a user interface (MCP Apps, SEP-1865).
 pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
 
-/// The type of such an interface, which a client has to know.
+/// The media type of such an interface, which a client has to support.
 pub(crate) const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";
 
 /// A tool as its server describes it.
@@ -43,14 +43,14 @@ pub struct ToolDefinition {
     /// The server's hints (`readOnlyHint` and the like). They never grant anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
-    /// The server's `_meta` of the tool, an object of at most 64 KiB. Untrusted, and passed on to
-    /// clients that see the tool itself. It is no part of what is pinned.
+    /// The server's `_meta` of the tool, an object of at most 64 KiB. Untrusted, and passed on to clients that see the
+    /// tool directly. It is not part of what is pinned.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
 
 impl ToolDefinition {
-    /// A tool of this name that takes any object. The other fields are empty and can be set.
+    /// A tool with this name that accepts any object. The other fields are empty and can be set.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -85,20 +85,20 @@ impl ToolDefinition {
 pub struct ToolList {
     /// The tools in the server's order.
     pub tools: Vec<ToolDefinition>,
-    /// How long the list is valid, as the server says; `None` if it does not say.
+    /// How long the list is valid according to the server; `None` if the server does not specify it.
     pub ttl: Option<Duration>,
     /// What was left out of the list, and why; `None` if nothing was.
     pub problem: Option<String>,
 }
 
 impl ToolList {
-    /// A list for which the server names no time.
+    /// A list without a specified lifetime.
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
         Self { tools, ttl: None, problem: None }
     }
 }
 
-/// What is known of a server without asking it.
+/// What is known of a server without a request to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerDetails {
@@ -107,7 +107,7 @@ pub struct ServerDetails {
     /// The working directory that was configured for the server's process. Scripts can read it:
     /// they need it to write paths that the server understands.
     pub directory: Option<PathBuf>,
-    /// Where it is; `None` for tools of this process.
+    /// How the server is reached; `None` for tools of this process.
     pub remote: Option<RemoteServer>,
 }
 
@@ -131,7 +131,7 @@ impl RemoteServer {
     }
 }
 
-/// What is known of a request once it is sent.
+/// What is known of a request after it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SentRequest {
@@ -174,7 +174,7 @@ pub struct ToolRequest {
     /// The arguments. Integers beyond 64 bits are the nearest `f64` here;
     /// [`arguments_json`](Self::arguments_json) has their digits.
     pub arguments: Map<String, Value>,
-    /// The numbers of the arguments that a tree holds with fewer digits, in their order.
+    /// The original digits of the numbers that lost precision in the tree, in their order.
     pub(crate) exact_numbers: Vec<Box<str>>,
     /// Half a second after the latest time at which the run ends, including all time that it may
     /// spend on approval prompts. The call must have ended by then, or earlier if `cancel` is
@@ -184,16 +184,16 @@ pub struct ToolRequest {
     pub cancel: CancellationToken,
     /// Receives the call's progress notifications, if anything listens.
     pub on_progress: Option<ProgressListener>,
-    /// Answers what the server asks the user during the call; `None` if no user can be asked. While
-    /// it waits, the time limits of the call stand still.
+    /// Answers the server's questions to the user during the call; `None` if no user can be asked. While a question is
+    /// open, the time limits of the call are paused.
     pub on_elicitation: Option<ElicitationHandler>,
     /// The call's position in a trace, which goes into the request's `_meta`
     /// ([`TraceContext::to_meta`]); `None` if no traces are made.
     pub trace: Option<TraceContext>,
     /// Where the dispatcher stores what it has sent, if the caller needs it.
     pub sent: Option<Arc<OnceLock<SentRequest>>>,
-    /// The run that makes the call, for a tool of the kind [`ToolKind::Script`] or
-    /// [`ToolKind::ScriptChange`]; `None` for others, and where no stored script can be run.
+    /// The run that makes the call, for a tool of the kind [`ToolKind::Script`] or [`ToolKind::ScriptChange`]; `None`
+    /// for other tools, and if stored scripts cannot be run.
     pub caller: Option<ScriptCaller>,
 }
 
@@ -227,7 +227,7 @@ impl ToolRequest {
     }
 }
 
-/// The text of arguments, with the digits that the tree has lost.
+/// The arguments as JSON text, with the digits that the tree has lost.
 pub(crate) fn exact_json(arguments: &Map<String, Value>, exact: &[Box<str>]) -> Json {
     let json = Json::from_serialize(arguments).unwrap_or_else(|_| Value::Null.into());
     if exact.is_empty() {
@@ -325,7 +325,7 @@ impl ServerRequest {
     }
 }
 
-/// What a [`ServerRequest`] is sent with.
+/// The options with which a [`ServerRequest`] is sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestContext {
@@ -372,9 +372,9 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>>;
 
-    /// The tools of `server` if they are known without asking a server, as for tools of this
-    /// machine; else `None`. Returns the same `Arc` as long as the list is the same, and blocks for
-    /// as long as a few small files take to read.
+    /// The tools of `server` if they are known without a request to a server, as for tools of this machine; else
+    /// `None`. Returns the same `Arc` as long as the list is the same. May block for the time of reading a few small
+    /// files.
     fn known(&self, _server: &str) -> Option<Arc<ToolList>> {
         None
     }
@@ -385,9 +385,9 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         None
     }
 
-    /// A string that identifies `server` as long as its tools return results of the same types: the key
-    /// of its inferred output schemas on disk. `None` if they should not be stored. Nothing else may
-    /// depend on it: it can be the same for servers that differ in what they may access.
+    /// A string that identifies `server` as long as its tools return results of the same types: the key of its inferred
+    /// output schemas on disk. `None` if they should not be stored. Nothing else may depend on it: it can be equal for
+    /// servers that differ in what they may access.
     fn results_identity(&self, server: &str) -> Option<String> {
         self.identity(server)
     }
@@ -398,9 +398,8 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         0
     }
 
-    /// Whether calls may change the tools of `server` while a script runs, as far as is known. Where they
-    /// cannot, a script that calls a tool which is not in the list fails for certain, and is refused
-    /// before it runs. Must not block.
+    /// Whether calls may change the tools of `server` while a script runs, as far as is known. If they cannot, a script
+    /// that calls a tool which is not in the list fails for certain, and is refused before it runs. Must not block.
     fn may_change_tools(&self, _server: &str) -> bool {
         true
     }
@@ -410,7 +409,7 @@ pub trait ToolDispatcher: Send + Sync + 'static {
         None
     }
 
-    /// What is known of `server` besides its tools. Must not block, and starts nothing.
+    /// What is known of `server` besides its tools. Must not block or start anything.
     fn details(&self, _server: &str) -> ServerDetails {
         ServerDetails::default()
     }

@@ -1,5 +1,5 @@
-//! What a server asks the user during a call (the protocol's elicitation): the question, the answer,
-//! and the handler that forwards it.
+//! Questions of a server to the user during a call (the protocol's elicitation): the question, the answer, and the
+//! handler that forwards it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 use super::form::Form;
 use crate::text::one_line;
 
-/// A question of a server to the user. All of it but the names is untrusted text.
+/// A question of a server to the user. Everything except the names is untrusted text.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitationRequest {
     /// The name of the server that asks, as configured. Show it with the question.
     pub server: String,
-    /// The tool during whose call it asks, if that is known.
+    /// The tool during whose call the server asks, if that is known.
     pub tool: Option<String>,
     /// The server's text.
     pub message: String,
-    /// What the user is asked for.
+    /// What the user is asked to do.
     pub mode: ElicitationMode,
     /// The script's name, as in stack traces. Set by the run.
     pub script: String,
@@ -29,15 +29,14 @@ pub struct ElicitationRequest {
     pub time: Duration,
 }
 
-/// What a server asks for.
+/// What a server asks the user to do.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationMode {
-    /// That the user fills in a form.
+    /// Fill in a form.
     Form(Form),
-    /// That the user opens this address and continues there. It is `https`, or `http` on this machine
-    /// for a server on this machine. Nothing may open it before the user has agreed to the whole
-    /// address.
+    /// Open this address and continue there. It is `https`, or `http` on this machine for a server on this machine.
+    /// Nothing may open it before the user has agreed to the whole address.
     Url(String),
 }
 
@@ -45,8 +44,8 @@ pub enum ElicitationMode {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationAnswer {
-    /// The values of the form's fields, by their names; nothing for an address that the user opens.
-    /// Fields that are left out get their defaults: [`Form::complete`].
+    /// The values of the form's fields, by name; empty for an address that the user opens. Fields that are left out get
+    /// their defaults: [`Form::complete`].
     Accept(Map<String, Value>),
     /// The user refuses.
     Decline,
@@ -56,20 +55,20 @@ pub enum ElicitationAnswer {
     Unavailable,
 }
 
-/// Why a question of a server was not put to the user.
+/// Why a question of a server was not passed to the user, or its answer not to the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElicitationRefusal {
     /// There is no user who can be asked.
     #[error("no user can be asked here")]
     Unavailable,
-    /// The run has asked the maximum number of questions.
+    /// The run has used up its number of prompts.
     #[error("this run has asked {max} questions already, as many as `maxQuestions` allows")]
     TooManyQuestions {
-        /// The number that is allowed.
+        /// The maximum number.
         max: u32,
     },
-    /// The answer of the user does not fit the form.
+    /// The user's answer does not match the form.
     #[error("what was answered does not fit: {0}")]
     Unfit(#[from] super::form::FormError),
     /// The run has ended.
@@ -85,13 +84,13 @@ pub type ElicitationHandler = Arc<
         + Sync,
 >;
 
-/// Shows a question to the user. Polled on the executor's own runtime and not on the script's thread.
-/// Dropped when the run ends or the time limit for the answer is over.
+/// Shows a question to the user. Polled on the executor's own runtime and not on the script's thread. Dropped when the
+/// run ends or the time limit for the answer has passed.
 pub(crate) type Elicitor =
     Arc<dyn Fn(ElicitationRequest) -> BoxFuture<'static, ElicitationAnswer> + Send + Sync>;
 
 impl ElicitationRequest {
-    /// A question. `script` and `time` are set by the run that passes it on.
+    /// Makes a question. The run that passes it on sets `script` and `time`.
     pub fn new(
         server: impl Into<String>,
         tool: Option<String>,

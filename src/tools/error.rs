@@ -36,7 +36,7 @@ pub enum ToolErrorCode {
     ResultTooLarge,
     /// The run has used up its call limit.
     MaxToolCallsExceeded,
-    /// The client that asked has no run record with that id.
+    /// The requesting client has no run record with that id.
     RunNotFound,
     /// The state store has no space left for what the script wants to store.
     StateFull,
@@ -95,8 +95,8 @@ impl ToolErrorCode {
         Self::Cancelled,
     ];
 
-    /// Whether a dispatcher that fails with this code has certainly not sent the call: the limits of
-    /// the server refused it.
+    /// Whether a dispatcher that fails with this code has certainly not sent the call, because the limits of the server
+    /// refused it.
     pub(crate) const fn is_before_sending(self) -> bool {
         matches!(self, Self::RateLimited | Self::CircuitOpen | Self::QueueFull)
     }
@@ -156,7 +156,7 @@ pub struct ToolError {
     pub content: Option<Json>,
     /// How long to wait before a retry can succeed.
     pub retry_after: Option<Duration>,
-    /// What is known of the failure of an MCP server beyond the message. Scripts do not get it.
+    /// Details of the failure of an MCP server beyond the message. Scripts do not see them.
     pub server_failure: Option<Box<ServerFailure>>,
     /// The code of the JSON-RPC error with which the server answered, if it did. Scripts do not see it.
     pub json_rpc_code: Option<i32>,
@@ -166,7 +166,7 @@ pub struct ToolError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerFailure {
-    /// The kind, for what depends on it.
+    /// The kind of failure, for code that branches on it.
     pub kind: ServerFailureKind,
     /// The error's message without the stderr tail.
     pub problem: String,
@@ -185,7 +185,7 @@ pub enum ServerFailureKind {
     ConnectTimeout,
     /// The user has to sign in.
     SignInRequired {
-        /// The command that does it, with the scopes to ask for.
+        /// The command that signs in, with the scopes to request.
         command: String,
     },
     /// Another failure.

@@ -1,13 +1,13 @@
 //! The form of an elicitation: a flat object of simple fields, as the protocol restricts it.
 //!
-//! `jsonschema` says whether an answer fits a schema, but not what to show to a user. Fields and
-//! options are bounded, and their texts checked, before anything is shown.
+//! `jsonschema` checks whether an answer matches a schema, but does not tell what to show to a user. Fields and options
+//! are bounded, and their texts checked, before anything is shown.
 
 use serde_json::{Map, Number, Value, json};
 
 use crate::text::{hidden_text, one_line};
 
-/// Maximum number of fields. A user does not fill in more.
+/// Maximum number of fields. No user fills in more.
 const MAX_FIELDS: usize = 32;
 
 /// Maximum number of options of one field.
@@ -31,18 +31,17 @@ pub struct FormField {
     pub title: Option<String>,
     /// The server's description: one line without hidden characters. Untrusted text.
     pub description: Option<String>,
-    /// Whether an answer must have it.
+    /// Whether an answer must contain the field.
     pub is_required: bool,
-    /// What it takes.
+    /// The values that the field accepts.
     pub kind: FieldKind,
-    /// The value that it has in an answer without it. It fits `kind`.
+    /// The value of the field in an answer that leaves it out. It fits `kind`.
     pub default: Option<Value>,
-    /// Whether titles of options are in `enumNames`, as before revision 2025-11-25. A client of that
-    /// time knows no other way.
+    /// Whether titles of options are in `enumNames`, as before revision 2025-11-25. Older clients know only this form.
     has_enum_names: bool,
 }
 
-/// What a field of a [`Form`] takes.
+/// The values that a field of a [`Form`] accepts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FieldKind {
@@ -102,15 +101,15 @@ pub enum FormError {
     /// There are too many fields or options.
     #[error("a form has at most {MAX_FIELDS} fields, each with at most {MAX_OPTIONS} options")]
     TooLarge,
-    /// A name or a value has characters that a user does not see.
+    /// A name or a value has characters that are invisible to the user.
     #[error("a name or an option has hidden characters")]
     Hidden,
-    /// A field is missing or has a value that it does not take.
+    /// A field is missing or has a value that it does not accept.
     #[error("the field `{name}` expects {expected}")]
     Value {
         /// The field.
         name: String,
-        /// What it takes.
+        /// The values that the field accepts.
         expected: String,
     },
 }
@@ -118,7 +117,7 @@ pub enum FormError {
 impl Form {
     /// Reads the schema that a server requests.
     ///
-    /// Only what the protocol has is kept. A default that its own field does not take is dropped.
+    /// Keeps only what the protocol supports. A default that its own field does not accept is dropped.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl Form {
         Ok(Self { fields: properties.iter().map(field).collect::<Result<_, _>>()? })
     }
 
-    /// The form as a schema of the protocol.
+    /// The form as a schema in the protocol's form.
     pub fn schema(&self) -> Value {
         let properties: Map<String, Value> =
             self.fields.iter().map(|field| (field.name.clone(), field.schema())).collect();
@@ -149,13 +148,12 @@ impl Form {
         json!({ "type": "object", "properties": properties, "required": required.collect::<Vec<_>>() })
     }
 
-    /// Makes an answer of what the user filled in: fields that are left out get their defaults, and
-    /// what is not in the form is dropped.
+    /// Completes the user's answer: fields that are left out get their defaults, and entries that are not in the form
+    /// are dropped.
     ///
     /// # Errors
     ///
-    /// [`FormError::Value`] for the first field that is required and missing, or has a value that it
-    /// does not take.
+    /// [`FormError::Value`] for the first field that is required and missing, or has a value that it does not accept.
     pub fn complete(&self, mut filled: Map<String, Value>) -> Result<Map<String, Value>, FormError> {
         let mut answer = Map::new();
         for field in &self.fields {
@@ -178,7 +176,7 @@ impl FormField {
             return Err(FormError::Hidden);
         }
         let text = |key: &str| schema[key].as_str().map(one_line);
-        // A larger bound than this bounds nothing.
+        // A larger bound has no effect.
         let whole = |key: &str| schema[key].as_u64().filter(|bound| u32::try_from(*bound).is_ok());
         let kind = match schema["type"].as_str() {
             Some("string") => match options(schema)? {
@@ -254,7 +252,7 @@ impl FormField {
         all
     }
 
-    /// The options in the form that their titles need. `titled` is the key of a list with titles.
+    /// The options in the schema keyword that their titles require. `titled` is the key of a list with titles.
     fn options_schema(&self, options: &[FormOption], titled: &str) -> Value {
         let values: Vec<&String> = options.iter().map(|option| &option.value).collect();
         if options.iter().all(|option| option.title.is_none()) {
@@ -268,7 +266,7 @@ impl FormField {
         json!({ titled: both.collect::<Vec<_>>() })
     }
 
-    /// What the field takes, in words.
+    /// The values that the field accepts, in words.
     pub fn expected(&self) -> String {
         fn bounds<T: std::fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
             match (min, max) {
@@ -306,12 +304,12 @@ impl FormField {
         }
     }
 
-    /// Reads what a user typed for the field. Several options are separated by commas; an option can
-    /// be named by its number, from 1.
+    /// Parses what a user typed for the field. Several options are separated by commas; an option can be given by its
+    /// number, from 1.
     ///
     /// # Errors
     ///
-    /// [`FormError::Value`] if the field does not take it.
+    /// [`FormError::Value`] if the field does not accept it.
     pub fn read(&self, typed: &str) -> Result<Value, FormError> {
         let typed = typed.trim();
         let option = |options: &[FormOption], typed: &str| {

@@ -1,8 +1,8 @@
 //! The tools of an executor, and which of them are in force for a run.
 //!
-//! The configuration can change while scripts run. A run keeps what it started with, restricted by
-//! what the executor has at the moment of each call. So a run gains nothing, and what is no longer
-//! permitted ends with its next call.
+//! The configuration can change while scripts run. A run keeps the tools and rules that it started with, restricted by
+//! those of the executor at the moment of each call. So a run never gains permissions, and loses revoked ones at its
+//! next call.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,16 +16,15 @@ use super::catalog::Catalog;
 use super::policy::Policy;
 use super::private_addresses::PrivateAddresses;
 
-/// The servers of an executor at one moment, and the policy for them. It never changes; a change
-/// makes another one.
+/// The servers of an executor at one moment, and the policy for them. It is immutable; a change makes a new one.
 #[derive(Clone)]
 pub(crate) struct ToolSet {
-    /// Grows with each change.
+    /// Increases with each change.
     pub(crate) version: u64,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) policy: Arc<Policy>,
-    /// The servers of the configuration. Runs in flight follow its changes. They keep all other
-    /// servers as they were.
+    /// The servers of the configuration. Changes of the configuration apply to them also in runs in flight. All other
+    /// servers stay as they were.
     pub(crate) configured: Arc<HashSet<Arc<str>>>,
 }
 
@@ -62,7 +61,7 @@ impl RunTools {
         Self { started, script, current, in_force: Mutex::new(Arc::new(in_force)) }
     }
 
-    /// The same for a run that this run has called: it starts with what this one has started with.
+    /// The tools of a run that this run has called: it starts with the same tools as this one.
     pub(crate) fn for_nested(&self) -> Self {
         Self {
             started: self.started.clone(),
@@ -114,7 +113,7 @@ impl RunTools {
 }
 
 impl ToolsInForce {
-    /// Whether nothing has changed between the two.
+    /// Whether both are the same, so that nothing has changed in between.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.version == other.version
     }
@@ -161,13 +160,13 @@ impl ToolsInForce {
         self.policies().find_map(|policy| policy.asks(server, tool, effects))
     }
 
-    /// What happens to calls of the server's tools that have private addresses in their arguments.
+    /// The treatment of calls of the server's tools that have private addresses in their arguments.
     pub(crate) fn private_addresses(&self, server: &str) -> PrivateAddresses {
         self.policies().map(|policy| policy.private_addresses(server)).max().unwrap_or_default()
     }
 
-    /// The effects of a call, corrected by what the configuration says about the tool. A tool is
-    /// read-only by the configuration only if it was when the run started and still is.
+    /// The effects of a call, corrected by the configuration. A tool is read-only by the configuration only if it was
+    /// so when the run started and still is.
     pub(crate) fn effects(&self, server: &str, tool: &str, effects: Effects) -> Effects {
         let started = self.started.effects(server, tool, effects);
         let current = self.current.as_ref().map(|policy| policy.effects(server, tool, effects));

@@ -19,7 +19,8 @@ const VERSION: u32 = 1;
 /// After this many results of a tool, further results are ignored.
 const ENOUGH: u64 = 1_000;
 
-/// Maximum number of tools of one server with a shape, as of its list. A server can have others in each list.
+/// Maximum number of tools of one server with a shape, the same as the bound of its list. A server can list different
+/// tools each time.
 const MAX_TOOLS: usize = 10_000;
 
 /// How long to wait for further changes before new shapes are written.
@@ -135,7 +136,7 @@ impl InferredSchemas {
                             known.merge(shape);
                         }
                         None => {
-                            // Other processes may have seen other tools.
+                            // Other processes may have recorded other tools.
                             if tools.len() < MAX_TOOLS {
                                 tools.insert(name, shape);
                             }

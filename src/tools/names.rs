@@ -168,12 +168,12 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
     format!("{FULL_NAME_PREFIX}{server}{FULL_NAME_SEPARATOR}{tool}")
 }
 
-/// Maximum bytes of a full name. Each of its separators is a split, and to look up all of a longer one would take
-/// quadratic time. Servers' names have at most 64 bytes, and those of tools 256.
+/// Maximum bytes of a full name. Each separator is a possible split, and looking up all splits of a longer name would
+/// take quadratic time. Servers' names have at most 64 bytes, and tools' names 256.
 const MAX_FULL_NAME: usize = 1 << 10;
 
-/// Every split of a full name into a server and a tool. There are several if a part itself contains
-/// `__`; the catalog decides which of them exist. None if the name is longer than any.
+/// Every split of a full name into a server and a tool. There are several if a part itself contains `__`; the catalog
+/// decides which of them exist. There is none if the name is longer than [`MAX_FULL_NAME`].
 pub(crate) fn split_full_name(name: &str) -> impl Iterator<Item = (&str, &str)> {
     let rest = name.strip_prefix(FULL_NAME_PREFIX).filter(|_| name.len() <= MAX_FULL_NAME).unwrap_or("");
     rest.match_indices(FULL_NAME_SEPARATOR)

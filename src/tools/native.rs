@@ -62,7 +62,7 @@ impl NativeTools {
         }
     }
 
-    /// The tools without those of `server`; `None` if there are none of it.
+    /// The tools without those of `server`; `None` if `server` has none.
     pub(crate) fn without_server(&self, server: &str) -> Option<Self> {
         let mut left = self.clone();
         left.servers.remove(server).map(|_removed| left)
@@ -102,7 +102,7 @@ impl ToolDispatcher for NativeTools {
     }
 
     fn may_change_tools(&self, _server: &str) -> bool {
-        // Tools that are added are for later runs.
+        // Tools that are added apply to later runs.
         false
     }
 

@@ -5,8 +5,8 @@
 //! user configured it. Every later difference is recorded until the user accepts it. In strict mode
 //! the tool cannot be called before that.
 //!
-//! Pins that cannot be read are set aside and replaced by pins of no tool, so that each tool is a
-//! difference until the user accepts it: a damaged file must not be a second first use.
+//! Pins that cannot be read are set aside and replaced by pins of no tool, so that each tool counts as changed until
+//! the user accepts it. Otherwise a damaged file would allow a second first use.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -28,13 +28,13 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct Pins {
     store: Store,
-    /// The damaged pins that were found so far and are not accepted yet, by server.
+    /// The damaged pins that were found so far and whose tools were not accepted since, by server.
     damaged: Arc<Mutex<BTreeMap<String, PathBuf>>>,
     on_change: ChangeListener,
 }
 
-/// Called with a server and those of its tools whose definitions differ from the pinned ones since its last
-/// list. Each difference is reported once, by the process that records it.
+/// Called with a server and its tools whose definitions have newly been found to differ from the pinned ones. Each
+/// difference is reported once, by the process that records it.
 #[derive(Clone, Default)]
 pub(crate) struct ChangeListener(pub(crate) Option<Arc<OnChange>>);
 
@@ -121,7 +121,7 @@ impl Pins {
         Self { store: store.binding(), damaged: Arc::default(), on_change: ChangeListener::default() }
     }
 
-    /// The same pins, whose new differences `listener` hears.
+    /// Sets the listener for new differences.
     pub(crate) fn on_change(self, listener: ChangeListener) -> Self {
         Self { on_change: listener, ..self }
     }
@@ -150,7 +150,7 @@ impl Pins {
         Ok(pins)
     }
 
-    /// The damaged pins that were found since this was made, and that are not accepted yet.
+    /// The damaged pins that were found since this was made and whose tools were not accepted since.
     pub(crate) fn damaged(&self) -> Vec<DamagedPins> {
         let damaged = self.damaged.lock();
         let pins =
@@ -158,8 +158,7 @@ impl Pins {
         damaged.iter().map(pins).collect()
     }
 
-    /// Whether the pins of `server` were damaged, and its tools have not been compared with those that
-    /// replace them.
+    /// Whether the pins of `server` were damaged and no list was compared with their replacement yet.
     pub(crate) fn need_a_list(&self, server: &str) -> std::io::Result<bool> {
         Ok(self.read(server)?.is_some_and(|pins| pins.damaged.is_some() && pins.tools.is_empty()))
     }
@@ -202,7 +201,7 @@ impl Pins {
         let mut changes = Vec::new();
         for name in self.store.names()?.iter().filter(|name| name.starts_with(PREFIX)) {
             let pins = match self.store.read(name, VERSION) {
-                // Of a server that is not configured now: it is set aside when it is.
+                // A server that is not configured now: its file is set aside when it is configured again.
                 Err(error) if error.kind() == ErrorKind::InvalidData => continue,
                 pins => pins?,
             };
@@ -220,9 +219,8 @@ impl Pins {
         Ok(changes)
     }
 
-    /// Pins the current definition of one of a server's tools, or of all. Returns how many
-    /// differed. If damaged pins were replaced and no list was seen since, all means those that the server
-    /// lists next.
+    /// Pins the current definition of one of a server's tools, or of all. Returns how many differed. If damaged pins
+    /// were replaced and no list was seen since, all tools of the server's next list are pinned.
     pub(crate) fn accept(&self, server: &str, tool: Option<&str>) -> std::io::Result<usize> {
         let name = file_name(server);
         let Some(known) = self.read(server)? else { return Ok(0) };
@@ -260,7 +258,7 @@ fn different(pins: ServerPins) -> HashSet<String> {
     pins.tools.into_iter().filter(|(_, pin)| pin.seen != Seen::AsPinned).map(|(tool, _)| tool).collect()
 }
 
-/// The tools that differ in `pins` and did not differ so in `known`.
+/// The tools that differ in `pins` and did not differ in the same way in `known`.
 fn new_differences(known: &ServerPins, pins: &ServerPins) -> Vec<String> {
     let is_new =
         |(name, pin): &(&String, &Pin)| pin.seen != Seen::AsPinned && known.tools.get(*name) != Some(*pin);
@@ -292,9 +290,9 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
     pins
 }
 
-/// SHA-256 of the definition with sorted keys, so that the order in which a server writes them does
-/// not matter. Without `_meta`: neither a model nor a decision reads it, and pins that were written
-/// before it was kept would all differ.
+/// SHA-256 of the definition with sorted keys, so that the order in which a server writes them does not matter. `_meta`
+/// is excluded: neither models nor decisions depend on it, and pins that were written before `_meta` was kept would all
+/// differ.
 fn fingerprint(definition: &ToolDefinition) -> String {
     let definition = ToolDefinition { meta: None, ..definition.clone() };
     let value = serde_json::to_value(definition).unwrap_or_default();

@@ -57,8 +57,7 @@ impl Policy {
         self.layers(server).any(|rules| rules.denies(server, tool))
     }
 
-    /// The patterns of allow lists by which the tool is permitted, one of each list. None if no list
-    /// restricts it.
+    /// The patterns of allow lists that permit the tool, one of each list. Empty if no list restricts it.
     pub(crate) fn allowing<'a>(&'a self, server: &'a str, tool: &'a str) -> impl Iterator<Item = &'a str> {
         let lists = self.layers(server).flat_map(|rules| &rules.allow);
         lists.filter_map(move |list| first_match(list, server, tool)).map(|pattern| &*pattern.text)
@@ -96,7 +95,7 @@ impl Policy {
         }
     }
 
-    /// What happens to calls of the server's tools that have private addresses in their arguments.
+    /// The treatment of calls of the server's tools that have private addresses in their arguments.
     pub(crate) fn private_addresses(&self, server: &str) -> PrivateAddresses {
         self.layers(server).map(|rules| rules.private_addresses).max().unwrap_or_default()
     }
@@ -106,7 +105,7 @@ impl Policy {
         self.layers(server).all(|rules| rules.may_permit_server(server))
     }
 
-    /// The patterns that match nothing that is known, at most [`MAX_UNMATCHED`].
+    /// The patterns that match no known name, at most [`MAX_UNMATCHED`].
     pub(crate) fn unmatched(&self, known: &KnownNames) -> Vec<UnmatchedPattern> {
         let mut servers: Vec<_> = self.servers.iter().collect();
         servers.sort_by_key(|(name, _)| name.as_str());
@@ -225,13 +224,13 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     !readings(text).is_empty()
 }
 
-/// How much work it is to match a pattern: 0 for names and for parts with one `*`, which nearly all are; else
-/// the number of wildcards of each way to read it, and more for `?`.
+/// The work of matching a pattern: 0 for names and for parts with one `*`, which nearly all patterns are; else the
+/// number of wildcards of each reading, and more for `?`.
 pub(crate) fn pattern_work(text: &str) -> usize {
     readings(text).iter().map(Reading::work).sum()
 }
 
-/// The ways to split a pattern into a server and a tool; none if the text is no pattern.
+/// The readings of a pattern as a server and a tool; none if the text is not a pattern.
 fn readings(text: &str) -> Vec<Reading> {
     // Real names do not have more separators than this.
     const MAX_READINGS: usize = 16;
@@ -284,7 +283,7 @@ impl ServerPattern {
         }
     }
 
-    /// The name of the one server that it matches; `None` if it has wildcards.
+    /// The name of the only server that it matches; `None` if it has wildcards.
     fn literal(&self) -> Option<&str> {
         match self {
             Self::Wild(pattern) => pattern.literal(),
@@ -320,8 +319,8 @@ impl Pattern {
         Self { text: format!("{server}.{tool}"), readings: vec![reading] }
     }
 
-    /// The report about this pattern, if each way to read it names one server that does not exist or
-    /// whose known tools it does not match.
+    /// The report about this pattern, if each reading names one server that does not exist or whose known tools it does
+    /// not match.
     fn unmatched(&self, list: RuleList, known: &KnownNames) -> Option<UnmatchedPattern> {
         let mut report: Option<UnmatchedPattern> = None;
         for reading in &self.readings {
@@ -332,7 +331,7 @@ impl Pattern {
                 Ok(Some(_)) => true,
                 Err(NoServer) => false,
             };
-            // A server that exists is more likely to be meant.
+            // An existing server is more likely to be meant.
             if report.as_ref().is_none_or(|report| has_server && !report.has_server) {
                 let (pattern, server) = (self.text.clone(), server.to_owned());
                 report = Some(UnmatchedPattern { list, pattern, server, has_server });
@@ -371,7 +370,7 @@ impl Reading {
         server + self.tool.work()
     }
 
-    /// Whether it matches one of the tools, or something else that rules can name.
+    /// Whether the pattern matches one of the tools, or another name that rules can contain.
     fn matches_any(&self, list: RuleList, tools: &[Arc<str>]) -> bool {
         let is_word = list == RuleList::Ask
             && self.tool.literal().is_some_and(|word| AskAnnotation::from_word(word).is_some());

@@ -1,20 +1,20 @@
-//! What happens to calls that have private addresses in their arguments.
+//! The treatment of calls that have private addresses in their arguments.
 
 use std::fmt;
 
-/// What happens to a call whose arguments have a private address: of this machine, of a private network, or of a
-/// service of a cloud. A tool that fetches such an address does so from its own machine.
+/// The treatment of a call whose arguments contain a private address: of this machine, of a private network, or of a
+/// cloud's metadata service. A tool that fetches such an address does so from its own machine.
 ///
-/// The order is that of strictness.
+/// Ordered by strictness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PrivateAddresses {
-    /// It is sent like any other.
+    /// The call is sent like any other.
     #[default]
     Allow,
-    /// It needs approval, like the calls of an `ask` list.
+    /// The call needs approval, like the calls of an `ask` list.
     Ask,
-    /// It is refused.
+    /// The call is refused.
     Deny,
 }
 

@@ -71,7 +71,7 @@ impl ToolResult {
         Ok(parse_container(&text).unwrap_or_else(|| Json::from(text)))
     }
 
-    /// Whether only the output schema says if the value is `{"result": x}` or `x`.
+    /// Whether only the output schema determines if the value is `{"result": x}` or `x`.
     pub(crate) fn may_be_wrapped(&self) -> bool {
         let structured = if self.is_error { None } else { self.structured.as_ref() };
         structured.is_some_and(|structured| json::lone_field(structured.text(), "result").is_some())
@@ -83,8 +83,7 @@ impl ToolResult {
         parts.into_iter().flatten().map(|part| part.text().len()).sum()
     }
 
-    /// A result with this value, for a client that expects a result of `before`'s form: with
-    /// structured content if that had some.
+    /// A result with this value in the form of `before`: it has structured content if `before` had some.
     pub(crate) fn with_value(before: Option<&Self>, output_schema: Option<&Schema>, value: &Json) -> Self {
         let text = value.as_string().unwrap_or_else(|| value.text().to_owned());
         let has_structure =
@@ -137,14 +136,14 @@ fn parse_container(text: &str) -> Option<Json> {
     if !looks_like_a_container {
         return None;
     }
-    // What Python's `json` writes may have `NaN`.
+    // Output of Python's `json` may contain `NaN`.
     let marked = || numbers::marked_text(trimmed).and_then(|text| Json::parse_marked(&text).ok());
     Json::parse(trimmed).ok().or_else(marked)
 }
 
 /// Extracts `x` from `{"result": x}` if the output schema is such a wrapper.
 fn unwrap_result(structured: Json, output_schema: Option<&Schema>) -> Json {
-    // The result is looked at first: schemas can be long.
+    // The result is checked first, because schemas can be long.
     let is_wrapped = json::lone_field(structured.text(), "result").is_some()
         && output_schema.is_some_and(Schema::wraps_result);
     let result = if is_wrapped { structured.field("result") } else { None };

@@ -77,20 +77,20 @@ impl ToolRules {
         self
     }
 
-    /// What happens to calls whose arguments have a private address, in any text of them: an address such as
-    /// `http://10.0.0.1/`, also inside of a longer text, or a host such as `localhost:8080`. Of several settings the
-    /// strictest counts. Names are not resolved, and what a tool makes of its arguments is not known here.
+    /// Sets the treatment of calls whose arguments contain a private address in any of their texts: a URL such as
+    /// `http://10.0.0.1/`, also inside a longer text, or a host such as `localhost:8080`. Of several settings the
+    /// strictest applies. Names are not resolved, and how a tool interprets its arguments is not known here.
     ///
-    /// In the rules of a server it is about the calls of its tools, and about requests for its resources and prompts.
+    /// In the rules of a server it applies to calls of its tools, and to requests for its resources and prompts.
     #[cfg(any(feature = "mcp", feature = "fetch"))]
     pub fn private_addresses(mut self, treatment: PrivateAddresses) -> Self {
         self.private_addresses = self.private_addresses.max(treatment);
         self
     }
 
-    /// Both rules together. A tool is allowed if both allow it, denied if one denies it, needs
-    /// approval if one requires it, and counts as read-only if it is in every list of both. For private addresses the
-    /// stricter of the two counts.
+    /// Combines both rules. A tool is allowed if both allow it, denied if one denies it, needs approval if one requires
+    /// it, and counts as read-only if it is in every list of both. For private addresses the stricter of the two
+    /// applies.
     pub fn and(mut self, other: Self) -> Self {
         self.allow.extend(other.allow);
         self.deny.extend(other.deny);

@@ -21,8 +21,8 @@ const MAX_VALUES: usize = 1_000;
 /// them, 4 MB.
 const MAX_CONSTANT_BYTES: usize = 4_000;
 
-/// Maximum number of the constants and examples of a schema that are tried: references to one schema can do that
-/// again for each value.
+/// Maximum number of the constants and examples of a schema that are tried. References can use the same schema again
+/// for each value.
 const MAX_CONSTANTS: usize = 8;
 
 /// Maximum elements of an array, and characters of a string, that a schema can require.
@@ -138,7 +138,7 @@ fn is_short(value: &Value) -> bool {
     is_within(value, &mut { MAX_CONSTANT_BYTES })
 }
 
-/// Whether a value has at most `left` bytes as JSON, about. Reads no more than that.
+/// Whether a value has at most about `left` bytes as JSON. Reads no more than that.
 fn is_within(value: &Value, left: &mut usize) -> bool {
     let own = match value {
         Value::String(text) => text.len(),

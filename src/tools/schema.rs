@@ -26,9 +26,9 @@ impl Schema {
         &self.0
     }
 
-    /// Whether an output schema is the wrapper `{"result": x}` in which SDKs put values that are no
-    /// objects, because MCP requires an object. They mark it: `result` is the only field, and it is
-    /// required or `x-fastmcp-wrap-result` is set. Scripts receive `x`.
+    /// Whether an output schema is the wrapper `{"result": x}` into which SDKs put values that are not objects, because
+    /// MCP requires an object. A wrapper is recognized by these marks: `result` is the only field, and it is required
+    /// or `x-fastmcp-wrap-result` is set. Scripts receive `x`.
     pub(crate) fn wraps_result(&self) -> bool {
         #[derive(Deserialize)]
         struct Wrapper<'a> {
@@ -47,8 +47,8 @@ impl Schema {
             && wrapper.properties.is_some_and(|fields| json::lone_field(fields.get(), "result").is_some())
     }
 
-    /// The schema of what scripts receive of results with this output schema: inside of a wrapper,
-    /// with the definitions that it may refer to.
+    /// The schema of the value that scripts receive of results with this output schema: the content of a wrapper, with
+    /// the definitions that it may refer to.
     pub(crate) fn unwrapped(&self) -> Self {
         if !self.wraps_result() {
             return self.clone();

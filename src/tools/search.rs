@@ -34,7 +34,7 @@ pub(crate) struct IndexedTool<'a> {
     /// The server's name.
     pub(crate) server: &'a str,
     pub(crate) definition: &'a ToolDefinition,
-    /// Length in bytes of what the description begins with in common with others of its server.
+    /// Length in bytes of the beginning that the description shares with others of its server.
     pub(crate) shared: usize,
 }
 

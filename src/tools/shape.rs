@@ -4,11 +4,10 @@
 //! returns. A [`Shape`] collects this from calls that are made anyway: which fields there are,
 //! their types, and which of them can be missing.
 //!
-//! A shape never holds a value: no text, no number, no constant. Field names are kept. An object's
-//! keys can be data too (`{"ada@example.com": …}`). So an object with more than 64 keys is kept only
-//! as a map, without its keys, and so is one with a key that does not look like a field name. Unless
-//! most keys look like names and the values are of several kinds: then it is a record, of which the
-//! odd keys are not kept.
+//! A shape never holds a value: no text, no number, no constant. Field names are kept. An object's keys can be data too
+//! (`{"ada@example.com": …}`). So an object with more than 64 keys is kept only as a map, without its keys, and so is
+//! one with a key that does not look like a field name. The exception is an object most of whose keys look like names
+//! and whose values are of several kinds: it is a record, and only its unusual keys are dropped.
 //!
 //! Shapes form a semilattice: [`Shape::merge`] is commutative, associative and, except for the
 //! count of calls, idempotent. So the order in which calls are recorded, and by which process, does

@@ -19,12 +19,12 @@ pub(crate) const SKILL_SCHEME: &str = "skill://";
 
 const VERSION: u32 = 1;
 
-/// Maximum pinned addresses of one server. Skills beyond them differ: a server could otherwise unpin one by
-/// inventing others.
+/// Maximum number of pinned addresses of one server. Further skills count as different: otherwise a server could
+/// displace a pin by inventing addresses.
 const MAX_SKILLS: usize = 1_000;
 
-/// Maximum bytes of an address that is pinned. Longer ones differ too: a script chooses them, and a server
-/// can answer for any.
+/// Maximum bytes of a pinned address. Skills with longer ones count as different: a script chooses addresses, and a
+/// server can answer for any.
 const MAX_ADDRESS: usize = 2 << 10;
 
 const PREFIX: &str = "skills-";
@@ -54,16 +54,16 @@ pub struct SkillChange {
     /// SHA-256 of the pinned text, in hexadecimal digits. `None` for a skill beyond the number of skills of
     /// one server that are pinned.
     pub pinned: Option<String>,
-    /// The same of the text that was read last.
+    /// SHA-256 of the text that was read last.
     pub current: String,
 }
 
-/// How a text compares with the pinned one.
+/// The result of comparing a text with the pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SkillPin {
-    /// It is the pinned one, or the first one.
+    /// The text equals the pin, or was pinned now.
     Same,
-    /// Another one is pinned, or there is no space for more or for its address.
+    /// The text differs from the pin, or there is no space for another pin or for its address.
     Different,
 }
 
@@ -72,7 +72,7 @@ impl SkillPins {
         Self(store.binding())
     }
 
-    /// Compares what a server has sent for an address with the pin, and pins it if it is the first. Blocks.
+    /// Compares the text that a server has sent for an address with the pin, and pins it if there is none. Blocks.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl SkillPins {
         Ok(changes)
     }
 
-    /// Pins the recorded texts of a server's skills. Returns how many differed. Damaged pins are forgotten.
+    /// Pins the recorded texts of a server's skills. Returns how many differed. Damaged pins are deleted.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl SkillPins {
             Ok(None) => return Ok(0),
             Ok(Some(known)) if known.different.is_empty() => return Ok(0),
             Ok(Some(_)) => {}
-            // A damaged file is what the user wants to be rid of.
+            // The user accepts the loss of a damaged file.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 self.0.remove(&name)?;
                 return Ok(1);
@@ -141,7 +141,7 @@ impl SkillPins {
 }
 
 impl ServerSkills {
-    /// How a text compares with its pin. `None` if this is not recorded yet.
+    /// The result of comparing a text with its pin. `None` if the result is not recorded yet.
     fn compared(&self, uri: &str, digest: &str) -> Option<SkillPin> {
         let different = self.different.get(uri);
         if self.skills.get(uri).is_some_and(|pinned| pinned == digest) {
@@ -165,8 +165,8 @@ impl ServerSkills {
         SkillPin::Different
     }
 
-    /// Pins the texts that differ. If there is no space for all of them beside the others, the others are
-    /// forgotten.
+    /// Pins the texts that differ. If there is no space for all of them in addition to the existing pins, those are
+    /// dropped.
     fn accept(&mut self) -> usize {
         let accepted = std::mem::take(&mut self.different);
         let added = accepted.keys().filter(|uri| !self.skills.contains_key(*uri)).count();

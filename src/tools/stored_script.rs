@@ -1,7 +1,7 @@
 //! Scripts that are called like tools: what a dispatcher stores of one, and how a run executes it.
 //!
-//! A dispatcher knows the text of a stored script. Only the run that calls it can run it, within its
-//! own limits. So a request for such a tool carries a [`ScriptCaller`].
+//! A dispatcher stores the source of a script. Only the run that calls it can run it, within its own limits. So a
+//! request for such a tool carries a [`ScriptCaller`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,28 +29,28 @@ pub enum Language {
     Python,
 }
 
-/// What a call of a tool does, as the policy of the caller has to know it.
+/// The kind of a tool, which determines how the caller's policy applies to its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolKind {
-    /// It does something, and its annotations say what.
+    /// A tool whose effects its annotations describe.
     #[default]
     Ordinary,
-    /// It runs a stored script ([`ToolRequest::caller`](super::ToolRequest::caller)) and does nothing
-    /// else. Every call that the script makes is decided about by itself, so this one needs no
-    /// approval because of annotations, and a dry run makes it, as a dry run.
+    /// It runs a stored script ([`ToolRequest::caller`](super::ToolRequest::caller)) and has no other effect. The
+    /// policy decides about every call of that script, so a call of this tool needs no approval because of annotations,
+    /// and in a dry run the script is run as a dry run.
     Script,
     /// It changes the stored scripts. It always needs an approval, whatever the rules say.
     ScriptChange,
 }
 
-/// A saved script, as it was read.
+/// A saved script as it was read from its file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SavedScript {
     /// The name by which it is called: its file's name without the extension.
     pub name: String,
-    /// What it says that it does. Untrusted text.
+    /// Its description, by the script itself. Untrusted text.
     pub description: Option<String>,
     /// Its language.
     pub language: Language,
@@ -62,15 +62,15 @@ pub struct SavedScript {
     pub path: PathBuf,
     /// SHA-256 of the source, in hexadecimal.
     pub sha256: String,
-    /// Whether it is in the workspace, and not in the user's own folder.
+    /// Whether it is in the workspace and not in the user's own folder.
     pub is_of_workspace: bool,
     /// The compiled schema.
     pub(crate) check: Option<Arc<ArgumentCheck>>,
 }
 
 impl SavedScript {
-    /// Checks an input against the script's schema and returns what the script gets: without fields
-    /// that are null where they may be missing but not null. A script without a schema takes any JSON.
+    /// Checks an input against the script's schema and returns the input for the script, without optional fields that
+    /// are null although the schema does not allow null. A script without a schema accepts any JSON.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl SavedScript {
             return Err(invalid(format!("expected the input as one object: {}", kind(value))));
         };
         if check.problem(value).is_none() {
-            // As it is written: a tree has lost digits of long numbers.
+            // The text is returned as it was written: the tree has lost digits of long numbers.
             return Ok(input);
         }
         check.check(fields.clone()).map(|fields| Value::Object(fields).into())
@@ -103,7 +103,7 @@ pub struct StoredScript {
     pub language: Language,
     /// Its source.
     pub source: String,
-    /// What it sees as `input` (Python: `inputs`).
+    /// The value that it sees as `input` (Python: `inputs`).
     pub input: Json,
 }
 
@@ -132,8 +132,8 @@ impl ScriptCaller {
         self.language
     }
 
-    /// Runs a stored script as a run of its own, within what is left of the caller's limits, and by its
-    /// rules. Returns the script's value. Dropping the future stops the script.
+    /// Runs a stored script as a separate run, within the rest of the caller's limits and by its rules. Returns the
+    /// script's value. Dropping the future stops the script.
     ///
     /// # Errors
     ///

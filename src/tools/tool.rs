@@ -8,7 +8,7 @@ use super::dispatch::ToolDefinition;
 use super::names::full_name;
 use crate::json::Json;
 
-/// A tool of a server, with what is known about its results.
+/// A tool of a server, with the inferred schema of its results.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Tool {
@@ -32,7 +32,7 @@ pub struct KnownServer {
     pub name: String,
     /// Its tools in the server's order; `None` if they were never listed.
     pub tools: Option<Vec<Tool>>,
-    /// How many more it has that the rules (`allow`, `deny`) hide from scripts.
+    /// How many more tools it has that the rules (`allow`, `deny`) hide from scripts.
     pub hidden: usize,
     /// What was left out of the tools, and why; `None` if nothing was.
     pub problem: Option<String>,
@@ -59,8 +59,8 @@ impl Tool {
         format!("{}.{}", self.server, self.definition.name)
     }
 
-    /// Why arguments are not checked before a call; `None` if they are checked. The reason is a
-    /// schema that is invalid or could take too long to check.
+    /// Why arguments are not checked before a call, such as a schema that is invalid or could take too long to check;
+    /// `None` if they are checked.
     pub fn unchecked(&self) -> Option<String> {
         ArgumentCheck::compile(&self.definition.input_schema).err()
     }

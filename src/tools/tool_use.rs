@@ -1,5 +1,5 @@
-//! Which tools runs called, and which of them together: what search learns from. Names and counts only;
-//! arguments, results, scripts and times are never stored.
+//! Records which tools runs called, and which of them together, for search to learn from. Only names and counts are
+//! stored; never arguments, results, scripts or times.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ const VERSION: u32 = 1;
 
 const FILE: &str = "tool-use";
 
-/// Maximum number of tools. Beyond it, the one that the fewest runs called is dropped.
+/// Maximum number of tools. Beyond it, the tool that the fewest runs called is dropped.
 const MAX_TOOLS: usize = 512;
 
-/// Maximum number of tools of one run, in the order of their names. One that calls more does not show
-/// which belong together.
+/// Maximum number of recorded tools of one run, in the order of their names. A run that calls more does not show which
+/// belong together.
 const MAX_TOOLS_OF_RUN: usize = 16;
 
-/// Maximum number of tools that are remembered with another one.
+/// Maximum number of other tools that are recorded with a tool.
 const MAX_TOGETHER: usize = 16;
 
 /// Maximum bytes of a server's and of a tool's name. Longer ones are not stored.
@@ -38,10 +38,10 @@ const MANY_RUNS: u32 = 1_000;
 /// Maximum number of runs that wait to be stored.
 const MAX_UNSAVED: usize = 256;
 
-/// A pair of tools that only one run called together may be chance.
+/// Minimum number of runs that called a pair of tools together. One may be chance.
 const MIN_TOGETHER: u32 = 2;
 
-/// Added to a tool's runs where shares of them are computed, so that few runs say less than many.
+/// Added to a tool's number of runs before shares are computed, so that few runs have less weight than many.
 const DOUBT: f32 = 2.0;
 
 /// How long to wait for further runs before new ones are written.
@@ -55,7 +55,7 @@ type Name = (String, String);
 #[derive(Debug, Default)]
 pub(crate) struct ToolUse {
     store: Option<Store>,
-    /// Whether runs are recorded and what is known of earlier ones is used.
+    /// Whether runs are recorded and earlier records used.
     is_on: bool,
     known: Mutex<RunCounts>,
     /// How often `known` has changed.
@@ -80,7 +80,7 @@ struct Counts(BTreeMap<Name, Used>);
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Used {
     runs: u32,
-    /// How many of them called this tool too.
+    /// How many of these runs called each other tool too.
     together: BTreeMap<Name, u32>,
 }
 
@@ -94,8 +94,8 @@ struct Entry {
 }
 
 impl ToolUse {
-    /// A record that is kept in `store`, or in memory only. If not `is_on`, it stays empty, and what
-    /// is stored can only be deleted.
+    /// A record that is kept in `store`, or in memory only. If `is_on` is false it stays empty, and stored records can
+    /// only be deleted.
     pub(crate) fn new(store: Option<Store>, is_on: bool) -> Self {
         Self { store, is_on, ..Self::default() }
     }
@@ -128,13 +128,13 @@ impl ToolUse {
         true
     }
 
-    /// How often what is known has changed: [`ToolUse::learned`] returns the same for the same number.
+    /// Number of changes of the record: [`ToolUse::learned`] returns the same for the same number.
     pub(crate) fn changes(&self) -> u64 {
         self.read();
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// What is known about the tools for which `position` returns one.
+    /// The records about the tools for which `position` returns a position.
     pub(crate) fn learned(&self, position: impl Fn(&str, &str) -> Option<usize>) -> Learned {
         self.read();
         let counts = self.known.lock().counts.clone();
@@ -166,7 +166,7 @@ impl ToolUse {
             return;
         }
         known.is_read = true;
-        // What cannot be read is replaced by the next save.
+        // Unreadable records are replaced at the next save.
         let stored: Option<Vec<Entry>> = store.read(FILE, VERSION).ok().flatten();
         let mut counts = Counts::from_entries(stored.unwrap_or_default());
         known.unsaved.iter().for_each(|run| counts.add(run));
@@ -247,7 +247,7 @@ impl Counts {
             for other in run.iter().filter(|other| *other != name) {
                 *used.together.entry(other.clone()).or_default() += 1;
             }
-            // At most as many more as one run has.
+            // There is at most one run's number of tools above the bound.
             while used.together.len() > MAX_TOGETHER {
                 let least = used.together.iter().min_by_key(|(_, runs)| **runs);
                 let Some(least) = least.map(|(name, _)| name.clone()) else { break };
@@ -258,7 +258,7 @@ impl Counts {
             self.halve();
         }
         while self.0.len() > MAX_TOOLS {
-            // A tool of this run stays, or no new one would ever come in.
+            // The tools of this run stay; otherwise no new tool could ever be added.
             let others = self.0.iter().filter(|(name, _)| !run.contains(name));
             let Some(least) = others.min_by_key(|(_, used)| used.runs).map(|(name, _)| name.clone()) else {
                 break;
@@ -290,7 +290,7 @@ impl Counts {
         self.0.iter().map(entry).collect()
     }
 
-    /// Of a file that another version or another program may have written.
+    /// Reads entries of a file that another version or another program may have written.
     fn from_entries(entries: Vec<Entry>) -> Self {
         let used = entries.into_iter().take(MAX_TOOLS).map(|entry| {
             let together = entry.together.into_iter().take(MAX_TOGETHER);

@@ -1,11 +1,11 @@
-//! Trace context: which span of a trace a request belongs to, as W3C Trace Context and Baggage write it.
+//! Trace context: the span of a trace that a request belongs to, in the form of W3C Trace Context and Baggage.
 //!
-//! What comes in was written by a client. A field that does not have its form, or is longer than its
-//! specification allows, is dropped, and never fails a request.
+//! Incoming fields were written by a client. A field that is malformed, or longer than its specification allows, is
+//! dropped, and never fails a request.
 //!
-//! The propagators of `opentelemetry_sdk` are in the feature `otel` only, and contexts are passed
-//! on without it too. They also take `tracestate` and `baggage` apart and write them again, with
-//! other bytes, where they are passed on as they came here.
+//! The propagators of `opentelemetry_sdk` are only available with the feature `otel`, and contexts are also passed on
+//! without it. They also parse `tracestate` and `baggage` and write them again with different bytes, while this module
+//! passes them on unchanged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub struct TraceContext {
     pub(crate) span_id: u64,
     /// Bit 0: the trace is sampled.
     pub(crate) flags: u8,
-    /// `tracestate`: what tracing systems have added, passed on as it is.
+    /// `tracestate`: data of tracing systems, passed on unchanged.
     pub(crate) state: Option<Arc<str>>,
-    /// `baggage`: what the application has added, passed on as it is.
+    /// `baggage`: data of the application, passed on unchanged.
     pub(crate) baggage: Option<Arc<str>>,
 }
 
@@ -113,7 +113,7 @@ fn parse_parent(text: &str) -> Option<(u128, u64, u8)> {
     {
         return None;
     }
-    // Version 00 has no further fields; of later ones those that are known here are used.
+    // Version 00 has no further fields; of later versions only the fields known here are used.
     let is_whole = match version {
         "00" => rest.is_empty(),
         "ff" => false,
@@ -122,7 +122,7 @@ fn parse_parent(text: &str) -> Option<(u128, u64, u8)> {
     let trace_id = u128::from_str_radix(trace, 16).ok().filter(|id| *id != 0)?;
     let span_id = u64::from_str_radix(span, 16).ok().filter(|id| *id != 0)?;
     let flags = u8::from_str_radix(flags, 16).ok()?;
-    // Of the flags only those of version 00 are passed on.
+    // Only the flags of version 00 are passed on.
     is_whole.then_some((trace_id, span_id, flags & 0b11))
 }
 

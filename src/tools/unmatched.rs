@@ -1,4 +1,4 @@
-//! Patterns of rules that match no tool: usually a name with a mistake in it.
+//! Patterns of rules that match no tool, usually because of a typing error in a name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use crate::error::RuleList;
 use crate::text::one_line;
 
-/// A pattern of a rule that matches nothing, as far as that is known.
+/// A pattern of a rule that matches nothing that is known.
 ///
-/// It is not reported as long as a server that it names has not listed its tools, nor if it has `*`
-/// in the name of the server: then it may be for servers that other workspaces have.
+/// A pattern is not reported as long as a server that it names has not listed its tools. Nor is one with `*` in the
+/// name of the server, which may be intended for servers of other workspaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnmatchedPattern {
     /// The list that it is in.
     pub list: RuleList,
-    /// The pattern; one of a server's own rules has the server's name before it.
+    /// The pattern; a server's own pattern is prefixed with the server's name.
     pub pattern: String,
     /// The server that it names.
     pub server: String,
-    /// Whether there is a server of that name, which has no such tool.
+    /// Whether a server with that name exists but has no such tool.
     pub has_server: bool,
 }
 
@@ -45,15 +45,14 @@ pub(crate) struct KnownNames {
     pub(crate) skipped: Vec<String>,
 }
 
-/// A server's name, and those of its tools if it has listed them.
+/// A server's name, and the names of its tools if it has listed them.
 pub(crate) struct NamedServer {
     pub(crate) name: Arc<str>,
     pub(crate) tools: Option<Vec<Arc<str>>>,
 }
 
 impl KnownNames {
-    /// What a server's tools are called: `Err` if there is no such server, `Ok(None)` if its tools
-    /// are unknown.
+    /// The names of a server's tools: `Err` if there is no such server, `Ok(None)` if its tools are unknown.
     pub(super) fn tools(&self, server: &str) -> Result<Option<&[Arc<str>]>, NoServer> {
         match self.servers.iter().find(|known| *known.name == *server) {
             Some(known) => Ok(known.tools.as_deref()),
@@ -63,5 +62,5 @@ impl KnownNames {
     }
 }
 
-/// There is no server of that name.
+/// The error for a server that does not exist.
 pub(super) struct NoServer;

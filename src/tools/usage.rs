@@ -1,8 +1,8 @@
-//! How a tool is called and what it does, on one line for a model: as short as it can be read.
+//! One line for a model about how a tool is called and what it does, as short as is readable.
 //!
-//! This is a notation and no code. A type that is too long or too deep for a line is shortened to
-//! `{…}`; the schema has the rest. All names and texts are a server's, so they are written as
-//! strings where they are no identifiers, without line breaks and hidden characters.
+//! The line is a notation and not code. A type that is too long or too deep for it is shortened to `{…}`; the schema
+//! has the complete type. All names and texts come from a server, so names that are not identifiers are written as
+//! strings, without line breaks and hidden characters.
 
 mod tokens;
 
@@ -32,14 +32,13 @@ const MAX_LEVELS: usize = 2;
 const MAX_FIELDS: usize = 12;
 const MAX_ALTERNATIVES: usize = 6;
 
-/// Maximum number of schemas that are looked at for one line. Alternatives and references could
-/// multiply them.
+/// Maximum number of schemas that are examined for one line. Alternatives and references could multiply them.
 const MAX_SCHEMAS: usize = 200;
 
 /// Maximum characters of a tool's name in a line; real ones are shorter.
 const MAX_NAME: usize = 64;
 
-/// How much of a tool a line says, in characters.
+/// How much of a tool a line shows, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Detail {
     parameters: usize,
@@ -47,8 +46,8 @@ pub(crate) struct Detail {
     pub(crate) summary: usize,
 }
 
-/// From the most to the least: first the summary is shortened, then types, then names are left out. A
-/// tool with a short name needs no more than the first.
+/// Levels of detail, from the highest: first the summary is shortened, then types, then names are left out. A tool with
+/// a short name needs only the first.
 pub(crate) const DETAILS: [Detail; 10] = {
     const fn detail(parameters: usize, result: usize, summary: usize) -> Detail {
         Detail { parameters, result, summary }
@@ -79,10 +78,10 @@ pub(crate) struct ToolNames {
     pub(crate) parameters: Vec<String>,
 }
 
-/// A tool's name with as many of its parameters as fit into `max` characters: `read(path, …)`. A name is
-/// shortened only beyond [`MAX_NAME`], because what is cut cannot be called.
+/// A tool's name with as many of its parameters as fit into `max` characters: `read(path, …)`. A name is shortened only
+/// beyond [`MAX_NAME`], because a shortened name cannot be called.
 pub(crate) fn name_and_parameters(tool: &ToolNames, max: usize) -> String {
-    /// What says that there are more, with the bracket.
+    /// The mark for further parameters, with the bracket.
     const MORE: &str = ", …)";
     let mut text = format!("{}(", preview(&visible(&tool.name), MAX_NAME));
     let mut length = text.chars().count();
@@ -103,8 +102,8 @@ pub(crate) fn name_and_parameters(tool: &ToolNames, max: usize) -> String {
     text
 }
 
-/// The line that `write` makes with the most detail with which it takes at most `max` tokens, as far
-/// as they can be estimated; with the least detail if none does.
+/// Returns the line that `write` makes with the highest detail for which it takes at most `max` estimated tokens; with
+/// the lowest detail if none fits.
 pub(crate) fn fitting_line(
     tool: ToolTypes<'_>,
     notation: Notation,
@@ -123,8 +122,8 @@ pub(crate) fn fitting_line(
     line
 }
 
-/// Parameters and result: `({path: string, head?: number}): {content: string}`, in Python
-/// `(path: str, head?: int) -> {content: str}`. A result of which nothing is known is left out.
+/// Parameters and result: `({path: string, head?: number}): {content: string}`, in Python `(path: str, head?: int) ->
+/// {content: str}`. An unknown result is left out.
 fn signature(input: &Value, output: Option<&Value>, notation: Notation, detail: Detail) -> String {
     let mut fields = parameters(input, notation, detail.parameters);
     if fields.is_empty() && takes_anything(SchemaView::root(input)) {
@@ -154,7 +153,7 @@ fn parameters(input: &Value, notation: Notation, max: usize) -> String {
     let mut text = String::new();
     for (place, (name, _, is_required)) in all.into_iter().enumerate() {
         let name = format!("{}{}", property(name), if is_required { "" } else { "?" });
-        // The last one needs no room for what says that there are more.
+        // After the last parameter no space is needed for the mark of further ones.
         let more = if place + 1 == count { 0 } else { ", …".len() };
         if text.len() + name.len() + more > max {
             text.push('…');
@@ -166,8 +165,7 @@ fn parameters(input: &Value, notation: Notation, max: usize) -> String {
     text
 }
 
-/// Whether a schema that names no fields allows some all the same. One with empty `properties` is
-/// how servers say that a tool has no parameters.
+/// Whether a schema that names no fields allows any. Servers use empty `properties` for a tool without parameters.
 fn takes_anything(schema: SchemaView<'_>) -> bool {
     schema.get("properties").is_none()
         && !schema.one("additionalProperties").is_some_and(SchemaView::is_false)
@@ -182,8 +180,8 @@ pub(crate) fn access(name: &str, notation: Notation) -> String {
     if is_identifier { format!(".{name}") } else { format!("[{}]", string(name)) }
 }
 
-/// The names of a tool's parameters, those that are required first: `path`, `head?`. Only `…` if the
-/// schema names none and allows some all the same.
+/// The names of a tool's parameters, required ones first: `path`, `head?`. Only `…` if the schema names none and allows
+/// any.
 pub(crate) fn parameter_names(definition: &ToolDefinition) -> Vec<String> {
     let input = parsed(&definition.input_schema);
     if takes_anything(SchemaView::root(&input)) {
@@ -207,8 +205,8 @@ pub(crate) fn parameter_descriptions(definition: &ToolDefinition, max: usize) ->
         .collect()
 }
 
-/// The fields of an object and whether they are required. Those come first, because the others may
-/// be left out.
+/// The fields of an object and whether they are required. Required fields come first, because the others may be left
+/// out.
 fn fields(schema: SchemaView<'_>) -> Vec<(&str, SchemaView<'_>, bool)> {
     let required: HashSet<&str> = schema.required().collect();
     let mut fields: Vec<_> =
@@ -217,8 +215,8 @@ fn fields(schema: SchemaView<'_>) -> Vec<(&str, SchemaView<'_>, bool)> {
     fields
 }
 
-/// What a description says first after its first `shared` bytes: see [`shared_beginning`]. At most
-/// `max` characters, of the first sentence or paragraph.
+/// The beginning of a description after its first `shared` bytes (see [`shared_beginning`]): at most `max` characters
+/// of the first sentence or paragraph.
 pub(crate) fn summary(description: &str, shared: usize, max: usize) -> String {
     let own = description.get(shared..).unwrap_or(description).trim_start();
     let paragraph = own.split("\n\n").next().unwrap_or_default();
@@ -234,13 +232,13 @@ pub(crate) fn summary(description: &str, shared: usize, max: usize) -> String {
     format!("{}…", words.trim_end_matches([',', ';', ':']))
 }
 
-/// The beginning that at least half of the descriptions share, and at least three: whole sentences,
-/// which say the same of every tool. Empty if there is none.
+/// The beginning that at least three and at least half of the descriptions share: whole sentences that do not
+/// characterize a single tool. Empty if there is none.
 pub(crate) fn shared_beginning<'a>(descriptions: impl Iterator<Item = &'a str> + Clone) -> &'a str {
-    /// How many descriptions are looked at for beginnings, and how long these may be.
+    /// How many descriptions are examined for beginnings.
     const CANDIDATES: usize = 4;
     const MAX_BYTES: usize = 1_000;
-    /// How many beginnings of one are compared with all descriptions.
+    /// How many beginnings of each are compared with all descriptions.
     const MAX_SENTENCES: usize = 20;
     let count = descriptions.clone().count();
     let needed = count.div_ceil(2).max(3);
@@ -299,7 +297,7 @@ fn words(notation: Notation) -> &'static Words {
     }
 }
 
-/// The text that `write` makes with the most levels with which it has at most `max` characters.
+/// Returns the text that `write` makes with the most levels for which it has at most `max` characters.
 fn fitting(
     root: &Value,
     notation: Notation,
@@ -318,7 +316,7 @@ struct Line {
     notation: Notation,
     /// Levels of objects below the parameters or the result whose fields are named.
     levels: usize,
-    /// Schemas that may still be looked at.
+    /// Number of schemas that may still be examined.
     left: usize,
     /// The targets of references that are being followed. A repeated one is a cycle.
     following: HashSet<usize>,
@@ -436,7 +434,7 @@ impl Line {
         members.join(", ")
     }
 
-    /// A constant as a type. Of a container, and of a long text, only its kind.
+    /// A constant as a type. For a container or a long text only its kind.
     fn constant(&self, value: &Value) -> String {
         const MAX_TEXT: usize = 40;
         let words = words(self.notation);

@@ -1,6 +1,6 @@
 //! Command-line arguments, as close to the typed form as possible. No files are read here.
 //!
-//! Here are the names of all commands; the arguments of each are with those of its family.
+//! This file has the names of all commands; the arguments of each are in the module of its family.
 
 mod address;
 mod configuration;
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What `--version` prints after the name: cx's own version first, and then those of what it is made of.
+/// The text that `--version` prints after the name: cx's own version, and then those of its main components.
 static VERSIONS: LazyLock<String> = LazyLock::new(|| {
     let Versions { cx, v8, python, wasmtime, mcp, .. } = Versions::of_this_build();
     let parts = [("V8", v8), ("CPython", python), ("wasmtime", wasmtime)];

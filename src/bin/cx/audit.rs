@@ -17,7 +17,7 @@ use crate::output::{print_json, print_text};
 use crate::{document, setup};
 use cx::text::rfc3339;
 
-/// How often the files are looked at for new lines.
+/// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Records of one request of an export.
@@ -42,14 +42,14 @@ const COLUMNS: &[&str] = &[
     "hash",
 ];
 
-/// Fields of the chain, which say nothing about an event.
+/// Fields of the chain, which do not describe the event.
 const CHAIN: &[&str] = &["seq", "prev", "hash", "writer", "at", "event", "run", "elapsedUs"];
 
 /// Shows, verifies, signs or exports the trail.
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration, or if the trail cannot be read.
+/// Mistakes in the configuration, or a trail that cannot be read.
 pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
     let directory = setup::audit_directory(&arguments.trail)?;
     match arguments.command {
@@ -142,7 +142,7 @@ fn verification_json(found: &Verification) -> Value {
     })
 }
 
-/// Decides which lines are meant.
+/// Selects lines by run and time.
 pub(crate) struct Selection {
     run: Option<String>,
     /// The earliest time, as lines have it.
@@ -161,7 +161,7 @@ impl Selection {
 
     pub(crate) fn has(&self, line: &AuditLine) -> bool {
         let is_of_run = self.run.as_deref().is_none_or(|run| line.text_of("run") == Some(run));
-        // A line that cannot be read is shown, whenever it was written.
+        // A line that cannot be parsed is shown, whatever its time.
         let is_recent = |since: &String| line.text_of("at").is_none_or(|at| at >= since.as_str());
         is_of_run && self.since.as_ref().is_none_or(is_recent)
     }
@@ -187,7 +187,7 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
     }
 }
 
-/// A line as people read it, in which the text of others can neither begin a line nor hide anything.
+/// A line in readable form. Untrusted text in it can neither begin a line nor hide anything.
 pub(crate) fn render(line: &AuditLine) -> String {
     let Some(fields) = &line.fields else {
         return format!("{}:{}: not a line of a trail: {}", line.file, line.number, one_line(&line.text));
@@ -202,7 +202,7 @@ pub(crate) fn render(line: &AuditLine) -> String {
     shown
 }
 
-/// A text that can be told apart from the fields beside it.
+/// Quotes a text so that it can be told apart from neighboring fields.
 fn quoted(text: &str) -> String {
     if text.contains([' ', '"', '=']) { Value::from(text).to_string() } else { text.to_owned() }
 }
@@ -250,7 +250,7 @@ fn csv(fields: &Map<String, Value>) -> String {
     cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
 }
 
-/// A cell. What a spreadsheet would take for a formula is made a text: names are chosen by others.
+/// A cell. Text that a spreadsheet would interpret as a formula is made plain text, because names are untrusted.
 fn csv_cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if text.contains(['"', ',', '\n', '\r']) {
@@ -264,7 +264,7 @@ fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
     let attribute = |(name, value): (&String, &Value)| {
         let value = match value {
             Value::Bool(value) => json!({ "boolValue": value }),
-            // 64-bit integers are texts in the JSON of protocol buffers.
+            // In the JSON of protocol buffers, 64-bit integers are strings.
             Value::Number(number) => json!({ "intValue": number.to_string() }),
             Value::String(text) => json!({ "stringValue": text }),
             other => json!({ "stringValue": other.to_string() }),
@@ -280,7 +280,7 @@ fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
         "severityNumber": 9,
         "severityText": "INFO",
         "eventName": format!("cx.audit.{}", line.text_of("event").unwrap_or_default()),
-        // The line itself, so that its hash can be checked where it arrives.
+        // The line itself, so that the receiver can verify its hash.
         "body": { "stringValue": line.text },
         "attributes": fields.iter().map(attribute).collect::<Vec<_>>(),
     })

@@ -1,4 +1,4 @@
-//! What `cx serve` says on stderr of an audit trail that cannot be written.
+//! Reports on stderr while `cx serve` cannot write its audit trail.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use cx::Executor;
 
 use crate::diagnostic;
 
-/// How often the state of the trail is looked at.
+/// How often the state of the trail is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Says when the trail cannot be written, and when it can again: once each time. Goes on until it is dropped, or ends
+/// Reports when the trail cannot be written, and when it can again, once each time. Runs until it is dropped, or ends
 /// at once if there is no trail.
 pub(crate) async fn watch(executor: Executor) {
     let mut was_failing = false;

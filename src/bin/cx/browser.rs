@@ -4,8 +4,8 @@ use std::env;
 use std::io;
 use std::path::Path;
 
-/// Opens a file or an address in the program of `BROWSER`, else in what the system opens it with. Returns
-/// before the program has done so.
+/// Opens a file or an address with the program in `BROWSER`, else with the system's opener. Returns before the program
+/// has opened it.
 ///
 /// # Errors
 ///
@@ -18,8 +18,8 @@ pub(crate) fn open(target: &Path) -> io::Result<()> {
     }
 }
 
-/// The first program of a list such as `firefox:lynx`. A command with arguments is left to the system's
-/// opener, which knows how to take it apart.
+/// The first program of a list such as `firefox:lynx`. A command with arguments is left to the system's opener, which
+/// knows how to split it.
 fn program(list: &str) -> Option<&str> {
     let first = list.split(':').next()?.trim();
     let first = first.strip_suffix("%s").map_or(first, str::trim_end);

@@ -8,7 +8,7 @@ use crate::{output, setup};
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration, or with the files.
+/// Mistakes in the configuration, or an error of the files.
 pub(crate) fn run(command: &CacheCommand) -> anyhow::Result<ExitStatus> {
     let CacheCommand::Clear = command;
     let files = setup::builder(setup::load(Vec::new())?).warm_instances(0).build()?.clear_cache()?;

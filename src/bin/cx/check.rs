@@ -19,7 +19,7 @@ use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 ///
 /// # Errors
 ///
-/// What is wrong with the arguments, the configuration or the script's file.
+/// Mistakes in the arguments or the configuration, or a script's file that cannot be read.
 pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let Source { text, name, language, .. } =
@@ -27,7 +27,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     let mut config = setup::load(std::mem::take(&mut arguments.script.mcp_config))?;
     diagnostic::print_warnings(&config.warnings);
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
-    // Nothing is called, so there is nothing to audit.
+    // No call is made, so there is nothing to audit.
     config.audit = None;
     let builder: ExecutorBuilder = run::builder(config, language, None)?;
     let executor = builder.build()?;
@@ -56,7 +56,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
         checked
     });
     let mut checked = checked?;
-    // A type checker says the same of what is no program, in other words.
+    // A type checker would report the same syntax errors in other words.
     let is_program = !checked.findings.iter().any(|finding| matches!(finding.code, FindingCode::Script(_)));
     let mut from_types = Vec::new();
     if arguments.types && is_program {

@@ -1,4 +1,4 @@
-//! `cx completions` and `cx man`: made of the same description of the arguments as `--help`.
+//! `cx completions` and `cx man`: generated from the same description of the arguments as `--help`.
 
 use std::fs;
 use std::io;
@@ -50,14 +50,14 @@ pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Without the command `help` of each command, whose pages would say nothing.
+/// Removes the subcommand `help` of each command, whose pages would be empty.
 fn without_help(command: clap::Command) -> clap::Command {
     command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
 fn page(command: clap::Command) -> io::Result<String> {
     let mut page = Vec::new();
-    // Of a subcommand it would be its name without a version.
+    // For a subcommand the default would be its name without a version.
     Man::new(command).source(concat!("cx ", env!("CARGO_PKG_VERSION"))).render(&mut page)?;
     String::from_utf8(page).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

@@ -13,7 +13,7 @@ use crate::{diagnostic, output, setup};
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration.
+/// Mistakes in the configuration.
 pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
     match command {
         ConfigCommand::Schema => output::print_text(CONFIG_SCHEMA)?,
@@ -23,8 +23,8 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
                 output::print_json(&config.to_json().to_string())?;
             } else {
                 diagnostic::print_warnings(&config.warnings);
-                // Made for what it knows of tools; it runs nothing. A configuration that no executor
-                // can be made of is shown all the same.
+                // Made only for its list of tools; it runs nothing. A configuration from which no executor can be made
+                // is shown nevertheless.
                 let executor = setup::builder(config.clone()).warm_instances(0).languages([]).build();
                 if let Ok(executor) = &executor {
                     diagnostic::print_unmatched(executor);

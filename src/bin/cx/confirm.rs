@@ -7,11 +7,11 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use crate::writer::{self, Stream};
 
-/// Asks a question that can be answered with yes. Any other answer, or none, is a no.
+/// Asks a yes-or-no question. Any answer but yes, and no answer, count as no.
 ///
 /// # Errors
 ///
-/// If stdin is not a terminal; `without` says then what `--yes` does.
+/// If stdin is not a terminal. The message then uses `without` to say what `--yes` does.
 pub(crate) fn confirm(question: &str, without: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
         bail!("cannot ask for confirmation, because stdin is not a terminal; --yes {without} without it");

@@ -25,8 +25,8 @@ const TERMINAL: &str = "/dev/tty";
 /// Maximum bytes of an answer that are read. Users do not type more than a sentence.
 const MAX_ANSWER: usize = 1_000;
 
-/// How long a prompt waits for output of the script that was printed before it. Output that is not
-/// written by then, because its reader is slow, comes after the prompt.
+/// How long a prompt waits until output that the script printed before it is written. Output that is not written by
+/// then, because its reader is slow, appears after the prompt.
 const MAX_OUTPUT_BEFORE: Duration = Duration::from_millis(500);
 
 /// The terminal side of one run.
@@ -58,12 +58,12 @@ impl Console {
         diagnostic::print_progress(self.writer, progress);
     }
 
-    /// The same for the script's own progress.
+    /// As [`print_progress`](Self::print_progress), for the script's own progress.
     pub(crate) fn print_report(&self, progress: &Progress) {
         diagnostic::print_report(self.writer, progress);
     }
 
-    /// Prints the output that waits. When the run is over, its prompts are over too.
+    /// Prints the output that was held back. When the run is over, its prompts are over too.
     pub(crate) fn release(&self) {
         self.writer.resume();
     }
@@ -72,7 +72,7 @@ impl Console {
     /// Dropping the future withdraws the prompt.
     pub(crate) async fn ask(self: Arc<Self>, request: ApprovalRequest) -> Approval {
         let Some(terminal) = foreground_terminal() else { return Approval::Unavailable };
-        // Made first: it resumes the output however this ends.
+        // Created first, so that the output is resumed however this ends.
         let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_shown: false };
         self.writer.pause(MAX_OUTPUT_BEFORE).await;
         prompt.is_shown = true;
@@ -94,7 +94,7 @@ impl Console {
     /// Asks a server's question at the terminal. Dropping the future withdraws it.
     pub(crate) async fn elicit(self: Arc<Self>, request: ElicitationRequest) -> ElicitationAnswer {
         let Some(terminal) = foreground_terminal() else { return ElicitationAnswer::Unavailable };
-        // Made first: it resumes the output however this ends.
+        // Created first, so that the output is resumed however this ends.
         let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_shown: false };
         self.writer.pause(MAX_OUTPUT_BEFORE).await;
         prompt.is_shown = true;
@@ -107,7 +107,7 @@ impl Console {
             }
             match &request.mode {
                 ElicitationMode::Form(form) => fill_in(&terminal, form).await.map(ElicitationAnswer::Accept),
-                // The user opens it: nothing here starts a program with text of a server.
+                // The user opens the address: no program is started here with text of a server.
                 ElicitationMode::Url(_) => Ok(ElicitationAnswer::Accept(Map::new())),
                 _ => Ok(ElicitationAnswer::Unavailable),
             }
@@ -123,8 +123,7 @@ impl Console {
     }
 }
 
-/// Asks for each field of a form until what is typed fits. The run's time limit for the answer bounds
-/// this.
+/// Asks for each field of a form until the typed text is valid. The run's time limit for the answer bounds this.
 async fn fill_in(terminal: &AsyncFd<File>, form: &Form) -> io::Result<Map<String, Value>> {
     let mut filled = Map::new();
     for field in &form.fields {
@@ -149,7 +148,7 @@ async fn fill_in(terminal: &AsyncFd<File>, form: &Form) -> io::Result<Map<String
 struct OpenPrompt<'a> {
     console: &'a Console,
     terminal: &'a AsyncFd<File>,
-    /// Whether the terminal shows it, without an answer.
+    /// Whether the terminal shows it without an answer yet.
     is_shown: bool,
 }
 

@@ -21,7 +21,7 @@ use crate::text::printable;
 use crate::typecheck::Problem;
 use crate::writer::{self, Stream, Writer};
 
-/// Maximum number of tools of which [`print_script_error`] says what they returned.
+/// Maximum number of tools for which [`print_script_error`] prints what they returned.
 const MAX_RETURNED: usize = 10;
 
 /// Prints why a script failed, and what its tools had returned. `name` is the script's name in
@@ -71,7 +71,7 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
         group = group.element(Level::NOTE.message(printable(&format!("{server}.{tool} returned {shape}"))));
     }
     print_groups(&[group]);
-    // What the check before the run has found in other parts of the script.
+    // Findings of the check before the run about other parts of the script.
     print_findings(&error.problems, name);
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn print_progress(writer: &Writer, call: &CallProgress) {
     print_amount(writer, &format!("{}.{}", call.server, call.tool), &call.progress);
 }
 
-/// The same for the script's own progress.
+/// As [`print_progress`], for the script's own progress.
 pub(crate) fn print_report(writer: &Writer, progress: &Progress) {
     print_amount(writer, "progress", progress);
 }
@@ -204,7 +204,7 @@ pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     print_note(&text);
 }
 
-/// Warns that a result has only the beginning of what the script has printed.
+/// Warns that a result contains only the beginning of the script's output.
 pub(crate) fn print_output_bound(result: &ExecuteResult) {
     let dropped = result.usage.output_bytes_dropped;
     if dropped > 0 {
@@ -215,8 +215,8 @@ pub(crate) fn print_output_bound(result: &ExecuteResult) {
     }
 }
 
-/// Prints what a run used. `is_streamed` says that everything it printed was shown, and not only
-/// what is kept.
+/// Prints the resources that a run used. `is_streamed` says that all of its output was shown, and not only the part
+/// that is kept.
 pub(crate) fn print_stats(result: &ExecuteResult, is_streamed: bool) {
     let usage = &result.usage;
     let value_bytes = result.value_json().map_or(0, |value| value.text().len());
@@ -238,8 +238,8 @@ pub(crate) fn print_stats(result: &ExecuteResult, is_streamed: bool) {
     ));
 }
 
-/// Explains why a Python script waits for a compiler, if stderr is a terminal. Always warns if the
-/// machine code cannot be kept, because every run then unpacks or compiles it.
+/// Explains why a Python script waits for a compiler, if stderr is a terminal. Always warns if the machine code cannot
+/// be stored, because every run then unpacks or compiles it again.
 pub(crate) fn print_compile_progress(progress: &CompileProgress) {
     let is_terminal = io::stderr().is_terminal();
     match progress {
@@ -272,7 +272,7 @@ pub(crate) fn print_unmatched(executor: &Executor) {
     }
 }
 
-/// A mistake of the arguments, or of what they name.
+/// A mistake in the arguments, or in something that they name.
 #[derive(Debug)]
 pub(crate) struct InvalidArguments(anyhow::Error);
 
@@ -335,15 +335,14 @@ fn code(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// What to do about it, if known.
+/// The hint for an error, if there is one.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
     let of_configuration = error.downcast_ref::<cx::ConfigError>().and_then(cx::ConfigError::hint);
     let of_executor = || error.downcast_ref::<cx::Error>()?.config_error()?.hint();
     of_configuration.or_else(of_executor)
 }
 
-/// The chain of causes. Many errors have their cause in their text already, and it is not said
-/// again.
+/// The chain of causes. A cause whose text is already part of the message is not repeated.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
@@ -362,8 +361,7 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     text
 }
 
-/// The stack frames that led to the error, if there are more than the location that is shown
-/// anyway.
+/// The stack frames that led to the error, if there are more than the location that is already shown.
 fn frames(stack: &str) -> Option<String> {
     let is_python = |line: &str| line.trim_start_matches([' ', '|', '+']).starts_with("File \"");
     if stack.lines().any(is_python) {
@@ -377,7 +375,7 @@ fn frames(stack: &str) -> Option<String> {
     (frames.len() > 1).then(|| frames.join("\n"))
 }
 
-/// Tabs are printed as one space, so that the caret is below the right character.
+/// Prints tabs as one space, so that the caret is below the right character.
 fn printable_source(line: &str) -> String {
     printable(&line.replace('\t', " "))
 }

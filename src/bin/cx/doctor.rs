@@ -1,4 +1,4 @@
-//! `cx doctor`: looks at everything that cx needs, and says what is wrong and how to mend it.
+//! `cx doctor`: checks everything that cx needs, and reports problems with their remedies.
 
 mod clients;
 mod configuration;
@@ -21,15 +21,15 @@ use crate::{diagnostic, output, setup, terminal};
 use self::context::DoctorContext;
 use self::report::{Check, Report};
 
-/// What doctor itself needs beside what is looked at.
+/// Threads and descriptors that doctor itself needs.
 const THREADS: usize = 4;
 const DESCRIPTORS: usize = 24;
 
-/// Looks at everything and prints what was found.
+/// Checks everything and prints the findings.
 ///
 /// # Errors
 ///
-/// If stdout cannot be written. What is wrong with everything else is in the report.
+/// If stdout cannot be written. All other problems are in the report.
 pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     let mut report = Report::default();
     let progress = ProgressLine::start("looking at the configuration");

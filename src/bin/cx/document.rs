@@ -7,19 +7,19 @@ use std::path::Path;
 
 use cx::replace_file;
 
-/// Replaces a file by `text`: it is written beside the file and then renamed, so that the old file
-/// survives a full disk, and a reader sees one or the other. What a symbolic link leads to is
-/// replaced, and the permissions stay. A device or a pipe is written to.
+/// Replaces a file by `text`: the text is written to a temporary file in the same directory, which is then renamed, so
+/// that the old file survives a full disk and a reader sees either content. The target of a symbolic link is replaced,
+/// and permissions are kept. A device or a pipe is written to directly.
 ///
 /// # Errors
 ///
 /// Those of the system. The incomplete file is removed.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // As any new file: the system takes away what the umask says.
+    // Like any new file: the umask restricts the mode.
     replace_file(path, text.as_bytes(), 0o666)
 }
 
-/// The same; a file that is new can be read by its user only.
+/// As [`replace`], but a new file can be read by its user only.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     replace_file(path, text.as_bytes(), 0o600)
 }
 
-/// The same; the file can be read by its user only, also if an older one could be read by others.
+/// As [`replace`], but the file can be read by its user only, even if an older one could be read by others.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub(crate) fn replace_secret(path: &Path, text: &str) -> io::Result<()> {
     replace_file(&path, text.as_bytes(), 0o600)
 }
 
-/// Makes a file that only its user can read, and its directories, if it is not there.
+/// Creates a file that only its user can read, with its directories, if it does not exist.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
-/// Checks that files can be made in a directory, which is made if it is missing: makes one without a name.
+/// Checks that files can be created in a directory, which is created if it is missing. Creates a file without a name.
 ///
 /// # Errors
 ///

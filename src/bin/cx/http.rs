@@ -62,7 +62,7 @@ pub(crate) fn options(
     Ok(options)
 }
 
-/// The current options, which decide whether later tokens are accepted.
+/// The current options, which determine whether later tokens are accepted.
 #[derive(Clone)]
 pub(crate) struct Rules {
     options: Arc<Mutex<HttpOptions>>,
@@ -90,7 +90,7 @@ impl Rules {
     }
 }
 
-/// The token of a server at the start, and where it comes from later.
+/// The token of a server at its start, and its source for later changes.
 #[derive(Default)]
 pub(crate) struct OwnToken {
     pub(crate) token: Option<HttpToken>,
@@ -122,11 +122,11 @@ pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Prints where a listener listens.
+/// Prints the address of a listener.
 ///
 /// # Errors
 ///
-/// If the system does not say it.
+/// If the system does not report it.
 pub(crate) fn announce(listener: &TcpListener) -> anyhow::Result<()> {
     let address = listener.local_addr().context("failed to find out where the server listens")?;
     diagnostic::print_note(&format!("listening on http://{address}/mcp"));
@@ -187,17 +187,17 @@ pub(crate) fn token(file: Option<&Path>) -> anyhow::Result<OwnToken> {
     Ok(OwnToken { token, ..OwnToken::default() })
 }
 
-/// Whether the file at the path can be read again. A pipe can be read once.
+/// Whether the file at the path can be read again. A pipe can be read only once.
 fn can_change(path: &Path) -> bool {
     path.is_file()
 }
 
-/// The tenants and the tokens of their clients: those of the argument's file, else of the environment, else of the
+/// The tenants and the tokens of their clients, from the file of the argument, else from the environment, else from the
 /// file that the configuration names.
 ///
 /// # Errors
 ///
-/// If there are some that cannot be read or used.
+/// If there are tenants that cannot be read or used.
 pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> anyhow::Result<Tenants> {
     if argument.is_none()
         && let Some(text) = variable(TOKENS_VARIABLE)?
@@ -211,7 +211,7 @@ pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> any
     Ok(Tenants { list, file: can_change(path).then_some(file), ..Tenants::default() })
 }
 
-/// Says which tenants there are, and where their scripts are executed.
+/// Prints the tenants, and where their scripts are executed.
 pub(crate) fn announce_tenants(tenants: &[HttpTenant], isolation: &str) {
     let place = match isolation {
         "in-process" => {

@@ -1,4 +1,4 @@
-//! Makes this `cx serve` known to `cx ui` and `cx top`.
+//! Registers this `cx serve`, so that `cx ui` and `cx top` find it.
 
 use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,18 +15,18 @@ use crate::running::{self, Registration, RunningServer, Transport};
 use crate::ui;
 use crate::ui::inbox::Inbox;
 
-/// What others learn of this server.
+/// The registered data of this server.
 pub(crate) struct KnownServer {
     pub(crate) transport: Transport,
-    /// Where it listens, if it does.
+    /// The address that it listens on, if it does.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) audit: Option<PathBuf>,
     pub(crate) traces: Option<PathBuf>,
 }
 
 impl KnownServer {
-    /// Writes the file by which other commands find this server, and makes its page if it listens. That
-    /// the file cannot be written is a warning: clients need the server more than its user's commands do.
+    /// Writes the file by which other commands find this server, and makes its page if it listens. If the file cannot
+    /// be written, that is only a warning: serving clients is more important.
     ///
     /// # Errors
     ///
@@ -64,7 +64,8 @@ impl KnownServer {
     }
 }
 
-/// An address at which this machine reaches the one that was given: all addresses of a machine are none.
+/// An address at which this machine reaches the given one. The unspecified address, which means all addresses, cannot
+/// be connected to.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -74,7 +75,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The path from the root: other commands are started elsewhere.
+/// The absolute path, because other commands run in other directories.
 fn absolute(path: PathBuf) -> PathBuf {
     path::absolute(&path).unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! Logs of the library, for those who look for the cause of something.
+//! Logs of the library, for diagnosis.
 
 use std::io;
 

@@ -70,8 +70,7 @@ use crate::exit::ExitStatus;
 use crate::output::OutputError;
 use crate::writer::Stream;
 
-/// How long the last output may take if its reader does not read. A run that was performed has
-/// waited for its reader already.
+/// How long the last output may take if its reader does not read. A completed run has already waited for its reader.
 const MAX_FLUSH: Duration = Duration::from_millis(200);
 
 fn main() {
@@ -82,7 +81,7 @@ fn main() {
     exit::exit(process::with_memory(command).unwrap_or_else(|error| finish(Err(error.into()))))
 }
 
-/// Runs the command that the arguments name.
+/// Runs the command that the arguments select.
 fn command() -> ExitStatus {
     finish(match Arguments::try_parse() {
         Ok(arguments) => perform(arguments.command),
@@ -93,7 +92,7 @@ fn command() -> ExitStatus {
 /// Reports why a command failed, and waits for its output.
 fn finish(status: anyhow::Result<ExitStatus>) -> ExitStatus {
     let mut status = status.unwrap_or_else(|error| diagnostic::report(&error, wants_json()));
-    // What a run printed before it failed, and why it did.
+    // Output that a run printed before it failed, and the reason of the failure.
     if let Some(error) = writer::flush(MAX_FLUSH) {
         status = diagnostic::report(&OutputError::from(error).into(), false);
         writer::flush(MAX_FLUSH);
@@ -130,12 +129,12 @@ fn perform(command: Command) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Prints what the parser has to say: an error, or `--help` and `--version`, which are none.
+/// Prints the output of the argument parser: an error, or `--help` and `--version`.
 fn return_usage(error: &clap::Error) -> anyhow::Result<ExitStatus> {
     if error.use_stderr() && wants_json() {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        // What follows is the usage, or where to find it: for people.
+        // The rest is the usage, or where to find it, for people.
         let end =
             ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|start| text.find(start)).min();
         let message = text[..end.unwrap_or(text.len())].trim();
@@ -153,7 +152,7 @@ fn return_usage(error: &clap::Error) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Whether `--json` is among the arguments, also among those that cannot be parsed.
+/// Whether `--json` is among the arguments, even if they cannot be parsed.
 fn wants_json() -> bool {
     env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }

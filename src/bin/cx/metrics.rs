@@ -1,4 +1,4 @@
-//! `cx serve --metrics`: the recorder of metrics, and their page at an address of its own.
+//! `cx serve --metrics`: the recorder of metrics, and their page at a separate address.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,8 +27,8 @@ const SAMPLING: Duration = Duration::from_secs(5);
 /// How often the exporter compacts its measurements, which keeps its memory bounded.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Installs the process's recorder, if there is a page or an exporter for what it records. Returns
-/// what renders the page, if there is one. Must be called once, in a tokio runtime.
+/// Installs the process's recorder, if a page or an exporter uses it. Returns the printer of the page, if there is one.
+/// Must be called once, in a tokio runtime.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub(crate) fn install(
     Ok(print)
 }
 
-/// Records the gauges again and again, for an exporter that sends them.
+/// Records the gauges at regular intervals, for an exporter that pushes them.
 pub(crate) async fn sample(server: Server) {
     let mut interval = tokio::time::interval(SAMPLING);
     loop {
@@ -88,7 +88,7 @@ pub(crate) async fn sample(server: Server) {
     }
 }
 
-/// Where the metrics have an address of their own.
+/// The listener of metrics at a separate address.
 pub(crate) struct MetricsListener {
     listener: TcpListener,
     token: Option<HttpToken>,
@@ -96,7 +96,7 @@ pub(crate) struct MetricsListener {
     pub(crate) address: SocketAddr,
 }
 
-/// Opens the address. If it is taken, says so and returns none: a client that starts a second server with the
+/// Opens the address. If it is in use, prints that and returns `None`: a client that starts a second server with the
 /// same arguments needs the server more than its page.
 ///
 /// # Errors
@@ -126,14 +126,14 @@ pub(crate) async fn listen(
     };
     let address = listener.local_addr().context("failed to find out where the metrics are")?;
     diagnostic::print_note(&format!("metrics at http://{address}/metrics"));
-    // The rules of a server over HTTP are those of this page.
+    // This page has the same authentication as a server over HTTP.
     let mut options = HttpOptions::default();
     options.token.clone_from(&token);
     let token_reader = own.reader(&http::Rules::new(&options, address.ip()));
     Ok(Some(MetricsListener { listener, token, token_reader, address }))
 }
 
-/// Serves the metrics and the page at an address of their own, in a task.
+/// Serves the metrics and the page at a separate address, in a task.
 pub(crate) fn serve(
     server: &Server,
     at: MetricsListener,

@@ -1,4 +1,4 @@
-//! The library's options by the names that users of the command can write.
+//! The names under which users of the command know the library's options.
 
 use cx::{Error, ErrorCode, OptionName, RuleList};
 
@@ -62,7 +62,7 @@ fn argument(option: OptionName) -> &'static str {
     }
 }
 
-/// The same for a list of rules.
+/// As [`argument`], for a list of rules.
 fn argument_of_list(list: RuleList) -> &'static str {
     match list {
         RuleList::Allow => "--allow",

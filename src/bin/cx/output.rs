@@ -1,4 +1,4 @@
-//! What commands print to stdout. A write that fails is an error: output is not lost without a word.
+//! Prints the output of commands to stdout. A failed write is an error, so that output is never lost silently.
 
 use std::fmt;
 use std::fs::File;
@@ -26,7 +26,7 @@ impl OutputError {
         if self.is_closed_pipe() { ExitStatus::ClosedPipe } else { ExitStatus::Output }
     }
 
-    /// Whether the reader has closed stdout, as `head` does. It knows why, so nothing is said.
+    /// Whether the reader has closed stdout, as `head` does. The reader caused it, so nothing is reported.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.0.kind() == ErrorKind::BrokenPipe
     }
@@ -66,14 +66,14 @@ pub(crate) fn print_entry(writer: &Writer, entry: &Output, cancel: &Cancellation
     loop {
         let mut end = rest.floor_char_boundary(MAX_CHUNK);
         if end < rest.len() && rest.as_bytes().get(end) == Some(&b'\n') {
-            // The two characters of a line's end stay together.
+            // The two characters of a line terminator are not separated.
             end += 1;
         }
         let (chunk, more) = rest.split_at(end);
         let line_end = if more.is_empty() { "\n" } else { "" };
         let chunk = printable(&format!("{chunk}{line_end}"));
         if !writer.push_or_wait(stream, &chunk, cancel) {
-            // A line of which nothing was printed counts as not printed: the script has ended there.
+            // A line of which no part was printed counts as not printed: the script ended there.
             if rest.len() < text.len() && stream == Stream::Stdout {
                 writer.cut(rest.len());
             }
@@ -104,7 +104,7 @@ pub(crate) fn print_value(value: &Json) -> Result<(), OutputError> {
     }
 }
 
-/// Prints what a command has to say, as readable lines.
+/// Prints readable lines of a command.
 ///
 /// # Errors
 ///
@@ -113,8 +113,8 @@ pub(crate) fn print_text(text: &str) -> Result<(), OutputError> {
     print_line(printable(text).trim_end_matches('\n'))
 }
 
-/// Prints text for other programs: JSON, a line of a table or of a file. At a terminal it is escaped, because it has
-/// names as scripts and servers chose them.
+/// Prints text for other programs: JSON, or lines of a table or file. On a terminal it is escaped, because it contains
+/// names that scripts and servers chose.
 ///
 /// # Errors
 ///
@@ -136,8 +136,8 @@ fn print_line(text: &str) -> Result<(), OutputError> {
     Ok(writer::write(Stream::Stdout, &format!("{text}\n"))?)
 }
 
-/// Stdin and stdout for a protocol, without the standard library's buffers and locks, which the end
-/// of the process would have to wait for.
+/// Stdin and stdout for a protocol, without the standard library's buffers and locks, which the exit of the process
+/// would have to wait for.
 ///
 /// # Errors
 ///
@@ -151,7 +151,7 @@ pub(crate) fn pipes() -> io::Result<(tokio::fs::File, tokio::fs::File)> {
     Ok((File::from(input).into(), File::from(output).into()))
 }
 
-/// The terminal at stdout, for a program that draws on all of it, without the standard library's buffer.
+/// The terminal at stdout, for a program that draws on the whole screen, without the standard library's buffer.
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ pub(crate) fn screen() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Not [`ErrorKind::BrokenPipe`]: that is a reader that has read enough.
+/// Not [`ErrorKind::BrokenPipe`], which means a reader that has read enough.
 fn no_stdout() -> io::Error {
     io::Error::new(ErrorKind::NotConnected, "stdout is closed")
 }

@@ -76,7 +76,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// The path of a tool, in which the server's text can neither begin a line nor hide anything.
+/// The path of a tool. The server's text in it can neither begin a line nor hide anything.
 fn path(change: &ToolChange) -> String {
     one_line(&format!("{}.{}", change.server, change.tool))
 }

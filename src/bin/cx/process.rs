@@ -1,4 +1,4 @@
-//! What the command sets for its whole process. A program that embeds cx decides for itself.
+//! Settings of the command for its whole process. A program that embeds cx makes its own.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,18 +6,18 @@ use std::thread;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Stack size in bytes with which the command runs: the usual one.
+/// Stack size in bytes with which the command runs: the usual size of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Memory in bytes without which nothing works. The C library and the standard library end the
-/// process when a small allocation fails.
+/// Minimum free memory in bytes. With less, nothing works: the C library and the standard library end the process when
+/// a small allocation fails.
 const MIN_MEMORY: usize = 64 << 20;
 
 /// Makes a write beyond the limit of a file's size (`ulimit -f`) an error of that write, "File too
 /// large", instead of the end of the process.
 ///
-/// The signal has a handler that does nothing, and is not ignored: a program that is executed
-/// inherits what is ignored, so that servers would see it.
+/// The signal has a handler that does nothing instead of being ignored, because executed programs inherit ignored
+/// signals, and servers would see that.
 pub(crate) fn survive_file_size_limit() {
     extern "C" fn do_nothing(_signal: libc::c_int) {}
     let handler: extern "C" fn(libc::c_int) = do_nothing;
@@ -43,8 +43,8 @@ pub(crate) fn had_no_stdout() -> bool {
     HAD_NO_STDOUT.load(Ordering::Relaxed)
 }
 
-/// Run by the C library before the standard library looks at the descriptors. Later nothing tells a
-/// closed stdout from `/dev/null`, which others open for reading and writing too.
+/// The C library runs this before the standard library examines the descriptors. Afterwards a closed stdout cannot be
+/// distinguished from `/dev/null`, which others also open for reading and writing.
 #[cfg(target_os = "linux")]
 #[used]
 #[expect(unsafe_code, reason = "nothing else runs this early")]
@@ -64,7 +64,7 @@ static LOOK_AT_STDOUT: extern "C" fn() = {
 /// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoResult {
-    /// Says how much memory is needed, and the limit.
+    /// The error says how much memory is needed, and what limits it.
     #[error(transparent)]
     NoMemory(#[from] io::Error),
     #[error("the command panicked")]

@@ -1,4 +1,4 @@
-//! What is being waited for, on one line of stderr that goes away.
+//! Shows on one temporary line of stderr what a command is waiting for.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Maximum number of servers that are named.
 const MAX_NAMES: usize = 4;
 
-/// A line that says what is being waited for, and for how long already. Nothing is shown if stderr is no
-/// terminal, or one that wants no colors. Dropping it removes the line.
+/// A line that shows what the command is waiting for, and for how long. Nothing is shown if stderr is not a terminal,
+/// or a terminal without colors. Dropping it removes the line.
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
@@ -32,7 +32,7 @@ impl ProgressLine {
         Self(bar)
     }
 
-    /// Says that these servers are asked for their tools.
+    /// Shows that these servers are asked for their tools.
     pub(crate) fn asking(servers: &[String]) -> Self {
         let names: Vec<String> =
             servers.iter().take(MAX_NAMES).map(|name| format!("`{}`", one_line(name))).collect();
@@ -43,7 +43,7 @@ impl ProgressLine {
         Self::start(format!("asking {}{more} for their tools", names.join(", ")))
     }
 
-    /// Replaces what the line says.
+    /// Replaces the text of the line.
     pub(crate) fn say(&self, message: impl Into<String>) {
         self.0.set_message(message.into());
     }

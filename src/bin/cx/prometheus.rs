@@ -1,10 +1,10 @@
-//! Reads metrics in Prometheus' text format, as far as `cx serve` writes it.
+//! Parses metrics in Prometheus' text format, as far as `cx serve` writes it.
 //!
-//! Names, labels and values, which is what a table of numbers needs. Types, help, times and exemplars are
-//! skipped.
+//! It parses names, labels and values, which is sufficient for a table of numbers. Types, help texts, times and
+//! exemplars are skipped.
 //!
-//! `prometheus-parse` reads the whole format, with regular expressions for the lines and chrono for
-//! the times. The part that is needed here is shorter than the code that would convert its types.
+//! `prometheus-parse` parses the whole format, with regular expressions for the lines and chrono for the times. The
+//! part that is needed here is shorter than the code that would convert its types.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ const MAX_SAMPLES: usize = 50_000;
 
 #[cfg(test)]
 thread_local! {
-    /// How many samples were looked at on this thread: searched for a name, or grouped.
+    /// Number of samples that were examined on this thread: searched for a name, or grouped.
     pub(crate) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
-/// Maximum number of labels of a sample. A page is another process's, and a line of it can be as long as the page.
+/// Maximum number of labels of a sample. The page comes from another process, and one of its lines can be as long as
+/// the page.
 const MAX_LABELS: usize = 32;
 
 /// The samples of one reading.
@@ -32,7 +33,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// The value of a label; empty if it has none.
+    /// The value of a label; empty if the sample does not have it.
     pub(crate) fn label(&self, name: &str) -> &str {
         self.labels.iter().find(|(label, _)| label == name).map_or("", |(_, value)| value)
     }
@@ -69,13 +70,13 @@ impl Samples {
         total(self.named(name).map(|sample| sample.value))
     }
 
-    /// The sum of those whose label has this value.
+    /// The sum of the samples of a name whose label has this value.
     pub(crate) fn sum_with(&self, name: &str, label: &str, value: &str) -> f64 {
         total(self.named(name).filter(|sample| sample.label(label) == value).map(|sample| sample.value))
     }
 }
 
-/// The sum of numbers. The standard library's of none is a negative zero, which is shown with its sign.
+/// The sum of numbers. The standard library's sum of nothing is a negative zero, which would be shown with its sign.
 pub(crate) fn total(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.fold(0.0, |sum, number| sum + number)
 }

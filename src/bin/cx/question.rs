@@ -17,7 +17,7 @@ pub(crate) fn opening(request: &ElicitationRequest) -> String {
     text
 }
 
-/// Whether the user wants to answer at all. Anything but a clear yes is a no.
+/// Whether the user wants to answer at all. Any answer but a clear yes counts as no.
 pub(crate) fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
@@ -53,11 +53,11 @@ pub(crate) fn field(field: &FormField) -> String {
     text
 }
 
-/// What is typed for a field: nothing for an empty line, which stands for the default.
+/// The typed value of a field; `None` for an empty line, which selects the default.
 ///
 /// # Errors
 ///
-/// What to say before the field is asked for again.
+/// The message to show before the field is asked for again.
 pub(crate) fn typed(field: &FormField, line: &str) -> Result<Option<Value>, String> {
     if line.trim().is_empty() {
         return match field.is_required && field.default.is_none() {

@@ -1,4 +1,4 @@
-//! What the metrics of a server say, as numbers that `cx top` and `cx ui` show.
+//! The metrics of a server as numbers that `cx top` and `cx ui` show.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) struct Reading {
     pub(crate) upstream: BTreeMap<String, UpstreamReading>,
 }
 
-/// What could be read of a server.
+/// The result of reading a server.
 #[derive(Clone, Debug)]
 pub(crate) enum ServerReading {
     /// The server does not listen, so that nothing can be read.
@@ -67,7 +67,7 @@ impl ServerReading {
     }
 }
 
-/// The part of one upstream server.
+/// The numbers of one upstream server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UpstreamReading {
     /// 0 closed, 0.5 half open, 1 open.
@@ -100,8 +100,7 @@ impl Reading {
         let runs_ok = samples.sum_with("cx_runs_total", "outcome", "ok");
         let all_calls = samples.sum("cx_tool_calls_total");
         let mut upstream: BTreeMap<String, UpstreamReading> = BTreeMap::new();
-        // Each sample is read for one server only, because another process chooses how many servers and samples there
-        // are.
+        // Each sample is read for one server only, because another process chooses the number of servers and samples.
         for (name, own) in samples.by_label("server") {
             let Some(state) = own.named("circuit_breaker_state").last() else { continue };
             let calls = own.sum("cx_tool_calls_total");
@@ -142,7 +141,7 @@ impl Reading {
         }
     }
 
-    /// Whether something needs a person's attention, in words.
+    /// Problems that need a person's attention, in words.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.hung_workers > 0.0 {
@@ -186,8 +185,8 @@ impl Reading {
     }
 }
 
-/// The upper bound of the bucket in which the 95th percentile of a histogram is, of all labels together. `None` without
-/// an observation.
+/// The upper bound of the bucket that contains the 95th percentile of a histogram, over all labels. `None` without an
+/// observation.
 fn percentile(samples: &Samples, name: &str) -> Option<f64> {
     let buckets_name = format!("{name}_bucket");
     // `+Inf` parses as infinity.

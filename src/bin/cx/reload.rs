@@ -1,4 +1,4 @@
-//! Takes up changes of the configuration while `cx serve` runs.
+//! Applies changes of the configuration while `cx serve` runs.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::{diagnostic, signals};
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Minimum time between two loads, however many signals come.
+/// Minimum time between two loads, however many signals arrive.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
 
 /// How long a file system may take before that is reported. Loading takes milliseconds.
@@ -22,7 +22,7 @@ const MAX_LOAD: Duration = Duration::from_secs(30);
 /// Maximum number of warnings that are remembered, so that each is printed once.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// What the arguments of the command make of a configuration.
+/// Applies the arguments of the command to a configuration.
 pub(crate) type Adjust = Box<dyn Fn(Config) -> Config + Send>;
 
 /// Applies each change of the configuration to a running executor.
@@ -32,12 +32,12 @@ pub(crate) struct Reload {
     last_failure: Option<String>,
     /// The warnings that were printed.
     printed: HashSet<String>,
-    /// The number of tools of each server when patterns were last checked, and the number of loads.
+    /// The number of tools of each server when patterns were last checked, and the number of loads then.
     checked: Option<(u64, Vec<Option<usize>>)>,
 }
 
 impl Reload {
-    /// For an executor that was built from the first load; `config` is what it was.
+    /// Follows an executor that was built from the first load, whose warnings are already printed.
     pub(crate) fn new(executor: Executor, adjust: Adjust, warnings: &[cx::ConfigWarning]) -> Self {
         let printed = warnings.iter().map(ToString::to_string).collect();
         Self { executor, adjust, last_failure: None, printed, checked: None }
@@ -61,7 +61,7 @@ impl Reload {
                 Err(_elapsed) => {
                     let seconds = MAX_LOAD.as_secs();
                     self.fail(format!("the files could not be read within {seconds} s"), None);
-                    // A second look would hang in the same place.
+                    // A second attempt would hang in the same place.
                     look.await
                 }
             };
@@ -91,7 +91,7 @@ impl Reload {
                     self.warn_once(format!("the new value of `{name}` counts from the next start"));
                 }
             }
-            // The server ends meanwhile.
+            // The server is ending.
             Err(Error::Closed) => {}
             Err(error) => self.fail(error.to_string(), None),
         }
@@ -118,7 +118,7 @@ impl Reload {
         warnings.filter(|warning| self.remember(warning.to_string())).cloned().collect()
     }
 
-    /// Warns of patterns that match nothing, when tools or patterns are known that were not before.
+    /// Warns of patterns that match nothing, when tools or patterns have become known since the last check.
     async fn check_patterns(&mut self) {
         let loads = self.executor.config_status().map_or(0, |status| status.count);
         let tools = self.executor.server_stats().into_iter().map(|server| server.tools).collect();

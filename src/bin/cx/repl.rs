@@ -31,7 +31,7 @@ use crate::{diagnostic, logging, output, run, setup, terminal};
 /// Maximum number of inputs that are remembered between sessions.
 const MAX_HISTORY: usize = 1_000;
 
-/// The name that errors of an input have for it.
+/// The name of an input in error messages.
 const NAME: &str = "input";
 
 const MENU: &str = "names";
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     let audit = script_arguments.audit.take();
     let grants = setup::grants(&script_arguments)?;
     let executor = run::builder(config, language, audit)?.grants(grants).build()?;
-    // A stdout that fails ends everything: there is nothing to talk with any more.
+    // If stdout fails, everything ends: the session has no output any longer.
     let gone = CancellationToken::new();
     let writer = writer::start(gone.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -92,12 +92,12 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     runtime.block_on(async {
         let _late = tokio::time::timeout(run::MAX_CLOSE, session.executor.close()).await;
     });
-    // A line that is still being read from stdin does not end.
+    // Reading a line from stdin cannot be stopped, so the runtime must not wait for it.
     runtime.shutdown_background();
     status
 }
 
-/// What all inputs share.
+/// The data that all inputs share.
 struct Session {
     language: Language,
     limits: Limits,
@@ -125,7 +125,7 @@ impl Session {
         let mut has_tables = true;
         let mut status = ExitStatus::Success;
         loop {
-            // The prompt is drawn on the terminal itself, after what was printed.
+            // The prompt is drawn on the terminal directly, after earlier output was written.
             runtime.block_on(self.writer.finish());
             if self.gone.is_cancelled() {
                 return Ok(ExitStatus::Output);
@@ -175,8 +175,7 @@ impl Session {
         Ok(InputSource::Editor(Box::new(self.editor()?)))
     }
 
-    /// Learns the tools that are known now at once, and in the background those of servers that were
-    /// never asked.
+    /// Reads the known tools at once, and in the background requests those of servers that were never asked.
     fn learn_names(&self, runtime: &tokio::runtime::Runtime) {
         let (names, executor, language) = (Arc::clone(&self.names), self.executor.clone(), self.language);
         runtime.spawn(async move {
@@ -220,7 +219,8 @@ impl Session {
         Ok(result?)
     }
 
-    /// The value of an input. `None` of Python counts as none, as at Python's own prompt: statements have it.
+    /// The value of an input. Python's `None` counts as no value, as at Python's own prompt, because statements have
+    /// it.
     fn value<'a>(&self, result: &'a ExecuteResult) -> Option<&'a Json> {
         let is_none = |json: &&Json| self.language == Language::Python && json.text() == "null";
         result.value_json().filter(|json| !is_none(json))
@@ -237,7 +237,7 @@ impl Session {
         let table = json.value().filter(|_| has_tables).and_then(|value| table::of(value, width, variable));
         match (table, json.value().and_then(Value::as_str)) {
             (Some(table), _) => output::print_text(&table)?,
-            // Text is read by a person here.
+            // A person reads the text here, so it is printed without quotes.
             (None, Some(text)) => output::print_text(text)?,
             (None, None) => output::print_value(json)?,
         }
@@ -281,7 +281,7 @@ impl Session {
     }
 }
 
-/// Where inputs come from.
+/// The source of inputs.
 enum InputSource {
     Editor(Box<Reedline>),
     Lines(PlainLines),
@@ -310,7 +310,7 @@ impl InputSource {
     }
 }
 
-/// Begins another line while an input goes on.
+/// Decides when Enter begins another line of an input.
 struct Lines(Language);
 
 impl Validator for Lines {
@@ -324,7 +324,7 @@ impl Validator for Lines {
     }
 }
 
-/// What stands before an input.
+/// The text before an input.
 struct Caret(Language);
 
 impl Caret {

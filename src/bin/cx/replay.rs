@@ -11,11 +11,11 @@ use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::{document, logging, output, run, source, writer};
 
-/// Runs the script of a recording again, and says where it goes another way.
+/// Runs the script of a recording again, and reports the first difference.
 ///
 /// # Errors
 ///
-/// What is wrong with the file or with the script in its place.
+/// Mistakes in the file, or in the script that replaces the recorded one.
 pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let recording = read(&arguments.file).map_err(invalid)?;

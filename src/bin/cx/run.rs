@@ -23,20 +23,20 @@ use crate::trace::TraceFormat;
 use crate::writer::{self, Writer};
 use crate::{diagnostic, logging, output, replay, setup, signals, source, telemetry, trace};
 
-/// How long closing the servers may delay the exit. Servers end within four seconds; only an
-/// authorization server that is renewing tokens may take longer, up to ten.
+/// How long closing the servers may delay the exit. Servers end within four seconds; only a token renewal at an
+/// authorization server may take longer, up to ten.
 pub(crate) const MAX_CLOSE: Duration = Duration::from_secs(12);
 
-/// How long a reader of stdout may take for what is left when the time is over or the user has
-/// interrupted the run. One that reads takes a queue of 256 KB in a millisecond. Together with the
-/// end of the script this stays below half a second.
+/// How long a reader of stdout may take for the remaining output when the time is over or the user has interrupted the
+/// run. A reader that reads takes a queue of 256 KB in a millisecond. Together with ending the script this takes less
+/// than half a second.
 const MAX_LAST_WRITE: Duration = Duration::from_millis(200);
 
 /// Runs a script as the arguments specify, and prints its result.
 ///
 /// # Errors
 ///
-/// What is wrong with the arguments, the configuration or the script's file.
+/// Mistakes in the arguments or the configuration, or a script's file that cannot be read.
 pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let Source { text, name, language, saved } = source::read(&arguments).map_err(invalid)?;
@@ -88,7 +88,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     } else {
         builder.build()?
     };
-    // The first is for the user, the second also for a stdout that fails.
+    // The first token is for the user's interrupt, the second also for a failing stdout.
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();
     let writer = writer::start(cancel.clone())?;
@@ -154,13 +154,13 @@ pub(crate) fn builder(
     let settings = config.audit.clone();
     Ok(setup::with_audit(setup::builder_for_runs(config), settings.as_ref(), audit)?
         .languages([language])
-        // Only one script runs, so a second instance would be made in vain.
+        // Only one script runs, so a second instance would not be used.
         .warm_instances(1)
         .total_memory_bytes(Limits::CEILING.memory_bytes)
         .on_compile(|progress| diagnostic::print_compile_progress(&progress)))
 }
 
-/// The script with what the arguments say about its calls and its state.
+/// Applies the arguments about the script's calls and its state.
 fn with_options(script: Script, arguments: &mut RunArguments) -> Script {
     let mut script = with_rules(script, &mut arguments.script);
     if let Some(handle) = arguments.session.take() {
@@ -169,7 +169,7 @@ fn with_options(script: Script, arguments: &mut RunArguments) -> Script {
     if arguments.dry_run { script.dry_run() } else { script }
 }
 
-/// The script with the rules and the time zone of the arguments.
+/// Applies the rules and the time zone of the arguments.
 pub(crate) fn with_rules(script: Script, options: &mut ScriptArguments) -> Script {
     let mut script = script.deny(std::mem::take(&mut options.deny)).ask(std::mem::take(&mut options.ask));
     if !options.allow.is_empty() {
@@ -182,7 +182,7 @@ pub(crate) fn with_rules(script: Script, options: &mut ScriptArguments) -> Scrip
     script
 }
 
-/// The script with a console that prints and asks.
+/// Connects the script to a console that prints output and shows prompts.
 pub(crate) fn with_console(
     mut script: Script,
     console: &Arc<Console>,
@@ -206,7 +206,7 @@ pub(crate) fn with_console(
     script
 }
 
-/// Says which pinned definitions are damaged, also those of servers whose cached lists the run used.
+/// Reports damaged pinned definitions, including those of servers whose cached lists the run used.
 fn print_damaged_pins(executor: &Executor) {
     match executor.tool_changes() {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
@@ -214,7 +214,7 @@ fn print_damaged_pins(executor: &Executor) {
     }
 }
 
-/// Says that the run is not in the audit trail, or only in part.
+/// Warns if the run is not, or only partly, in the audit trail.
 fn print_audit_failure(executor: &Executor) {
     let Some(status) = executor.audit_status() else { return };
     if let Some((_, failure)) = &status.failure {
@@ -242,8 +242,8 @@ fn print_result(result: &ExecuteResult, name: &str, arguments: &RunArguments) ->
     Ok(())
 }
 
-/// How long the reader of stdout may take for what is left. A `--timeout` bounds that too. Without
-/// one the user decides, as with any command: `less` reads when its user does.
+/// How long the reader of stdout may take for the remaining output. A `--timeout` bounds that too. Without one the user
+/// decides, as with any command: `less` reads when its user scrolls.
 fn max_wait(result: &ExecuteResult, timeout: Option<Duration>) -> Option<Duration> {
     if result.error().is_some_and(|error| matches!(error.code, ErrorCode::Timeout | ErrorCode::Cancelled)) {
         return Some(MAX_LAST_WRITE);
@@ -294,7 +294,7 @@ async fn pass(time: Option<Duration>) {
     }
 }
 
-/// Completes when the user has interrupted, and a reader that reads has had its time.
+/// Completes after an interrupt, when a reader that reads has had enough time.
 async fn was_interrupted(interrupted: &CancellationToken) {
     interrupted.cancelled().await;
     tokio::time::sleep(MAX_LAST_WRITE).await;

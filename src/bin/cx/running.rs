@@ -1,9 +1,9 @@
-//! The running servers of this user: how `cx ui` and `cx top` find each `cx serve`.
+//! The registry of running servers of this user, by which `cx ui` and `cx top` find each `cx serve`.
 //!
-//! Each server has a file below the state directory, which only its user can read, and holds a lock on it.
-//! The system releases the lock when the process ends, however it ends. So a file whose lock can be taken is
-//! stale. A process number and a start time would say the same less surely: numbers are used again, and
-//! containers that share a home directory each have their own.
+//! Each server has a file below the state directory, which only its user can read, and holds a lock on it. The system
+//! releases the lock when the process ends, however it ends, so a file whose lock can be taken is stale. A process id
+//! and a start time would be less reliable: ids are reused, and containers that share a home directory each have their
+//! own.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -15,17 +15,17 @@ use anyhow::Context as _;
 use cx::Ownership;
 use serde::{Deserialize, Serialize};
 
-/// What the names of the files end with.
+/// The ending of the files' names.
 const ENDING: &str = ".json";
 
 /// Maximum number of servers that are listed, and maximum bytes of a file.
 const MAX_SERVERS: usize = 64;
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of names in the directory that are looked at. Beyond it something else writes there.
+/// Maximum number of names in the directory that are examined. More means that something else writes there.
 const MAX_NAMES: usize = 1_000;
 
-/// What others of the user's commands know of a running server.
+/// The registered data of a running server.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunningServer {
@@ -39,10 +39,10 @@ pub(crate) struct RunningServer {
     pub(crate) transport: Transport,
     /// The directory in which it was started.
     pub(crate) workspace: PathBuf,
-    /// Where its metrics and its page are, if it listens.
+    /// The address of its metrics and its page, if it listens.
     #[serde(default)]
     pub(crate) address: Option<SocketAddr>,
-    /// The token with which these can be read.
+    /// The token for both.
     #[serde(default)]
     pub(crate) token: Option<String>,
     /// The directory of its audit trail.
@@ -72,7 +72,7 @@ impl Transport {
     }
 }
 
-/// The file of this process. Removed when this is dropped.
+/// The file of this process. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
     path: PathBuf,
@@ -80,7 +80,7 @@ pub(crate) struct Registration {
     _file: File,
 }
 
-/// Makes this process known to the user's other commands.
+/// Registers this process for the user's other commands.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub(crate) fn register(state: &Path, server: &RunningServer) -> anyhow::Result<R
     let written = || -> io::Result<Registration> {
         // Only the user can read a temporary file.
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&directory)?;
-        // Before it has a name, so that no process sees it without the lock.
+        // Locked before it has its name, so that no process sees it without the lock.
         file.as_file().try_lock().map_err(io::Error::from)?;
         file.write_all(serde_json::to_string(server)?.as_bytes())?;
         let path = directory.join(format!("{}-{}{ENDING}", server.process, server.started));
@@ -139,12 +139,12 @@ pub(crate) fn list(state: &Path) -> io::Result<Vec<RunningServer>> {
     Ok(servers)
 }
 
-/// The server of a file, if it is running. What cannot be read is no server of this user.
+/// The server of a file, if it is running. A file that cannot be read is not one of this user.
 fn read(path: &Path) -> Option<RunningServer> {
     let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    // The token in it goes to the address in it, so no other user may have written it; and none may have read the
-    // token.
+    // The token in the file is sent to the address in it, so no other user may have written the file, or be able to
+    // read it.
     let ownership = Ownership::of(&metadata);
     if !metadata.is_file() || !ownership.is_ours() || ownership.others_have_access() {
         return None;

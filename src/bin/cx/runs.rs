@@ -24,7 +24,7 @@ const MAX_LISTED: usize = 10_000;
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration, if the trail cannot be read, or if there is no such run.
+/// Mistakes in the configuration, a trail that cannot be read, or no such run.
 pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
     let directory = setup::audit_directory(&arguments.trail)?;
     match &arguments.command {
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// The lines that say that a run has started and ended.
+/// The lines about the start and the end of a run.
 struct ListedRun {
     id: String,
     started: Map<String, Value>,
@@ -101,7 +101,7 @@ fn row(run: &ListedRun) -> String {
     };
     let ended = run.ended.as_ref();
     let outcome = ended.map_or_else(
-        // Of a process that was killed there is no end.
+        // A process that was killed wrote no end.
         || "running or killed".to_owned(),
         |ended| match text(ended, "code") {
             code if code.is_empty() => "ok".to_owned(),

@@ -1,4 +1,4 @@
-//! What putting servers behind cx saves: tokens of tool definitions in the context of a model.
+//! Computes what putting servers behind cx saves: tokens of tool definitions in the context of a model.
 
 use bpe_openai::Tokenizer;
 use cx::server::{Server, ServerOptions};
@@ -18,7 +18,7 @@ pub(crate) struct Savings {
 /// One server's part.
 pub(crate) struct ServerCost {
     pub(crate) name: String,
-    /// Its tools, or why they are not known.
+    /// The cost of its tools, or why they are unknown.
     pub(crate) tools: Result<ToolsCost, String>,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct ServerCost {
 pub(crate) struct ToolsCost {
     /// The number of tools that scripts may use.
     pub(crate) count: usize,
-    /// How many more the rules hide from scripts.
+    /// The number of further tools that the rules hide from scripts.
     pub(crate) hidden: usize,
-    /// Tokens of the names, descriptions and input schemas of the first.
+    /// Tokens of the names, descriptions and input schemas of the usable tools.
     pub(crate) tokens: usize,
 }
 
@@ -40,11 +40,11 @@ impl Savings {
     }
 }
 
-/// Connects to all servers of the configuration as it is now, and counts.
+/// Connects to all servers of the current configuration, and counts.
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration.
+/// Mistakes in the configuration.
 pub(crate) fn measure() -> anyhow::Result<Savings> {
     let executor = setup::builder(setup::load(Vec::new())?).warm_instances(0).build()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -71,7 +71,7 @@ pub(crate) fn measure() -> anyhow::Result<Savings> {
     Ok(Savings { servers, cx: definitions + tokens(encoding, &context.instructions) })
 }
 
-/// Asks all servers for their tools. Returns why those that failed did.
+/// Requests the tools of all servers. Returns the failures.
 async fn ask(executor: &Executor) -> Vec<(String, Option<String>)> {
     let line = ProgressLine::asking(&executor.server_names());
     let refreshed = executor.refresh_tools().await;

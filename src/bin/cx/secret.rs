@@ -1,4 +1,4 @@
-//! Secrets of the command: files that its user alone can read, and variables of the environment.
+//! Secrets of the command, from files that only its user can read, and from environment variables.
 
 use std::env;
 use std::fs::File;
@@ -25,8 +25,8 @@ pub(crate) fn variable(name: &str) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Whether systemd has put a file there for this service alone (`LoadCredential=`). It lets the service's user
-/// read it by an access control list, whose mask looks like permissions of the group.
+/// Whether systemd has put the file there for this service only (`LoadCredential=`). systemd grants access by an access
+/// control list, whose mask looks like permissions of the group.
 #[expect(
     clippy::disallowed_methods,
     reason = "where systemd puts secrets, which is no part of the configuration"
@@ -46,7 +46,7 @@ pub(crate) fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     let ownership = Ownership::of(&metadata);
-    // Secrets that Kubernetes mounts for a user other than root are of this form.
+    // Kubernetes mounts secrets in this form for a user other than root.
     let is_private = !ownership.others_have_access() || ownership.is_of_root_for_its_group();
     // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named
     // the file, which a system administrator may have put there.
@@ -54,7 +54,7 @@ pub(crate) fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
         bail!("others may read or change it: `chmod 600` it");
     }
     let mut text = String::new();
-    // One more, which shows that the file is longer.
+    // One byte more, to detect that the file is longer.
     file.take(max as u64 + 1).read_to_string(&mut text)?;
     anyhow::ensure!(text.len() <= max, "it is longer than {max} bytes");
     Ok(text)

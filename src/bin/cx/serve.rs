@@ -27,11 +27,10 @@ use crate::{audit_watch, diagnostic, http, logging, metrics, output, setup, sign
 /// the process.
 const MAX_CLOSE: Duration = Duration::from_secs(3);
 
-/// Threads of the server beside the executor's: two for requests, one that reads stdin, one that
-/// writes stdout.
+/// Threads of the server in addition to the executor's: two for requests, one that reads stdin, one that writes stdout.
 const THREADS: usize = 4;
 
-/// File descriptors that the server opens beside the executor.
+/// File descriptors of the server in addition to the executor's.
 const DESCRIPTORS: usize = 16;
 
 /// Serves the client at stdin and stdout until it disconnects, or any number of clients over HTTP
@@ -39,9 +38,9 @@ const DESCRIPTORS: usize = 16;
 ///
 /// # Errors
 ///
-/// What is wrong with the arguments or the configuration.
+/// Mistakes in the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
-    // First, while there is one thread: it changes the environment.
+    // Called first, while the process has one thread, because it changes the environment.
     let passed = match arguments.http {
         Some(HttpAddress::Passed) => Some(http::passed_listener()?),
         _ => None,
@@ -107,7 +106,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         built => built?,
     };
     let server = Server::new(executor.clone(), server_options(&arguments, inbox.is_none()));
-    // Read before any server is asked, so that it is said once. The report of `health` says it too.
+    // Read before any server is contacted, so that it is reported once. `health` reports it too.
     match executor.tool_changes() {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
         Err(error) => diagnostic::print_warning(&error.to_string()),
@@ -190,7 +189,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// A builder as the arguments and the configuration say, which the arguments have adjusted already.
+/// A builder from the arguments and the configuration, to which the arguments have been applied already.
 fn builder(arguments: &ServeArguments, config: Config) -> anyhow::Result<ExecutorBuilder> {
     let scripts = &arguments.scripts;
     let grants = setup::grants(scripts)?;
@@ -238,8 +237,8 @@ async fn listen(
     }
 }
 
-/// What the arguments make of each configuration: they have precedence. With several tokens scripts are executed in
-/// worker processes unless something else is said.
+/// Applies the arguments to each configuration: they have precedence. With several tokens scripts are executed in
+/// worker processes, unless configured otherwise.
 fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> Adjust {
     let (scripts, default_timeout) = (arguments.scripts.clone(), arguments.default_timeout);
     let direct = arguments.direct.clone();

@@ -1,4 +1,4 @@
-//! What commands start with: the configuration, and an executor made of it.
+//! Common setup of commands: the configuration, and an executor made from it.
 
 use std::env;
 use std::path::{Component, Path, PathBuf};
@@ -16,20 +16,20 @@ use crate::diagnostic::{self, invalid};
 use crate::progress::ProgressLine;
 use crate::text::shown_path;
 
-/// The name that saved scripts have as a server.
+/// The name of the server of saved scripts.
 const SCRIPTS_SERVER: &str = "scripts";
 
-/// Loads the configuration: the files found from the working directory. Files that are named
-/// replace the servers of all of them, and not what the user's own file allows.
+/// Loads the configuration: the files found from the working directory. Named files replace the servers of all other
+/// files, but not the restrictions of the user's own file.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Mistakes in it.
 pub(crate) fn load(files: Vec<PathBuf>) -> anyhow::Result<Config> {
     Ok(Config::load(&load_options(files)?)?)
 }
 
-/// What [`load`] loads.
+/// The options of [`load`].
 ///
 /// # Errors
 ///
@@ -40,13 +40,13 @@ pub(crate) fn load_options(files: Vec<PathBuf>) -> anyhow::Result<LoadOptions> {
     Ok(LoadOptions { workspace, files, discover })
 }
 
-/// Where caches are, unless they are switched off.
+/// The cache directory; `None` if caches are disabled.
 pub(crate) fn cache_directory(config: &Config) -> Option<PathBuf> {
     let cache = config.cache_directory.clone().or_else(|| Some(Directories::from_environment()?.cache));
     cache.filter(|_| config.cache_enabled)
 }
 
-/// Where the lists of tools are kept, if they are.
+/// The directory of tool lists; `None` if they are not stored.
 pub(crate) fn lists_directory(config: &Config) -> Option<PathBuf> {
     cache_directory(config).map(|cache| cache.join("servers"))
 }
@@ -92,8 +92,7 @@ pub(crate) fn builder(config: Config) -> ExecutorBuilder {
     builder.config(config)
 }
 
-/// The saved scripts that can be called here; `None` if the configuration has a server of the name that
-/// they have in scripts.
+/// The saved scripts that can be called here; `None` if the configuration has a server with the same name.
 fn script_library(config: &Config) -> Option<ScriptLibrary> {
     let (directories, workspace) = (Directories::from_environment()?, env::current_dir().ok()?);
     if config.servers.iter().any(|server| server.name == SCRIPTS_SERVER) {
@@ -105,11 +104,11 @@ fn script_library(config: &Config) -> Option<ScriptLibrary> {
     Some(ScriptLibrary::new(&directories, &workspace))
 }
 
-/// What the arguments grant to scripts.
+/// The grants of the arguments.
 ///
 /// # Errors
 ///
-/// If a directory is not there, or is none.
+/// If a directory does not exist, or is not a directory.
 pub(crate) fn grants(arguments: &ScriptArguments) -> anyhow::Result<Grants> {
     let directories = |flag: &str, paths: &[PathBuf]| -> anyhow::Result<Vec<PathBuf>> {
         paths
@@ -126,7 +125,7 @@ pub(crate) fn grants(arguments: &ScriptArguments) -> anyhow::Result<Grants> {
     Ok(grants)
 }
 
-/// The absolute path of a directory. Links stay as they were written: scripts name files as the user does.
+/// The absolute path of a directory. Links are kept as written, because scripts name files as the user does.
 fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     let mut absolute = std::path::absolute(path).context("is not a path")?;
     if absolute.components().any(|component| component == Component::ParentDir) {
@@ -137,7 +136,7 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(absolute)
 }
 
-/// The builder with the audit trail that the argument or the configuration asks for.
+/// Adds the audit trail that the argument or the configuration requests.
 ///
 /// # Errors
 ///
@@ -189,8 +188,8 @@ pub(crate) fn audit_directory(arguments: &TrailArguments) -> anyhow::Result<Path
     Ok(audit_options(config.audit.as_ref(), None)?.directory)
 }
 
-/// Where Python's machine code is kept if the cache directory cannot be used, or if there is none
-/// because `HOME` is not set. The name has the user, because all users share the directory.
+/// The directory for Python's machine code if the cache directory cannot be used, or if there is none because `HOME` is
+/// not set. Its name contains the user, because all users share the parent directory.
 fn temporary_cache() -> PathBuf {
     env::temp_dir().join(format!("cx-{}", rustix::process::geteuid().as_raw()))
 }
@@ -214,12 +213,12 @@ pub(crate) fn directories() -> anyhow::Result<Directories> {
 /// An executor for commands about tools, and how asking the servers went.
 pub(crate) struct Tools {
     pub(crate) executor: Executor,
-    /// What each server that was asked answered, without its tools. Empty without `--refresh`.
+    /// The result of each server that was asked, without its tools. Empty without `--refresh`.
     pub(crate) refreshed: Vec<(String, Result<(), ToolError>)>,
 }
 
-/// An executor for commands about tools: with the configuration and, with `--refresh`, the current
-/// tool lists of the servers. What fails is a warning.
+/// An executor for commands about tools: with the configuration and, with `--refresh`, the current tool lists of the
+/// servers. A failure is a warning.
 ///
 /// # Errors
 ///
@@ -228,7 +227,7 @@ pub(crate) fn tools(source: &ToolsSource) -> anyhow::Result<Tools> {
     tools_with(source, false)
 }
 
-/// As [`tools`]; with `is_audited`, what is done to definitions is written to the audit trail.
+/// As [`tools`]; with `is_audited`, changes of definitions are written to the audit trail.
 fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
     let config = load(source.mcp_config.clone())?;
     if !source.json {
@@ -246,7 +245,7 @@ fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
             executor.close().await;
             refreshed
         });
-        // Before anything is printed where it stands.
+        // Removed before anything is printed in its place.
         drop(line);
         for (server, result) in &refreshed {
             if let Err(error) = result {
@@ -284,7 +283,7 @@ pub(crate) fn nats(arguments: &NatsArguments) -> Option<Isolation> {
     Some(Isolation::Nats(workers))
 }
 
-/// Where scripts are executed: the argument says in which way, and the configuration with which options.
+/// Where scripts are executed: the argument selects the mode, and the configuration its options.
 pub(crate) fn isolation(argument: Option<&Isolation>, configured: Option<Isolation>) -> Option<Isolation> {
     match (argument, configured) {
         (Some(Isolation::Process(_)), configured @ Some(Isolation::Process(_))) => configured,

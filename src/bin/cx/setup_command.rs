@@ -1,5 +1,5 @@
-//! `cx setup`: finds clients and their servers, asks, shows the changes, makes them, and says what they
-//! save. `cx::setup` does what concerns files.
+//! `cx setup`: finds clients and their servers, asks the user, shows the changes, makes them, and reports the savings.
+//! `cx::setup` handles the files.
 
 use std::env;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ use crate::{diagnostic, setup, terminal};
 ///
 /// # Errors
 ///
-/// If a file cannot be read or changed, or if stdin is no terminal and nothing says what to do.
+/// If a file cannot be read or changed, or if stdin is not a terminal and no argument decides.
 pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if arguments.undo {
         return take_back(arguments);
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
             "--json asks nothing: --yes makes the changes without a question, --dry-run shows them"
         )));
     }
-    // Held while the person is asked: two at once would plan the same changes.
+    // Held while the user is asked: two concurrent setups would plan the same changes.
     let lock = match arguments.dry_run {
         true => None,
         false => Some(SetupLock::acquire(&setup::directories()?)?),
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
             "this terminal cannot show lists: --yes makes the changes without a question, --dry-run shows them"
         );
     }
-    // The questions are drawn on the terminal directly: what was printed so far must be there first.
+    // The questions are drawn on the terminal directly, so earlier output must be written first.
     writer::flush(MAX_FLUSH);
     let choices = if asks { ask(&survey, arguments) } else { Ok(Some(defaults(&survey, arguments)?)) };
     let Some(choices) = choices? else { return refused() };
@@ -118,7 +118,7 @@ fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// The clients that are asked for.
+/// Finds the clients that the arguments select.
 fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
     let mut survey = Survey::read(&workspace);
@@ -166,12 +166,12 @@ fn asks(arguments: &SetupArguments) -> bool {
 struct Movable<'a> {
     list: ServerList,
     server: &'a FoundServer,
-    /// Whether it is chosen unless the user says something else.
+    /// Whether it is chosen by default.
     is_default: bool,
 }
 
-/// The servers that can be put behind cx. Those that a client has for one directory only are not chosen by
-/// default: behind cx they are there in all directories, and a file in a directory may be shared.
+/// The servers that can be put behind cx. Servers that a client has for one directory only are not chosen by default:
+/// behind cx they would be available in all directories, and a file in a directory may be shared.
 fn movable<'a>(survey: &'a Survey, arguments: &'a SetupArguments) -> Vec<Movable<'a>> {
     let servers =
         survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
@@ -190,7 +190,7 @@ fn movable<'a>(survey: &'a Survey, arguments: &'a SetupArguments) -> Vec<Movable
     movable.collect()
 }
 
-/// The name that people know for the client of a list, and where the list holds if not everywhere.
+/// The client's name as users know it, and the directory for which the list applies, if it does not apply everywhere.
 fn owner(survey: &Survey, list: &ServerList) -> String {
     let of_client = survey.clients.iter().map(|client| (client.name, client.title));
     let mut titles = of_client.chain(survey.projects.iter().map(|project| (project.client, project.title)));
@@ -201,7 +201,7 @@ fn owner(survey: &Survey, list: &ServerList) -> String {
     }
 }
 
-/// The program that clients start: as it is on the PATH, which stays right after an update, else this one.
+/// The program that clients start: by its path on the `PATH`, which stays valid after an update, else this one.
 fn program() -> anyhow::Result<PathBuf> {
     Ok(on_path(&env::current_exe().context("failed to find this program")?))
 }
@@ -214,7 +214,7 @@ fn existing(arguments: &SetupArguments) -> Existing {
     }
 }
 
-/// The choices of a command without prompts.
+/// The choices if the user is not asked.
 fn defaults(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Choices> {
     let mut choices = Choices::new(program()?);
     let chosen = movable(survey, arguments).into_iter().filter(|movable| movable.is_default);
@@ -226,7 +226,7 @@ fn defaults(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Choic
     Ok(choices)
 }
 
-/// Asks what to do. `None` if the user has ended it.
+/// Asks the user. `None` if the user has cancelled.
 fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Choices>> {
     let mut choices = Choices::new(program()?);
     choices.existing = existing(arguments);
@@ -282,7 +282,7 @@ fn has_servers() -> bool {
     setup::load(Vec::new()).is_ok_and(|config| !config.servers.is_empty())
 }
 
-/// The answer to a question. `None` if the user ended it with Escape or Ctrl-C.
+/// The answer to a question. `None` if the user cancelled with Escape or Ctrl-C.
 fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
     match answered {
         Ok(answer) => Ok(Some(answer)),
@@ -320,7 +320,7 @@ fn render_survey(survey: &Survey) -> String {
     text
 }
 
-/// What is said of a file that cannot be read.
+/// The note about a file that cannot be read.
 fn left(problem: &str) -> String {
     format!("\n  left as it is: {}", problem.replace('\n', "\n  "))
 }
@@ -388,7 +388,7 @@ fn render_savings(savings: &Savings, plan: &Plan, took_out: bool) -> String {
     text
 }
 
-/// Tokens of the definitions of what is behind cx now.
+/// Tokens of the definitions of the servers that are behind cx now.
 fn before(savings: &Savings, plan: &Plan) -> usize {
     let is_behind = |name: &str| plan.servers.iter().any(|server| server.name_in_cx.as_deref() == Some(name));
     savings.direct(is_behind)

@@ -1,4 +1,4 @@
-//! The signals that commands obey which go on until they are ended.
+//! Signals for commands that run until they are ended.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -13,8 +13,8 @@ use crate::exit::{ExitStatus, exit};
 /// How long after a signal the process ends, even if something hangs.
 const MAX_END: Duration = Duration::from_millis(4_800);
 
-/// Cancels `stop` at the first signal that asks the process to end. A second one is not needed: the
-/// process exits after [`MAX_END`] even if something hangs.
+/// Cancels `stop` at the first signal that ends the process. A second signal is not needed: the process exits after
+/// [`MAX_END`] even if something hangs.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ impl Endings {
         ]))
     }
 
-    /// Waits for the next one.
+    /// Waits for the next such signal.
     pub(crate) async fn received(&mut self) -> SignalKind {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
@@ -71,9 +71,8 @@ pub(crate) async fn next(signal: &mut Option<Signal>) {
     }
 }
 
-/// The signals of a kind; `None` if this process was started with it ignored, as `nohup` does with SIGHUP and a shell
-/// without job control with SIGINT of what runs in the background. It stays ignored then.
-///
+/// The signals of a kind; `None` if this process was started with the signal ignored, as `nohup` does with SIGHUP, and
+/// a shell without job control with SIGINT for background commands. It then stays ignored.
 /// # Errors
 ///
 /// If the system refuses to report signals.

@@ -14,7 +14,7 @@ use crate::{diagnostic, scripts};
 /// The value of `--input` that reads stdin.
 const INPUT_FROM_STDIN: &str = "@-";
 
-/// Enough for the largest possible source and input; bounds what is read from a device.
+/// Maximum bytes that are read: enough for the largest possible source and input. Also bounds reading from a device.
 const MAX_BYTES: usize = 64 << 20;
 
 /// UTF-8's byte order mark.
@@ -25,7 +25,7 @@ pub(crate) struct Source {
     pub(crate) text: String,
     pub(crate) name: String,
     pub(crate) language: Language,
-    /// The saved script that it is, which checks its input.
+    /// The saved script, if it is one. It checks its input.
     pub(crate) saved: Option<Arc<SavedScript>>,
 }
 
@@ -48,8 +48,9 @@ pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
     read_named(path, arguments.lang)
 }
 
-/// Reads a script by its path or the name under which it is saved; `-` is stdin. A saved script comes before a file of
-/// the same name in the working directory: a repository cannot replace what a user's own command means.
+/// Reads a script by its path or the name under which it is saved; `-` is stdin. A saved script has precedence over a
+/// file with the same name in the working directory, so that a repository cannot change the meaning of a user's own
+/// command.
 ///
 /// # Errors
 ///
@@ -82,7 +83,7 @@ pub(crate) fn path(arguments: &RunArguments) -> anyhow::Result<Option<PathBuf>> 
 
 /// The saved script that an argument names, if it names one.
 fn saved(named: &Path) -> anyhow::Result<Option<Arc<SavedScript>>> {
-    // What is no name of a script is a path: `./deploy`, `deploy.ts`.
+    // An argument that cannot be a script's name is a path: `./deploy`, `deploy.ts`.
     let Some(name) = named.to_str().filter(|name| is_name(name)) else { return Ok(None) };
     let Ok(library) = scripts::library() else { return Ok(None) };
     match library.get(name) {
@@ -92,7 +93,7 @@ fn saved(named: &Path) -> anyhow::Result<Option<Arc<SavedScript>>> {
     }
 }
 
-/// Whether scripts can have this name. Paths that are no names have a dot or a separator.
+/// Whether scripts can have this name. Other paths contain a dot or a separator.
 fn is_name(name: &str) -> bool {
     name != "-" && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
@@ -120,7 +121,7 @@ fn of_argument(language: ScriptLanguage) -> Language {
     }
 }
 
-/// The name and the language of a script that is no file.
+/// The name and the language of a script that does not come from a file.
 fn of_no_file(stem: &str, asked: Option<ScriptLanguage>) -> (String, Language) {
     let language = asked.map_or(Language::TypeScript, of_argument);
     (format!("{stem}.{}", if language == Language::Python { "py" } else { "ts" }), language)
@@ -154,7 +155,7 @@ fn read_stdin(what: &str) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// If it cannot be read, is larger, or is no text.
+/// If it cannot be read, is larger, or is not text.
 pub(crate) fn read_bounded(path: &Path, what: &str, most: usize) -> anyhow::Result<String> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("failed to open {what} `{shown}`"))?;
@@ -180,7 +181,7 @@ fn read_text(reader: impl io::Read, what: &str, most: usize) -> anyhow::Result<S
     if bytes.len() > most {
         bail!("{what} is larger than {most} bytes");
     }
-    // Editors on Windows begin a file with a byte order mark, which is no part of the text.
+    // Editors on Windows begin a file with a byte order mark, which is not part of the text.
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }

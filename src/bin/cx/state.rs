@@ -68,7 +68,7 @@ fn render(store: &StateStore, usage: &[StateUsage]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {scope}: {keys} keys, {bytes} bytes, unused for {unused_days} days of use");
         for key in damaged_keys {
-            // A key is a script's text.
+            // A key is a script's text, so it is escaped.
             let _ = writeln!(text, "    damaged: {key:?}: set or delete it in a script, or clear the scope");
         }
     }

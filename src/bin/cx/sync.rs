@@ -1,5 +1,5 @@
-//! `cx sync`: reads the files of clients again, asks all servers for their tools, and writes types that
-//! have changed. What came of it is kept in `last-sync.json`. `sync/timer.rs` lets the system do it daily.
+//! `cx sync`: reads the files of clients again, requests the tools of all servers, and writes types that have changed.
+//! The result is stored in `last-sync.json`. `sync/timer.rs` schedules it daily.
 
 mod record;
 mod timer;
@@ -19,12 +19,12 @@ use crate::{diagnostic, output, setup, types};
 
 use self::record::{ClientRecord, ServerRecord, SyncRecord, TypesRecord};
 
-/// Synchronizes, or installs, removes or shows what does it daily.
+/// Synchronizes, or installs, removes or shows the daily schedule.
 ///
 /// # Errors
 ///
-/// If there are no directories for data, or stdout cannot be written. What fails while it synchronizes is
-/// reported, and exit status 1.
+/// If there are no directories for data, or stdout cannot be written. Failures of the synchronization are reported,
+/// with exit status 1.
 pub(crate) fn run(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
     if arguments.install {
         return timer::install(arguments);
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
     Ok(if record.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
 }
 
-/// Says that another process synchronizes.
+/// Reports that another process synchronizes.
 fn refused(problem: &str, is_json: bool) -> anyhow::Result<ExitStatus> {
     if is_json {
         output::print_json(&json!({ "ok": false, "error": problem }).to_string())?;
@@ -85,7 +85,7 @@ fn synchronize(arguments: &SyncArguments, record: &mut SyncRecord) -> anyhow::Re
     Ok(())
 }
 
-/// The clients, and those of their servers that are not behind cx.
+/// The clients, with those of their servers that are not behind cx.
 fn clients(config: &Config) -> anyhow::Result<Vec<ClientRecord>> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
     let is_behind = |name: &str| config.servers.iter().any(|server| server.name == name);
@@ -96,14 +96,14 @@ fn clients(config: &Config) -> anyhow::Result<Vec<ClientRecord>> {
         not_behind_cx: {
             let usable = client.servers.iter().filter(|server| server.fitness == ServerFitness::Usable);
             let names = usable.map(|server| server.name.clone()).filter(|name| !is_behind(name));
-            // Of a client that does not start cx all are as its user wants them.
+            // A client that does not start cx has its servers as its user wants them.
             if client.has_cx { names.collect() } else { Vec::new() }
         },
     };
     Ok(Survey::read(&workspace).clients.into_iter().map(record).collect())
 }
 
-/// Asks all servers for their tools.
+/// Requests the tools of all servers.
 fn refresh(executor: &Executor) -> anyhow::Result<Vec<ServerRecord>> {
     cx::check_machine(2, 16, 0)?;
     let line = ProgressLine::asking(&executor.server_names());

@@ -1,4 +1,4 @@
-//! OpenTelemetry of the command: off unless the configuration or the environment names a collector.
+//! OpenTelemetry in the command: off unless the configuration or the environment names a collector.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use cx::{ExecutorBuilder, OpenTelemetry, OpenTelemetryOptions};
 /// How long the last export may delay the exit.
 const MAX_FLUSH: Duration = Duration::from_secs(3);
 
-/// Starts it, if it is configured.
+/// Starts the export, if it is configured.
 ///
 /// # Errors
 ///
@@ -16,7 +16,7 @@ pub(crate) fn start(options: Option<&OpenTelemetryOptions>) -> anyhow::Result<Op
     Ok(options.map(OpenTelemetry::start).transpose()?)
 }
 
-/// Starts it for traces only.
+/// Starts the export of traces only.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub(crate) fn attach(builder: ExecutorBuilder, telemetry: Option<&OpenTelemetry>
     }
 }
 
-/// Exports what is left.
+/// Exports the remaining data.
 pub(crate) fn finish(telemetry: Option<&OpenTelemetry>) {
     if let Some(telemetry) = telemetry {
         telemetry.shutdown(MAX_FLUSH);

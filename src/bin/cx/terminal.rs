@@ -1,4 +1,4 @@
-//! What the terminal can show: colors and width.
+//! Capabilities of the terminal: colors and width.
 
 use std::env;
 use std::io::{self, IsTerminal as _};
@@ -9,7 +9,7 @@ use rustix::termios::tcgetwinsize;
 
 use crate::writer::Stream;
 
-/// Smaller widths are ignored: a terminal without a user can report any width.
+/// Minimum width. Smaller ones are ignored, because a terminal without a user can report any width.
 const MIN_WIDTH: usize = 40;
 
 /// Whether the stream takes colors: if it is a terminal other than `TERM=dumb`, unless `NO_COLOR` is
@@ -32,7 +32,7 @@ pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Whether programs can move the cursor of this terminal: an editor, or a question with a list, needs that.
+/// Whether programs can move the cursor of this terminal, which an editor or a question with a list needs.
 #[expect(
     clippy::disallowed_methods,
     reason = "a variable of the terminal's, which is no configuration of cx"
@@ -41,12 +41,12 @@ pub(crate) fn moves_cursor() -> bool {
     env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
-/// Whether a line on stderr may come and go: only where escape sequences are welcome.
+/// Whether a temporary line may be shown on stderr: only if the terminal supports escape sequences.
 pub(crate) fn shows_progress() -> bool {
     io::stderr().is_terminal() && has_color(Stream::Stderr)
 }
 
-/// The width of the stream's terminal in columns; `None` if it is none.
+/// The width of the stream's terminal in columns; `None` if it is not a terminal.
 pub(crate) fn width(stream: Stream) -> Option<usize> {
     let size = match stream {
         Stream::Stdout => tcgetwinsize(io::stdout().as_fd()),

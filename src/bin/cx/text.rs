@@ -5,8 +5,8 @@ use std::path::Path;
 
 use cx::text::one_line;
 
-/// `text` with control characters escaped, which could move a terminal's cursor or change its
-/// title. The end of a line may be CR LF, as in CSV.
+/// Escapes control characters, which could move a terminal's cursor or change its title. Lines may end with CR LF, as
+/// in CSV.
 ///
 /// Unlike the library's `visible`, this keeps zero-width characters: a script's output may have
 /// emoji and scripts that need them, and no decision depends on it.
@@ -36,7 +36,7 @@ pub(crate) fn number_of_tools(tools: usize, hidden: usize) -> String {
     format!("{tools} tools{hidden}")
 }
 
-/// A path on one line, in which nothing is hidden.
+/// A path on one line, with hidden characters escaped.
 pub(crate) fn shown_path(path: &Path) -> String {
     one_line(&path.display().to_string())
 }

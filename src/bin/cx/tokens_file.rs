@@ -1,4 +1,4 @@
-//! The files with tokens, which are read again when they change while `cx serve` runs.
+//! Files with tokens, which are read again when they change while `cx serve` runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ const MAX_TOKENS: usize = 64 << 10;
 /// Maximum bytes of a file with one token, which is shorter.
 const MAX_TOKEN: usize = 4 << 10;
 
-/// How long the file must be the same before it counts, and how often that is tried. Not every program replaces a file
-/// at once, and half a list would revoke the other half.
+/// How long the file must stay unchanged before it is used, and how many times that is checked. Not every program
+/// replaces a file atomically, and half a list would revoke the other half.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 const MAX_READINGS: usize = 20;
 
-/// The tenants at the start, and where they come from later.
+/// The tenants at the start, and their source for later changes.
 #[derive(Default)]
 pub(crate) struct Tenants {
     pub(crate) list: Vec<HttpTenant>,
     /// `None` if they cannot change: they are in the environment or came from a pipe, or there are none.
     pub(crate) file: Option<TokensFile<Vec<HttpTenant>>>,
-    /// Whether there may be several later: where scripts run is configured, or was decided for several tokens.
+    /// Whether there may be several later: the isolation mode is configured, or was chosen for several tokens.
     pub(crate) may_be_several: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) trait Tokens: Clone + PartialEq + Send + 'static {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or others can read it too, or it has something else.
+    /// If it cannot be read, is readable by others, or has other content.
     fn read(path: &Path) -> anyhow::Result<Self>;
 
     /// How the tokens differ from the last ones, for a note.
@@ -77,7 +77,7 @@ impl Tokens for Vec<HttpTenant> {
     }
 }
 
-/// A file with tokens, as it was read last.
+/// A file with tokens, and its last content.
 pub(crate) struct TokensFile<T> {
     path: PathBuf,
     watched: WatchedFiles,
@@ -90,20 +90,20 @@ impl<T: Tokens> TokensFile<T> {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or others can read it too, or it has something else.
+    /// If it cannot be read, is readable by others, or has other content.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        // Looked at before it is read: a change in between is then seen by the next look.
+        // Recorded before the file is read, so that the next check detects a change in between.
         let watched = WatchedFiles::new([path.to_owned()]);
         Ok(Self { path: path.to_owned(), watched, tokens: T::read(path)?, failure: None })
     }
 
-    /// The tokens as they were read last.
+    /// The tokens as last read.
     pub(crate) fn tokens(&self) -> &T {
         &self.tokens
     }
 
-    /// Reads the file again whenever it has changed, and while it cannot be used. `accept` says whether the tokens can
-    /// be used.
+    /// Reads the file again whenever it has changed, and as long as it cannot be used. `accept` decides whether the
+    /// tokens can be used.
     pub(crate) fn reader(
         self,
         accept: impl Fn(&T) -> anyhow::Result<()> + Send + Sync + 'static,
@@ -148,7 +148,7 @@ impl<T: Tokens> TokensFile<T> {
     /// Reads the file until two readings are the same, [`MAX_READINGS`] times at most.
     fn read_stable(&self) -> Content<T> {
         let read = || {
-            // Opening a pipe could wait for ever.
+            // Opening a pipe could block for ever.
             if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
                 return Err(format!("`{}` is no longer a file", self.path.display()));
             }

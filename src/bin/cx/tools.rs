@@ -68,7 +68,7 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
         let name = one_line(name);
         let _ = match (tools, failure) {
             (None, None) => writeln!(text, "{name}: not fetched yet; `cx tools list --refresh` fetches it"),
-            // Why is on stderr.
+            // The reason is on stderr.
             (None, Some(_)) => writeln!(text, "{name}: failed, no tools known"),
             (Some(tools), None) => writeln!(text, "{name}: {}", number_of_tools(tools.len(), *hidden)),
             (Some(tools), Some(_)) => {
@@ -88,7 +88,7 @@ fn list(source: &ToolsSource, server: Option<&str>) -> anyhow::Result<ExitStatus
     Ok(status)
 }
 
-/// A tool's path, in which the server's text can neither begin a line nor hide anything.
+/// A tool's path. The server's text in it can neither begin a line nor hide anything.
 fn shown_tool(tool: &Tool) -> String {
     one_line(&tool.path())
 }

@@ -30,7 +30,7 @@ use crate::{output, setup, signals, terminal};
 /// How often the servers are read.
 const READING: Duration = Duration::from_secs(1);
 
-/// How often the loop looks whether there is something new to draw, or the program ends.
+/// How often the loop checks whether to draw again or to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Size of a frame that is printed to something that is no terminal.
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<ExitStatus> {
     runtime.spawn(async move {
         let mut interval = tokio::time::interval(READING);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Read beside what is drawn, so that a slow server does not stop the keys.
+        // Read concurrently with drawing, so that a slow server does not block the keys.
         let mut next = Watched::default();
         loop {
             interval.tick().await;
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<ExitStatus> {
     exit(ExitStatus::Success)
 }
 
-/// One frame as text, as wide as the terminal, and as long as it has to be.
+/// One frame as text, as wide as the terminal, and with all of its rows.
 fn plain(watched: &Watched) -> anyhow::Result<String> {
     let width = terminal::width(Stream::Stdout).unwrap_or(PLAIN_WIDTH);
     let rows = Frame::new(watched).rows().min(MAX_PLAIN_ROWS);
@@ -96,7 +96,7 @@ fn plain(watched: &Watched) -> anyhow::Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The terminal as it was before; restored also if drawing panics.
+/// Restores the terminal when it is dropped, even if drawing panics.
 struct Restore;
 
 impl Drop for Restore {

@@ -30,17 +30,17 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Maximum number of pages that `cx runs open` leaves.
 const MAX_SHOWN_FILES: usize = 20;
 
-/// Maximum number of traces that wait to be written; further ones are dropped.
+/// Maximum number of traces that wait to be written; others are dropped.
 const MAX_WAITING: usize = 16;
 
 /// How long writing the last traces may delay the exit.
 const MAX_LAST_WRITE: Duration = Duration::from_secs(2);
 
-/// What the names of kept traces begin and end with.
+/// The prefix and ending of the names of kept traces.
 const PREFIX: &str = "run-";
 const SUFFIX: &str = ".html";
 
-/// The form of a trace, by the end of its file's name.
+/// The form of a trace, determined by its file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceFormat {
     /// Chrome's format.
@@ -81,9 +81,9 @@ pub(crate) fn write(path: &Path, format: TraceFormat, trace: &RunTrace) -> io::R
     document::replace_private(path, &format.render(trace))
 }
 
-/// Writes the traces of a server into a directory, from a thread of its own.
+/// Writes the traces of a server to a directory, from a separate thread.
 pub(crate) struct TraceDirectory {
-    /// `None` is the end.
+    /// `None` marks the end.
     sender: SyncSender<Option<RunTrace>>,
     writing: JoinHandle<()>,
     notices: Arc<Mutex<Notices>>,
@@ -131,7 +131,7 @@ impl TraceDirectory {
         Ok(Self { sender, writing, notices })
     }
 
-    /// What takes the traces of runs.
+    /// The listener that receives the traces of runs.
     pub(crate) fn listener(&self) -> impl Fn(RunTrace) + Send + Sync + 'static {
         let (sender, notices) = (self.sender.clone(), Arc::clone(&self.notices));
         move |trace| match sender.try_send(Some(trace)) {
@@ -144,7 +144,7 @@ impl TraceDirectory {
         }
     }
 
-    /// Writes what is left, for as long as that may delay the exit.
+    /// Writes the remaining traces, for as long as that may delay the exit.
     pub(crate) fn finish(self) {
         let ends = Instant::now() + MAX_LAST_WRITE;
         let mut is_told = false;
@@ -167,8 +167,8 @@ fn print(line: Option<String>) {
     }
 }
 
-/// Writes a page that is to be shown in a browser, and removes the oldest such pages beyond a number: a
-/// browser reads it after this program has ended. Returns its name.
+/// Writes a page for a browser, and removes the oldest such pages beyond the maximum: a browser reads a page after this
+/// program has ended. Returns the page's path.
 ///
 /// # Errors
 ///
@@ -205,7 +205,7 @@ fn remove_oldest(directory: &Path, max: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The page of a run among those that a server keeps in a directory, if it is there.
+/// The page of a run among those that a server keeps in a directory, if it exists.
 ///
 /// # Errors
 ///
@@ -226,7 +226,7 @@ pub(crate) fn find(directory: &Path, run: &str) -> io::Result<Option<PathBuf>> {
 /// Writes a trace, and removes the oldest ones beyond the bounds.
 fn keep(directory: &Path, trace: &RunTrace) -> io::Result<()> {
     let time = trace.requested.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis();
-    // By time, so that names are in the order of the runs.
+    // By time, so that the names sort in the order of the runs.
     let name = format!("{PREFIX}{time:013}-{}{SUFFIX}", trace.id);
     write(&directory.join(name), TraceFormat::Html, trace)?;
     let mut kept: Vec<(PathBuf, u64)> = Vec::new();

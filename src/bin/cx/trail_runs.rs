@@ -1,4 +1,4 @@
-//! Runs and their calls, put together from the lines of an audit trail.
+//! Reconstructs runs and their calls from the lines of an audit trail.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -9,26 +9,26 @@ use serde_json::{Map, Value, json};
 
 use crate::trace::drawing::{Drawing, DrawnCall, DrawnEnd, DrawnUsage, Failure};
 
-/// Maximum number of runs that are kept, the latest, and of calls of each and of all of them.
+/// Maximum number of runs that are kept, the latest ones, and of calls of each and of all of them.
 const MAX_RUNS: usize = 1_000;
 const MAX_CALLS: usize = 10_000;
 const MAX_ALL_CALLS: usize = 50_000;
 
-/// Maximum bytes of a text that is kept of a line, and of the id of a run. Names in lines of cx are shorter.
+/// Maximum bytes of a text of a line, and of a run's id, that are kept. Names in lines of cx are shorter.
 const MAX_TEXT: usize = 1_100;
 const MAX_ID: usize = 64;
 
-/// Approvals that wait for longer were those of a process that was killed: no limit is longer.
+/// Approvals that have waited for longer belong to a process that was killed: no limit is longer.
 const MAX_APPROVAL: Duration = Duration::from_secs(11 * 60);
 
-/// What the page of a run says that was drawn from a trail.
+/// The note on a page that was drawn from a trail.
 const NOTE: &str = "drawn from the audit trail, which has neither the source nor the output: `cx serve --traces \
                     DIR` keeps both";
 
 /// The latest runs of a trail.
 #[derive(Default)]
 pub(crate) struct TrailRuns {
-    /// In the order in which they were started.
+    /// The ids of the runs, in the order of their start.
     order: VecDeque<String>,
     by_id: HashMap<String, TrailRun>,
     calls: usize,
@@ -41,7 +41,7 @@ pub(crate) struct TrailRun {
     script: String,
     language: String,
     client: String,
-    /// As the line has it.
+    /// The time, as written in the line.
     started: String,
     ended: Option<RunEnd>,
     /// When the last line about it was written.
@@ -82,7 +82,7 @@ struct TrailCall {
     number: u64,
     drawn: DrawnCall,
     has_ended: bool,
-    /// Since when it waits for an approval, and why one is needed.
+    /// When the wait for an approval began, and the reason for it.
     waits: Option<(Duration, String)>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct WaitingCall<'a> {
 }
 
 impl TrailRuns {
-    /// Adds what a line says.
+    /// Adds the content of a line.
     pub(crate) fn add(&mut self, line: &AuditLine) {
         let (Some(fields), Some(id), Some(event)) =
             (&line.fields, line.text_of("run"), line.text_of("event"))
@@ -133,7 +133,7 @@ impl TrailRuns {
         };
         match self.by_id.insert(id.to_owned(), run) {
             None => self.order.push_back(id.to_owned()),
-            // The line came twice. The calls of the first one are no longer kept.
+            // The line occurs twice. The calls of the first occurrence are dropped.
             Some(before) => self.calls -= before.calls.len(),
         }
     }
@@ -188,7 +188,7 @@ impl TrailRun {
                 (call.drawn.ended, call.has_ended) = (now, true);
             }),
             "call.refused" => self.change(fields, now, |call| {
-                // A call that was sent ends with its own line.
+                // A call that was sent is ended by its own line.
                 if call.drawn.sent.is_none() {
                     text(fields, "code").clone_into(&mut call.drawn.status);
                     (call.drawn.ended, call.drawn.is_error, call.has_ended) = (now, true, true);
@@ -211,7 +211,7 @@ impl TrailRun {
         }
     }
 
-    /// Changes the call that a line is about, which is added if it is not there.
+    /// Changes the call that a line is about, which is added if it is missing.
     fn change(&mut self, fields: &Map<String, Value>, now: Duration, change: impl FnOnce(&mut TrailCall)) {
         let is_model = fields.contains_key(CallKind::Model.field());
         let kind = if is_model { CallKind::Model } else { CallKind::Tool };
@@ -254,11 +254,11 @@ impl TrailRun {
     }
 
     fn duration(&self) -> Duration {
-        // Of a run without an end no more is known than its last line.
+        // For a run without an end, only the time of its last line is known.
         self.ended.as_ref().map_or(self.last, |ended| ended.duration)
     }
 
-    /// The calls that wait for an approval; none of a run that has ended.
+    /// The calls that wait for an approval; none for a run that has ended.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = WaitingCall<'_>> {
         let age = self.age();
         let calls = self.calls.iter().filter(|_| self.ended.is_none());
@@ -280,7 +280,7 @@ impl TrailRun {
         self.waiting().next().is_some()
     }
 
-    /// What a list shows of it.
+    /// The data for a list.
     pub(crate) fn to_json(&self) -> Value {
         let failed = self.calls.iter().filter(|call| call.drawn.is_error).count();
         let outcome = match &self.ended {
@@ -299,7 +299,7 @@ impl TrailRun {
         })
     }
 
-    /// What its page draws.
+    /// The data for its page.
     pub(crate) fn drawing(&self) -> Drawing {
         let duration = self.duration();
         let end = match &self.ended {

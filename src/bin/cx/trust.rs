@@ -51,14 +51,14 @@ fn trust(store: &TrustStore, path: &Path, yes: bool) -> anyhow::Result<ExitStatu
         output::print_text("not trusted")?;
         return Ok(ExitStatus::Failed);
     }
-    // What was shown is what is trusted: the file is not read again.
+    // The shown content is trusted: the file is not read again.
     store.trust(&request).context("failed to write the list of trusted files")?;
     record(&request.path, Some(&request.sha256));
     output::print_text("trusted, until the file changes")?;
     Ok(ExitStatus::Success)
 }
 
-/// Writes what was decided to the audit trail, if there is one. The decision stands without it.
+/// Records the decision in the audit trail, if there is one. The decision is valid without it.
 fn record(path: &Path, sha256: Option<&str>) {
     let trail = setup::load(Vec::new()).and_then(|config| {
         let Some(settings) = &config.audit else { return Ok(None) };

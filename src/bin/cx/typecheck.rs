@@ -1,4 +1,4 @@
-//! Type checks of scripts with the type checkers of others: `tsc` and `pyright`, if they are installed.
+//! Checks types of scripts with external type checkers: `tsc` and `pyright`, if they are installed.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) struct Problem {
     /// The checker's own code, such as `TS2345` or `reportCallIssue`.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// Both from 1.
+    /// Line and column, from 1.
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
@@ -37,8 +37,8 @@ impl Problem {
     }
 }
 
-/// The start of the function that a script is the body of. `return` and `await` are allowed in it; imports are
-/// not, so a script with some stays a module.
+/// The start of the function that contains the script. `return` and `await` are allowed in it; imports are not, so a
+/// script with imports stays a module.
 const OPEN: &str = "export {};\nasync function __script() {\n";
 const OPEN_LINES: u32 = 2;
 
@@ -55,7 +55,7 @@ const TSCONFIG: &str = r#"{
 ///
 /// # Errors
 ///
-/// If there is none, or if it fails for other reasons than the script.
+/// If it is not installed, or fails for reasons other than the script.
 pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec<Problem>> {
     let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
     let path = directory.path();
@@ -84,7 +84,8 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
     Ok(problems)
 }
 
-/// Reads `script.ts(3,7): error TS2345: …`. `None` for other lines, and for what is allowed here.
+/// Parses `script.ts(3,7): error TS2345: …`. `None` for other lines, and for errors about constructs that scripts may
+/// use.
 fn tsc_problem(line: &str) -> Option<Problem> {
     let rest = line.strip_prefix("script.ts(")?;
     let (location, rest) = rest.split_once("): error ")?;
@@ -102,7 +103,7 @@ fn tsc_problem(line: &str) -> Option<Problem> {
     })
 }
 
-/// At the top level of a script `return` and `await` are allowed, which pyright does not know.
+/// At the top level of a script `return` and `await` are allowed, which pyright does not support.
 const PYRIGHT: &str = r#"{
   "include": ["script.py"], "typeCheckingMode": "standard", "pythonVersion": "3.14",
   "reportAttributeAccessIssue": true, "reportMissingModuleSource": false, "reportUnusedCoroutine": true
@@ -112,7 +113,7 @@ const PYRIGHT: &str = r#"{
 ///
 /// # Errors
 ///
-/// If there is none, or if it fails for other reasons than the script.
+/// If it is not installed, or fails for reasons other than the script.
 pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::Result<Vec<Problem>> {
     let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
     let path = directory.path();
@@ -149,8 +150,8 @@ fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
 }
 
-/// Runs a type checker in a directory, and returns what it printed. Its exit status says whether it has found
-/// something, which the text says too.
+/// Runs a type checker in a directory, and returns its output. Its exit status only tells whether it found problems,
+/// which the output shows too.
 fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Result<String> {
     let output = directory.join("output");
     let file = fs::File::create(&output).context("failed to write beside the script")?;

@@ -15,23 +15,23 @@ use crate::progress::ProgressLine;
 use crate::signals::Endings;
 use crate::{diagnostic, document, output, setup};
 
-/// The declarations in TypeScript, in the directory that `--out` names.
+/// The file of TypeScript declarations, in the directory of `--out`.
 const TYPESCRIPT_FILE: &str = "cx.d.ts";
 
-/// How often `--watch` looks at the configuration and at the lists of tools.
+/// How often `--watch` checks the configuration and the lists of tools.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Maximum number of lines that `--check` shows of a file: as many that are new, and that are gone.
+/// Maximum number of lines of a file that `--check` shows, for added and for removed lines each.
 const MAX_SHOWN_LINES: usize = 5;
 
-/// Maximum number of files in the cache that `--watch` looks at.
+/// Maximum number of files in the cache that `--watch` checks.
 const MAX_CACHE_FILES: usize = 10_000;
 
-/// The declarations, and what is known of the servers that were asked for them.
+/// The declarations, and the state of the servers that they come from.
 struct Declarations {
     /// Names in the directory, and texts.
     files: Vec<(&'static str, String)>,
-    /// Whether there are servers, and the tools of none of them are known.
+    /// Whether servers are configured and the tools of all of them are unknown.
     is_empty: bool,
     /// The servers whose tools could not be fetched.
     failed: Vec<(String, ToolError)>,
@@ -41,7 +41,7 @@ struct Declarations {
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration, or with the files.
+/// Mistakes in the configuration, or errors of the files.
 pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     if arguments.watch {
         return watch(arguments);
@@ -73,8 +73,8 @@ impl Declarations {
     }
 }
 
-/// Makes the declarations. Servers of which nothing is known are asked first, if `asks`, or all with
-/// `--refresh`. What fails is a warning.
+/// Makes the declarations. Servers without known tools are asked first, if `asks`, or all of them with `--refresh`. A
+/// failure is a warning.
 fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyhow::Result<Declarations> {
     let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
     let unknown = || executor.known_tools().into_iter().filter(|server| server.tools.is_none());
@@ -96,7 +96,7 @@ fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyho
             executor.close().await;
             asked
         });
-        // Before anything is printed where it stands.
+        // Removed before anything is printed in its place.
         drop(line);
         for (server, result) in asked {
             let Err(error) = result else { continue };
@@ -109,7 +109,7 @@ fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyho
     Ok(Declarations { files, is_empty: knows_nothing(&executor), failed })
 }
 
-/// The declarations of what is known.
+/// The declarations of the known tools.
 fn known_files(executor: &Executor, language: ScriptLanguage) -> Vec<(&'static str, String)> {
     match language {
         ScriptLanguage::Ts => vec![(TYPESCRIPT_FILE, executor.declarations())],
@@ -117,14 +117,14 @@ fn known_files(executor: &Executor, language: ScriptLanguage) -> Vec<(&'static s
     }
 }
 
-/// Whether there are servers, and the tools of none of them are known.
+/// Whether servers are configured and the tools of all of them are unknown.
 fn knows_nothing(executor: &Executor) -> bool {
     let known = executor.known_tools();
     !known.is_empty() && known.iter().all(|server| server.tools.is_none())
 }
 
-/// Writes the declarations of what is known into a directory, those that differ. Returns the files that
-/// were written: none if nothing is known, so that the old ones stay.
+/// Writes the declarations of known tools that differ into a directory. Returns the written files: none if nothing is
+/// known, so that the old files stay.
 ///
 /// # Errors
 ///
@@ -142,7 +142,7 @@ pub(crate) fn write_known(
     Ok(write(&files)?.into_iter().map(Path::to_owned).collect())
 }
 
-/// The files as one text for stdout: more than one with their names.
+/// The files as one text for stdout; several files are printed with their names.
 fn printed(files: &[(&'static str, String)]) -> String {
     match files {
         [(_, text)] => text.clone(),
@@ -150,7 +150,7 @@ fn printed(files: &[(&'static str, String)]) -> String {
     }
 }
 
-/// The files with the paths that they get: `--out` is a directory, or the file `NAME.ts`.
+/// The files with their paths: `--out` is a directory, or the file `NAME.ts`.
 fn placed(
     out: &Path,
     language: ScriptLanguage,
@@ -176,7 +176,7 @@ fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
     let mut written = Vec::new();
     for (path, text) in files {
         let failed = || format!("failed to write `{}`", path.display());
-        // A device is written to and not read: some never end.
+        // A device is written to and not read first: some never end.
         if path.is_file() && fs::read_to_string(path).is_ok_and(|old| old == *text) {
             continue;
         }
@@ -186,7 +186,7 @@ fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
     Ok(written)
 }
 
-/// Compares the files with those on disk, and says what differs.
+/// Compares the files with those on disk, and reports the differences.
 fn check(files: &[(PathBuf, String)], declarations: &Declarations) -> anyhow::Result<ExitStatus> {
     let mut report = String::new();
     for (path, text) in files {
@@ -249,11 +249,11 @@ fn watch(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
         let mut problem: Option<String> = None;
         loop {
             let (arguments, out) = (arguments.clone(), out.clone());
-            // A thread of its own: it asks servers, and a signal does not wait for them.
+            // A separate thread, because it asks servers, and a signal must not wait for them.
             let look = tokio::task::spawn_blocking(move || {
                 let looked = look(&arguments, &out, &mut files, &mut lists);
                 let now = looked.err().map(|error| format!("{error:#}"));
-                // A mistake stays for as long as its author needs. It is said once.
+                // A mistake lasts until its author corrects it. It is reported once.
                 if let Some(now) = now.as_ref().filter(|now| problem.as_ref() != Some(*now)) {
                     diagnostic::print_warning(now);
                 }
@@ -296,7 +296,7 @@ fn look(
     }
     let directory = setup::lists_directory(&config);
     let declarations = declarations(arguments, config, has_changed && !arguments.offline)?;
-    // As they are now: asking servers has changed them.
+    // Read again, because asking servers has changed them.
     *lists = directory.map(|directory| listed(&directory)).or_else(|| Some(BTreeMap::new()));
     let files = placed(out, arguments.lang, declarations.files.clone());
     if declarations.is_empty && !declarations.failed.is_empty() && files.iter().any(|(path, _)| path.exists())

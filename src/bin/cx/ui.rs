@@ -21,7 +21,7 @@ use crate::ui::inbox::Inbox;
 use crate::ui::state::{OwnServer, Watch};
 use crate::{browser, diagnostic, output, setup, signals};
 
-/// How often the servers are read although no page asks, so that there is a history.
+/// How often the servers are read when no page asks, so that there is a history.
 const SAMPLING: Duration = Duration::from_secs(5);
 
 /// Opens the page, and serves it until interrupted.

@@ -19,21 +19,21 @@ use crate::exit::ExitStatus;
 use crate::signals::Endings;
 use crate::source;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// For how long the files must not change before the script is run again: editors write in several steps, and
-/// some remove the file and write another one.
+/// How long the files must stay unchanged before the script is run again: editors write in several steps, and some
+/// remove the file and write another.
 const REST: Duration = Duration::from_millis(100);
 
 /// How long a run may take to end when it is stopped. `cx run` ends within half a second, and its servers
 /// within four.
 const MAX_STOP: Duration = Duration::from_secs(6);
 
-/// How long the files may be gone before that is said.
+/// How long the files may be missing before that is reported.
 const MAX_GONE: Duration = Duration::from_secs(1);
 
-/// Maximum size of a file that is compared by its content. Larger ones have changed if the system says so.
+/// Maximum size of a file that is compared by its content. For larger files the system's metadata decides.
 const MAX_COMPARED: u64 = 8 << 20;
 
 /// Runs the script, and again after each change, until a signal ends it.
@@ -63,7 +63,7 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
     let mut endings = Endings::new()?;
     let mut last = ExitStatus::Interrupted;
     loop {
-        // Looked at before the script is run: a change while it is read is the next change.
+        // Recorded before the script is run, so that a change during the run is detected.
         let mut seen = Contents::of(paths);
         let began = Instant::now();
         let mut child = start()?;
@@ -75,14 +75,14 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
                     let status = status.context("failed to wait for the run")?;
                     last = ended(status);
                     if matches!(last, ExitStatus::Output | ExitStatus::ClosedPipe) {
-                        // The output after a change could not be seen.
+                        // The output of further runs could not be seen.
                         return Ok(last);
                     }
                     print_note(&format!("watch: {} after {:.1?}; waiting for a change", said(last), began.elapsed()));
                 }
                 signal = endings.received() => {
                     if !is_over {
-                        // Ctrl-C reaches the run too, which ends by itself; a second signal would end it at once.
+                        // Ctrl-C also reaches the run, which then ends by itself; a second signal would end it at once.
                         let is_told = signal == SignalKind::interrupt()
                             && timeout(MAX_STOP, child.wait()).await.is_ok();
                         if !is_told {
@@ -122,7 +122,7 @@ fn start() -> anyhow::Result<Child> {
     command.args(arguments).kill_on_drop(true).spawn().context("failed to start the run")
 }
 
-/// Asks a run to end, and ends it if it does not.
+/// Stops a run, and kills it if it does not end.
 async fn stop(child: &mut Child) {
     if let Some(process) = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
         let _gone = rustix::process::kill_process(process, rustix::process::Signal::TERM);
@@ -156,7 +156,7 @@ fn said(status: ExitStatus) -> &'static str {
     }
 }
 
-/// The watched files, as they were when the script was run.
+/// The watched files as they were when the script was run.
 struct Contents {
     files: WatchedFiles,
     seen: Vec<(PathBuf, Option<Vec<u8>>)>,
@@ -168,13 +168,13 @@ impl Contents {
         Self { files, seen: paths.iter().map(|path| (path.clone(), content(path))).collect() }
     }
 
-    /// The first file that is another one now. One that is gone is waited for.
+    /// The first file that has changed. A missing file is waited for.
     fn changed(&mut self) -> Option<PathBuf> {
         if !self.files.have_changed() {
             return None;
         }
         self.files.look();
-        // What the system says differs for seconds after a change, and when a file is only touched.
+        // The system's metadata differs for seconds after a change, and when a file was only touched.
         let differs = |(path, seen): &&(PathBuf, Option<Vec<u8>>)| {
             let now = content(path);
             (now.is_some() || !path.exists() || is_large(path)) && now != *seen
@@ -182,7 +182,7 @@ impl Contents {
         self.seen.iter().find(differs).map(|(path, _)| path.clone())
     }
 
-    /// Waits until all files are there and nothing writes to them.
+    /// Waits until all files exist and nothing writes to them.
     async fn rest(&mut self) {
         let mut gone_since: Option<Instant> = None;
         loop {

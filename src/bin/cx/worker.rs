@@ -12,7 +12,7 @@ use crate::exit::{ExitStatus, exit};
 use crate::signals::Endings;
 use crate::{diagnostic, logging, metrics, setup};
 
-/// Threads and file descriptors beside those of the scripts.
+/// Threads and file descriptors in addition to those of the scripts.
 const THREADS: usize = 6;
 const DESCRIPTORS: usize = 16;
 
@@ -20,13 +20,13 @@ const DESCRIPTORS: usize = 16;
 ///
 /// # Errors
 ///
-/// What is wrong with the arguments, the configuration or the machine.
+/// Mistakes in the arguments or the configuration, or a machine without worker processes.
 pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let mut config = setup::load(Vec::new())?;
     diagnostic::print_warnings(&config.warnings);
     let queue = queue(arguments, config.isolation.take())?;
-    // No script of this machine's own runs, so no server is needed.
+    // No script of this machine runs, so no server is needed.
     config.servers.clear();
     let max = &mut config.max_limits;
     max.wall_time = arguments.timeout.unwrap_or(max.wall_time);
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
     default.memory_bytes = default.memory_bytes.min(max.memory_bytes);
     cx::check_machine(THREADS, DESCRIPTORS + 3 * queue.concurrency, 0)
         .context("failed to start the worker's threads")?;
-    // What executes here are worker processes: this executor has their limits.
+    // Scripts are executed in worker processes: this executor provides their limits.
     let executor = setup::builder(config).languages([]).build()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
         let (url, concurrency) = (queue.nats.url.clone(), queue.concurrency);
         let observe = move |event: QueueEvent| match event {
             QueueEvent::NotJoined(problem) => {
-                // It is tried again and again.
+                // Taking runs is retried continuously.
                 let mut said = said.lock();
                 if *said != problem {
                     diagnostic::print_warning(&format!("no scripts are taken: {problem}"));
@@ -100,7 +100,7 @@ fn queue(arguments: &WorkerArguments, configured: Option<Isolation>) -> anyhow::
     Ok(options)
 }
 
-/// Cancels `stop` at the first signal that asks the process to end. The second one ends it.
+/// Cancels `stop` at the first signal that ends the process. The second signal ends it.
 ///
 /// # Errors
 ///

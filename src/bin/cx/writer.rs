@@ -1,8 +1,8 @@
-//! Writes what a run prints to stdout and stderr, from a thread of its own.
+//! Writes a run's output to stdout and stderr, from a separate thread.
 //!
-//! A write to a full pipe blocks until its reader reads. Neither the script's thread nor the
-//! one that handles signals may make it: the run could then not be stopped. Both streams go through
-//! one queue, because on a terminal their order matters.
+//! A write to a full pipe blocks until its reader reads. Neither the script's thread nor the one that handles signals
+//! may make such a write, because the run could then not be stopped. Both streams go through one queue, because on a
+//! terminal their order matters.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 
 use crate::process;
 
-/// With more bytes than this in the queue, a script that prints waits. Larger than what a pipe
-/// holds, so that a reader that keeps up is always busy.
+/// While the queue has more bytes than this, a script that prints waits. Larger than a pipe, so that a reader that
+/// keeps up is always busy.
 const CAPACITY: usize = 256 << 10;
 
 /// Maximum bytes of one piece of the queue, which is written at once. Longer text is split.
@@ -33,8 +33,8 @@ const PIECE_OVERHEAD: usize = 64;
 /// How often a script that waits for the reader checks whether its run has to end.
 const CHECK: Duration = Duration::from_millis(10);
 
-/// Pause before the next write to a full stream that does not block, because a program that shares
-/// it made it so.
+/// Pause before the next write to a full stream that is non-blocking, because a program that shares the stream made it
+/// so.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// Maximum time of the last write to stderr when stdout is not read. Both may be one pipe.
@@ -57,7 +57,7 @@ pub(crate) struct Writer {
     written: Notify,
     /// Bytes of the current piece of stdout that are not written yet.
     in_flight: AtomicUsize,
-    /// Cancelled when stdout fails: a script whose output is lost must not go on.
+    /// Cancelled when stdout fails: a script whose output is lost must not continue.
     on_failure: CancellationToken,
 }
 
@@ -70,7 +70,7 @@ struct Queue {
     queued: u64,
     done: u64,
     is_paused: bool,
-    /// Whether the reader was abandoned, so that nothing waits for it any more.
+    /// Whether the reader was abandoned, so that nothing waits for it any longer.
     is_abandoned: bool,
     /// Why stdout could not be written. Later output to it is dropped.
     failure: Option<io::Error>,
@@ -87,8 +87,8 @@ struct Piece {
 
 static WRITER: OnceLock<&'static Writer> = OnceLock::new();
 
-/// Starts the thread. From then on everything that this process prints goes through it. `on_failure`
-/// is cancelled when stdout fails.
+/// Starts the thread. From then on all output of this process goes through it. `on_failure` is cancelled when stdout
+/// fails.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ static WRITER: OnceLock<&'static Writer> = OnceLock::new();
 pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Writer> {
     let out = duplicate(Stream::Stdout).context("failed to open stdout")?;
     let err = duplicate(Stream::Stderr).context("failed to open stderr")?;
-    // It and its thread end with the process: the thread may hang in a write.
+    // It and its thread live until the process ends, because the thread may hang in a write.
     let writer: &'static Writer = Box::leak(Box::new(Writer {
         queue: Mutex::default(),
         changed: Condvar::new(),
@@ -107,15 +107,15 @@ pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Wr
     std::thread::Builder::new()
         .name("cx-output".to_owned())
         .spawn(move || writer.run(&out, &err))
-        // The check says which limit to raise.
+        // The check finds out which limit to raise.
         .map_err(|error| cx::check_machine(1, 0, 0).err().unwrap_or(error))
         .context("failed to start the thread of the output")?;
     // Only one run starts it.
     Ok(*WRITER.get_or_init(|| writer))
 }
 
-/// Writes all of `text`: to the queue if the thread was started, else at once. A failure of stderr
-/// cannot be reported, and one of the queue is found with [`Writer::failure`].
+/// Writes all of `text`: to the queue if the thread was started, else at once. A failure of stderr cannot be reported;
+/// a failure of the queue is reported by [`Writer::failure`].
 ///
 /// # Errors
 ///
@@ -144,8 +144,7 @@ pub(crate) fn flush(max_wait: Duration) -> Option<io::Error> {
 }
 
 impl Writer {
-    /// Queues text of the command itself, however long: it is in memory anyway, and who prints it
-    /// must not wait.
+    /// Queues text of the command itself, however long: it is in memory already, and the caller must not wait.
     fn push(&self, stream: Stream, text: &str) {
         let mut queue = self.queue.lock();
         let mut rest = text;
@@ -158,7 +157,7 @@ impl Writer {
         self.changed.notify_all();
     }
 
-    /// Queues text that can be lost, such as a report of progress, unless others wait already.
+    /// Queues text that can be dropped, such as a progress report, unless other text is queued already.
     pub(crate) fn push_if_idle(&self, stream: Stream, text: &str) {
         let is_busy = {
             let queue = self.queue.lock();
@@ -196,7 +195,7 @@ impl Writer {
         let until = self.queue.lock().queued;
         let _late = tokio::time::timeout(max_wait, self.wait_written(until)).await;
         self.queue.lock().is_paused = true;
-        // What the thread has begun meanwhile is above the prompt too.
+        // The piece that the thread has begun to write meanwhile appears above the prompt too.
         let begun = self.queue.lock().begun();
         let _late = tokio::time::timeout(max_wait, self.wait_written(begun)).await;
     }
@@ -215,7 +214,7 @@ impl Writer {
 
     async fn wait_written(&self, until: u64) {
         loop {
-            // Made before the check, so that it hears of what happens after that.
+            // Created before the check, so that it is notified of later changes.
             let written = self.written.notified();
             if self.queue.lock().done >= until {
                 return;
@@ -260,7 +259,7 @@ impl Writer {
         let _late = wait.recv_timeout(MAX_LAST_NOTE);
     }
 
-    /// The thread.
+    /// The body of the thread.
     fn run(&self, out: &File, err: &File) {
         let mut queue = self.queue.lock();
         loop {
@@ -268,7 +267,7 @@ impl Writer {
                 self.changed.wait(&mut queue);
                 continue;
             };
-            // Those that wait for space.
+            // Wakes the threads that wait for space.
             self.changed.notify_all();
             let written = MutexGuard::unlocked(&mut queue, || match piece.stream {
                 Stream::Stdout => {
@@ -333,8 +332,8 @@ impl Queue {
     }
 }
 
-/// The stream without the standard library's buffer and lock. A thread that hangs in a write would
-/// hold that lock and stop all others.
+/// The stream without the standard library's buffer and lock: a thread that hangs in a write would hold that lock and
+/// block all others.
 fn duplicate(stream: Stream) -> io::Result<File> {
     if stream == Stream::Stdout && process::had_no_stdout() {
         // Writes to it fail as those to a closed descriptor.
@@ -347,7 +346,7 @@ fn duplicate(stream: Stream) -> io::Result<File> {
     Ok(File::from(descriptor?))
 }
 
-/// Writes everything, and tells after each write how many bytes are left.
+/// Writes everything, and reports the number of remaining bytes after each write.
 fn write_all(mut file: &File, bytes: &[u8], left: impl Fn(usize)) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {

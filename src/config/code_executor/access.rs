@@ -8,14 +8,15 @@ use crate::config::parsed::{GrantFields, Settings};
 use crate::config::reader::At;
 use crate::run::grants::HostPattern;
 
-/// The program's own bound for the days that it keeps logs.
+/// The program's own maximum for the days that it keeps logs.
 const MAX_LOG_DAYS: u64 = 365;
 
-/// Hosts that the program's own sandbox needs for tool calls. cx needs none, and they are its user's machine.
+/// Hosts that the program's own sandbox needs for tool calls. cx does not need them, and granting them would expose
+/// services of the user's machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Directories to read. An empty list is the working directory there, and says nothing here: it is whatever
-/// directory the client was started in.
+/// Directories to read. In the program an empty list means the working directory. Here it means nothing, because the
+/// working directory is wherever the client was started.
 pub(super) fn read(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     if !is_off(at.node) {
         settings.grants.read = Some(directories(at.texts()?));
@@ -23,7 +24,7 @@ pub(super) fn read(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> 
     Ok(())
 }
 
-/// Directories to write to; `true` for those to read.
+/// Directories to write to; `true` means the directories to read.
 pub(super) fn write(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     match &at.node.content {
         Content::Bool(true) => settings.writes_as_reads = Some(at.text_of("true")),
@@ -33,7 +34,7 @@ pub(super) fn write(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding>
     Ok(())
 }
 
-/// Hosts; `true` for all names. One that cannot be read grants nothing, and is a mistake.
+/// Hosts; `true` means all names. A host that cannot be parsed grants nothing and is a mistake.
 pub(super) fn hosts(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     let (hosts, mistake) = match &at.node.content {
         Content::Bool(true) => (vec![GrantFields::host(at.text_of("*"))?], None),
@@ -49,7 +50,7 @@ pub(super) fn hosts(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding>
     mistake.map_or(Ok(()), Err)
 }
 
-/// `ALLOWED_PROJECTS`: directories to read, between colons.
+/// `ALLOWED_PROJECTS`: directories to read, separated by colons.
 pub(super) fn projects(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     let text = at.string()?;
     let paths = text.split(':').filter(|path| !path.is_empty());
@@ -68,7 +69,7 @@ pub(super) fn audit_enabled(at: &At<'_>, settings: &mut Settings) -> Result<(), 
     Ok(())
 }
 
-/// Where the log is. By itself it switches none on.
+/// The path of the log. It does not enable a trail by itself.
 pub(super) fn audit_path(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     settings.foreign_audit.directory = Some(at.text()?);
     Ok(())
@@ -79,7 +80,7 @@ pub(super) fn audit_days(at: &At<'_>, settings: &mut Settings) -> Result<(), Fin
     Ok(())
 }
 
-/// Settles what depends on several settings.
+/// Resolves settings that depend on several keys.
 pub(super) fn finish(settings: &mut Settings, foreign: &mut Foreign) {
     let Some(text) = settings.writes_as_reads.take() else { return };
     match &settings.grants.read {

@@ -9,7 +9,7 @@ use crate::config::reader::At;
 use crate::config::sampling_settings::{Provider, Sampling};
 use crate::llm::ProviderKind;
 
-/// The provider where none is named.
+/// The provider if none is named.
 static ANTHROPIC: Provider = Provider {
     name: "anthropic",
     kind: ProviderKind::Anthropic,
@@ -81,13 +81,13 @@ pub(super) fn models_of(provider: &'static str, at: &At<'_>, settings: &mut Sett
     Ok(())
 }
 
-/// Prompts to the letter, as [`models`].
+/// Permitted prompts, compared exactly, as for [`models`].
 pub(super) fn system_prompts(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     settings.llm.set_allowed_system_prompts(list(at)?);
     Ok(())
 }
 
-/// A list; in a variable its items are between commas, as the program itself takes it apart.
+/// A list. In a variable its items are separated by commas, as the program itself splits it.
 fn list(at: &At<'_>) -> Result<Vec<String>, Finding> {
     match &at.node.content {
         Content::String(_) if at.node.from_variable => {
@@ -97,7 +97,7 @@ fn list(at: &At<'_>) -> Result<Vec<String>, Finding> {
     }
 }
 
-/// Makes the settings of models of what was read.
+/// Makes the settings of models from the parsed keys.
 pub(super) fn finish(settings: &mut Settings, foreign: &mut Foreign) {
     let Sampling { provider: named, url, api_keys, models, models_of } =
         std::mem::take(&mut settings.sampling);
@@ -107,7 +107,7 @@ pub(super) fn finish(settings: &mut Settings, foreign: &mut Foreign) {
     let models = own_models.map(|(_, models)| models).or(models);
     let key = api_keys.into_iter().find(|(name, _)| *name == provider.name).map(|(_, key)| key);
     if named.is_some() || models.is_some() {
-        // Only a model of the list is asked.
+        // Only a model on the list is asked.
         let is_allowed =
             |model: &str| models.as_ref().is_none_or(|models| models.iter().any(|own| own == model));
         let first = || models.as_ref().and_then(|models| models.first()).cloned();
@@ -118,7 +118,7 @@ pub(super) fn finish(settings: &mut Settings, foreign: &mut Foreign) {
         llm.set_provider(provider.kind, provider.key_variable);
     }
     match (url, provider.url) {
-        // The program sends its other keys to no other address, so neither does cx.
+        // The program sends its other keys to no other address, and neither does cx.
         (Some(text), _) if provider.kind != ProviderKind::OpenAi => foreign.lose(&text.key, text.location),
         (Some(text), _) => llm.set_url(text),
         (None, Some(url)) => llm.set_url(fixed(url)),
@@ -132,7 +132,7 @@ pub(super) fn finish(settings: &mut Settings, foreign: &mut Foreign) {
     }
 }
 
-/// A text that no file says.
+/// A text that comes from no file.
 fn fixed(text: &str) -> Text {
     Text { raw: text.to_owned(), key: Key::default().child("llm.url"), location: None }
 }

@@ -1,5 +1,5 @@
-//! Saved scripts as tools of a server `scripts`: scripts call them like tools, and search, help,
-//! checks of arguments, rules, hooks and records are those of tools.
+//! Saved scripts as tools of a server `scripts`: scripts call them like tools, and search, help, argument checks,
+//! rules, hooks and records apply to them as to tools.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::tools::{
 /// The tool that saves a script.
 const SAVE: &str = "save";
 
-/// How long a look at the folders counts when only a list is wanted. A call always looks again.
+/// How old a listing of the folders may be when only a list is needed. A call always reads the folders again.
 const MAX_AGE: Duration = Duration::from_millis(200);
 
 /// The scripts as a list of tools.
@@ -122,8 +122,8 @@ impl ToolDispatcher for ScriptLibrary {
                 let message = "a saved script can only be called by a script";
                 return Err(ToolError::new(ToolErrorCode::ToolDenied, message));
             };
-            // The caller has checked the arguments by the list that it knows. What counts is the script
-            // that runs.
+            // The caller has checked the arguments by the list that it knows. The script that is about to run has
+            // precedence.
             let input = script.check_input(Some(request.arguments_json()))?;
             let SavedScript { name, language, source, .. } = &*script;
             let value = caller.run(StoredScript::new(name, *language, source, input)).await?;

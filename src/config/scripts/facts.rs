@@ -1,4 +1,4 @@
-//! What a script says about itself, read and checked without running it.
+//! The metadata that a script declares about itself, read and checked without running it.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::storage::scripts::{self, Extension};
 use crate::tools::Schema;
 use crate::tools::arguments::ArgumentCheck;
 
-/// Names that mean something else on the object `scripts`: its own function, and what promises look up.
+/// Names with another meaning on the object `scripts`: its own function, and properties that promises look up.
 const RESERVED: [&str; 3] = ["save", "then", "constructor"];
 
 /// The folder of a workspace.
 pub(in crate::config) const WORKSPACE_FOLDER: &str = ".cx/scripts";
 
-/// What a source says about itself, one item per line, for a user who decides whether to trust it.
+/// The declared metadata of a source, one item per line, for a user who decides whether to trust it.
 ///
 /// # Errors
 ///
-/// Why it cannot be used: what cannot be used cannot be trusted.
+/// Why the script cannot be used. Such a script cannot be trusted either.
 pub(in crate::config) fn describe(
     name: &str,
     extension: Extension,
@@ -40,18 +40,18 @@ pub(in crate::config) fn describe(
     ])
 }
 
-/// What a source says about itself, checked.
+/// The checked metadata of a source.
 pub(super) struct Facts {
     pub(super) description: Option<String>,
     pub(super) input: Option<Schema>,
     pub(super) check: Option<Arc<ArgumentCheck>>,
 }
 
-/// Reads what a source says about itself.
+/// Reads and checks the metadata of a source.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of what is wrong with it.
 pub(super) fn facts(name: &str, extension: Extension, source: &str) -> Result<Facts, String> {
     if RESERVED.contains(&name) {
         return Err(format!("`{name}` is no name for a script: it means something else on `scripts`"));

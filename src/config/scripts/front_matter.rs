@@ -1,4 +1,4 @@
-//! The front matter of a script: what it says about itself in a comment, or in Python's docstring.
+//! The front matter of a script: metadata in a comment, or in Python's docstring.
 //!
 //! The block begins with a line `---` and ends with the next one; between them is YAML. A script
 //! without one is described by the first line of that comment or docstring.
@@ -13,15 +13,15 @@ use crate::tools::names::{SuggestionBudget, suggestion};
 /// Maximum bytes of a block.
 const MAX_BLOCK: usize = 32 << 10;
 
-/// Maximum characters of a description. A list shows the beginning of it.
+/// Maximum characters of a description. A list shows only its beginning.
 pub(super) const MAX_DESCRIPTION: usize = 1_024;
 
 const FENCE: &str = "---";
 
-/// The keys of a block. The last two are those of the Agent Skills format, which cx has no use for.
+/// The keys of a block. The last two belong to the Agent Skills format, and cx does not use them.
 const KEYS: [&str; 5] = ["name", "description", "input", "license", "metadata"];
 
-/// What a script says about itself.
+/// The metadata of a script.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FrontMatter {
     pub(super) name: Option<String>,
@@ -118,8 +118,7 @@ pub(super) fn value(node: &Node) -> Value {
     }
 }
 
-/// The lines of the comment at the top of a script, without what makes them comments, or those of its
-/// docstring.
+/// The lines of the comment at the top of a script, without comment marks, or the lines of its docstring.
 fn leading_text(source: &str, extension: Extension) -> Vec<String> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let source =
@@ -133,7 +132,7 @@ fn leading_text(source: &str, extension: Extension) -> Vec<String> {
             return bounded(text.lines().map(|line| {
                 match extension {
                     Extension::Py => line,
-                    // The stars at the left of a block comment.
+                    // The stars at the left of a block comment are removed.
                     _ => line
                         .trim_start()
                         .strip_prefix('*')
@@ -150,13 +149,13 @@ fn leading_text(source: &str, extension: Extension) -> Vec<String> {
     bounded(comment)
 }
 
-/// As many lines as a block may have.
+/// At most as many lines as a block may have.
 fn bounded<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut bytes = 0;
     lines
         .take_while(|line| {
             bytes += line.len() + 1;
-            // One line more than fits, so that the reader of the block notices.
+            // One line more than fits, so that the reader of the block detects the excess.
             bytes <= 2 * MAX_BLOCK
         })
         .map(str::to_owned)

@@ -29,7 +29,7 @@ pub(super) fn declared(source: &str) -> Result<Option<Value>, String> {
     Ok(None)
 }
 
-/// The object after `=`. `text` is what follows the declared name.
+/// Parses the object after `=`. `text` follows the declared name.
 fn literal(text: &str) -> Result<Value, String> {
     let problem = "`export const input` must be an object literal, such as \
         `{ type: \"object\", properties: { path: { type: \"string\" } } }`";
@@ -49,7 +49,7 @@ fn literal(text: &str) -> Result<Value, String> {
     }
 }
 
-/// The offset behind the bracket that closes the first one. Strings and comments are skipped.
+/// The offset after the bracket that closes the first one. Strings and comments are skipped.
 fn end_of_object(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let bytes = &bytes[..bytes.len().min(MAX_LITERAL)];

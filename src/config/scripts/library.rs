@@ -1,5 +1,5 @@
-//! The saved scripts of a user: of `~/.config/cx/scripts`, and of `.cx/scripts` in a workspace as far as
-//! the user has trusted them.
+//! The saved scripts of a user: those of `~/.config/cx/scripts`, and those of `.cx/scripts` in a workspace that the
+//! user has trusted.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ pub struct ScriptProblem {
     pub path: PathBuf,
     /// Why it cannot be used.
     pub problem: String,
-    /// Whether nothing else is wrong than that the user has not trusted this content of it.
+    /// Whether the only problem is that the user has not trusted this content.
     pub is_untrusted: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct SaveRequest {
     pub language: Language,
     /// Its source.
     pub code: String,
-    /// What it does, if the source does not say it.
+    /// A description, if the source does not have one.
     pub description: Option<String>,
     /// JSON Schema of its input, if the source does not declare it.
     pub input: Option<Value>,
@@ -52,7 +52,7 @@ pub struct SaveRequest {
 }
 
 impl SaveRequest {
-    /// A script whose source says everything about it, and that replaces none.
+    /// A script whose source contains its metadata, and that does not replace another.
     pub fn new(name: impl Into<String>, language: Language, code: impl Into<String>) -> Self {
         let (name, code) = (name.into(), code.into());
         Self { name, language, code, description: None, input: None, replace: false }
@@ -63,12 +63,12 @@ impl SaveRequest {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptsError {
-    /// There is none of this name.
+    /// No saved script has this name.
     #[error("no saved script `{name}`{suggestion}")]
     NotFound {
         /// The name.
         name: String,
-        /// The nearest names, as the rest of the sentence.
+        /// The nearest names, as the end of the sentence.
         suggestion: String,
     },
     /// Its file cannot be used.
@@ -90,7 +90,7 @@ pub enum ScriptsError {
     Files(#[from] io::Error),
 }
 
-/// The folders of saved scripts. What is in them is read again when it has changed.
+/// The folders of saved scripts. Their content is read again when it has changed.
 #[derive(Debug)]
 pub struct ScriptLibrary {
     user: Option<ScriptFolder>,
@@ -101,13 +101,13 @@ pub struct ScriptLibrary {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the folders and the list of trusted files looked like when they were read.
+    /// The state of the folders and of the list of trusted files when they were read.
     read_of: Option<Snapshot>,
     looked: Option<Instant>,
     loaded: Arc<Loaded>,
 }
 
-/// Differs when anything has changed that scripts depend on.
+/// A snapshot that differs when anything has changed that scripts depend on.
 #[derive(Debug, PartialEq)]
 struct Snapshot {
     user: Result<FolderList, String>,
@@ -118,12 +118,12 @@ struct Snapshot {
 /// The scripts as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    /// Grows with each change.
+    /// Increases with each change.
     pub(super) generation: u64,
     /// In the order of their names.
     pub(super) scripts: Vec<Arc<SavedScript>>,
     pub(super) problems: Vec<ScriptProblem>,
-    /// The same as tools of a server.
+    /// The scripts as tools of a server.
     pub(super) tools: Arc<ToolList>,
 }
 
@@ -171,8 +171,8 @@ impl ScriptLibrary {
         self.loaded(Duration::ZERO).get(name)
     }
 
-    /// Saves a script in the user's own folder, and returns its file. It asks for no approval: the
-    /// caller has shown the code to the user, or the user has written the command.
+    /// Saves a script in the user's own folder, and returns its file. It does not ask for approval: the caller has
+    /// shown the code to the user, or the user has given the command.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl ScriptLibrary {
         };
         let text = compose(&request, extension)?;
         let saved = folder.save(&request.name, extension, &text, request.replace);
-        // A saved script can be called immediately.
+        // Makes the saved script callable immediately.
         self.state.lock().looked = None;
         saved.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => ScriptsError::Exists(request.name),
@@ -206,7 +206,7 @@ impl ScriptLibrary {
         if removed { Ok(()) } else { Err(self.loaded(Duration::ZERO).missing(name)) }
     }
 
-    /// The scripts, if the folders were looked at within `max_age` as they were then.
+    /// The scripts as they were read at most `max_age` ago.
     pub(super) fn loaded(&self, max_age: Duration) -> Arc<Loaded> {
         let mut state = self.state.lock();
         if state.looked.is_some_and(|looked| looked.elapsed() < max_age) {
@@ -322,7 +322,7 @@ impl Loaded {
                 unusable(problem, true);
                 continue;
             }
-            // The user's own come first: a workspace cannot replace one of them.
+            // The user's own scripts come first, so that a workspace cannot replace one of them.
             if let Some(other) = self.scripts.iter().find(|other| other.name == script.name) {
                 let problem = format!("{} has the same name, and is used", other.path.display());
                 unusable(problem, false);
@@ -355,7 +355,7 @@ fn language(extension: Extension) -> Language {
     }
 }
 
-/// The text of the file: the code, with a front matter that says what the request says.
+/// The text of the file: the code, with the metadata of the request as front matter.
 fn compose(request: &SaveRequest, extension: Extension) -> Result<String, ScriptsError> {
     let SaveRequest { name, code, description, input, .. } = request;
     let invalid = |problem: String| ScriptsError::Invalid(problem);

@@ -1,5 +1,5 @@
-//! Changes one list of servers in a client's file, and nothing else: comments, order and formatting
-//! stay. What comes out is parsed again and compared with what was meant.
+//! Changes one list of servers in a client's file and nothing else: comments, order and formatting stay. The resulting
+//! text is parsed again and compared with the intended values.
 
 mod one_line;
 
@@ -32,7 +32,7 @@ impl Edit {
     ///
     /// # Errors
     ///
-    /// Why the list could not be changed alone.
+    /// Why the list could not be changed without changing more.
     pub(super) fn apply(&self, layout: Layout, text: &str, keys: &[String]) -> Result<String, String> {
         let (mark, text) = match text.strip_prefix('\u{feff}') {
             Some(rest) => ("\u{feff}", rest),
@@ -80,7 +80,7 @@ impl Edit {
             return Ok(format!("{nested:#}\n"));
         }
         let mut text = text.to_owned();
-        // Added first: an object that is empty meanwhile has no style to go on with.
+        // Added first: an object that is temporarily empty has no style to continue.
         for (name, entry) in &self.set {
             text = match one_line::set(&text, keys, name, entry) {
                 Some(text) => text,
@@ -111,7 +111,7 @@ impl Edit {
             text.parse::<toml_edit::DocumentMut>().map_err(|error| error.message().to_owned())?;
         let list = document.entry(key).or_insert_with(|| {
             let mut table = toml_edit::Table::new();
-            // Its header would be a line of its own without a meaning.
+            // Otherwise its header would be a separate line without meaning.
             table.set_implicit(true);
             toml_edit::Item::Table(table)
         });
@@ -185,8 +185,8 @@ fn comment(decor: &toml_edit::Decor) -> Option<String> {
     decor.prefix()?.as_str().filter(|text| text.contains('#')).map(str::to_owned)
 }
 
-/// Puts the comments that stood before something that was removed before what follows it. What stands before the
-/// first server is mostly not about it: the head of the file, and settings that are switched off.
+/// Moves the comments before a removed item to the item that follows it. A comment before the first server is often not
+/// about that server: it is the head of the file, or disabled settings.
 fn keep_comments(document: &mut toml_edit::DocumentMut, before: Option<String>, removed: &toml_edit::Item) {
     let mut kept = before.unwrap_or_default();
     let mut position = None;
@@ -212,7 +212,7 @@ fn keep_comments(document: &mut toml_edit::DocumentMut, before: Option<String>, 
     }
 }
 
-/// The first table that has a header and stands behind `position`.
+/// The first table with a header after `position`.
 fn following(table: &mut toml_edit::Table, position: isize) -> Option<&mut toml_edit::Table> {
     fn all(table: &toml_edit::Table) -> Vec<isize> {
         let own = table.position().filter(|_| !table.is_implicit());
@@ -278,7 +278,7 @@ fn toml_value(value: &Value) -> Option<toml_edit::Value> {
     })
 }
 
-/// The values of a text, without comments and formatting. Numbers are texts, as they are written.
+/// The values of a text, without comments and formatting. Numbers are kept as the text that was written.
 fn plain(layout: Layout, text: &str) -> Result<Value, String> {
     let parsed = match layout {
         _ if text.trim().is_empty() => return Ok(Value::Object(Map::new())),

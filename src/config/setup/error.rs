@@ -30,17 +30,17 @@ pub enum SetupError {
         /// The file.
         path: PathBuf,
     },
-    /// Another process does the same: `cx setup`, which changes files, or `cx sync`.
+    /// Another process is running the same command: `cx setup`, which changes files, or `cx sync`.
     #[error("another `cx {command}` is running{}: wait for it, or end it", holder(*pid, *since))]
     Running {
         /// The command, without `cx`.
         command: &'static str,
-        /// Its process, if it has said so.
+        /// Its process id, if the lock file has it.
         pid: Option<u32>,
         /// When it began.
         since: Option<SystemTime>,
     },
-    /// There is nothing that could be undone.
+    /// There is no change that could be undone.
     #[error("there is no change of `cx setup` that could be undone")]
     NothingToUndo,
     /// Files have other content than the change to undo has left.
@@ -75,7 +75,7 @@ fn paths(files: &[PathBuf]) -> String {
     files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Says which file an error of the system is about.
+/// Adds the path to an error of the system.
 pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> SetupError {
     let path = path.to_owned();
     move |error| SetupError::Io { path, error }

@@ -1,10 +1,10 @@
-//! Variables of the user's shell that a server may have relied on. Clients pass all of them on; cx
-//! passes on only those that its configuration names.
+//! Variables of the user's shell that a server may have relied on. Clients pass on all variables; cx passes on only
+//! those that its configuration names.
 
 use crate::config::entry::{ServerEntry, Target};
 use crate::config::environment::Environment;
 
-/// Words in the name of a variable that say what it is about a service, and not which one.
+/// Words in the name of a variable that tell what it contains, but not for which service.
 const KINDS: [&str; 28] = [
     "token",
     "key",
@@ -36,10 +36,10 @@ const KINDS: [&str; 28] = [
     "pgdatabase",
 ];
 
-/// Words that say neither.
+/// Words that tell neither.
 const FILLERS: [&str; 4] = ["api", "access", "personal", "app"];
 
-/// Words of variables that stand for services with other names.
+/// Words in variables for services with other names.
 const ALIASES: [(&str, &[&str]); 8] = [
     ("gh", &["github"]),
     ("gl", &["gitlab"]),
@@ -51,8 +51,9 @@ const ALIASES: [(&str, &[&str]); 8] = [
     ("pgdatabase", &["postgres", "postgresql"]),
 ];
 
-/// The variables in the environment that are named after the server or its program, and that its entry does not
-/// pass on: `GITHUB_TOKEN` for `@modelcontextprotocol/server-github`. A guess: what a program reads is not known.
+/// The environment variables that are named after the server or its program and that its entry does not pass on:
+/// `GITHUB_TOKEN` for `@modelcontextprotocol/server-github`. This is a guess, because it is unknown which variables a
+/// program reads.
 pub(super) fn inherited<'a>(name: &str, entry: &ServerEntry, environment: &'a Environment) -> Vec<&'a str> {
     let Some(Target::Stdio(target)) = &entry.target else { return Vec::new() };
     let mut about = vec![name.to_lowercase(), target.command.raw.to_lowercase()];
@@ -79,7 +80,7 @@ pub(super) fn inherited<'a>(name: &str, entry: &ServerEntry, environment: &'a En
     environment.names().filter(|variable| is_about(variable) && !has(variable)).collect()
 }
 
-/// Whether a text has the word between characters that are no letters and digits.
+/// Whether a text contains the word, not surrounded by letters or digits.
 fn has_word(text: &str, word: &str) -> bool {
     text.split(|character: char| !character.is_alphanumeric()).any(|part| part == word)
 }

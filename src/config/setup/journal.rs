@@ -1,8 +1,8 @@
 //! Makes the planned changes, and undoes them.
 //!
-//! Each change of setup has a directory of its own in the state directory: a copy of every file, and
-//! a journal of what the files were and became. It is written before the first file is changed, so
-//! that a process that dies meanwhile can be undone too.
+//! Each change of setup has a directory in the state directory, with a copy of every file, and a journal of the
+//! contents before and after. The journal is written before the first file is changed, so that the change can be undone
+//! even if the process dies meanwhile.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -24,7 +24,7 @@ const VERSION: u32 = 1;
 /// How many changes are kept. Their copies have secrets, as the files had.
 const MAX_KEPT: usize = 20;
 
-/// What was done.
+/// The result of applying a plan.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Applied {
@@ -32,11 +32,11 @@ pub struct Applied {
     pub copies: PathBuf,
 }
 
-/// What was undone.
+/// The result of undoing a change.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Undone {
-    /// The files that are as they were before. A file that did not exist is gone.
+    /// The files that were restored. A file that did not exist before was removed.
     pub files: Vec<PathBuf>,
 }
 
@@ -49,15 +49,15 @@ struct Journal {
 #[derive(Serialize, Deserialize)]
 struct JournalEntry {
     path: PathBuf,
-    /// SHA-256 of the content before; `None` if there was no file. The copy has the file's place in the
-    /// list as its name.
+    /// SHA-256 of the content before; `None` if there was no file. The name of the copy is the file's position in the
+    /// list.
     before: Option<String>,
     after: String,
 }
 
 impl Plan {
-    /// Writes the files. Each is replaced as a whole, and keeps its permissions; what a symbolic link
-    /// leads to is replaced. If one cannot be written, those that were are put back.
+    /// Writes the files. Each is replaced as a whole and keeps its permissions; the target of a symbolic link is
+    /// replaced, not the link. If a file cannot be written, those that were written are restored.
     ///
     /// # Errors
     ///
@@ -84,8 +84,8 @@ impl Plan {
     }
 }
 
-/// Undoes the last change that was not undone yet. A file that was changed since stays as it is, and so do
-/// the others then; with `force` the old content is put back all the same.
+/// Undoes the last change that was not undone yet. If a file was changed since, nothing is undone; with `force` the old
+/// contents are restored nevertheless.
 ///
 /// # Errors
 ///
@@ -184,7 +184,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Gives a file the content that it had, or removes it if there was none.
+/// Restores a file's content, or removes the file if there was none.
 fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
     match before {
         Some(bytes) => write(path, bytes),
@@ -195,8 +195,8 @@ fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
     }
 }
 
-/// Replaces a file as a whole. A new one is the user's alone, because it may get secrets; its directory is
-/// made.
+/// Replaces a file as a whole. A new file is readable by the user only, because it may receive secrets; its directory
+/// is created.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;

@@ -1,4 +1,4 @@
-//! Locks that say who holds them: of `cx setup`, and of `cx sync`.
+//! Locks that identify their holder: of `cx setup`, and of `cx sync`.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -9,7 +9,8 @@ use super::error::{SetupError, io};
 use crate::config::environment::Directories;
 use crate::storage::private::{self, PrivateDirectory};
 
-/// Commands do not wait for one another: the other process has a user, or does the same work.
+/// How often a lock is tried again. Commands hardly wait for one another: the other process has a user, or does the
+/// same work.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock of `cx sync` among all processes of a user, until it is dropped.
@@ -51,8 +52,8 @@ impl SetupLock {
     }
 }
 
-/// Locks `command` for all processes of the user. The file in `directory` says who holds it; the kernel
-/// releases it when its holder dies, so the entry of a dead process blocks nothing.
+/// Locks `command` for all processes of the user. The file in `directory` identifies the holder; the kernel releases
+/// the lock when its holder dies, so the entry of a dead process blocks nothing.
 fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
     let private = PrivateDirectory::create(directory).map_err(io(directory))?;
     let path = directory.join("lock");
@@ -63,7 +64,7 @@ fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
         Ok(_same) => {}
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             let mut text = String::new();
-            // It has two numbers; a longer one is not ours.
+            // The file has two numbers; a longer one was not written by cx.
             let _ = file.take(100).read_to_string(&mut text);
             let mut words = text.split_whitespace();
             let pid = words.next().and_then(|word| word.parse().ok());

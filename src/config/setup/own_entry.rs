@@ -12,12 +12,12 @@ use crate::config::formats::MAX_NAME;
 use crate::mcp::HttpKind;
 use crate::text;
 
-/// The directory that is open, in files of VS Code.
+/// VS Code's variable for the open directory.
 const WORKSPACE: &str = "${workspaceFolder}";
 
-/// The name that a server has in cx, whose names are ASCII: people type them in rules and commands, and letters that
-/// look alike would be different servers. Accents are left out, another letter becomes `u` and its code point, and
-/// everything else `-`.
+/// The name of a server in cx, which is ASCII: users type names in rules and commands, and letters that look alike
+/// would be different servers. Accents are removed, other letters become `u` and their code point, and all other
+/// characters become `-`.
 pub(super) fn valid_name(name: &str) -> String {
     let mut valid = String::new();
     let start = text::start(name.trim(), MAX_NAME);
@@ -80,8 +80,8 @@ pub(super) fn own_entry(entry: &ServerEntry) -> Map<String, Value> {
     members
 }
 
-/// Keeps what the entry of a server has from the directory in which its client starts it: relative
-/// paths, and the variable that VS Code has for the directory.
+/// Preserves the meaning of values that depend on the directory in which the client starts the server: relative paths,
+/// and VS Code's variable for the directory.
 pub(super) fn keep_directory(entry: &mut Map<String, Value>, directory: &Path) {
     let shown = directory.to_string_lossy();
     for value in entry.values_mut() {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::config::environment::Environment;
 
-/// The path of a program as it is found on the `PATH`, which stays right when the program is replaced by
-/// a newer one. `program` itself if it is not found there.
+/// The path of a program as it is found on the `PATH`, which stays valid when the program is replaced by a newer
+/// version. `program` itself if it is not found there.
 pub fn on_path(program: &Path) -> PathBuf {
     let environment = Environment::of_process();
     let (Some(name), Ok(this)) = (program.file_name(), program.canonicalize()) else {
@@ -19,7 +19,7 @@ pub fn on_path(program: &Path) -> PathBuf {
         .unwrap_or_else(|| program.to_owned())
 }
 
-/// A path below the home directory with `~` in its place; any other as it is.
+/// Replaces the home directory at the start of a path by `~`; returns other paths unchanged.
 pub fn below_home(path: &Path) -> PathBuf {
     let home = Environment::of_process().home();
     let below = home.and_then(|home| path.strip_prefix(home).ok().map(|below| Path::new("~").join(below)));
@@ -31,8 +31,8 @@ pub fn home_directory() -> Option<PathBuf> {
     Environment::of_process().home()
 }
 
-/// The variables that a timer of the system does not have by itself, and that decide where programs and
-/// cx's own files are.
+/// The variables that determine the locations of programs and of cx's own files, and that a system timer does not have
+/// by itself.
 pub fn timer_environment() -> Vec<(String, String)> {
     let environment = Environment::of_process();
     let names = ["PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];

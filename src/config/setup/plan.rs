@@ -24,11 +24,11 @@ use crate::config::load::user_files;
 /// The key of servers in cx's own file.
 const LIST: &str = "mcpServers";
 
-/// What is done with a configuration of cx's that exists already.
+/// The treatment of an existing configuration of cx.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Existing {
-    /// Servers are added. One that is there under the same name stays as it is.
+    /// Servers are added. An existing server with the same name stays unchanged.
     #[default]
     Merge,
     /// The servers are replaced by the chosen ones. Rules and limits stay.
@@ -45,7 +45,7 @@ pub struct Choices {
     pub servers: Vec<(ServerList, String)>,
     /// The clients that will start cx, by their names in `import`.
     pub clients: Vec<String>,
-    /// Whether servers that are behind cx are taken out of those clients.
+    /// Whether servers that are behind cx are removed from those clients.
     pub take_out: bool,
     /// What is done with the configuration that exists.
     pub existing: Existing,
@@ -64,11 +64,11 @@ impl Choices {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The files that change, cx's own first. Empty if all is as it should be.
+    /// The files that change, cx's own first. Empty if nothing has to change.
     pub changes: Vec<FileChange>,
-    /// The chosen servers, and what becomes of each.
+    /// The chosen servers, and the result for each.
     pub servers: Vec<PlannedServer>,
-    /// What the user should know, a line each.
+    /// Notes for the user, one line each.
     pub notes: Vec<String>,
 }
 
@@ -78,9 +78,9 @@ pub struct Plan {
 pub struct FileChange {
     /// The file.
     pub path: PathBuf,
-    /// Whose file it is, for people.
+    /// The owner of the file, for people.
     pub owner: String,
-    /// What changes in it, a line each.
+    /// The changes in it, one line each.
     pub actions: Vec<String>,
     /// Its content when the plan was made. `None` if it did not exist.
     pub(super) before: Option<Vec<u8>>,
@@ -95,7 +95,7 @@ pub struct PlannedServer {
     pub list: ServerList,
     /// Its name there.
     pub name: String,
-    /// Its name in cx; `None` if it does not get there, which a note explains.
+    /// Its name in cx; `None` if it is not put behind cx, for a reason that a note gives.
     pub name_in_cx: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub struct PlannedServer {
 struct OwnFile {
     path: PathBuf,
     bytes: Option<Vec<u8>>,
-    /// Its servers, as values and as cx reads them.
+    /// Its servers, as written values and as parsed by cx.
     servers: BTreeMap<String, Map<String, Value>>,
 }
 
@@ -147,7 +147,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Gives a server a place in cx's configuration. Returns its name there.
+    /// Adds a server to cx's configuration. Returns its name there.
     fn place(
         &mut self,
         list: &ServerList,
@@ -172,7 +172,7 @@ impl Plan {
             keep_directory(&mut entry, directory);
         }
         let name = valid_name(&server.name);
-        // The same server in two clients is one server; another one of the same name is another.
+        // The same server in two clients is one server; a different server with the same name is another.
         let directory = list.directory.as_deref().and_then(Path::file_name);
         let named_after = directory.map(|name| name.to_string_lossy().into_owned());
         let named_after = named_after.into_iter().chain([list.client.to_owned()]);
@@ -199,7 +199,7 @@ impl Plan {
         None
     }
 
-    /// Says that a server has another name in cx, and why.
+    /// Notes that a server gets another name in cx, and why.
     fn note_rename(&mut self, list: &ServerList, name: &str, name_in_cx: &str) {
         if name == name_in_cx {
             return;
@@ -213,7 +213,7 @@ impl Plan {
         self.notes.push(format!("`{name}` of {} is `{name_in_cx}` in cx: {why}", title(list.client)));
     }
 
-    /// Says which servers will be there in more directories than before.
+    /// Notes which servers will be available in more directories than before.
     fn note_directories(&mut self) {
         let is_everywhere = |name: &str| {
             let mut of_all = self.servers.iter().filter(|server| server.list.directory.is_none());
@@ -250,7 +250,7 @@ impl Plan {
         self.change(&own.path, "cx", Layout::Json, own.bytes.as_ref(), &edits, actions)
     }
 
-    /// Puts cx into a client's own file, and takes out what is behind it.
+    /// Adds cx to a client's own file, and removes the servers that are behind cx.
     fn change_client(
         &mut self,
         client: &FoundClient,
@@ -287,7 +287,7 @@ impl Plan {
         self.change(&client.file, client.title, client.client.layout, client.bytes.as_ref(), &edits, actions)
     }
 
-    /// Takes out of a file in the working directory what is behind cx.
+    /// Removes servers that are behind cx from a file in the working directory.
     fn change_project(
         &mut self,
         project: &FoundProject,
@@ -301,7 +301,7 @@ impl Plan {
         self.change(&project.file, &owner, project.of.layout, project.bytes.as_ref(), &edits, actions)
     }
 
-    /// The names of the servers that leave a list. A server is taken out only where cx takes its place.
+    /// The names of the servers that are removed from a list. A server is removed only if cx replaces it.
     fn taken_out(&self, list: &ServerList, has_cx: bool, choices: &Choices) -> Vec<String> {
         let is_behind = |server: &&PlannedServer| server.list == *list && server.name_in_cx.is_some();
         let behind = self.servers.iter().filter(is_behind).filter(|_| choices.take_out && has_cx);
@@ -358,12 +358,12 @@ fn chosen<'a>(
     all.filter(|(list, server)| choices.servers.iter().any(|(of, name)| of == list && *name == server.name))
 }
 
-/// Whether two entries of cx's own file are one server: what they start, whatever their rules are.
+/// Whether two entries of cx's own file are the same server: they start or reach the same, whatever their rules are.
 fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     ["command", "args", "env", "cwd", "url", "headers"].iter().all(|key| one.get(*key) == other.get(*key))
 }
 
-/// cx's own file of this user: the one that is read, else the one that would be.
+/// cx's own file of this user: the existing one, else the one that would be read.
 fn own_file(survey: &Survey) -> Result<OwnFile, SetupError> {
     let mut first = None;
     for path in user_files(&survey.environment) {
@@ -389,13 +389,13 @@ fn own_servers(bytes: &[u8]) -> Result<BTreeMap<String, Map<String, Value>>, Vec
     let entries: Vec<ServerEntry> = servers(Dialect::Own, &Key::default().child(LIST), list, &mut findings);
     let entries = entries.iter().map(|entry| (entry.name.clone(), own_entry(entry)));
     let names = list.as_object().unwrap_or_default().iter().map(|member| member.name.clone());
-    // An entry that cannot be used has a name that is taken.
+    // An entry that cannot be used still occupies its name.
     let mut known: BTreeMap<_, _> = names.map(|name| (name, Map::new())).collect();
     known.extend(entries);
     Ok(known)
 }
 
-/// Whether a file that was planned for still has that content.
+/// Whether a file still has the content for which the plan was made.
 pub(super) fn is_unchanged(path: &Path, before: Option<&[u8]>) -> std::io::Result<bool> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes.as_slice()) == before),

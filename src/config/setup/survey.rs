@@ -1,4 +1,4 @@
-//! Finds the clients of this user, and what each has configured.
+//! Finds the clients of this user and their configured servers.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::config::file::{Provenance, read, text};
 use crate::config::formats::MAX_SERVERS;
 use crate::config::resolve::resolve;
 
-/// The clients that setup knows, by their names in `import`, with the names that people know.
+/// The clients that setup supports: the name in `import`, and the name that users know.
 const TITLES: [(&str, &str); 10] = [
     ("claude-code", "Claude Code"),
     ("claude-desktop", "Claude Desktop"),
@@ -28,16 +28,16 @@ const TITLES: [(&str, &str); 10] = [
     ("goose", "goose"),
 ];
 
-/// The name that people know for a client's name in `import`.
+/// The name that users know for a client's name in `import`.
 pub(super) fn title(client: &str) -> &str {
     TITLES.iter().find(|(name, _)| *name == client).map_or(client, |(_, title)| title)
 }
 
-/// Words in a command that start an executor like cx, and names that people give to its entry. Behind cx it would
-/// start itself, or another one.
+/// Words in a command that start an executor like cx, and names that users give to its entry. Behind cx it would start
+/// itself or another executor.
 const EXECUTORS: [&str; 2] = ["code-executor-mcp", "code-executor"];
 
-/// The name that people give to cx's entry.
+/// The name that users give to cx's entry.
 const OWN_NAME: &str = "cx";
 
 /// The clients of this user.
@@ -66,7 +66,7 @@ pub struct FoundClient {
     pub servers: Vec<FoundServer>,
     /// Whether it starts cx.
     pub has_cx: bool,
-    /// The program that it starts as cx, as its file has it.
+    /// The program that it starts as cx, as written in its file.
     pub program: Option<String>,
     /// Why the file cannot be read. It is then left as it is.
     pub problem: Option<String>,
@@ -83,7 +83,7 @@ pub struct FoundProject {
     pub client: &'static str,
     /// The client's name, for people.
     pub title: &'static str,
-    /// The directory in which the client has them.
+    /// The directory for which the client has them.
     pub directory: PathBuf,
     /// The file that has them: the client's own, or one in the directory.
     pub file: PathBuf,
@@ -91,7 +91,7 @@ pub struct FoundProject {
     pub is_in_directory: bool,
     /// The servers. There is at least one, or a problem.
     pub servers: Vec<FoundServer>,
-    /// Whether the client starts cx there by this list.
+    /// Whether the client starts cx there because of this list.
     pub has_cx: bool,
     /// Why the file cannot be read. It is then left as it is.
     pub problem: Option<String>,
@@ -133,13 +133,13 @@ pub struct FoundServer {
 pub enum ServerFitness {
     /// It can.
     Usable,
-    /// It could, but the client has it switched off.
+    /// It could, but it is disabled in the client.
     Disabled,
-    /// It is cx: never behind itself.
+    /// It is cx, which is never put behind itself.
     Cx,
-    /// It is another executor: never behind cx.
+    /// It is another executor, which is never put behind cx.
     Executor,
-    /// It cannot as things are, and why: a variable is not set, or there is no command.
+    /// It cannot at present, for this reason: a variable is not set, or there is no command.
     Unusable(String),
 }
 
@@ -208,7 +208,7 @@ fn user_file(client: &'static Client, workspace: &Path, environment: &Environmen
         files.iter().filter(is_of_user).map(|file| file.path.clone())
     };
     let home = environment.home();
-    // The home directory exists without the client that has a file there.
+    // The home directory exists even if a client with a file there is not installed.
     let has_directory = |path: &PathBuf| match path.parent() {
         Some(parent) if Some(parent) == home.as_deref() => parent.join(".claude").is_dir(),
         Some(parent) => parent.is_dir(),
@@ -217,7 +217,7 @@ fn user_file(client: &'static Client, workspace: &Path, environment: &Environmen
     of_user().find(|path| path.symlink_metadata().is_ok()).or_else(|| of_user().find(has_directory))
 }
 
-/// The content of a client's file, if it exists, and what is in it, if anything is.
+/// The content of a client's file, if the file exists, and its parsed form, if it is not empty.
 fn contents(
     client: &Client,
     file: &Path,
@@ -229,7 +229,7 @@ fn contents(
         Ok(None) => return (None, Ok(None)),
         Err(finding) => return (None, Err(problem(vec![finding]))),
     };
-    // Some clients make an empty file first.
+    // Some clients create an empty file first.
     let root = text(&bytes).map_err(|finding| vec![finding]).and_then(|text| match text.trim().is_empty() {
         true => Ok(None),
         false => client.parse(text).map(Some),
@@ -264,7 +264,7 @@ fn found_client(
     (found, root)
 }
 
-/// What stands in a client's file where its list of servers should be. Nothing could be added to it.
+/// The finding if a client's file has something else in place of its list of servers, so that nothing can be added.
 fn no_list(client: &Client, root: &Node) -> Option<Finding> {
     let whole = Key::default();
     let unexpected =
@@ -281,7 +281,7 @@ fn no_list(client: &Client, root: &Node) -> Option<Finding> {
     too_many(client, list)
 }
 
-/// A list with more servers than a configuration of cx can have.
+/// The finding if a list has more servers than a configuration of cx can have.
 fn too_many(client: &Client, list: &Node) -> Option<Finding> {
     let count = list.as_object().map_or(0, <[_]>::len);
     let key = Key::default().child(client.list_key());
@@ -382,7 +382,7 @@ fn found_server(client: &'static Client, name: &str, node: &Node, scope: Scope<'
     FoundServer { name: name.to_owned(), summary, fitness, entry }
 }
 
-/// The first mistake, without the place, which is shown with the server.
+/// The first mistake, without its location, which is shown with the server.
 fn reason(findings: &[Finding]) -> String {
     match findings.first() {
         Some(Finding { kind: FindingKind::MissingVariable { name, .. }, .. }) => {

@@ -1,13 +1,12 @@
-//! A process that kills what servers have started when this process dies.
+//! A process that kills the descendants of servers when this process dies.
 //!
-//! A server's process ends with this one, because the kernel kills it (`end_with_parent`), but the
-//! processes that it has started do not: `npx` starts `node`. So one small process for all servers, a
-//! shell, knows their process groups and waits for the end of its stdin, which comes with the death of
-//! this process, whatever the cause. Then it kills the groups. It is the parent of nothing, so it
-//! changes nothing for the servers.
+//! A server's process ends with this one, because the kernel kills it (`end_with_parent`), but the processes that it
+//! has started do not: `npx` starts `node`. So one small process for all servers, a shell, knows their process groups
+//! and waits for the end of its stdin, which comes with the death of this process, whatever the cause. Then it kills
+//! the groups. It is not the parent of any server, so servers run as they would without it.
 //!
-//! What is not killed: a process that has left its server's process group, as a daemon does. Where
-//! there is no `/bin/sh`, nothing that a server has started, unless it ends with its stdin.
+//! Not killed are processes that have left their server's process group, as daemons do. Without `/bin/sh`, no
+//! descendants of servers are killed, unless they end when their stdin closes.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -16,9 +15,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use parking_lot::Mutex;
 use rustix::process::Pid;
 
-/// Reads lines: `+` and a process group, or `-` and one whose processes have all ended. At the end it
-/// kills the groups that are left. The signals are those that a terminal or a supervisor may send to
-/// all processes. `kill` takes a group as a negative number.
+/// Reads lines: `+` and a process group to add, or `-` and a group whose processes have all ended. At the end it kills
+/// the remaining groups. It ignores the signals that a terminal or a supervisor may send to all processes. `kill` takes
+/// a group as a negative number.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=' '
@@ -40,11 +39,11 @@ enum State {
         child: Child,
         stdin: ChildStdin,
     },
-    /// It could not be started, or was ended from outside.
+    /// The guardian could not be started, or was ended from outside.
     Unavailable,
 }
 
-/// Starts the guardian, if that has not been tried yet. Takes about a millisecond.
+/// Starts the guardian, if that was not attempted before. Takes about a millisecond.
 pub(super) fn start() {
     let mut state = GUARDIAN.lock();
     if matches!(*state, State::NotStarted) {
@@ -55,12 +54,12 @@ pub(super) fn start() {
     }
 }
 
-/// The guardian kills this process group if this process dies.
+/// Makes the guardian kill this process group if this process dies.
 pub(super) fn watch(group: Pid) {
     tell('+', group);
 }
 
-/// The group has ended. Its number may be reused.
+/// Removes a group that has ended. Its number may be reused.
 pub(super) fn forget(group: Pid) {
     tell('-', group);
 }
@@ -69,10 +68,10 @@ fn tell(change: char, group: Pid) {
     let mut state = GUARDIAN.lock();
     let State::Running { child, stdin } = &mut *state else { return };
     let line = format!("{change} {}\n", group.as_raw_nonzero());
-    // One write of a few bytes to a pipe: all of it or an error.
+    // One write of a few bytes to a pipe either writes all of them or fails.
     if let Err(error) = stdin.write_all(line.as_bytes()) {
         tracing::warn!(%error, "what servers start may outlive this process if it is killed");
-        // It is stopped, or has ended. Killed either way, so that it can be reaped.
+        // The guardian is stopped or has ended. It is killed in either case, so that it can be reaped.
         let _ended_already = child.kill();
         let _reaped = child.wait();
         *state = State::Unavailable;
@@ -89,7 +88,7 @@ fn spawn() -> io::Result<State> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C in a terminal is for this process's group.
+        // Ctrl-C in a terminal is meant for this process's group.
         .process_group(0);
     let mut child = command.spawn()?;
     let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;

@@ -56,20 +56,21 @@ pub(crate) struct HttpConnection {
     pub(crate) state: Arc<HttpState>,
     pub(crate) deadlines: Deadlines,
     pub(crate) negotiated: Mutex<Negotiated>,
-    /// Each kind has permits of its own: the server waits for answers, and cancellations are many when a run ends.
+    /// Answers and cancellations have separate permits: the server waits for answers, and there are many cancellations
+    /// when a run ends.
     answers: Arc<Semaphore>,
     cancellations: Arc<Semaphore>,
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
 }
 
-/// A message that has no answer, and what happens to it when too many are being sent.
+/// A message that has no answer, and the consequence if too many are being sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// An answer to a request of the server. The server is at fault, and the connection ends.
+    /// An answer to a request of the server. If too many wait, the server is at fault, and the connection ends.
     Answer,
-    /// Tells the server that a call is cancelled. It is dropped: that costs the server some work, but
-    /// no other run its connection.
+    /// Tells the server that a call is cancelled. If too many wait, it is dropped: the server does some unnecessary
+    /// work, but other runs keep their connection.
     Cancellation,
 }
 

@@ -20,7 +20,7 @@ use crate::mcp::definitions::{MAX_TOOLS, schema_tree};
 const MAX_PROMOTED: usize = 32;
 const MAX_DEPTH: usize = 16;
 
-/// Maximum bytes of the names in the path of one of them: each has a copy.
+/// Maximum bytes of the names in one argument's path. The path of each argument is copied.
 const MAX_PATH_BYTES: usize = 1 << 10;
 
 /// Maximum bytes of a promoted value. Most servers would refuse longer headers anyway.
@@ -51,7 +51,7 @@ impl Promotions {
             #[serde(borrow)]
             input_schema: &'a RawValue,
         }
-        // An invalid page or tool is reported by the code that parses the list.
+        // Invalid pages and tools are reported by the code that parses the list.
         let read: Page<'_> = serde_json::from_str(page).ok()?;
         let mut promotions = self.0.lock();
         let mut refused = Vec::new();

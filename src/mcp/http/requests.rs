@@ -17,8 +17,8 @@ use crate::mcp::errors::{connect_timeout, unavailable};
 use crate::mcp::patience::Patience;
 use crate::mcp::settings::HttpKind;
 
-/// How long the other requests of a session that has ended may wait for their answers, and how often
-/// they are looked at.
+/// How long the other requests of a session that has ended may wait for their answers, and the interval at which
+/// they are checked.
 const LAST_ANSWERS_TIME: Duration = Duration::from_secs(1);
 const LAST_ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
@@ -81,9 +81,8 @@ impl HttpConnection {
         }
     }
 
-    /// Ends the connection of a session that the server no longer knows. Other requests are told the same
-    /// about themselves by their own answers, which are on their way; what has no answer then may have
-    /// been running when the session ended.
+    /// Ends the connection of a session that the server no longer knows. Answers to other requests, which are in
+    /// flight, report the same; a request without an answer by then may have been executed before the session ended.
     async fn end_session(&self) {
         let until = Instant::now() + LAST_ANSWERS_TIME;
         while self.inbox.has_pending() && Instant::now() < until {

@@ -1,4 +1,4 @@
-//! The transport over HTTP, as rmcp sees it: a POST for each message, answers on its response or on a
+//! The transport over HTTP in the form that rmcp expects: a POST for each message, answers in its response or on a
 //! stream.
 
 use std::io;
@@ -95,8 +95,7 @@ impl Drop for PostTransport {
 }
 
 impl HttpConnection {
-    /// Starts sending what need not be awaited, and returns the notification that has to be
-    /// awaited.
+    /// Starts sending a message that need not be awaited, or returns the notification that must be awaited.
     fn prepare(self: Arc<Self>, message: ClientJsonRpcMessage) -> io::Result<Option<(Vec<u8>, HeaderMap)>> {
         if self.state.ended.is_cancelled() {
             return Err(io::ErrorKind::NotConnected.into());

@@ -46,18 +46,18 @@ pub(crate) struct Authorization {
 enum TokenCache {
     #[default]
     Empty,
-    /// There was no token at this time.
+    /// There was no token at that time.
     Absent(Instant),
     Token(Token, Option<Instant>),
 }
 
-/// What is known about the token now.
+/// The known state of the token.
 enum Cached {
-    /// It is valid.
+    /// The token is valid.
     Token(Token),
-    /// There was none a moment ago.
+    /// There was no token a moment ago.
     Absent,
-    /// It has to be loaded or renewed.
+    /// The token has to be loaded or renewed.
     Unknown,
 }
 
@@ -211,14 +211,14 @@ impl Authorization {
         Ok(None)
     }
 
-    /// Waits until a renewal under way has stored its tokens, for at most [`RENEWAL_TIME`]. Later
-    /// ones fail. Called before the process ends, for the reason given at `run_to_completion`.
+    /// Waits until a renewal in progress has stored its tokens, for at most [`RENEWAL_TIME`]. Renewals after that fail.
+    /// Called before the process ends, for the reason given at `run_to_completion`.
     pub(crate) async fn finish(&self) {
         self.closing.cancel();
         let _elapsed = timeout(RENEWAL_TIME, self.renewing.lock()).await;
     }
 
-    /// What is known without loading anything.
+    /// The cached state, without loading anything.
     fn cached(&self) -> Cached {
         match &*self.cache.lock() {
             TokenCache::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {

@@ -28,17 +28,17 @@ const MAX_BODY: usize = 64 * 1024;
 /// Maximum time until the server refuses a request without a token. A renewal waits for it.
 const CHALLENGE_TIME: Duration = Duration::from_secs(5);
 
-/// Requests without a token that a server refuses, in this order: some allow the handshake without
-/// one. They have no effects but a session, which the server forgets. The notification between them
-/// ends the handshake, without which some servers do not answer the last one.
+/// Requests without a token that a server may refuse, in the order in which they are sent: some servers allow the
+/// handshake without a token. They have no effects but a session, which the server forgets. The notification between
+/// them ends the handshake; some servers do not answer the last request without it.
 const REQUESTS_WITHOUT_TOKEN: [&str; 3] = [
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cx","version":"1"}}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#,
 ];
 
-/// Maximum number of requests. Discovery, registration and a token take about ten. A server may
-/// name any number of authorization servers, and none of these has asked for the traffic.
+/// Maximum number of requests. Discovery, registration and a token take about ten. The bound protects third parties,
+/// because a server may name any number of authorization servers.
 const MAX_REQUESTS: usize = 32;
 
 /// Sends all requests of rmcp's OAuth client in one sign-in or renewal.
@@ -49,7 +49,7 @@ pub(crate) struct OAuthHttp {
     seen: Mutex<Seen>,
 }
 
-/// What was sent and found so far.
+/// The requests and findings so far.
 #[derive(Default)]
 struct Seen {
     requests: usize,
@@ -114,11 +114,11 @@ impl OAuthHttp {
         self.seen.lock().endpoints = endpoints.posted_to();
     }
 
-    /// The challenge with which the server refuses a request without a token: where its metadata is, and
-    /// the scopes that it asks for. `None` if it says neither. Many servers refuse only the POST requests
-    /// of the protocol, so that a GET of their address shows nothing.
+    /// The challenge with which the server refuses a request without a token: the address of its metadata, and the
+    /// scopes that it requires. `None` if it has neither. The requests are POST requests of the protocol, because many
+    /// servers refuse only those.
     ///
-    /// rmcp's reader finds `scope=` and the like anywhere in a header, so it gets only these parts.
+    /// rmcp's reader finds `scope=` and similar parameters anywhere in a header, so it gets only these parts.
     pub(crate) async fn challenge(&self) -> Option<String> {
         let mut session = None;
         for body in REQUESTS_WITHOUT_TOKEN {
@@ -237,7 +237,7 @@ impl OAuthHttp {
         })
     }
 
-    /// Records what an answer says about authorization servers.
+    /// Records what an answer reveals about authorization servers.
     fn note(&self, url: Url, asked_first: Url, response: &Response<Vec<u8>>) {
         let mut seen = self.seen.lock();
         if response.status().is_redirection() {
@@ -265,7 +265,7 @@ async fn lists_tools(mut response: reqwest::Response) -> bool {
     while let Ok(Some(piece)) = response.chunk().await {
         start.extend_from_slice(&piece[..piece.len().min(MAX_BODY - start.len())]);
         let text = String::from_utf8_lossy(&start);
-        // Not parsed: a list may be longer than what is read.
+        // Not parsed: the list may be longer than the part that is read.
         if text.contains("\"tools\"") && text.contains("\"result\"") {
             return true;
         }

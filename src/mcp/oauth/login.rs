@@ -71,7 +71,7 @@ pub enum AuthError {
 pub enum AuthStatus {
     /// No tokens are stored.
     SignedOut,
-    /// What is stored is damaged, or no request can be made with it: it is replaced by signing in again.
+    /// The stored sign-in is damaged, or no request can be made with it: signing in again replaces it.
     Unusable,
     /// A token is stored.
     SignedIn {
@@ -97,9 +97,8 @@ pub async fn login(server: &McpServer, directory: &Path, show: impl FnOnce(&Url)
     login_for(server, directory, &[], show).await
 }
 
-/// Signs in again for more scopes, such as those that a server has said a call needs. Asks for them
-/// together with the configured ones and those of the stored sign-in, so that nothing is lost that was
-/// granted before. Otherwise like [`login`].
+/// Signs in again for more scopes, such as those that a server has required for a call. Requests them together with the
+/// configured scopes and those of the stored sign-in, so that no granted scope is lost. Otherwise like [`login`].
 ///
 /// # Errors
 ///
@@ -246,7 +245,7 @@ async fn begin(
         request.with_scopes(config.scopes.clone())
     };
     if let Some(document) = &config.client_metadata_url {
-        // rmcp uses it where the authorization server takes it and no `client_id` is configured.
+        // rmcp uses it if the authorization server supports it and no `client_id` is configured.
         request = request.with_client_metadata_url(document);
     }
     if let Some(id) = &config.client_id {

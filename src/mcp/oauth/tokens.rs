@@ -89,8 +89,8 @@ pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
     Some(Secret { access_token, remaining, can_renew })
 }
 
-/// Why no request can ever be made with these tokens, if so. An authorization server that issues such tokens
-/// is wrong, and a sign-in that keeps them seems to have succeeded.
+/// Why no request can ever be made with these tokens, if so. An authorization server that issues such tokens is faulty,
+/// and a sign-in that stored them would wrongly seem to have succeeded.
 pub(crate) fn unusable(credentials: &StoredCredentials) -> Option<String> {
     let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     let token = response["access_token"].as_str().unwrap_or_default();
@@ -123,7 +123,7 @@ impl TokenStore {
         Self { uses_keyring: false, ..Self::new(identity, directory) }
     }
 
-    /// Whether there is a file, whatever is in it.
+    /// Whether there is a file, valid or not.
     pub(crate) fn has_file(&self) -> bool {
         self.files.path(&self.identity).exists()
     }
@@ -184,7 +184,8 @@ impl TokenStore {
         };
         PrivateDirectory::create(&self.directory).map_err(|error| failed(error.to_string()))?;
         let file = private::open_lock(&path).map_err(|error| failed(error.to_string()))?;
-        // Not `private::acquire`, which blocks its thread: this wait may take seconds, and is cancelled with its call.
+        // Not `private::acquire`, which blocks its thread: this wait may take seconds, and must end when its call is
+        // cancelled.
         let deadline = Instant::now() + MAX_LOCK_WAIT;
         loop {
             match file.try_lock() {
@@ -269,7 +270,7 @@ impl CredentialStore for BoundCredentials {
             return async { Ok(()) }.boxed();
         }
         if let Some(problem) = unusable(&credentials) {
-            // The tokens that are stored stay.
+            // The stored tokens stay unchanged.
             return async { Err(RmcpError::TokenExchangeFailed(problem)) }.boxed();
         }
         self.tokens.save(StoredSignIn { credentials, binding: self.binding.clone() }).boxed()

@@ -1,5 +1,5 @@
-//! The front matter of a `SKILL.md`, compared with the one that its server's list has of it (SEP-2640). A
-//! model chooses a skill by the list, so the file must not say something else of itself.
+//! Compares the front matter of a `SKILL.md` with the front matter in the server's list (SEP-2640). A model chooses a
+//! skill by the list, so the file must not describe itself differently.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;
@@ -10,8 +10,8 @@ use yaml_edit::{Document, Mapping, Scalar, YamlNode};
 
 use crate::text::{preview, visible};
 
-/// Maximum bytes of a front matter. A name has at most 64 characters and a description 1,024, and there is little
-/// else. The time of parsing YAML may grow with the square of its length.
+/// Maximum bytes of a front matter. A name has at most 64 characters and a description 1,024, and there is little else.
+/// The time for parsing YAML may grow with the square of the length.
 const MAX_BLOCK: usize = 8 << 10;
 
 /// Maximum bytes of a listed front matter as JSON, which needs up to six bytes for one.
@@ -20,8 +20,8 @@ const MAX_LISTED: usize = 8 * MAX_BLOCK;
 /// Maximum depth of its values.
 const MAX_DEPTH: usize = 16;
 
-/// Maximum number of `!` in a front matter. Each can be a tag, and the parser descends into itself for each tag of a key,
-/// which its own bound of depth does not count. A stack that overflows ends the process, as no panic does.
+/// Maximum number of `!` in a front matter. Each can be a tag, and the parser recurses for each tag of a key, which its
+/// own bound on depth does not count. A stack overflow ends the process and, unlike a panic, cannot be caught.
 const MAX_TAGS: usize = 128;
 
 /// Maximum characters of a field's name in a message.
@@ -44,7 +44,7 @@ pub(super) fn check(file: &[u8], listed: &RawValue) -> Result<(), String> {
     if block.matches('!').count() > MAX_TAGS {
         return Err(format!("has more than {MAX_TAGS} `!` in its front matter"));
     }
-    // Some text may trigger a defect of the parser.
+    // Some input may trigger a panic in the parser.
     let compared = catch_unwind(|| compare(&block, &listed));
     compared.unwrap_or_else(|_panic| Err("has a front matter that cannot be read".to_owned()))
 }
@@ -105,7 +105,7 @@ fn different(written: &Mapping, listed: &Map<String, Value>, depth: usize) -> Op
             return Some(name.clone());
         }
     }
-    // The smallest name, so that the message is always the same.
+    // The smallest name, so that the message is deterministic.
     fields.into_iter().filter(|(_, value)| !is_null(value)).map(|(name, _)| name).min()
 }
 
@@ -129,8 +129,8 @@ fn is_same(written: &YamlNode, listed: &Value, depth: usize) -> bool {
     }
 }
 
-/// The same for a single value. A server may have read it by the rules of another version of YAML, and may have folded
-/// its lines in another way.
+/// As [`is_same`], for a single value. The server may have read it by the rules of another version of YAML, and may
+/// have folded its lines differently.
 fn is_same_scalar(scalar: &Scalar, listed: &Value) -> bool {
     let written = scalar.as_string();
     let is_plain = !scalar.is_quoted() && !scalar.is_block();
@@ -160,7 +160,7 @@ fn is_date_of(written: &str, moment: &str) -> bool {
         _ => byte.is_ascii_digit(),
     };
     let time = moment.strip_prefix(written).and_then(|rest| rest.strip_prefix('T'));
-    // Midnight: anything else would be a text that the file does not have.
+    // Only midnight: any other time is not in the file.
     let is_midnight = time.is_some_and(|time| time.bytes().all(|byte| b"0:.+-Z".contains(&byte)));
     written.len() == 10 && written.bytes().enumerate().all(is_date_byte) && is_midnight
 }

@@ -1,4 +1,4 @@
-//! Whether a call may have the private addresses that are in its arguments.
+//! Checks a call for private addresses in its arguments.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,12 @@ use crate::tools::approval::AskReason;
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::{PrivateAddresses, ToolError, ToolErrorCode};
 
-/// Looks for private addresses if the rules are about them. Returns why the call needs approval, if it does. `held`
-/// takes note of the rule that refuses it.
+/// Looks for private addresses if any rule is about them. Returns why the call needs an approval, if it does, and
+/// records in `held` the rule that requires the approval or refuses the call.
 ///
 /// # Errors
 ///
-/// `ToolDenied` if there is one and none is allowed.
+/// `ToolDenied` if there is one and the rules allow none.
 pub(super) fn check_addresses(
     held: &HeldCall,
     in_force: &ToolsInForce,

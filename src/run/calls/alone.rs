@@ -1,4 +1,4 @@
-//! Calls of a run without a script: it ends by itself at its deadline, because no watchdog sees it.
+//! Calls of a run without a script. No watchdog observes such a run, so each call ends by itself at the deadline.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use crate::run::context::{ExecutionContext, over};
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolResult};
 
 impl ExecutionContext {
-    /// Calls a tool as [`call`](Self::call) does and returns its own result, for a run without a
-    /// script. What hooks change of the value changes the result.
+    /// Calls a tool as [`call`](Self::call) does and returns its own result, for a run without a script. If hooks
+    /// change the value, the result is made from the changed value.
     ///
     /// Ends at the run's deadline, which no watchdog observes here.
     pub(crate) async fn call_alone(
@@ -35,9 +35,9 @@ impl ExecutionContext {
         own_result(held.take_answer(), result)
     }
 
-    /// The contents of a resource that belongs to a tool which may be called, or the list of
-    /// resources, for a run without a script. An allow list need not name the method; deny lists are
-    /// obeyed. As [`request`](Self::request) else, and ends at the run's deadline.
+    /// Returns the contents of a resource that belongs to a tool which may be called, or the list of resources, for a
+    /// run without a script. An allow list need not name the method; deny lists are obeyed. Otherwise the same as
+    /// [`request`](Self::request), except that it ends at the run's deadline.
     pub(crate) async fn read_alone(
         self: &Arc<Self>,
         server: &str,

@@ -1,4 +1,4 @@
-//! The result of a tool as it is, for a caller that wants that and not what a script would receive of it.
+//! The unchanged result of a tool, for callers that need it instead of the value that a script would receive.
 
 use crate::json::Json;
 use crate::tools::{Schema, ToolError, ToolResult};
@@ -11,8 +11,8 @@ pub(super) struct ToolAnswer {
     pub(super) output_schema: Option<Schema>,
 }
 
-/// The tool's own result, or one of the value if that is not the tool's: hooks have changed it, or the call was
-/// not made. `received` is what a script would receive.
+/// The tool's own result. If hooks have changed the value, or the call was not made, a result that is made from
+/// `received`, the value that a script would receive.
 pub(super) fn own_result(
     answer: Option<ToolAnswer>,
     received: Result<Json, ToolError>,

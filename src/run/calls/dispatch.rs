@@ -19,11 +19,11 @@ use crate::tools::{ProgressListener, ToolError, ToolKind, ToolRequest, TraceCont
 /// Enough to read.
 const MAX_CUT_MESSAGE_BYTES: usize = 16 << 10;
 
-/// How much later than its run a call ends by itself.
+/// How long after the run's end a call in flight ends by itself.
 const AFTER_THE_RUN: Duration = Duration::from_millis(500);
 
 impl ExecutionContext {
-    /// Calls the tool. `held` gets the tool's own result, if it keeps that.
+    /// Calls the tool. Stores the tool's own result in `held` if that keeps it.
     pub(super) async fn dispatch(
         &self,
         held: &HeldCall,
@@ -66,7 +66,7 @@ impl ExecutionContext {
         let kept = held.keeps_answer().then(|| result.clone());
         let value = result.into_value(output_schema).map_err(|error| self.bounded(error));
         if let Some(result) = kept {
-            // As the error will have become on its way.
+            // The observers get the error in the form that the script receives.
             let value = value.clone().map_err(|error| error.for_tool(call.server, call.tool));
             let output_schema = output_schema.cloned();
             held.put_answer(ToolAnswer { result, value, output_schema });
@@ -77,14 +77,14 @@ impl ExecutionContext {
         Ok(value)
     }
 
-    /// When a call must have ended, also if nothing cancels it. It is a little after the run's end,
-    /// which cancels its calls: so a run that ends because its time is over says so, and not that
-    /// its last call took too long.
+    /// The time at which a call ends by itself, even if nothing cancels it. It is a little after the run's end, which
+    /// cancels the run's calls: so a run that exceeds its time fails with its own timeout and not with that of its last
+    /// call.
     pub(super) fn call_deadline(&self) -> Instant {
         self.latest_deadline() + AFTER_THE_RUN
     }
 
-    /// Truncates an error message of a tool that is larger than a result may be.
+    /// Truncates an error message of a tool that is larger than a script may receive.
     fn bounded(&self, mut error: ToolError) -> ToolError {
         let max = self.limits().result_bytes;
         if error.message.len() > max {

@@ -53,12 +53,12 @@ impl HeldCall {
         self.is_sent.store(true, Ordering::Relaxed);
     }
 
-    /// Takes that back: the limits of the server have refused the call.
+    /// Takes back [`note_sent`](Self::note_sent): the limits of the server have refused the call.
     pub(super) fn note_unsent(&self) {
         self.is_sent.store(false, Ordering::Relaxed);
     }
 
-    /// Notes the rule by which the call is refused, if it is, and which the tool's name does not tell.
+    /// Records the rule that refuses the call, if it cannot be derived from the tool's name.
     pub(in crate::run) fn note_rule(&self, rule: String) {
         *self.rule.lock() = Some(rule);
     }
@@ -72,7 +72,7 @@ impl HeldCall {
         self.answer.is_some()
     }
 
-    /// Keeps the tool's own result, if it is wanted.
+    /// Stores the tool's own result, if the caller wants it.
     pub(super) fn put_answer(&self, answer: ToolAnswer) {
         if let Some(kept) = &self.answer {
             *kept.lock() = Some(answer);
@@ -140,7 +140,7 @@ impl ExecutionContext {
     }
 
     /// Counts a call that failed before it was sent, unless that is because the run is over. `noted` is the rule that
-    /// may have refused it, if the tool's name does not tell that.
+    /// may have refused it, if it cannot be derived from the tool's name.
     fn count_refusal(&self, call: Option<u64>, error: &ToolError, noted: Option<&str>) {
         if error.code == ToolErrorCode::Cancelled {
             return;

@@ -1,4 +1,4 @@
-//! What a script receives of a call: the value that the hooks leave. Its shape is kept for later hints.
+//! The value that a script receives of a call: what the hooks return. Its shape is recorded for later hints.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::tools::ToolError;
 use crate::tools::shape::Shape;
 
 impl ExecutionContext {
-    /// Calls the hooks before and after `send`, which gets the arguments that the hooks leave.
+    /// Calls the hooks before and after `send`, which gets the arguments as the hooks leave them.
     pub(in crate::run) async fn with_hooks(
         &self,
         call: Call<'_>,
@@ -44,7 +44,7 @@ impl ExecutionContext {
         Ok(value)
     }
 
-    /// Keeps the shape of a value that the script receives. `shape` is its shape, if it is known.
+    /// Records the shape of a value that the script receives. `shape` is that shape, if it is known already.
     fn note_returned(&self, call: Call<'_>, value: &Json, shape: Option<Shape>) {
         let is_wanted = self.ledger.lock().wants_shape(call.server, call.tool);
         if is_wanted {
@@ -53,8 +53,8 @@ impl ExecutionContext {
         }
     }
 
-    /// The same for the result of a tool, unless there are hooks: they may change what the script
-    /// receives, so it is noted after them.
+    /// As [`note_returned`](Self::note_returned), for the result of a tool. Does nothing if there are hooks: they may
+    /// change the value, so its shape is recorded after them.
     pub(super) fn note_result(&self, call: Call<'_>, value: &Json, shape: Option<Shape>) {
         if self.environment.hooks.is_empty() {
             self.note_returned(call, value, shape);

@@ -1,4 +1,4 @@
-//! Requests for what else than tools a server has: resources, which may be skills, and prompts.
+//! Requests for things of a server that are not tools: resources, including skills, and prompts.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl ExecutionContext {
         uri: &str,
         answer: &Json,
     ) -> Result<(), ToolError> {
-        // Only its contents: a server may say something else beside them each time.
+        // Compares the contents only: a server may send other fields with different values each time.
         let contents = answer.field("contents").unwrap_or_else(|| answer.clone());
         if in_force.catalog.check_skill(server, uri, contents.text())? == SkillPin::Different {
             let shown = visible(&preview(uri, MAX_SHOWN_URI));

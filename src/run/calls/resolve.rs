@@ -1,4 +1,4 @@
-//! Resolution: which tool a script means by a name, if its run may call it.
+//! Resolution: finds the tool that a script means by a name, and checks that the run may call it.
 
 use crate::run::context::{ExecutionContext, denied};
 use crate::tools::catalog::ResolvedTool;
@@ -21,7 +21,7 @@ pub(crate) enum ToolName {
 }
 
 impl ToolName {
-    /// A name that is one text: `mcp__server__tool`, or `server.tool`.
+    /// Reads a name that is one text: `mcp__server__tool`, or `server.tool`.
     pub(crate) fn of_text(name: &str) -> Self {
         match name.split_once('.') {
             Some((server, tool)) if !name.starts_with("mcp__") => {
@@ -31,12 +31,11 @@ impl ToolName {
         }
     }
 
-    /// Checks that it is no longer than names are. A call that waits holds its name, and records and traces keep it,
-    /// which no limit counts.
+    /// Checks the length of the name. A waiting call, records and traces hold the name, and no other limit counts it.
     ///
     /// # Errors
     ///
-    /// `ToolNotFound`, without the name.
+    /// `ToolNotFound`; its message does not contain the name.
     pub(super) fn check_length(&self) -> Result<(), ToolError> {
         let longest = match self {
             Self::Pair { server, tool } => server.len().max(tool.len()),

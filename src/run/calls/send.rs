@@ -1,5 +1,5 @@
-//! A permitted call until it is sent: approval, a slot among the calls in flight, the rules as they are by then, and
-//! the observers, which hear of it before the server does.
+//! Sends a permitted call: requests approval, waits for a slot among the calls in flight, checks the rules again, and
+//! informs the observers before the call reaches the server.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::tools::catalog::ResolvedTool;
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::{RemoteServer, ToolError, ToolErrorCode, ToolKind, TraceContext};
 
-/// The decision that a call may be sent, and the rules that it was made by.
+/// The decision that a call may be sent, and the rules on which it is based.
 pub(in crate::run) struct Decided<'a> {
     pub(in crate::run) by: Arc<ToolsInForce>,
     pub(in crate::run) call: Call<'a>,
@@ -31,15 +31,15 @@ pub(in crate::run) struct Decided<'a> {
     pub(in crate::run) host: Option<&'a HostRequest<'a>>,
 }
 
-/// A request of `fetch`, as the rest of a run knows it.
+/// A request of `fetch`, as rules and records see it.
 pub(in crate::run) struct HostRequest<'a> {
-    /// The host, and the port unless it is the usual one.
+    /// The host, with the port unless that is the scheme's default.
     pub(in crate::run) name: &'a str,
     /// The host alone: a rule that names it is about each of its ports.
     pub(in crate::run) host: &'a str,
     pub(in crate::run) remote: RemoteServer,
     pub(in crate::run) effects: Effects,
-    /// What records have of it: no path and no headers, which may have secrets.
+    /// What records contain of the request. It has no path and no headers, because those may contain secrets.
     pub(in crate::run) recorded: Map<String, Value>,
 }
 

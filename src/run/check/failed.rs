@@ -8,7 +8,8 @@ use super::survey::{Mistake, Survey};
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
-/// Maximum number of findings beside the error of a script that was run. It ran, so they are doubtful mostly.
+/// Maximum number of findings in addition to the error of a script that was run. Most of them are doubtful, because the
+/// script did run.
 const MAX_BESIDE: usize = 10;
 
 impl ExecutionContext {
@@ -23,13 +24,13 @@ impl ExecutionContext {
             return;
         }
         let is_compiled = !is_of_compilation(error.code);
-        // The engine has accepted what the reader did not, so what it has read may be something else.
+        // The engine accepted the source although the reader found syntax errors, so the reader may have misread it.
         if is_compiled && !survey.mistakes.is_empty() {
             return;
         }
         let mut found = self.known_findings(survey);
         if is_compiled {
-            // What is wrong with the line that has failed is what the error says.
+            // The error itself says what is wrong with its line.
             found.retain(|finding| finding.line != error.line);
             found.truncate(MAX_BESIDE);
         } else {
@@ -86,7 +87,7 @@ fn other_mistakes(error: &ScriptError, survey: &Survey, source: &str) -> Vec<Fin
     found
 }
 
-/// Whether a finding says what the error says.
+/// Whether a finding reports the same mistake as the error.
 fn is_same(finding: &Finding, error: &ScriptError) -> bool {
     let is_same_code = matches!(finding.code, FindingCode::Call(code) if error.tool_code == Some(code));
     finding.line == error.line && (is_same_code || finding.column == error.column)
@@ -97,7 +98,7 @@ const fn is_of_compilation(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::SyntaxError | ErrorCode::TranspileError)
 }
 
-/// Whether the script is what has failed, and not what ran it.
+/// Whether the failure is the script's and not that of the executor.
 const fn is_of_script(code: ErrorCode) -> bool {
     !matches!(
         code,

@@ -29,11 +29,11 @@ pub struct Finding {
     pub line: Option<u32>,
     /// Column of the source, from 1, in UTF-16 units.
     pub column: Option<u32>,
-    /// The line on which it ends.
+    /// The line on which the span ends.
     pub end_line: Option<u32>,
-    /// The column behind its last character.
+    /// The column after the last character of the span.
     pub end_column: Option<u32>,
-    /// The text of the line.
+    /// The text of `line`.
     pub source_line: Option<String>,
 }
 
@@ -199,7 +199,7 @@ pub(crate) struct Lines<'a> {
     units: Vec<u32>,
 }
 
-/// Bytes between places whose UTF-16 units are known: the most that is read to find a column.
+/// Bytes between two positions whose UTF-16 units are recorded: the most that is read to find a column.
 const BLOCK: usize = 1 << 10;
 
 impl<'a> Lines<'a> {
@@ -229,7 +229,7 @@ impl<'a> Lines<'a> {
         self.source[start..end].trim_end_matches('\r')
     }
 
-    /// UTF-16 units before a character, counted from the last place where they are known.
+    /// UTF-16 units before a character, counted from the last recorded position.
     fn units_before(&self, byte: usize) -> u32 {
         let block = (byte / BLOCK).min(self.units.len() - 1);
         let read = &self.source[self.source.floor_char_boundary(block * BLOCK)..byte];
@@ -237,7 +237,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Sources have at most some megabytes.
+/// Converts an offset. Sources have at most some megabytes.
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX >> 1)
 }

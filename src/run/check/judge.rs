@@ -29,7 +29,7 @@ const MAX_FINDINGS: usize = 50;
 /// Maximum number of findings of each severity that are described.
 const MAX_DESCRIBED: usize = 100;
 
-/// What is known of a script's calls, and of which servers more has to be known.
+/// The state of a check: findings, and the servers whose tool lists it still needs.
 #[derive(Default)]
 struct Judged {
     findings: Vec<Finding>,
@@ -39,9 +39,9 @@ struct Judged {
     not_described: usize,
     /// Servers whose lists are not known.
     unlisted: BTreeSet<Arc<str>>,
-    /// Those of them that every run calls.
+    /// Those of `unlisted` that every run calls.
     needed: BTreeSet<Arc<str>>,
-    /// Servers whose lists are not those of the moment, and decide whether a run can succeed.
+    /// Servers whose lists may be out of date and decide whether a run can succeed.
     stale: BTreeSet<Arc<str>>,
     /// Whether there is an error about a call or an import for which a run is refused.
     refuses: bool,
@@ -62,22 +62,23 @@ impl Judged {
         self.findings.push(describe());
     }
 
-    /// Whether no finding about this use would be described any more.
+    /// Whether a further finding about this use would not be described.
     fn is_full(&self, one: &ToolUse) -> bool {
-        // An error refuses the script, and a use that is not certain has warnings only.
+        // A certain use can produce errors, which are described as long as there is space. Others produce only
+        // warnings.
         self.errors == MAX_DESCRIBED || (self.warnings == MAX_DESCRIBED && !one.is_certain)
     }
 }
 
 impl ExecutionContext {
-    /// Why the script must not run, if it cannot succeed. Asks only servers that every run would ask for the same
-    /// calls: those whose tools are not known, which have two seconds to answer, and, if a call looks wrong, those
-    /// whose list may not be current.
+    /// Returns why the script must not run, if it cannot succeed. Requests lists only of servers that every run would
+    /// ask for the same calls: those whose tools are unknown, which have two seconds to answer, and, if a call looks
+    /// wrong, those whose list may be out of date.
     pub(crate) async fn preflight(&self, survey: &Survey) -> Option<ScriptError> {
         if let Some(replay) = self.tape().filter(|tape| tape.is_replay()) {
             return replay.recorded_refusal(&self.script.source);
         }
-        // Of what the reader does not accept the engine decides.
+        // If the reader does not accept the source, the engine decides.
         if !survey.mistakes.is_empty() || !survey.has_certain() {
             return None;
         }
@@ -93,8 +94,8 @@ impl ExecutionContext {
         judged.refuses.then(|| refusal(judged.findings))
     }
 
-    /// Everything that is wrong with what the script calls. Asks the servers that it names and whose tools
-    /// are not known, or not for certain, if `asks_servers`.
+    /// Everything that is wrong with what the script calls. With `asks_servers`, requests the lists of the servers that
+    /// the script names and whose tools are unknown or may be out of date.
     pub(crate) async fn findings(&self, survey: &Survey, asks_servers: bool) -> Vec<Finding> {
         let judged = self.judge(survey, true);
         let servers: BTreeSet<Arc<str>> = judged.unlisted.union(&judged.stale).cloned().collect();
@@ -110,15 +111,15 @@ impl ExecutionContext {
         self.judge(survey, false).findings
     }
 
-    /// Asks servers of which nothing is known, at the same time and as a search does: one that is slow or down delays
-    /// the run once, and the run goes on without its list.
+    /// Requests the lists of servers whose tools are unknown, concurrently and with the timeout of a search: a server
+    /// that is slow or down delays the run once, and the run continues without its list.
     async fn discover(&self, servers: &BTreeSet<Arc<str>>) {
         let in_force = self.in_force();
         let is_wanted = |server: &str, _is_running| servers.contains(server);
         self.unless_cancelled(in_force.catalog.discover(is_wanted)).await;
     }
 
-    /// Asks servers for their tools at the same time. What fails shows in the next look.
+    /// Requests the lists of servers concurrently. A failure shows in the next lookup.
     async fn renew(&self, servers: &BTreeSet<Arc<str>>) {
         let (in_force, deadline) = (self.in_force(), self.latest_deadline());
         let asked = servers.iter().map(|server| in_force.catalog.renew(server, deadline));
@@ -151,7 +152,8 @@ impl ExecutionContext {
         let mut judged = Judged::default();
         judge.add_imports(&mut judged);
         for (position, one) in survey.uses.iter().enumerate() {
-            // The arguments of one use can take some hundredths of a second, and there are hundreds.
+            // Checking the arguments of one use can take some hundredths of a second, and there can be hundreds of
+            // uses.
             if self.cancel.is_cancelled() {
                 break;
             }
@@ -167,7 +169,7 @@ impl ExecutionContext {
         judged.findings.sort_by_key(Finding::location);
         judged.findings.dedup();
         if judged.findings.len() > MAX_FINDINGS {
-            // Errors are kept, because they decide about the run.
+            // Errors are kept first, because they decide whether the script runs.
             judged.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.location()));
             let left_out = judged.findings.split_off(MAX_FINDINGS - 1);
             judged.findings.sort_by_key(Finding::location);
@@ -177,7 +179,7 @@ impl ExecutionContext {
     }
 }
 
-/// What is said of the findings that are left out: the first of them, and how many there are.
+/// A finding that stands for those that are left out: at the location of the first, with their number.
 fn rest(left_out: Vec<Finding>, not_described: usize) -> Option<Finding> {
     let count = left_out.len() + not_described;
     let first = left_out.into_iter().next()?;
@@ -185,22 +187,22 @@ fn rest(left_out: Vec<Finding>, not_described: usize) -> Option<Finding> {
     Some(Finding { hint: Some(hint), ..first })
 }
 
-/// What a survey is judged by.
+/// What a survey is compared with.
 struct Judge<'a> {
     in_force: Arc<ToolsInForce>,
-    /// What is known of the target of each use; `None` if it is not known to be one.
+    /// The lookup of each use's target; `None` if the target is not known to be a tool or server.
     looked_up: Vec<Option<LookUp>>,
-    /// The servers whose tools each use may change; set when there is a mistake. May read files.
+    /// The servers whose tools each use may change. Set when there is a mistake. Computing it may read files.
     changed: OnceCell<Vec<Changed>>,
     survey: &'a Survey,
     source: &'a str,
     /// Set when there is a finding.
     lines: OnceCell<Lines<'a>>,
-    /// The work that is left for names to suggest.
+    /// The work that is left for suggesting similar names.
     suggestions: &'a SuggestionBudget,
-    /// Whether something may change arguments before they are checked.
+    /// Whether there are hooks, which may change arguments before they are checked.
     has_hooks: bool,
-    /// The work that is left for arguments.
+    /// The work that is left for checking arguments.
     steps: StepBudget,
     is_python: bool,
 }
@@ -232,7 +234,7 @@ impl Judge<'_> {
         }
         match &self.looked_up[position] {
             None | Some(LookUp::Unlisted(_)) => {}
-            // Its import says so.
+            // The finding about the import covers it.
             Some(LookUp::NoServer(_)) if !one.is_import() && self.is_imported(one) => {}
             Some(LookUp::NoTool { .. }) if self.is_python && is_list_of_tools(&one.target) => {}
             Some(LookUp::NoServer(error)) => {
@@ -261,7 +263,8 @@ impl Judge<'_> {
         }
     }
 
-    /// The same for a use of a tool that its server has: whether it is permitted, and its arguments.
+    /// As [`add`](Self::add), for a use of a tool that its server has: checks whether it is permitted, and its
+    /// arguments.
     fn add_of_tool(&self, one: &ToolUse, tool: &ResolvedTool, is_current: bool, judged: &mut Judged) {
         if !self.in_force.permits(&tool.server, &tool.tool) {
             self.add_denied(one, &tool.server, &tool.tool, judged);
@@ -271,7 +274,7 @@ impl Judge<'_> {
         if judged.is_full(one) {
             return;
         }
-        // The same for all of them, and as much work as there are uses.
+        // Computed once: it is the same for all problems, and costs as much as there are uses.
         let mut is_certain_use = None;
         for (message, at, is_certain) in self.argument_problems(tool, arguments, one) {
             let is_certain = is_certain
@@ -345,11 +348,11 @@ impl Judge<'_> {
         self.finding(FindingCode::ToolsUnknown, Severity::Warning, message, &one.server_at)
     }
 
-    /// Whether a mistake in a use means that no run can succeed, by the tools of this moment. Notes the server if only
-    /// its own list could tell.
+    /// Whether a mistake in a use means that no run can succeed, judged by the current tools. Records the server in
+    /// `stale` if only a new list could tell.
     ///
-    /// That decides about the arguments of a tool that is listed, also where the server announces changes: most servers
-    /// say that they do and never do it, and a script can be written for no other schema than the one that is known.
+    /// This also applies to the arguments of a listed tool whose server announces changes (`listChanged`): most servers
+    /// announce them and never change, and a script can only be written for the schema that is known.
     fn is_certain(&self, one: &ToolUse, server: &Arc<str>, is_current: bool, judged: &mut Judged) -> bool {
         if one.is_certain && !is_current {
             judged.stale.insert(Arc::clone(server));
@@ -357,8 +360,8 @@ impl Judge<'_> {
         one.is_certain && is_current
     }
 
-    /// Whether another use may make the server change its tools before the one at `position`. A tool that is not listed
-    /// may be there by then, and a script may know of it: servers with many tools have one that shows more of them.
+    /// Whether another use may make the server change its tools before the use at `position`. A tool that is not listed
+    /// yet may exist by then, and a script may rely on that: some servers with many tools have one that reveals others.
     fn may_change_before(&self, position: usize, server: &str) -> bool {
         if !self.in_force.catalog.may_change_tools(server) {
             return false;
@@ -383,7 +386,7 @@ impl Judge<'_> {
         judged.add(severity, || self.of_call(denied(server, tool), severity, &one.tool_at));
     }
 
-    /// What is wrong with arguments: messages, where, and whether the call itself would say so.
+    /// Problems of arguments: the message, its span, and whether the call itself would fail with it.
     fn argument_problems(
         &self,
         tool: &ResolvedTool,
@@ -407,7 +410,7 @@ impl Judge<'_> {
             }
         };
         let Some(check) = tool.argument_check() else { return Vec::new() };
-        // The calls themselves check what is not checked here.
+        // What is not checked here is checked when the call is made.
         if !self.steps.spend(check.steps(&value))
             || (unknowns.is_empty() && check.accepts(&value))
             || !self.steps.spend(StepBudget::DESCRIPTION)
@@ -442,7 +445,7 @@ fn changed_by(in_force: &ToolsInForce, one: &ToolUse, looked_up: Option<&LookUp>
         }
         Some(LookUp::Unlisted(Some(server))) => Changed::One(Arc::clone(server)),
         Some(LookUp::Unlisted(None)) => Changed::All,
-        // It fails, and changes nothing.
+        // Such a use fails and changes nothing.
         Some(LookUp::NoServer(_) | LookUp::NoTool { .. }) => Changed::None,
     }
 }

@@ -1,4 +1,4 @@
-//! Arguments that a script writes out, as the JSON that a call would have, as far as that is known.
+//! Converts literal arguments of a script to the JSON that a call would have, as far as they are known.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::tools::arguments::partial::Unknowns;
 /// in it could need gigabytes.
 const MAX_POINTER_BYTES: usize = 1 << 20;
 
-/// What a value is, for messages.
+/// The kind of a value, for messages.
 pub(super) fn kind_of(literal: &Literal) -> &'static str {
     match literal {
         Literal::Null | Literal::Unknown { .. } => "null",
@@ -31,9 +31,9 @@ pub(super) fn to_json(literal: &Literal) -> Option<(Value, Unknowns)> {
 #[derive(Default)]
 struct Conversion {
     unknowns: Unknowns,
-    /// The JSON pointer of the value that is read.
+    /// The JSON pointer of the value that is being read.
     pointer: String,
-    /// Bytes of the pointers until now.
+    /// Bytes of all pointers so far.
     pointer_bytes: usize,
 }
 

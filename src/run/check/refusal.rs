@@ -1,4 +1,4 @@
-//! The error of a run that is refused because of what its check has found.
+//! The error of a run that was refused because of what its check found.
 
 use super::finding::{Finding, FindingCode, Severity};
 use crate::run::result::{ErrorCode, ScriptError};

@@ -9,7 +9,7 @@ use serde_json::Number;
 
 use crate::text::preview;
 
-/// Maximum number of uses in a survey. What a longer script does beyond them is not looked at.
+/// Maximum number of uses in a survey. Uses beyond them are not checked.
 pub(crate) const MAX_USES: usize = 500;
 
 /// Maximum number of values in the literal arguments of one call. More are unknown to the survey.
@@ -24,10 +24,10 @@ pub(crate) const MAX_MISTAKES: usize = 20;
 /// Maximum number of imports of a survey that cannot succeed.
 pub(crate) const MAX_IMPORTS: usize = 100;
 
-/// So many syntax errors are always kept.
+/// If there are more syntax errors than this, and most lines have one, the text is of another language.
 const FEW_MISTAKES: usize = 3;
 
-/// Maximum characters of the message of one.
+/// Maximum characters of a syntax error's message.
 const MAX_MESSAGE: usize = 300;
 
 /// A span of a script, as byte offsets.
@@ -37,21 +37,21 @@ pub(crate) type Bytes = Range<usize>;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Survey {
-    /// In the order in which they run, as far as that is known. Those that are not
-    /// [certain](ToolUse::is_certain) may run at any time.
+    /// Uses in the order in which they run, as far as that is known. Those that are not [certain](ToolUse::is_certain)
+    /// may run at any time.
     pub(crate) uses: Vec<ToolUse>,
-    /// The syntax errors, by location, at most one for each line. With one of them the script is
-    /// not compiled, unless the reader knows less of the language than the engine does. Then what
-    /// is used is what could be read.
+    /// The syntax errors, by location, at most one for each line. A script with syntax errors is not compiled, unless
+    /// the engine knows more of the language than the reader does. The uses are then those of the parts that could be
+    /// read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mistakes: Vec<Mistake>,
-    /// The imports of modules that a script cannot use, up to [`MAX_IMPORTS`].
+    /// Imports that cannot be used, up to [`MAX_IMPORTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) imports: Vec<ImportProblem>,
     /// The part of the script that is the program: all of it, or what is inside a Markdown fence. Empty if no
     /// program was found.
     pub(crate) program: Bytes,
-    /// How long it took to make.
+    /// How long the survey took.
     #[serde(skip)]
     pub(crate) took: Duration,
 }
@@ -76,7 +76,7 @@ pub(crate) struct ImportProblem {
     pub(crate) message: String,
     /// The module's name.
     pub(crate) at: Bytes,
-    /// Whether no run can succeed: the import fails, every run makes it, and nothing catches its error.
+    /// Whether no run can succeed: the import fails, every run reaches it, and nothing catches its error.
     pub(crate) is_certain: bool,
 }
 
@@ -85,16 +85,16 @@ pub(crate) struct ImportProblem {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolUse {
     pub(crate) target: Target,
-    /// What is passed; `None` if it is no call.
+    /// The argument of the call; `None` if the use is no call.
     pub(crate) arguments: Option<Literal>,
-    /// The whole expression.
+    /// The span of the whole expression.
     pub(crate) at: Bytes,
-    /// The name of the server in it.
+    /// The span of the server's name.
     pub(crate) server_at: Bytes,
-    /// The name of the tool in it.
+    /// The span of the tool's name.
     pub(crate) tool_at: Bytes,
-    /// Whether a run cannot succeed unless this does: it is reached whatever the script's values are, and
-    /// nothing catches its error.
+    /// Whether a run cannot succeed unless this use does: it is reached whatever the script's values are, and nothing
+    /// catches its error.
     pub(crate) is_certain: bool,
     /// Whether it is a call that is not awaited.
     pub(crate) is_forgotten: bool,
@@ -111,8 +111,8 @@ impl ToolUse {
         Self { target, arguments: None, tool_at: at.clone(), at, server_at, is_certain, is_forgotten: false }
     }
 
-    /// An object `{server, tool, args}` at `at`, in the list of calls that `call_tools` makes. Its failure is a
-    /// value. `unknown` is a value of the language that is not written out.
+    /// A use for an object `{server, tool, args}` at `at`, in the list of calls that is passed to `call_tools`, which
+    /// returns failures as values. `unknown` is the literal that stands for a value that is not written out.
     pub(crate) fn listed(written: &Object, at: &Bytes, unknown: Literal) -> Self {
         let field = |name: &str| written.fields.iter().find(|field| field.name == name);
         let text = |name: &str| match field(name).map(|field| &field.value) {
@@ -149,7 +149,7 @@ pub(crate) enum Target {
     Server(String),
     /// A tool of a server.
     Tool { server: String, tool: String },
-    /// The same where the server is a global variable of its name, which is not a server for sure.
+    /// A tool of a global variable, which may be a server of that name or something else.
     ToolOfGlobal { server: String, tool: String },
     /// A tool by its full name.
     Full(String),
@@ -178,9 +178,9 @@ pub(crate) enum Literal {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Object {
-    /// The last one of a name counts.
+    /// One field for each name: the last one in the source.
     pub(crate) fields: Vec<Field>,
-    /// Whether it may have other fields too: something is spread into it.
+    /// Whether it may have other fields too, because something is spread into it.
     pub(crate) is_open: bool,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct ObjectBuilder {
     object: Object,
     /// The position of each field by its name.
     positions: HashMap<String, usize>,
-    /// The fields that were set since something was spread.
+    /// The fields that were set since the last spread.
     set: Vec<usize>,
 }
 
@@ -234,7 +234,7 @@ impl ObjectBuilder {
         self.set.push(position);
     }
 
-    /// Spreads something into it that is not known: the fields until now may have any value.
+    /// Spreads an unknown value into the object: the fields before it may then have any value.
     pub(crate) fn spread(&mut self, may_be_absent: bool) {
         self.object.is_open = true;
         for position in self.set.drain(..) {
@@ -242,7 +242,7 @@ impl ObjectBuilder {
         }
     }
 
-    /// Adds something of which no field was there before.
+    /// Records that the object may have other fields, which replace none of those that are written out.
     pub(crate) fn open(&mut self) {
         self.object.is_open = true;
     }
@@ -284,7 +284,7 @@ impl Survey {
         }
     }
 
-    /// The uses for tests: each with `!` if every run has to make it and `~` if it is not awaited.
+    /// The uses as text, for tests: each with `!` if it is certain and `~` if it is not awaited.
     #[cfg(test)]
     pub(crate) fn render_uses(&self) -> Vec<String> {
         let shown = self.uses.iter().map(|one| {
@@ -302,8 +302,8 @@ impl Survey {
         shown.collect()
     }
 
-    /// Adds the syntax errors of `program`, at most one for each line: what follows one in its line mostly follows
-    /// from it. Of a text with mistakes in most of its lines, which is of another language, only the first.
+    /// Adds the syntax errors of `program`, at most one for each line, because later ones in a line mostly follow from
+    /// the first. If most lines have one, the text is of another language, and only the first error is kept.
     pub(crate) fn add_mistakes(&mut self, mistakes: impl IntoIterator<Item = Mistake>, program: &str) {
         self.mistakes.extend(mistakes);
         self.mistakes.sort_by_key(|mistake| mistake.at.start);
@@ -320,8 +320,7 @@ impl Survey {
         }
     }
 
-    /// Records that a part of the script could not be read: calls that seem not to be awaited may
-    /// be awaited there.
+    /// Records that a part of the script could not be read: a call that seems not to be awaited may be awaited there.
     pub(crate) fn is_partial(&mut self) {
         self.uses.iter_mut().for_each(|one| one.is_forgotten = false);
     }
@@ -357,7 +356,7 @@ impl ValueCount {
         depth <= MAX_DEPTH && !self.is_exceeded()
     }
 
-    /// Whether there were more values than are read. Whatever they are a part of is unknown then.
+    /// Whether there were more values than are read. The argument that they are part of is then unknown.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.0 > MAX_VALUES
     }

@@ -1,5 +1,4 @@
-//! The requests of a run that have not ended: those in flight, and responses whose body is not read
-//! to its end.
+//! The unfinished requests of a run: those in flight, and responses whose body is not read to its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,22 +12,22 @@ use crate::net::body::ResponseBody;
 use crate::run::activity::{Activity, Busy, LOOK, Watch};
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// How many times in a row a request that waits for its turn may see that nothing happens to the others.
+/// How many checks in a row may find no progress of other requests before a waiting request is refused.
 const MAX_IDLE_LOOKS: u32 = 4;
 
 /// The requests that have not ended, by the guest's numbers for them.
 pub(in crate::run) struct Responses {
     entries: Mutex<HashMap<u64, Entry>>,
-    /// What happens to the requests that have a permit.
+    /// The progress of the requests that have a permit.
     activity: Arc<Activity>,
-    /// Bounds the requests that have connections at once. One keeps its permit until the end of its body, so that
-    /// a script which sends thousands of requests at once has that many connections and not thousands.
+    /// Bounds the concurrent connections. A request keeps its permit until the end of its body, so that a script which
+    /// sends thousands of requests at once has only this many connections.
     permits: Arc<Semaphore>,
     max: usize,
 }
 
 enum Entry {
-    /// It waits for its response, or for a part of the body.
+    /// A response or a part of its body is awaited.
     Busy(CancellationToken),
     /// The script has not asked for more of the body yet.
     Open(Box<Opened>),
@@ -39,7 +38,7 @@ struct Opened {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A request that has begun. Dropped, it is forgotten, unless its body is kept.
+/// A request that has begun. Dropping it forgets the request, unless its body was kept.
 pub(in crate::run) struct Begun<'a> {
     responses: &'a Responses,
     id: u64,
@@ -47,13 +46,13 @@ pub(in crate::run) struct Begun<'a> {
     pub(in crate::run) token: CancellationToken,
 }
 
-/// A request's turn: it may have a connection.
+/// The permit of a request to have a connection.
 pub(in crate::run) struct Turn {
     permit: OwnedSemaphorePermit,
     _busy: Busy,
 }
 
-/// A body of which a part is read. Dropped, it is closed, unless it is kept.
+/// A body of which a part is being read. Dropping it closes the body, unless it is kept.
 pub(in crate::run) struct Reading<'a> {
     opened: Box<Opened>,
     begun: Begun<'a>,
@@ -61,7 +60,7 @@ pub(in crate::run) struct Reading<'a> {
 }
 
 impl Responses {
-    /// No requests, of which `max` may have connections at once.
+    /// No requests; at most `max` may have connections at once.
     pub(in crate::run) fn new(max: usize) -> Self {
         Self {
             entries: Mutex::default(),
@@ -86,11 +85,11 @@ impl Responses {
         Ok(Begun { responses: self, id, token })
     }
 
-    /// Takes a response out, for the next part of its body.
+    /// Takes a response out to read the next part of its body.
     ///
     /// # Errors
     ///
-    /// `InvalidArguments` if there is none, or a part is on its way already.
+    /// `InvalidArguments` if there is no such response, or one of its parts is being read already.
     pub(in crate::run) fn read(&self, id: u64) -> Result<Reading<'_>, ToolError> {
         let mut entries = self.entries.lock();
         let entry = entries.get_mut(&id).ok_or_else(|| invalid("there is no such response"))?;
@@ -107,7 +106,7 @@ impl Responses {
         }
     }
 
-    /// Ends a request that is not wanted any more.
+    /// Ends a request that the script no longer needs.
     pub(in crate::run) fn close(&self, id: u64) {
         let removed = self.entries.lock().remove(&id);
         self.activity.note_closed();
@@ -128,7 +127,7 @@ impl Responses {
 }
 
 impl Begun<'_> {
-    /// Waits until the request may have a connection.
+    /// Waits until the request may have a connection. Dropping the future stops the wait.
     ///
     /// # Errors
     ///
@@ -186,7 +185,7 @@ impl Reading<'_> {
         self.begun.token.clone()
     }
 
-    /// Puts the body back, for the part after this one.
+    /// Puts the body back, to read its next part later.
     pub(in crate::run) fn keep(self) {
         let Self { opened, begun, .. } = self;
         begun.put(opened);

@@ -33,7 +33,7 @@ enum Host {
     Address(IpAddr),
 }
 
-/// A text that is no [`HostPattern`].
+/// The error of a text that is not a [`HostPattern`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected a host such as `api.example.com`, `*.example.com:443`, `192.0.2.1` or `[2001:db8::1]:8080`, \
@@ -49,13 +49,13 @@ impl HostPattern {
         self.host.covers(&host) && self.port.is_none_or(|own| own == port)
     }
 
-    /// Whether it names one host. Private and link-local addresses can be reached only where such a pattern
+    /// Whether the pattern names one host. Private and link-local addresses can only be reached if such a pattern
     /// matches.
     pub fn names_one_host(&self) -> bool {
         matches!(self.host, Host::Name(_) | Host::Address(_))
     }
 
-    /// Whether everything that `other` matches is matched by this one.
+    /// Whether this pattern matches everything that `other` matches.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.host.covers(&other.host) && (self.port.is_none() || self.port == other.port)
     }
@@ -150,7 +150,7 @@ impl Host {
     }
 }
 
-/// An IPv4 address that is written as one of IPv6 is the IPv4 address.
+/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 fn canonical(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(address) => match address.to_ipv4_mapped() {

@@ -10,22 +10,22 @@ use super::RunRecord;
 use crate::storage::shared::parts::{self, Stored};
 use crate::storage::shared::{SharedError, SharedStore};
 
-/// How long an answer may wait until its record is kept, and a script for a record.
+/// Maximum time that an answer waits for its record to be stored, and a script for a record to be read.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// A larger record is kept by one front end only.
+/// Maximum bytes of a shared record. Larger ones stay in the front end that made them.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What kind of name the id of a run is, for its key.
+/// The kind of name that keys of run records are derived from.
 const RUN: u8 = b'r';
 
-/// A record up to this size is one entry.
+/// Maximum bytes of a record that is stored as one entry.
 const MAX_HERE: usize = 256 << 10;
 
 /// Records that are shared.
 pub(crate) struct SharedRuns(Arc<dyn SharedStore>);
 
-/// A record, as it is kept.
+/// The stored form of a record.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredRecord {
@@ -40,7 +40,7 @@ impl SharedRuns {
         Self(store)
     }
 
-    /// Keeps a record for all front ends. If that is not possible it is kept by this one only.
+    /// Stores a record for all front ends. If that fails, only this front end has it.
     pub(super) async fn keep(&self, tenant: &str, run: &RunRecord) {
         if run.bytes() > MAX_BYTES {
             return;
@@ -101,13 +101,13 @@ impl SharedRuns {
         let name = self.name(tenant, id)?;
         let Some(value) = self.0.get(key(&name)).await?.value else { return Ok(None) };
         let stored: Stored = serde_json::from_slice(&value).map_err(|_| SharedError::Damaged)?;
-        // The oldest records make space for new ones, part by part.
+        // Parts of the oldest records may have been removed to make space for new ones.
         let Some(text) = parts::read(&*self.0, &name, &stored).await? else { return Ok(None) };
         serde_json::from_str(&text).map(Some).map_err(|_| SharedError::Damaged)
     }
 
-    /// The name of a run of a front end's tenant in keys, or of one without a tenant if that is empty. An id has no
-    /// slash, so it is no other tenant's run.
+    /// The name in keys of a run of a tenant; `tenant` is empty for a front end without tenants. An id has no slash, so
+    /// the name cannot be that of another tenant's run.
     fn name(&self, tenant: &str, id: &str) -> Result<String, SharedError> {
         let no_keys = || SharedError::Refused("the system provides no keys".to_owned());
         let name = if tenant.is_empty() { id.to_owned() } else { format!("{tenant}/{id}") };

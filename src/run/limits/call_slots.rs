@@ -7,8 +7,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use super::in_force::RunLimits;
 use crate::sync::Mutex;
 
-/// As many slots as [`Limits::calls_in_flight`](super::Limits::calls_in_flight) in force. When an operator lowers that,
-/// calls in flight go on, and no other one begins before fewer are left than the limit.
+/// As many slots as [`Limits::calls_in_flight`](super::Limits::calls_in_flight) in force. When an operator lowers the
+/// limit, calls in flight continue, and no other call begins until fewer are left than the limit.
 pub(crate) struct CallSlots {
     limits: RunLimits,
     free: Arc<Semaphore>,
@@ -26,7 +26,7 @@ impl CallSlots {
     ///
     /// # Errors
     ///
-    /// None: the semaphore is never closed. An error would only mean that the run is over.
+    /// Never fails, because the semaphore is never closed. An error would only mean that the run is over.
     pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         loop {
             self.add_missing();
@@ -35,13 +35,13 @@ impl CallSlots {
             if *count <= self.limits.now().calls_in_flight {
                 return Ok(permit);
             }
-            // One slot too many: it is removed, and the call waits for another one.
+            // There is one slot too many: it is removed, and the call waits for another.
             *count -= 1;
             permit.forget();
         }
     }
 
-    /// Adds the slots that a lower limit had removed, if it was raised again.
+    /// Adds the slots that a lower limit had removed, if the limit was raised again.
     fn add_missing(&self) {
         let most = self.limits.now().calls_in_flight;
         let mut count = self.count.lock();

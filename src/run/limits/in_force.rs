@@ -35,17 +35,18 @@ impl RunLimits {
         Self { started: limits, max_before: max, max: self.max.clone() }
     }
 
-    /// Tells when the operator's maximum changes.
+    /// A receiver that is notified when the operator's maximum changes.
     pub(crate) fn changes(&self) -> watch::Receiver<Limits> {
         self.max.clone()
     }
 
     /// The limits in force.
     ///
-    /// [`source_bytes`](Limits::source_bytes) is that of the start, when the source was measured. A run that started
-    /// without a limit of [`fuel`](Limits::fuel) has none: its code counts none.
+    /// [`source_bytes`](Limits::source_bytes) is that of the start of the run, when the source was measured. A run that
+    /// started without a limit of [`fuel`](Limits::fuel) has none, because its machine code does not count
+    /// instructions.
     pub(crate) fn now(&self) -> Limits {
-        // Calls ask several times, and this is one read of a number.
+        // Every call reads the limits several times, and this makes it one read of a number.
         if matches!(self.max.has_changed(), Ok(false)) {
             return self.started;
         }
@@ -59,7 +60,7 @@ impl Limits {
         fn lower<T: Copy + Ord>(own: T, before: T, max: T) -> T {
             if max < before { own.min(max) } else { own }
         }
-        // Of tool calls, 0 means no limit.
+        // For tool calls 0 means no limit, so it compares as the largest number.
         let calls = |limits: &Self| limits.tool_calls.wrapping_sub(1);
         let fuel = |limits: &Self| limits.fuel.unwrap_or(u64::MAX);
         Self {
@@ -113,7 +114,8 @@ mod tests {
         assert_eq!(limits.now(), started);
     }
 
-    /// A run that may use more than the maximum, as an embedder's own may, is not lowered by a maximum that stays.
+    /// A run that may use more than the maximum, as an embedder's own run may, is not restricted by a maximum that
+    /// stays the same.
     #[test]
     fn a_maximum_that_stays_lowers_nothing() {
         let max = Limits { tool_calls: 2, ..Limits::CEILING };

@@ -1,4 +1,4 @@
-//! Requests to language models in the metrics of the conventions.
+//! Metrics of requests to language models, by OpenTelemetry's semantic conventions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::conventions as names;
 use crate::llm::ModelUsage;
 use crate::tools::ToolErrorCode;
 
-/// A request to a model. It is counted once, also if it is dropped before it has ended.
+/// A request to a model. It is counted once, even if it is dropped before its end.
 #[derive(Debug)]
 pub(super) struct MeasuredRequest {
     provider: Arc<str>,
@@ -37,12 +37,12 @@ impl MeasuredRequest {
         }
     }
 
-    /// The request was not sent, and is not counted.
+    /// Discards the request, which was not sent: it is not counted.
     pub(super) fn discard(&mut self) {
         self.began = None;
     }
 
-    /// Without the model's name: scripts choose names, and each would be another time series.
+    /// Omits the model's name: scripts choose names, and each would be another time series.
     fn labels(&self, more: Option<Label>) -> Vec<Label> {
         let provider = names::gen_ai_provider(&self.provider).to_owned();
         let mut labels = vec![

@@ -26,10 +26,10 @@ pub(in crate::run) struct Streams {
 }
 
 pub(in crate::run) enum Entry {
-    /// No piece was read yet.
+    /// No piece was read yet, so the question was not sent.
     Unsent(Box<UnsentQuestion>),
     Open(Box<OpenStream>),
-    /// A piece is on its way. The token ends its reading.
+    /// A piece is being read. Cancelling the token stops that.
     Busy(CancellationToken),
     /// The last piece of an answer whose call has ended.
     Last(String),
@@ -45,13 +45,13 @@ impl Entry {
     }
 }
 
-/// A question that is sent when the first piece of its answer is read. So a script has the number of the answer before
-/// anything was sent, and can end it at any time.
+/// A question that is sent when the script reads the first piece of its answer. So the script has the number of the
+/// answer before anything is sent, and can close it at any time.
 pub(in crate::run) struct UnsentQuestion {
     pub(in crate::run) ways: Vec<Way>,
     pub(in crate::run) request: ModelRequest,
     pub(in crate::run) may_shrink: bool,
-    /// Bytes of what the script wrote.
+    /// Bytes of the question as the script wrote it.
     pub(in crate::run) bytes: usize,
 }
 
@@ -63,21 +63,21 @@ pub(in crate::run) struct OpenStream {
     violations: Violations,
     /// Bytes that were received.
     bytes: usize,
-    /// Tokens of them, estimated.
+    /// Estimated tokens of the received text.
     tokens: u64,
-    /// What was passed on, for the observers of the run. `None` if there are none.
+    /// The text that was passed to the script, for the observers of the run. `None` if there are none.
     passed: Option<String>,
 }
 
-/// What a script gets next.
+/// The next part of an answer for the script.
 pub(in crate::run) enum Next {
     Piece(String),
-    /// The last piece, if there is one: what the filter held back.
+    /// The end, with the last piece if the filter had held one back; else empty.
     End(String),
 }
 
 impl Streams {
-    /// Checks an answer out, to read its next piece. The token says that it was closed meanwhile.
+    /// Takes an answer out to read its next piece. The token is cancelled if the answer is closed meanwhile.
     pub(in crate::run) fn take(&mut self, number: u64) -> Option<(Entry, CancellationToken)> {
         let entry = self.open.get_mut(&number)?;
         let closed = match entry {
@@ -87,8 +87,8 @@ impl Streams {
         Some((std::mem::replace(entry, Entry::Busy(closed.clone())), closed))
     }
 
-    /// Checks it in again, unless it was closed meanwhile. Returns what is not kept, to be dropped without the lock:
-    /// the end of a request at a model is reported.
+    /// Puts an answer back, unless it was closed meanwhile. Returns the entry that is not kept: the caller drops it
+    /// without the lock, because the end of its request is reported to observers.
     #[must_use]
     pub(in crate::run) fn put(&mut self, number: u64, entry: Entry) -> Option<Entry> {
         match self.open.get_mut(&number) {
@@ -97,7 +97,8 @@ impl Streams {
         }
     }
 
-    /// Adds an answer and returns its number. The questions that wait to be sent have at most `max_unsent` bytes.
+    /// Adds an answer and returns its number. Questions that wait to be sent may have at most `max_unsent` bytes
+    /// together.
     pub(in crate::run) fn add(&mut self, entry: Entry, max_unsent: usize) -> Result<u64, ToolError> {
         if self.open.len() >= MAX_STREAMS {
             let message =
@@ -117,7 +118,7 @@ impl Streams {
         Ok(self.last)
     }
 
-    /// Ends an answer that is not wanted any more, also while a piece of it is on its way. Returns it as `put` does.
+    /// Closes an answer, even while a piece of it is being read. Returns an entry as [`put`](Self::put) does.
     #[must_use]
     pub(in crate::run) fn close(&mut self, number: u64) -> Option<Entry> {
         let ended = self.open.remove(&number);
@@ -128,10 +129,10 @@ impl Streams {
     }
 }
 
-/// Why an answer does not go on.
+/// Why an answer was interrupted.
 pub(in crate::run) enum StreamFailure {
     Call(CallFailure),
-    /// The filter refuses what comes next.
+    /// The filter refuses the next piece.
     Refused(ToolError),
 }
 
@@ -150,14 +151,14 @@ impl OpenStream {
         }
     }
 
-    /// Keeps what is passed on. `next` bounds its bytes.
+    /// Appends to the text for the observers. `next` bounds its bytes.
     fn keep(&mut self, piece: &str) {
         if let Some(passed) = &mut self.passed {
             passed.push_str(piece);
         }
     }
 
-    /// Waits for a piece that is not held back.
+    /// Waits for a piece that the filter does not hold back. `max_bytes` bounds the whole answer.
     pub(in crate::run) async fn next(&mut self, max_bytes: usize) -> Result<Next, StreamFailure> {
         let shared = Arc::clone(&self.call.shared);
         let filter = shared.setup.filter().ok_or_else(|| StreamFailure::Refused(run_over()))?;

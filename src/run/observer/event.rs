@@ -12,12 +12,12 @@ use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Refusal};
 use crate::tools::approval::AskReason;
 use crate::tools::{RemoteServer, SentRequest, ToolErrorCode};
 
-/// A request of a client that has been answered. What it ran is a run with events of its own.
+/// A request of a client that has been answered. A run that it started has events of its own.
 pub(crate) struct ClientRequest<'a> {
     pub(crate) method: &'a str,
     /// The tool of a call.
     pub(crate) tool: Option<&'a str>,
-    /// The id of the run that a request over REST names or is told. Untrusted.
+    /// The id of the run that a REST request names or gets. Untrusted.
     pub(crate) run_id: Option<&'a str>,
     /// As in [`ObservedRun::client`](super::ObservedRun::client).
     pub(crate) client: &'a str,
@@ -32,14 +32,14 @@ pub(crate) struct ClientRequest<'a> {
 pub(crate) enum TokenEvent<'a> {
     /// Tokens were added or revoked. `in_force` is the number of this owner's tokens.
     Changed { owner: TokenOwner, added: usize, revoked: usize, in_force: usize },
-    /// What was read cannot be used, so the last tokens stay in force.
+    /// The new token list cannot be used, so the previous tokens stay in force.
     Refused { owner: TokenOwner, reason: &'a str },
 }
 
 /// Whose tokens they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenOwner {
-    /// Of all clients of a server without tenants, which send the same one.
+    /// Of all clients of a server without tenants, which share one token.
     Clients,
     /// Of the operator: of a server with tenants, or of a metrics page.
     Operator,
@@ -68,12 +68,12 @@ pub(crate) enum RunEvent<'a> {
     Sending(Sending<'a>),
     /// A call that was about to be sent has ended.
     Answered(Answered<'a>),
-    /// A dry run does not make a call.
+    /// A dry run simulates a call.
     Simulated { call: u64, server: &'a str, tool: &'a str, arguments: &'a str },
-    /// The script has printed a line that is kept for its result, or emitted a block: its JSON, without
-    /// a level.
+    /// The script has printed a line that is kept for its result. Without a level: it has emitted a content block, and
+    /// `text` is the block's JSON.
     Printed { level: Option<LogLevel>, text: &'a str },
-    /// The script has asked which tools there are.
+    /// The script has searched, listed or described tools.
     Discovered(Discovered<'a>),
     /// A call of the script was not sent, or the limits of its server refused it.
     Refused(Refused<'a>),
@@ -103,15 +103,15 @@ pub(crate) struct Sending<'a> {
     pub(crate) tool: &'a str,
     /// Bytes of the arguments as the script wrote them.
     pub(crate) argument_bytes: usize,
-    /// As they are sent.
+    /// The arguments as they are sent.
     pub(crate) arguments: Arguments<'a>,
-    /// The policy's rule that permits it.
+    /// The policy's rule that permits the call.
     pub(crate) rule: &'a str,
     /// The kind of approver, if it needed an approval.
     pub(crate) approver: Option<ApproverKind>,
-    /// How long it has waited since the script made it.
+    /// How long the call has waited since the script made it.
     pub(crate) waited: Duration,
-    /// Where its server is; `None` for tools of this process.
+    /// The address of its server; `None` for tools of this process.
     pub(crate) remote: Option<RemoteServer>,
 }
 
@@ -128,11 +128,11 @@ pub(crate) struct Answered<'a> {
     pub(crate) json_rpc_code: Option<i32>,
     /// What was sent, if it is known.
     pub(crate) sent: Option<&'a SentRequest>,
-    /// From when it was sent.
+    /// Time since the call was sent.
     pub(crate) duration: Duration,
 }
 
-/// A question of the script about tools.
+/// A search, list or description of tools.
 pub(crate) struct Discovered<'a> {
     /// `search`, `list` or `describe`.
     pub(crate) kind: &'static str,
@@ -145,13 +145,13 @@ pub(crate) struct Discovered<'a> {
 
 /// A call that was refused.
 pub(crate) struct Refused<'a> {
-    /// `None` if it was refused before it was counted.
+    /// The number of the call; `None` if it was refused before it was counted.
     pub(crate) call: Option<u64>,
-    /// As far as they were resolved.
+    /// The names, as far as they were resolved.
     pub(crate) server: Option<&'a str>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) code: ToolErrorCode,
-    /// The policy's rule that refuses it, if it was the policy.
+    /// The policy's rule that refuses the call, if the policy refuses it.
     pub(crate) rule: Option<&'a str>,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct ApprovalAnswered<'a> {
     pub(crate) approver: ApproverKind,
     /// Why the call was not approved. `None` if it was.
     pub(crate) refusal: Option<Refusal>,
-    /// How long the call waited for it.
+    /// How long the prompt was open or waited to be shown.
     pub(crate) duration: Duration,
 }
 
@@ -192,7 +192,7 @@ impl ApproverKind {
 pub(crate) struct ModelSending<'a> {
     /// Number of the request in its run, from 1.
     pub(crate) request: u64,
-    /// Where it goes: the provider's name, or `client` for the client's sampling.
+    /// The provider's name, or `client` for the client's sampling.
     pub(crate) provider: &'a str,
     pub(crate) model: Option<&'a str>,
     /// All messages as JSON text.
@@ -206,7 +206,7 @@ pub(crate) struct ModelSending<'a> {
 pub(crate) struct ModelAnswered<'a> {
     pub(crate) request: u64,
     pub(crate) provider: &'a str,
-    /// As the answer names it.
+    /// The model's name, as the answer has it.
     pub(crate) model: Option<&'a str>,
     /// The answer's text as the script got it, or the code of why there is none.
     pub(crate) result: Result<Option<&'a str>, &'static str>,
@@ -226,7 +226,7 @@ pub(crate) enum DefinitionEvent<'a> {
     Accepted { server: &'a str, tool: Option<&'a str>, count: usize },
 }
 
-/// Arguments of a call, whose text is made when an observer first wants it.
+/// Arguments of a call. Their JSON text is made when an observer first needs it.
 pub(crate) struct Arguments<'a> {
     tree: &'a Map<String, Value>,
     text: OnceLock<Arc<str>>,

@@ -1,4 +1,4 @@
-//! Calls and requests whose sending was reported to the observers of a run, until their end is.
+//! Calls and requests whose sending was reported to the observers of a run. Ensures that their end is reported too.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -7,10 +7,10 @@ use super::{Answered, ModelAnswered, ModelSending, Observation, RunEvent};
 use crate::json::Json;
 use crate::tools::{SentRequest, ToolError, ToolErrorCode};
 
-/// Where a dispatcher says what it has sent.
+/// The slot in which a dispatcher stores what it has sent.
 pub(crate) type SentSlot = Arc<OnceLock<SentRequest>>;
 
-/// A call whose sending was reported. Its end is reported once, also if its future is dropped.
+/// A call whose sending was reported. Its end is reported once, even if its future is dropped.
 pub(crate) struct ObservedCall<'a> {
     observation: &'a Observation,
     call: u64,
@@ -28,7 +28,7 @@ impl<'a> ObservedCall<'a> {
         Self { observation, call, server, tool, sent, slot: sent.map(|_| SentSlot::default()) }
     }
 
-    /// Where the dispatcher says what it has sent.
+    /// The slot for the dispatcher.
     pub(crate) fn slot(&self) -> Option<SentSlot> {
         self.slot.clone()
     }
@@ -52,14 +52,13 @@ impl<'a> ObservedCall<'a> {
 }
 
 impl Drop for ObservedCall<'_> {
-    /// The run has ended, or the script has given the call up.
+    /// Reports the end of a call that has no answer: the run has ended, or the script has dropped the call.
     fn drop(&mut self) {
         self.report(Err(ToolErrorCode::Cancelled), None);
     }
 }
 
-/// A request to a language model whose sending was reported. Its end is reported once, also if its future
-/// is dropped.
+/// A request to a language model whose sending was reported. Its end is reported once, even if its future is dropped.
 pub(crate) struct ObservedModelRequest {
     observation: Observation,
     request: u64,
@@ -95,7 +94,7 @@ impl ObservedModelRequest {
         self.observation.before_effect(RunEvent::ModelSending(sending)).await.map(drop)
     }
 
-    /// Whether its sending was reported, and its end was not.
+    /// Whether its sending was reported and its end was not.
     pub(crate) fn is_reported(&self) -> bool {
         self.sent.is_some()
     }
@@ -134,7 +133,7 @@ impl From<ToolErrorCode> for ModelEnd<'_> {
 }
 
 impl Drop for ObservedModelRequest {
-    /// The run has ended, or the script has given the answer up.
+    /// Reports the end of a request that has no answer: the run has ended, or the script has dropped the answer.
     fn drop(&mut self) {
         self.end(None, ToolErrorCode::Cancelled.into());
     }

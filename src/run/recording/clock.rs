@@ -5,12 +5,12 @@
 pub(crate) enum GuestClock {
     /// Nanoseconds since 1970.
     Wall,
-    /// Nanoseconds since some moment before the run.
+    /// Nanoseconds since an unspecified moment before the run.
     Monotonic,
 }
 
-/// Equal readings in a row are one step, so that their number does not depend on how often a script reads
-/// its clock, but on the clock's resolution.
+/// Readings of one clock in order. Equal consecutive readings are one step, so that the number of steps depends on the
+/// clock's resolution and not on how often a script reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readings {
     /// The value, and how often it was read.
@@ -46,8 +46,8 @@ impl Readings {
         self.steps.len()
     }
 
-    /// As text: steps with a space between them, each the difference from the one before, and `*` and the
-    /// count if that is more than one. `before` is the last reading of this clock before these.
+    /// The readings as text: steps separated by spaces, each the difference from the previous one, followed by `*` and
+    /// the count if that is more than one. `before` is the last reading of this clock before these.
     pub(super) fn to_text(&self, before: &mut u64) -> String {
         let mut text = String::new();
         for &(value, count) in &self.steps {
@@ -64,8 +64,8 @@ impl Readings {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) has written. `None` if it is something else, or more than
-    /// `most` steps.
+    /// Parses the text that [`to_text`](Self::to_text) writes. `None` if the text is invalid or has more than `most`
+    /// steps.
     pub(super) fn from_text(text: &str, before: &mut u64, most: usize) -> Option<Self> {
         let mut steps = Vec::new();
         for step in text.split(' ').filter(|step| !step.is_empty()) {

@@ -1,12 +1,12 @@
-//! Errors of texts that are no recording.
+//! Errors for texts that are not a recording.
 
-/// The format's version. Files of another one are not read.
+/// The version of the format. Files of other versions are not read.
 pub(super) const VERSION: u32 = 1;
 
 /// Maximum bytes of a recording as text.
 pub(super) const MAX_FILE_BYTES: usize = 256 << 20;
 
-/// Why a text is no recording.
+/// Why a text is not a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -16,7 +16,7 @@ pub enum RecordingError {
         /// Its size.
         bytes: usize,
     },
-    /// It was recorded in another format.
+    /// The recording has another version of the format.
     #[error(
         "the recording has the format {found}, this version of cx reads format {VERSION}: replay it with cx {version}"
     )]

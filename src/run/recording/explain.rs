@@ -14,13 +14,13 @@ const MAX_SHOWN: usize = 160;
 /// Maximum number of calls that are listed.
 const MAX_LISTED: usize = 1_000;
 
-/// What a recording of a Python script lacks that has used granted directories.
+/// What a recording lacks of a Python script that used granted directories.
 const UNRECORDED_FILES: &str = "what the script found in granted directories; a replay has no such directories, and goes another way there";
 
 impl Recording {
-    /// What the recording has, as text for people: the script, the calls in order with their times and sizes,
-    /// the outcome, what was masked and what was left out. All text of the recording is escaped, so that an
-    /// untrusted recording cannot write to a terminal.
+    /// Describes the recording for people: the script, the calls in order with their times and sizes, the outcome, what
+    /// was masked and what was left out. All text of the recording is escaped, so that an untrusted recording cannot
+    /// control a terminal.
     pub fn explain(&self) -> String {
         let header = &self.header;
         let mut text = String::new();

@@ -17,8 +17,8 @@ use crate::text::{preview, visible};
 use crate::tools::ToolError;
 
 impl Recording {
-    /// Maximum bytes of a recording as text: what a recording keeps, with each character as long as JSON can
-    /// make it, and its turns.
+    /// Maximum bytes of a recording as text: what a recording keeps, with every character escaped in JSON's longest
+    /// form, and its turns.
     pub const MAX_FILE_BYTES: usize = MAX_FILE_BYTES;
 
     /// The recording as the text of a file, with secrets masked.
@@ -37,7 +37,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`RecordingError`] if it is no recording, damaged, cut off or too large.
+    /// [`RecordingError`] if it is not a recording, or is damaged, truncated or too large.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         if text.len() > Self::MAX_FILE_BYTES {
             return Err(RecordingError::TooLarge { bytes: text.len() });
@@ -54,7 +54,7 @@ impl Recording {
             if position == 0 {
                 check_version(line)?;
             }
-            // Checked before anything is allocated for it.
+            // Checked before memory is allocated for the line.
             json::check(line, json::budget(line.len())).map_err(|error| damaged(error.to_string()))?;
             let line: Line = serde_json::from_str(line).map_err(|error| damaged(error.to_string()))?;
             builder.add(line).map_err(damaged)?;
@@ -104,7 +104,7 @@ impl Recording {
         for planned in end.planned_calls.iter_mut().flatten() {
             mask_json(&mut planned.arguments, &mut masker);
         }
-        // A recording that was read has its own number.
+        // A recording that was read has a count of its own.
         copy.header.masked += masker.found();
         copy
     }
@@ -118,7 +118,7 @@ fn mask(text: &mut String, kind: TextKind, masker: &mut Masker) -> bool {
 
 fn mask_json(json: &mut Json, masker: &mut Masker) -> bool {
     let Some(masked) = masker.mask(json.text(), TextKind::Data) else { return false };
-    // Masking keeps JSON what it is. If it did not, nothing of it would be written.
+    // Masking keeps JSON valid. If it did not, nothing of the value would be written.
     *json = Json::parse(&masked).unwrap_or_else(|_| serde_json::Value::Null.into());
     true
 }

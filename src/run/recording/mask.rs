@@ -1,8 +1,8 @@
 //! Masks secrets in the texts of a recording.
 //!
-//! Each secret becomes `***` and a number, and equal secrets get the same number: a script that passes a
-//! token from one answer to the next call, or compares two, behaves as before. A script that looks into a
-//! secret (its length, its parts, a hash) does not, which is why a replay says that values were masked.
+//! Each secret becomes `***` and a number, and equal secrets get the same number: a script that passes a token from one
+//! answer to the next call, or compares two, behaves as before. A script that examines a secret (its length, its parts,
+//! a hash) does not; for this reason a replay reports that values were masked.
 //!
 //! Masking works on the text and never adds or removes a quote or a backslash outside of a value, so that
 //! JSON stays JSON and a script stays a script.
@@ -13,22 +13,23 @@ use crate::json;
 use crate::text::secrets::{MASK, looks_like_token, names_secret};
 use crate::text::start_bytes;
 
-/// The shortest value after the name of a secret that is masked. Shorter ones are mostly words such as `on`.
+/// The shortest value after a secret's name that is masked. Shorter values are mostly words such as `on`.
 const MIN_NAMED: usize = 4;
 
 /// The shortest word after `Bearer` or `Basic` that is masked.
 const MIN_SCHEME: usize = 8;
 
-/// Maximum bytes that are read to find out whether a text in quotes is open, and of the space behind a value in
-/// brackets. Each word of a text without line breaks, or before much space, would be compared with all of it.
+/// Maximum bytes that are read to find out whether a quoted text is open, and of the space after a value in brackets.
+/// Without a bound, each word of a long text without line breaks, or before much space, would be compared with all of
+/// it.
 const MAX_LINE: usize = 1 << 10;
 
-/// What is masked as a secret.
+/// The kind of text, which determines what is masked in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
-    /// Values in quotes, and words that look like tokens: what a program has as literals.
+    /// Source code: quoted values and words that look like tokens, because a program has its secrets as literals.
     Source,
-    /// The same, and values without quotes that follow the name of a secret.
+    /// Other text: as for `Source`, and unquoted values that follow a secret's name.
     Data,
 }
 
@@ -47,7 +48,7 @@ impl Masker {
     /// The text with its secrets masked, or `None` if it has none.
     pub(crate) fn mask(&mut self, text: &str, kind: TextKind) -> Option<String> {
         let mut masked = String::new();
-        // What of the text is in `masked` already.
+        // How much of the text was copied to `masked`.
         let mut copied = 0;
         let mut at = 0;
         let mut next_quote = 0;
@@ -75,7 +76,7 @@ fn is_separator(character: char) -> bool {
 /// The byte range of the first secret from `at` on. `next_quote` is kept from one search to the next: see [`in_pair`].
 fn next_secret(text: &str, at: usize, kind: TextKind, next_quote: &mut usize) -> Option<(usize, usize)> {
     let mut at = at;
-    // The word before, and where it ends.
+    // The previous word and its end.
     let mut before: Option<(&str, usize)> = None;
     loop {
         let start = at + text[at..].find(|character| !is_separator(character))?;
@@ -87,7 +88,7 @@ fn next_secret(text: &str, at: usize, kind: TextKind, next_quote: &mut usize) ->
                 return Some((start, start + key));
             }
         }
-        // A mask of an earlier recording is none again.
+        // A mask of an earlier recording is not masked again.
         let is_mask = word.strip_prefix(MASK).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
         if !is_mask {
             if looks_like_token(word) {
@@ -106,7 +107,7 @@ fn next_secret(text: &str, at: usize, kind: TextKind, next_quote: &mut usize) ->
     }
 }
 
-/// The secret that begins at `start`, if `name` is the name of one.
+/// The secret that begins at `start`, if `name` is the name of a secret.
 fn follows(
     name: &str,
     between: &str,
@@ -133,14 +134,14 @@ fn follows(
         return None;
     }
     if let Some(quote) = quote {
-        // Up to the quote that ends it, without the backslash of text within text.
+        // The value ends at the closing quote, without the backslash of a quoted text within another.
         if kind == TextKind::Source && is_code(text, start, word) {
             return None;
         }
         let value = in_quotes(&text[start..], quote, between).trim_end_matches('\\');
         return (value.len() >= MIN_NAMED).then_some((start, start + value.len()));
     }
-    // The secret is the word after it.
+    // The secret is the next word.
     if is_scheme(word) {
         return None;
     }
@@ -149,9 +150,9 @@ fn follows(
     (kind == TextKind::Data && word.len() >= MIN_NAMED && !is_literal).then_some((start, end))
 }
 
-/// The value at the beginning of `text`, which ends at `quote` or at the end of its line. What stands `before` it ends
-/// with its first quote: with as many backslashes as there are before that, the text is within others, and a quote with
-/// more of them is a part of the value.
+/// The value at the beginning of `text`, which ends at `quote` or at the end of its line. `before`, the text in front
+/// of it, ends with the opening quote. The number of backslashes before the opening quote tells how deep the text is
+/// nested in others; a quote with more backslashes is part of the value.
 fn in_quotes<'a>(text: &'a str, quote: char, before: &str) -> &'a str {
     let near = start_bytes(text, MAX_LINE);
     let near = near.lines().next().unwrap_or_default();
@@ -162,21 +163,21 @@ fn in_quotes<'a>(text: &'a str, quote: char, before: &str) -> &'a str {
         more.is_some_and(|more| more % (2 * (level + 1)) == 0)
     };
     let end = near.match_indices(quote).map(|(at, _)| at).find(|&at| ends(at));
-    // A text without such a quote is cut, or is not what it looks like.
+    // If there is no such quote, the text was truncated or is not a quoted value.
     &text[..end.or_else(|| text.find([quote, '\n'])).unwrap_or(text.len())]
 }
 
-/// Words of the languages that may follow a text: `if 'password:' in line`.
+/// Operators that may follow a quoted text: `if 'password:' in line`.
 const OPERATORS: [&str; 10] = ["in", "not", "is", "and", "or", "if", "for", "else", "as", "instanceof"];
 
-/// Whether what begins with `word` at `start` is code behind the text that the name of a secret is in:
-/// `'client_secret=' + password`.
+/// Whether the word at `start` is code after the quoted text that contains the secret's name: `'client_secret=' +
+/// password`.
 fn is_code(text: &str, start: usize, word: &str) -> bool {
     (word.starts_with(['+', '%', '.']) || OPERATORS.contains(&word)) && is_outside_of_texts(&text[..start])
 }
 
-/// Whether no text in quotes is open at the end of `before`. If that is not known, because the beginning is too far
-/// away, it is `false`, and the value is masked.
+/// Whether no quoted text is open at the end of `before`. Returns `false` if that is unknown, because the beginning is
+/// too far away; the value is then masked.
 fn is_outside_of_texts(before: &str) -> bool {
     let end = &before[before.ceil_char_boundary(before.len().saturating_sub(MAX_LINE))..];
     let known =
@@ -199,9 +200,9 @@ fn is_outside_of_texts(before: &str) -> bool {
     open.is_none()
 }
 
-/// The secret that begins at `start`, if it is the second of two texts in brackets, as headers are written:
-/// `["authorization","abc"]`. `next_quote` is a position before which there is no quote from some word on: words are
-/// looked at in their order, and what is before it need not be searched again.
+/// The secret that begins at `start`, if it is the second of two quoted texts in brackets, as in a list of headers:
+/// `["authorization","abc"]`. `next_quote` is a position before which no quote follows the current word. Words are
+/// visited in order, so the text before that position need not be searched again.
 fn in_pair(
     name: &str,
     between: &str,
@@ -246,8 +247,8 @@ pub(crate) fn mask_data(text: &str) -> Option<String> {
     Masker::default().mask(text, TextKind::Data)
 }
 
-/// Whether two texts are the same, or the same JSON, apart from masked secrets: what was a secret in the
-/// recorded run is a mask, or what the script has made of a mask, in a replay.
+/// Whether two texts are equal, or equal as JSON, apart from masked secrets: a secret of the recorded run is a mask in
+/// the replay, or what the script made of that mask.
 pub(crate) fn looks_equal(text: &str, recorded: &str) -> bool {
     if is_same_text(text, recorded) {
         return true;
@@ -261,7 +262,7 @@ pub(crate) fn looks_equal(text: &str, recorded: &str) -> bool {
     tree(&text).zip(tree(&recorded)).is_some_and(|(text, recorded)| text == recorded)
 }
 
-/// The same without looking at JSON: to the byte, but for masked secrets.
+/// As [`looks_equal`], without comparing as JSON: equal to the byte, apart from masked secrets.
 pub(crate) fn is_same_text(text: &str, recorded: &str) -> bool {
     text == recorded || (recorded.contains(MASK) && without_secrets(text) == without_secrets(recorded))
 }

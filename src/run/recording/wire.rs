@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::result::Refusal;
 
-/// A line. Scripts, arguments, answers and values are strings: they come back to the byte.
+/// A line of the file. Scripts, arguments, answers and values are strings, so that they are read back unchanged to the
+/// byte.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "camelCase", deny_unknown_fields)]
 pub(super) enum Line {
@@ -175,7 +176,7 @@ struct ScriptErrorLine {
     problems: Vec<FindingLine>,
 }
 
-/// What the check before a run found.
+/// A finding of the check before the run.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FindingLine {
@@ -190,7 +191,7 @@ struct FindingLine {
     source_line: Option<String>,
 }
 
-/// A printed line, or without a level a content block.
+/// A printed line, or a content block, which has no level.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OutputLine {

@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 use crate::run::limits::Limits;
 use crate::tools::ToolError;
 
-/// Maximum number of steps of both clocks in a recording. Beyond it, each eighth of that doubles the
+/// Maximum number of steps of both clocks in a recording. Beyond it, each further eighth of this number doubles the
 /// resolution that the script sees.
 pub(super) const MAX_CLOCK_STEPS: usize = 100_000;
 
 /// What a host call returns to a script.
 pub(crate) type Answer = Result<String, ToolError>;
 
-/// What a tape needs to know of its run.
+/// The facts of a run that its tape needs.
 pub(crate) struct Facts {
     pub(crate) limits: Limits,
     pub(crate) time_zone: &'static str,
@@ -33,6 +33,6 @@ pub(crate) enum Wait {
     Real,
     /// It ends at once, without an answer.
     Empty,
-    /// Until an answer is delivered, which is soon.
+    /// It lasts until an answer is delivered, which is soon.
     Delivers,
 }

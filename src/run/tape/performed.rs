@@ -1,4 +1,4 @@
-//! A request of a script in flight, with a tape.
+//! A request of a script that is in flight while there is a tape.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) struct Performed {
     tape: Arc<Tape>,
     /// `None` if the recording has no space for it.
     item: Option<Delivered>,
-    /// In a recording: what has the answer.
+    /// In a recording: the future of the real answer.
     real: Option<BoxFuture<'static, Answer>>,
     answer: Option<Answer>,
     is_polled: bool,
@@ -31,7 +31,7 @@ impl Performed {
         Self { tape, item, real, answer: None, is_polled: false, is_queued: false }
     }
 
-    /// What it is on the tape.
+    /// The request's item on the tape.
     pub(crate) fn item(&self) -> Option<Delivered> {
         self.item
     }
@@ -44,7 +44,7 @@ impl Future for Performed {
         let this = &mut *self;
         let is_first = !std::mem::replace(&mut this.is_polled, true);
         let Some(item) = this.item else {
-            // Recorded no more.
+            // The recording ignores it from now on.
             return this.real.as_mut().map_or(Poll::Pending, |real| real.poll_unpin(task));
         };
         if let Some(real) = &mut this.real {

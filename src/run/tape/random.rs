@@ -10,7 +10,7 @@ pub(super) struct SeededBytes {
     seed: [u8; 32],
     counter: u64,
     block: [u8; 32],
-    /// How many bytes of the block were used.
+    /// Number of bytes of the block that were used.
     used: usize,
 }
 

@@ -21,22 +21,22 @@ pub(super) struct Recorder {
     calls: Vec<RecordedCall>,
     timers: Vec<f64>,
     turns: Vec<Turn>,
-    /// The turn that has not ended.
+    /// The current turn.
     turn: Turn,
     kept_bytes: usize,
     missing: Option<String>,
     pub(super) has_unrecorded_files: bool,
     /// How many blocking operations are in progress.
     pub(super) blocking: u32,
-    /// What the host works on at this moment.
+    /// The item whose answer the host is computing.
     pub(super) answering: Option<Delivered>,
     pub(super) closing: Vec<(LogLevel, String)>,
-    /// Has its answer and waits for a turn.
+    /// Items that have their answer and wait for a turn.
     queue: VecDeque<Delivered>,
     wakers: HashMap<Delivered, Waker>,
-    /// Has the turn.
+    /// The item that has the turn.
     granted: Option<Delivered>,
-    /// Whether what is ready next has the turn.
+    /// Whether the next item that is ready gets the turn.
     is_open: bool,
     /// Timers that have not fired, by time.
     running_timers: BTreeSet<(Instant, usize)>,
@@ -127,7 +127,7 @@ impl Recorder {
         Some(Delivered::Timer(position))
     }
 
-    /// Whether nothing is recorded any more.
+    /// Whether recording has stopped, because a bound is reached.
     fn is_full(&mut self, is_reached: bool, what: impl FnOnce() -> String) -> bool {
         if is_reached && self.missing.is_none() {
             self.missing = Some(what());
@@ -151,8 +151,8 @@ impl Recorder {
         }
     }
 
-    /// Whether an answer that is there can be delivered now. If so it is recorded. `woken` is what else has
-    /// the turn.
+    /// Whether an existing answer can be delivered now. If so, it is recorded. `woken` is another item that has the
+    /// turn.
     pub(super) fn deliver(
         &mut self,
         item: Delivered,
@@ -207,7 +207,7 @@ impl Recorder {
         }
     }
 
-    /// Returns whether it is recorded: a call that is cancelled at the end of the run was not answered.
+    /// Records an answer. Returns `false` for a call that was cancelled at the end of the run: it counts as unanswered.
     fn record_answer(&mut self, position: usize, answer: &Answer, is_immediate: bool) -> bool {
         if answer.as_ref().is_err_and(|error| error.code == ToolErrorCode::Cancelled) {
             return false;

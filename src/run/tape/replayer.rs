@@ -30,12 +30,12 @@ const CLOCK_STEP: u64 = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The number of the call, from 1, as [`Recording::explain`](crate::Recording::explain) numbers them;
-    /// `None` if all calls were the same, and the outcome differs.
+    /// The number of the call, from 1, as [`Recording::explain`](crate::Recording::explain) numbers calls; `None` if
+    /// all calls were the same and the outcome differs.
     pub call: Option<u64>,
-    /// What the recorded run did, at most 2,000 characters.
+    /// The behavior of the recorded run, in at most 2,000 characters.
     pub expected: String,
-    /// What the replay did.
+    /// The behavior of the replay, in at most 2,000 characters.
     pub found: String,
 }
 
@@ -63,15 +63,15 @@ pub(super) struct Replayer {
     pub(super) blocking: u32,
     stopped: Option<StopReason>,
     calls_made: usize,
-    /// By their time in a clock that only counts delays, for those that the recording does not deliver.
+    /// Timers by their time in a clock that counts only delays, for those that the recording does not deliver.
     running_timers: BTreeSet<(Duration, usize)>,
-    /// The time of each timer that was started, so that none has to be searched for.
+    /// The time of each timer that was started, by position, so that no search is needed.
     timer_times: Vec<Duration>,
     /// The time of the last timer that was delivered without the recording.
     timer_time: Duration,
-    /// The position of the turn.
+    /// The index of the current turn.
     turn: usize,
-    /// Waits of the turn that have passed.
+    /// Number of waits in the current turn so far.
     waits: u64,
     granted: Option<Delivered>,
     wakers: HashMap<Delivered, Waker>,
@@ -81,7 +81,7 @@ pub(super) struct Replayer {
 
 #[derive(Default)]
 struct ReplayedClock {
-    /// In the readings of the turn.
+    /// The position in the clock readings of the current turn.
     cursor: Cursor,
     last: u64,
 }
@@ -161,10 +161,10 @@ impl Replayer {
         self.stopped.get_or_insert(StopReason::Differs(Difference { call, expected, found }));
     }
 
-    /// What becomes of a request now.
+    /// Polls a request.
     pub(super) fn poll(&mut self, item: Delivered, waker: &Waker) -> Poll<Answer> {
         if self.is_stopped() {
-            // What blocks has to return; the rest waits for the end.
+            // A blocking operation has to return; other requests stay pending until the end.
             return if self.blocking > 0 { Poll::Ready(Err(over())) } else { Poll::Pending };
         }
         let recording = Arc::clone(&self.recording);
@@ -207,7 +207,7 @@ impl Replayer {
         self.differ(position, format!("an answer of {bytes} bytes"), found);
     }
 
-    /// Ends the replay at a call that the recorded run has never received an answer to.
+    /// Ends the replay at a call whose answer the recorded run never received.
     fn end_without(&mut self, position: usize) {
         if self.was_stopped() {
             self.stopped.get_or_insert(StopReason::AsRecorded);
@@ -247,8 +247,8 @@ impl Replayer {
         self.wakers.remove(&item)
     }
 
-    /// The timer to deliver where the recording delivers none: the next one by its delay. The
-    /// clocks are at its time then.
+    /// The timer to deliver where the recording delivers none: the one with the earliest time. The clocks advance to
+    /// that time.
     fn next_timer(&mut self) -> Option<Delivered> {
         let (time, position) = self.running_timers.pop_first()?;
         let passed = u64::try_from(time.saturating_sub(self.timer_time).as_nanos()).unwrap_or(u64::MAX);
@@ -269,7 +269,7 @@ impl Replayer {
                 }
                 Some(Delivered::Timer(position)) => {
                     self.next_turn();
-                    // An edited script may not have started it.
+                    // An edited script may not have started this timer.
                     if let Some(&time) = self.timer_times.get(position)
                         && self.running_timers.remove(&(time, position))
                     {
@@ -307,8 +307,8 @@ impl Replayer {
         self.grant(Delivered::Call(position))
     }
 
-    /// Nothing that the script waits for comes: either it waits for a call that was never answered, or the
-    /// recording continues with a call that the script has not made.
+    /// Ends a replay in which the script waits for ever: either for a call that was never answered, or the recording
+    /// continues with a call that the script has not made.
     fn get_stuck(&mut self, next: Option<Delivered>) {
         match next {
             Some(Delivered::Call(position)) => {
@@ -353,7 +353,7 @@ impl Replayer {
             }
             next => {
                 if let Some(timeout) = timeout_ms {
-                    // An edited script waits longer, or more often.
+                    // An edited script may wait for longer, or more often.
                     let passed = Duration::try_from_secs_f64(timeout.max(0.0) / 1000.0).unwrap_or_default();
                     let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
                     self.wall.last = self.wall.last.saturating_add(passed);
@@ -374,7 +374,7 @@ impl Replayer {
         };
         let recorded = readings.and_then(|readings| readings.at(&mut state.cursor));
         let value = recorded.unwrap_or_else(|| state.last.saturating_add(CLOCK_STEP));
-        // A wall clock may go back.
+        // A wall clock may go backwards.
         state.last = if clock == GuestClock::Monotonic { value.max(state.last) } else { value };
         state.last
     }
@@ -423,7 +423,7 @@ impl Replayer {
     }
 }
 
-/// The first difference of what came out: output line by line, then the value or the error.
+/// The first difference between the results: output line by line, then the value or the error.
 fn difference_of_outcomes(result: &ExecuteResult, logs: &[Output], outcome: &Outcome) -> Option<Difference> {
     for position in 0..logs.len().max(result.logs.len()) {
         let (recorded, replayed) = (logs.get(position), result.logs.get(position));

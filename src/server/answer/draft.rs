@@ -32,7 +32,7 @@ use crate::text::start;
 /// breaks the structure.
 pub(crate) const MAX_CHARACTERS: usize = 25_000;
 
-/// Characters that are kept of a value that is too long: enough to see its structure.
+/// Characters that are kept of a value that is too long: enough to show its structure.
 const VALUE_HEAD: usize = 4_000;
 const VALUE_TAIL: usize = 1_000;
 
@@ -42,13 +42,13 @@ const MAX_ERROR_CHARACTERS: usize = 4_000;
 /// Maximum characters of the source line of an error. One line may be a whole minified program.
 const MAX_SOURCE_CHARACTERS: usize = 400;
 
-/// Maximum number of calls of language models in an answer. Their sums have all.
+/// Maximum number of calls of language models in an answer. The sums in the answer include all of them.
 const MAX_MODEL_CALLS: usize = 20;
 
 /// Maximum number of tools in the summary of calls.
 const MAX_TOOLS: usize = 50;
 
-/// Maximum bytes of JSON of the calls that a dry run did not make.
+/// Maximum bytes of JSON of the planned calls of a dry run.
 const MAX_PLANNED_BYTES: usize = 25_000;
 
 /// Maximum number of content blocks in addition to the text.
@@ -61,12 +61,12 @@ pub(crate) struct Draft<'a> {
     value: Option<&'a Json>,
     emitted: Vec<&'a Json>,
     max_characters: usize,
-    /// Whether the client has a part of the output already.
+    /// Whether the client has received the first part of the output already.
     is_rest: bool,
 }
 
 impl<'a> Draft<'a> {
-    /// Each part of the answer has at most `max_characters`.
+    /// Measures a result. Each part of the answer will have at most `max_characters`.
     pub(crate) fn new(result: &'a ExecuteResult, max_characters: usize) -> Self {
         Self {
             result,
@@ -78,7 +78,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Without the first bytes of the output, which the client has.
+    /// Leaves out the first `bytes` of the output, which the client has already.
     pub(crate) fn without_first(mut self, bytes: usize) -> Self {
         if bytes > 0 {
             let rest = self.output.get(bytes..).unwrap_or_default();
@@ -112,7 +112,7 @@ impl<'a> Draft<'a> {
 
     fn structured(&self, run: Option<&str>) -> Value {
         let mut report = self.result.without_values();
-        // The message of a script that was not run has all of them, and the text has their lines.
+        // The message of a script that was not run contains all findings, and the text has a line for each.
         if let Some(Value::Object(shown)) = report.get_mut("error")
             && shown.shift_remove("problems").is_some()
             && let Some(error) = self.result.error()
@@ -170,7 +170,7 @@ impl<'a> Draft<'a> {
         report.insert("valueTruncated".to_owned(), truncated);
     }
 
-    /// Inserts the first calls that a dry run has planned, as many as there is space for.
+    /// Inserts the planned calls of a dry run, in order, as many as fit.
     fn insert_planned(&self, report: &mut Map<String, Value>) {
         let Some(planned) = self.result.planned() else { return };
         let mut room = MAX_PLANNED_BYTES;
@@ -189,7 +189,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The value as the text shows it. `None` if it says nothing beside the output.
+    /// The value as the text shows it. `None` if it adds nothing to the output.
     fn shown_value(&self, run: Option<&str>) -> Option<String> {
         let shows_something = !self.output.is_empty() || !self.emitted.is_empty();
         let value = self.value.filter(|value| !(value.is_null() && shows_something))?;

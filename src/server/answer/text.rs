@@ -45,7 +45,7 @@ pub(crate) fn render(
 }
 
 fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
-    // The findings follow with their locations, and the error is one of them.
+    // The findings follow with their locations. The error is one of them, so the first line describes them together.
     let about_all = match error.code {
         _ if error.problems.len() < 2 => None,
         ErrorCode::CheckFailed => Some("calls or imports of the script cannot succeed"),
@@ -88,7 +88,7 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
     }
 }
 
-/// What the check has found in a script that was run, a line each.
+/// The findings of the check in a script that was run, one a line.
 pub(super) fn beside(error: &ScriptError) -> impl Iterator<Item = String> + use<'_> {
     error.problems.iter().map(|problem| format!("{} at {}", problem.severity, one_line(&problem.to_string())))
 }
@@ -106,7 +106,7 @@ fn push_problems(text: &mut String, problems: &[Finding]) {
     }
 }
 
-/// Names the resources that the run's record has.
+/// Names the resources that contain the run's record.
 fn push_record(text: &mut String, result: &ExecuteResult, run: &str) {
     let parts = [
         ("output", !result.logs.is_empty()),
@@ -128,13 +128,13 @@ fn push_section(text: &mut String, name: &str, content: &str) {
     let _ = write!(text, "[{name}]{separator}{content}");
 }
 
-/// What of a tool's calls did not go well, by field and by word.
+/// What went wrong with calls of a tool: the field that counts it, and the word that the text uses.
 const TROUBLES: [(&str, &str); 3] =
     [("failed", "failed"), ("inFlight", "in flight"), ("notApproved", "not approved")];
 
-/// Summarizes the calls of each tool where something failed: `mcp__files__read ×2 (1 failed)`. After
-/// a failure of the run it has all tools, because they may have had an effect, and what they
-/// returned: ` → {content: string}`. Of a run that went well a model needs none of it.
+/// Summarizes the calls of each tool where something failed: `mcp__files__read ×2 (1 failed)`. After a failure of the
+/// run it lists all tools, because their calls may have had an effect, and the shape of what they returned: ` →
+/// {content: string}`. A model does not need this for a successful run.
 fn render_calls(structured: &Value) -> Option<String> {
     let tools = structured["toolCallSummary"].as_array().map(Vec::as_slice).unwrap_or_default();
     let run_failed = structured["error"].is_object();
@@ -154,7 +154,7 @@ fn render_calls(structured: &Value) -> Option<String> {
         }
         text
     };
-    // A shape has commas of its own.
+    // A shape contains commas, so each tool has a line of its own.
     let separator = if tools.iter().any(|tool| tool["returned"].is_string()) { "\n" } else { ", " };
     let shown = tools.iter().filter(|summary| run_failed || in_trouble(summary));
     let mut text = shown.map(tool).collect::<Vec<_>>().join(separator);

@@ -1,6 +1,5 @@
-//! Parameters of other script executors. cx has none of them, but models that have seen those
-//! executors, or whose strict mode fills in every parameter, send them with values that ask for
-//! nothing. A call must not fail for such a value.
+//! Parameters of other script executors. cx has none of them, but models that have seen those executors, or whose
+//! strict mode fills in every parameter, send them with neutral values. A call must not fail because of such a value.
 
 use serde_json::Value;
 
@@ -24,10 +23,10 @@ impl ForeignParameter {
         Self::ALL.into_iter().find(|parameter| parameter.name() == name)
     }
 
-    /// Whether cx does the same with this value as without it.
+    /// Whether the value has no effect, so that cx may ignore it.
     pub(super) fn asks_for_nothing(self, value: &Value) -> bool {
         match (self, value) {
-            // There is no such check, so that there is nothing to skip.
+            // cx has no such check to skip.
             (Self::SkipDangerousPatternCheck, Value::Bool(true)) => true,
             (_, value) => is_neutral(value),
         }
@@ -41,8 +40,8 @@ impl ForeignParameter {
     }
 }
 
-/// Whether a value is the empty one of its type. Strict modes fill in such values where the model has
-/// nothing to say.
+/// Whether a value is the empty value of its type. Strict modes fill in such values for parameters that the model does
+/// not use.
 pub(super) fn is_neutral(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -51,7 +51,7 @@ impl RunParameter {
         Self::AllowedSamplingModels,
     ];
 
-    /// Whether the parameter is about language models. Listed only where scripts have one.
+    /// Whether the parameter is about language models. Listed only if scripts can ask one.
     pub(crate) const fn is_of_sampling(self) -> bool {
         matches!(
             self,
@@ -89,7 +89,7 @@ impl RunParameter {
         Self::ALL.into_iter().find(|parameter| parameter.name() == name)
     }
 
-    /// The values that the parameter takes, as error messages say it.
+    /// The values that the parameter takes, as error messages describe them.
     pub(super) fn expected(self) -> Cow<'static, str> {
         match self {
             Self::Script => "the name of a saved script, a string".into(),

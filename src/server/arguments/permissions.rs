@@ -1,4 +1,4 @@
-//! The parameter `permissions`: what a script asks for of the grants.
+//! The parameter `permissions`: the grants that a script asks for.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,12 @@ use crate::tools::names::kind;
 /// Maximum characters of a name that a message shows.
 const MAX_SHOWN: usize = 60;
 
-/// Reads the value. An empty list or `false` asks for none of a kind; `null`, and what is not there, for
-/// all that is granted of it. Strict modes fill in empty values of every kind that they know, also of
-/// other executors' kinds.
+/// Parses the value. An empty list or `false` asks for none of a kind; `null` and absence ask for all that is granted
+/// of it. Strict modes fill in empty values for every kind that they know, including kinds of other executors.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of what is wrong with the value.
 pub(super) fn read(value: Value) -> Result<Permissions, String> {
     let mut permissions = Permissions::default();
     let resources = match value {

@@ -21,17 +21,16 @@ const MAX_PROBLEMS: usize = 20;
 pub(crate) struct InvalidArguments {
     /// The first problems, in the order of the arguments.
     problems: Vec<ArgumentProblem>,
-    /// How many more there are.
+    /// How many further problems there are.
     more: usize,
 }
 
-/// One problem. Each names the parameter; a wrong value also the expected type and what was
-/// received.
+/// One problem. Each names the parameter, and for a wrong value also the expected type and the received value.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum ArgumentProblem {
     #[error("`{}`: expected {}: {received}", .parameter.name(), .parameter.expected())]
     WrongValue { parameter: RunParameter, received: String },
-    /// The value has the right type, but is not one that there can be.
+    /// The value has the right type, but is not one that the parameter can have.
     #[error("`{}`: {problem}", .parameter.name())]
     Invalid { parameter: RunParameter, problem: String },
     #[error("`{}`: {}", .0.name(), .0.refusal())]

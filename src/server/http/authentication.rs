@@ -28,7 +28,7 @@ pub(crate) struct Authentication {
     replacing: Mutex<()>,
 }
 
-/// Who sends a request, by its token.
+/// The sender of a request, by its token.
 pub(crate) enum Caller {
     /// A client of a server without tenants, with this token if it has one.
     Client(Option<Arc<AcceptedToken>>),
@@ -94,7 +94,8 @@ impl Authentication {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`], also if one of both lists is empty: a server has tenants or has none until its end.
+    /// [`Error::InvalidOptions`], also if only one of both lists is empty: whether a server has tenants is fixed at its
+    /// start.
     pub(crate) fn check_tenants(&self, tenants: &[HttpTenant]) -> Result<(), Error> {
         if tenants.is_empty() || !self.has_tenants {
             let problem = "a server has tenants from its start to its end, or never".to_owned();
@@ -109,7 +110,7 @@ impl Authentication {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`], also if the server has no token: whether it has one cannot change.
+    /// [`Error::InvalidOptions`], also if the server has no token: whether it has one is fixed at its start.
     pub(crate) fn check_token(&self, token: &HttpToken) -> Result<(), Error> {
         if !self.has_token {
             let problem = "a server has a token from its start to its end, or never".to_owned();
@@ -120,11 +121,11 @@ impl Authentication {
         self.check_tokens(Some(token), &tenants)
     }
 
-    /// Replaces the token of all clients, or of the operator. From now on the last one is as unknown as a wrong one.
+    /// Replaces the token of all clients, or of the operator. From then on the previous token is refused.
     ///
     /// # Errors
     ///
-    /// As [`check_token`](Self::check_token). The last one stays in force.
+    /// As [`check_token`](Self::check_token). The previous token then stays in force.
     pub(crate) fn replace_token(&self, token: HttpToken) -> Result<TokenChanges, Error> {
         let _alone = self.replacing.lock();
         self.check_token(&token)?;
@@ -136,16 +137,16 @@ impl Authentication {
         Ok(TokenChanges { added: 1, revoked: revoked.into_iter().collect(), in_force: 1 })
     }
 
-    /// The owner of the token that a server has in addition to those of its tenants.
+    /// The owner of the token that the server has in addition to those of its tenants.
     pub(crate) const fn token_owner(&self) -> TokenOwner {
         if self.has_tenants { TokenOwner::Operator } else { TokenOwner::Clients }
     }
 
-    /// Replaces the tenants by others. From now on a token that is not in the list is as unknown as a wrong one.
+    /// Replaces the tenants. From then on tokens that are not in the list are refused.
     ///
     /// # Errors
     ///
-    /// As [`check_tenants`](Self::check_tenants). The last ones stay in force.
+    /// As [`check_tenants`](Self::check_tenants). The previous tenants then stay in force.
     pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> Result<TokenChanges, Error> {
         let _alone = self.replacing.lock();
         self.check_tenants(&tenants)?;
@@ -177,8 +178,8 @@ impl Authentication {
         self.has_token || self.has_tenants
     }
 
-    /// Checks the host and the origin of a request to the server's own page. Only that page itself may send
-    /// it: other pages of this machine, which may use MCP, may not answer approvals.
+    /// Checks the host and the origin of a request to the server's own page. Only that page may send such requests:
+    /// other pages of this machine may use MCP, but may not answer approvals.
     pub(crate) fn check_own_page(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessRefusal> {
         self.check_host(uri, headers)?;
         let mut origins = headers.get_all(ORIGIN).iter();
@@ -203,8 +204,8 @@ impl Authentication {
             return Err(AccessRefusal::Forbidden(problem));
         }
         if self.is_loopback() && !is_local_host(uri, headers) {
-            // DNS rebinding: the browser takes this server for the attacker's own, because a name
-            // of the attacker resolves to it.
+            // DNS rebinding: a name of the attacker resolves to this server, so the browser treats the server as the
+            // attacker's own.
             return Err(AccessRefusal::Forbidden(
                 "the `Host` header is not of this machine: use 127.0.0.1 or localhost",
             ));
@@ -231,7 +232,8 @@ impl Authentication {
         Ok(Some(header.clone()))
     }
 
-    /// Says whose token a request has. Without a token and tenants every request is a client's.
+    /// Identifies the caller by the token of its request. If the server has neither a token nor tenants, every request
+    /// is a client's.
     ///
     /// # Errors
     ///
@@ -245,7 +247,7 @@ impl Authentication {
             |token| if self.has_tenants { Caller::Operator(token) } else { Caller::Client(Some(token)) };
         let token = self.token.read().clone();
         let mut caller = token.filter(|token| token.token().has_fingerprint(&sent)).map(own);
-        // All are compared, so that the duration does not reveal which ones there are.
+        // All tokens are compared, so that the duration does not reveal which exist.
         for token in self.tenants.read().iter() {
             if token.token().has_fingerprint(&sent) {
                 caller = Some(Caller::Tenant(Arc::clone(token)));
@@ -254,11 +256,11 @@ impl Authentication {
         caller.ok_or(AccessRefusal::Unauthorized)
     }
 
-    /// Checks whether the caller may read what is of all tenants: the metrics, and the page of runs.
+    /// Checks whether the caller may read what concerns all tenants: the metrics, and the page of runs.
     ///
     /// # Errors
     ///
-    /// If it is a tenant, or has no token.
+    /// If the caller is a tenant, or has no token.
     pub(crate) fn check_operator(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
         match self.identify(headers)? {
             Caller::Client(_) | Caller::Operator(_) => Ok(()),
@@ -268,7 +270,7 @@ impl Authentication {
         }
     }
 
-    /// The token of a request, if it is that of all clients or of the operator.
+    /// The token of a request, if it is the token of all clients or of the operator.
     pub(crate) fn server_token(&self, headers: &HeaderMap) -> Option<Arc<AcceptedToken>> {
         match self.identify(headers).ok()? {
             Caller::Client(token) => token,
@@ -296,8 +298,8 @@ fn allowed_origin(text: &str) -> Result<url::Origin, Error> {
     })
 }
 
-/// Whether a request whose target is a whole URL, as those to proxies are, has the same host there and in
-/// its `Host` header. This server is no proxy, and one of the two would escape the check of hosts.
+/// Whether a request with an absolute URL as its target, as sent to proxies, has the same host there and in its `Host`
+/// header. This server is not a proxy, and one of two different hosts would not be checked.
 fn names_one_host(uri: &Uri, headers: &HeaderMap) -> bool {
     let Some(authority) = uri.authority() else { return true };
     headers
@@ -313,7 +315,7 @@ fn is_local_host(uri: &Uri, headers: &HeaderMap) -> bool {
         Some(_) => None,
         None => uri.authority().map(axum::http::uri::Authority::as_str),
     };
-    // Parsed in the same way as a browser does.
+    // Parsed as a browser parses it.
     let url = host.filter(|host| !host.contains(['/', '@', '?', '#', '\\']));
     let url = url.and_then(|host| Url::parse(&format!("http://{host}/")).ok());
     url.is_some_and(|url| is_local(url.host()))

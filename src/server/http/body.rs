@@ -1,8 +1,8 @@
-//! Reads request bodies, within bounds of each and of all together.
+//! Reads request bodies, with bounds for each and for all together.
 //!
-//! tower-http's limit counts each body by itself and stops reading at the limit. Here all bodies
-//! that are being read share a budget, and the rest of a body that is too long is read and dropped,
-//! because its client would otherwise not see the answer.
+//! tower-http's limit counts each body separately and stops reading at the limit. Here all bodies that are being read
+//! share a budget, and the rest of a body that is too long is read and discarded, because its client would otherwise
+//! not see the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,16 @@ const MAX_BODY_BYTES: usize = 256 << 20;
 /// while large ones use it up. This is 32 MiB for all connections together.
 const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
 
-/// How long a client may take for a request's body.
+/// Maximum time for reading a request's body.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// Reads the bodies of all requests.
 pub(crate) struct BodyReader {
-    /// The bytes that may still be read.
+    /// The number of bytes that may still be read.
     budget: Arc<Semaphore>,
 }
 
-/// A request's body, and the permit that counts its bytes. It must be held as long as they are.
+/// A request's body, with the permit that counts its bytes. The permit must be held as long as the bytes are.
 pub(crate) struct RequestBody {
     pub(crate) bytes: Bytes,
     pub(crate) permit: Option<OwnedSemaphorePermit>,
@@ -49,8 +49,8 @@ impl BodyReader {
     ///
     /// # Errors
     ///
-    /// The answer, if the body is too long, comes too slowly or breaks off, or if too many bytes of
-    /// other bodies are being read.
+    /// The HTTP answer, if the body is too long, comes too slowly or is incomplete, or if too many bytes of other
+    /// bodies are being read.
     pub(crate) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
         match timeout(MAX_TIME, self.read_all(headers, body)).await {
             Ok(read) => read,
@@ -71,8 +71,8 @@ impl BodyReader {
             };
             is_too_long |= bytes.len() + piece.len() > MAX_LINE;
             if is_too_long {
-                // The rest is read and dropped: a client that writes its whole request before it reads
-                // must see the error.
+                // The rest is read and discarded: a client that writes its whole request before it reads must see the
+                // error.
                 bytes = Vec::new();
                 held = None;
                 skipped += piece.len();

@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     peer: PeerKey,
     state: Mutex<State>,
     pub(crate) activity: SocketActivity,
-    /// Cancelled when the connection has to end: for a new one, or with the token of its request.
+    /// Cancelled when the connection has to end: for a new connection, or because the token of its request was revoked.
     evicted: CancellationToken,
     /// Sends the permit to the new connection.
     successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
@@ -51,13 +51,13 @@ pub(crate) struct Connection {
 struct State {
     phase: Phase,
     since: Instant,
-    /// The tenant of the last accepted request. A proxy may send requests of several tenants.
+    /// The tenant of the last accepted request. A proxy may send requests of several tenants on one connection.
     tenant: TenantKey,
-    /// The token of the request in progress, if clients have to send one.
+    /// The token of the request in progress, if clients must send one.
     token: Option<Arc<AcceptedToken>>,
-    /// Whether a request on it has passed authentication.
+    /// Whether any request on it has passed authentication.
     is_admitted: bool,
-    /// Whether a request on it was answered. The end of the answer may not have been written yet.
+    /// Whether any request on it was answered. The end of the answer may not have been written yet.
     has_answered: bool,
 }
 
@@ -73,7 +73,7 @@ enum Phase {
     Answering,
 }
 
-/// What an evicted connection may still have to write.
+/// What an evicted connection may still write.
 pub(crate) enum Unwritten {
     Nothing,
     /// The end of an answer that was complete before the eviction.
@@ -125,9 +125,8 @@ impl Connections {
         OpenConnection { connection, connections: Arc::clone(self), number, permit: Some(permit) }
     }
 
-    /// Evicts a connection for a new one of `peer`, if one may be evicted. When it has ended, the receiver
-    /// gets its permit directly: if it went back to the semaphore, another connection could take
-    /// it.
+    /// Evicts a connection for a new one of `peer`, if one may be evicted. When the evicted connection has ended, the
+    /// receiver gets its permit directly: if the permit went back to the semaphore, another connection could take it.
     pub(crate) fn make_room(&self, peer: PeerKey) -> Option<oneshot::Receiver<OwnedSemaphorePermit>> {
         let open = self.open.lock();
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
@@ -156,7 +155,7 @@ impl Drop for OpenConnection {
         self.connections.open.lock().by_number.remove(&self.number);
         let successor = self.connection.successor.lock().take();
         if let Some((successor, permit)) = successor.zip(self.permit.take()) {
-            // If the successor waits no longer, the permit goes back to the semaphore.
+            // If the successor no longer waits, the permit goes back to the semaphore.
             let _given_back = successor.send(permit);
         }
     }
@@ -167,7 +166,7 @@ impl Connection {
         self.peer
     }
 
-    /// Completes when the connection is evicted. Returns what it may still have to write.
+    /// Completes when the connection is evicted. Returns what the connection may still write.
     pub(crate) async fn evicted(&self) -> Unwritten {
         self.evicted.cancelled().await;
         let state = self.state.lock();
@@ -178,14 +177,14 @@ impl Connection {
         }
     }
 
-    /// The head of a request was read.
+    /// Records that the head of a request was read.
     pub(crate) fn begin_request(&self) {
         self.activity.begin_request();
         self.enter(Phase::Request);
     }
 
-    /// The request has passed authentication. `tenant` is whose it is, if it is a tenant's, and `token` what it was
-    /// sent with.
+    /// Records that the request has passed authentication. `tenant` is its tenant, if there is one, and `token` the
+    /// token that it was sent with.
     pub(crate) fn admit(&self, tenant: Option<TenantKey>, token: Option<Arc<AcceptedToken>>) {
         let mut state = self.state.lock();
         state.is_admitted = true;
@@ -197,23 +196,24 @@ impl Connection {
         self.state.lock().token.as_ref().is_some_and(|own| Arc::ptr_eq(own, token))
     }
 
-    /// The request is complete and is handled.
+    /// Records that the request is complete and is being handled.
     pub(crate) fn begin_answer(&self) {
         self.activity.begin_answer();
         self.enter(Phase::Answering);
     }
 
-    /// Whether a request that was read has no complete answer yet. A listening stream has none to wait for.
+    /// Whether a request that was read has no complete answer yet. A listening stream does not count, because it never
+    /// completes.
     pub(crate) fn owes_answer(&self) -> bool {
         self.activity.has_next() || matches!(self.state.lock().phase, Phase::Request | Phase::Answering)
     }
 
-    /// The request opens a listening stream.
+    /// Records that the request opens a listening stream.
     pub(crate) fn begin_listening(&self) {
         self.enter(Phase::Listening);
     }
 
-    /// Wraps an answer so that its end is noticed, and, if it is a stream of events, that its client is gone.
+    /// Wraps an answer to detect its end and, for a stream of events, that its client is gone.
     pub(crate) fn watch(self: Arc<Self>, response: Response) -> Response {
         let kind = response.headers().get(CONTENT_TYPE);
         let may_probe = kind.is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM));
@@ -257,8 +257,8 @@ impl Drop for AnswerEnd {
     }
 }
 
-/// An answer's body with a guard for its end. A stream of events gets one comment, which clients ignore, when
-/// its client has ended its own stream: a client that is gone answers with a reset.
+/// An answer's body with a guard for its end. When the client has closed its sending side, a stream of events gets one
+/// comment, which clients ignore: a client that is gone answers with a reset.
 struct AnswerBody {
     body: Body,
     may_probe: bool,

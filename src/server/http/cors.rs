@@ -1,4 +1,4 @@
-//! The headers with which a browser lets a page of an allowed origin use the server (CORS).
+//! The CORS headers that let a page of an allowed origin use the server.
 //!
 //! tower-http's layer lets the requests of other origins through, and leaves it to the browser to
 //! withhold the answer; it also answers every `OPTIONS` request. Here
@@ -25,13 +25,12 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 const RESPONSE_HEADERS: HeaderValue =
     HeaderValue::from_static("Idempotency-Replayed, Location, Mcp-Session-Id, Retry-After, WWW-Authenticate");
 
-/// Whether a browser asks what a page of an allowed origin may send. It sends no token with this
-/// request.
+/// Whether the request is a preflight: a browser asks what a page of an allowed origin may send. It has no token.
 pub(crate) fn is_preflight(request: &Request) -> bool {
     *request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Says what a page may send.
+/// The answer to a preflight: what a page may send.
 pub(crate) fn preflight_response() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, METHODS),

@@ -1,4 +1,4 @@
-//! Reads a value repeatedly while the server serves, and uses each new one.
+//! Polls a source while the server runs, and applies each new value.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,38 +13,41 @@ use crate::run::observer::{TokenEvent, TokenOwner};
 use crate::server::metrics;
 use crate::server::shared::Shared;
 
-/// The pause between two readings.
+/// The pause between two reads.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long reading may take before that is reported. It takes milliseconds, and a second while something writes.
+/// Time after which a read that has not ended is reported. A read takes milliseconds, or a second while a file is being
+/// written.
 const MAX_READ: Duration = Duration::from_secs(10);
 
 /// Reads a value again. May block.
 type Reader<T> = Arc<dyn Fn() -> TokenReading<T> + Send + Sync>;
 
-/// Called with each new problem, and with `None` when there is none any more.
+/// Called with each new problem, and with `None` when the problem is gone.
 pub(super) type OnProblem = Box<dyn FnMut(Option<&str>) + Send>;
 
-/// What uses the values that are read.
+/// Applies the values that are read.
 pub(super) trait Target: Send {
-    /// What is read.
+    /// The type of the values.
     type Value: Clone + Send + 'static;
 
-    /// Replaces the last value by a new one. The next value is not read before this has ended.
+    /// Replaces the last value by a new one. The next value is not read until this has ended.
     ///
     /// # Errors
     ///
-    /// If it cannot be used. The last one stays in force.
+    /// If the value cannot be used. The last one stays in force.
     fn replace(&mut self, value: Self::Value) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// What is read, what uses it, and why the last value stays in force, if a newer one cannot be used.
+/// A source of values, the target that they are applied to, and why the last value stays in force if a newer one cannot
+/// be used.
 pub(super) struct Followed<T: Target> {
     read: Reader<T::Value>,
     target: T,
     on_problem: OnProblem,
     problem: Option<String>,
-    /// What was read last, if it could not be used. That may depend on something else, so it is tried again.
+    /// The last value that was read, if it could not be used. It is tried again, because whether it can be used may
+    /// depend on something else.
     refused: Option<T::Value>,
 }
 
@@ -53,7 +56,7 @@ impl<T: Target> Followed<T> {
         Self { read, target, on_problem, problem: None, refused: None }
     }
 
-    /// Looks again and again until it is dropped.
+    /// Polls until it is dropped.
     pub(super) async fn follow(mut self) {
         loop {
             sleep(INTERVAL).await;
@@ -61,8 +64,8 @@ impl<T: Target> Followed<T> {
         }
     }
 
-    /// Reads once, and uses what is new. Ends when the reader does, however long that takes: a second reader would hang
-    /// in the same place.
+    /// Reads once and applies a new value. Waits for the reader however long that takes: a second reader would block in
+    /// the same place.
     async fn look(&mut self) {
         let read = Arc::clone(&self.read);
         let mut reading = spawn_blocking(move || read());
@@ -114,7 +117,7 @@ impl<T: Target> Followed<T> {
         }
     }
 
-    /// Goes back to what was wrong earlier, which was reported.
+    /// Restores an earlier problem, which was reported already.
     fn restore(&mut self, earlier: Option<String>) {
         match earlier {
             Some(_) => self.problem = earlier,
@@ -129,7 +132,8 @@ impl<T: Target> Followed<T> {
     }
 }
 
-/// Says in the log, `health`, the metrics and the audit trail why newer tokens of `owner` cannot be used.
+/// Returns a callback that reports why newer tokens of `owner` cannot be used: in the log, `health`, the metrics and
+/// the audit trail.
 pub(super) fn problem_reporter(shared: &Arc<Shared>, owner: TokenOwner) -> OnProblem {
     let shared = Arc::clone(shared);
     let mut failing = None;
@@ -147,7 +151,7 @@ pub(super) fn problem_reporter(shared: &Arc<Shared>, owner: TokenOwner) -> OnPro
     })
 }
 
-/// Says that newer tokens of one source cannot be used, as long as it lives.
+/// Marks that newer tokens of one source cannot be used, until it is dropped.
 struct FailingTokens(Arc<Shared>);
 
 impl FailingTokens {

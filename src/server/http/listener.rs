@@ -30,19 +30,18 @@ use crate::server::shutdown::MAX_LAST_WRITE;
 /// requests. At the bound a new connection replaces one that is not in use, or gets 503.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
 
-/// How long a client may take for the head of a request, and how long a connection may be idle.
+/// Maximum time for the head of a request, and maximum idle time of a connection.
 const MAX_HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum number of headers.
 const MAX_HEADERS: usize = 100;
 
-/// How long written bytes may stay undelivered before the connection is treated as dead, and how long
-/// nothing may come from the client's system. Linux looks at nothing else once it is set (tcp(7),
-/// `TCP_USER_TIMEOUT`).
+/// How long written bytes may stay unacknowledged, and how long nothing may come from the client's system, before the
+/// connection counts as dead. Once this is set, Linux ignores its other limits (tcp(7), `TCP_USER_TIMEOUT`).
 const MAX_UNREAD: Duration = Duration::from_secs(30);
 
-/// How long a connection may be silent before the system asks the client's whether it is still there,
-/// and the time between two questions: a few of them fit into [`MAX_UNREAD`], because one can get lost.
+/// Idle time after which the system probes the client (TCP keepalive), and the interval of probes. A few of them fit
+/// into [`MAX_UNREAD`], because a probe can get lost.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -54,7 +53,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// busy machine.
 const MAX_EVICTION_WAIT: Duration = Duration::from_secs(5);
 
-/// The answer on a connection beyond the maximum, and on every one while there is no date.
+/// The answer on a connection beyond the maximum, and on every connection while the clock is outside of the dates that
+/// HTTP can express.
 const NO_CONNECTION: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
@@ -63,7 +63,7 @@ const NO_CONNECTION: &[u8] =
 pub(crate) struct Endpoint {
     pub(crate) router: Router,
     pub(crate) connections: Arc<Connections>,
-    /// Cancelled when the connections have to end.
+    /// Cancelled when all connections have to end.
     pub(crate) closing: CancellationToken,
 }
 
@@ -172,8 +172,8 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     }
 }
 
-/// Lets the system end the connection of a client that has disappeared without closing it, or has stopped
-/// reading: it must keep neither its runs nor a worker that was lent to it, also while nothing is sent.
+/// Configures the system to end the connection of a client that has disappeared without closing it, or has stopped
+/// reading. Such a client must not keep its runs or a worker that was lent to it, even while nothing is sent.
 ///
 /// # Errors
 ///
@@ -186,8 +186,8 @@ fn notice_gone(stream: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepintvl(stream, ASK_AGAIN)
 }
 
-/// Whether the header `Date` can say this time. With a clock before 1970 or after 9999 hyper panics on
-/// every connection, even if it is to write no such header.
+/// Whether the header `Date` can express this time. If the clock is before 1970 or after 9999, hyper panics on every
+/// connection, even if it is configured not to write the header.
 pub(super) fn has_http_date(now: SystemTime) -> bool {
     const YEAR_10000: u64 = 253_402_300_800;
     now.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|time| time.as_secs() < YEAR_10000)

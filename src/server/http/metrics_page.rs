@@ -1,5 +1,5 @@
-//! The metrics page at an address of its own, for a server whose client is at stdin and stdout, and the
-//! page of runs beside it.
+//! Serves metrics at a separate address, for a server whose client is at stdin and stdout, with the page of runs beside
+//! them.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! What every request passes before its route: the authentication, and a guard against panics.
+//! Processing of every request before its route: authentication, and a guard against panics.
 //!
-//! The guard is `catch_unwind` of `futures`, which all modules use, and not tower-http's
-//! `CatchPanic` layer, which does the same around a service. A layer would not cover the page,
-//! which answers before the router, so the function would stay beside it.
+//! The guard is `catch_unwind` of `futures`, which other modules use too, and not tower-http's `CatchPanic` layer,
+//! which does the same around a service. A layer would not cover the page, which answers before the router, so the
+//! function would still be needed.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,13 +29,12 @@ pub(crate) const HEALTH: &str = "/healthz";
 /// Path of the metrics.
 pub(super) const METRICS: &str = "/metrics";
 
-/// The answer to the operator of a server with tenants: what runs scripts has to say whose they are.
+/// The answer to the operator of a server with tenants, who may not run scripts: every run needs a tenant.
 const NOT_FOR_OPERATOR: AccessRefusal = AccessRefusal::Forbidden(
     "this token reads `/metrics`, `/healthz` and the page: use a tenant's for the rest",
 );
 
-/// Handles a request if it may be handled. A panic of its handler becomes an error of this request
-/// only.
+/// Handles a request if it is permitted. A panic of its handler becomes an error of this request only.
 pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     let is_rest = is_rest(request.uri().path());
     let Some(connection) = connection_of(&request) else {
@@ -111,7 +110,7 @@ async fn answer_authenticated(state: &HttpState, mut request: Request, next: Nex
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_panic| handler_failed())
 }
 
-/// Who sends a request that has passed authentication. `None` if it is the operator, who is no tenant.
+/// The tenant of a request that has passed authentication. `None` for the operator, who has no tenant.
 ///
 /// # Errors
 ///

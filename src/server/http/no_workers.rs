@@ -1,4 +1,4 @@
-//! Lending worker processes in a build that has none.
+//! Replaces the lending of worker processes in a build without the feature `process`.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,15 +10,15 @@ use crate::executor::Executor;
 /// Path of the workers.
 pub(super) const WORKERS: &str = "/v1/workers";
 
-/// There is never one: it has no value.
+/// Never constructed: it has no value.
 pub(crate) enum Lending {}
 
 impl Lending {
-    /// Lends none.
+    /// Returns `None`, because this build has no workers to lend.
     ///
     /// # Errors
     ///
-    /// If there should be some.
+    /// If `max` is not 0.
     pub(super) fn new(_executor: &Executor, max: usize) -> Result<Option<Self>, Error> {
         if max == 0 {
             return Ok(None);

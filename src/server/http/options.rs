@@ -26,21 +26,21 @@ pub struct HttpOptions {
     /// The token that clients must send. Required if other machines can reach the server. If there are tenants, this
     /// is the operator's: it reads the metrics and opens the page of runs, and is not accepted for anything else.
     pub token: Option<HttpToken>,
-    /// Reads the token again, every two seconds, on a thread that may block. A different token replaces the last one
-    /// at once, if [`validate`](Self::validate) would accept it. A server without a token never gets one. The last
-    /// one is revoked as those of tenants are ([`tenant_reader`](Self::tenant_reader)). If there are tenants, the
-    /// sessions of the page that were started with it end. Default: none, and the token never changes.
+    /// Reads the token again, every two seconds, on a thread that may block. A different token replaces the last one at
+    /// once, if [`validate`](Self::validate) accepts it. A server that starts without a token never gets one. The last
+    /// token is revoked in the same way as those of tenants ([`tenant_reader`](Self::tenant_reader)). If there are
+    /// tenants, the sessions of the page that were started with it end. Default: none, and the token never changes.
     pub token_reader: Option<TokenReader>,
-    /// The tenants, by the tokens of their clients; at most 64 tokens. Sessions, run records, `state`, answers of
-    /// idempotency keys and rates are those of one tenant, and so is a share of the sessions and connections. Tools,
-    /// grants and limits of scripts are the same for all. Give an executor of several tenants
-    /// [worker processes](crate::Isolation::Process). Default: none, and clients with the same token are told apart
-    /// by their sessions only.
+    /// The tenants, by the tokens of their clients; at most 64 tokens. Sessions, run records, `state`, answers to
+    /// idempotency keys and rate limits are separate for each tenant, and each has a share of the sessions and
+    /// connections. Tools, grants and limits of scripts are the same for all. An executor with several tenants should
+    /// use [worker processes](crate::Isolation::Process). Default: none; clients with the same token then differ only
+    /// by their sessions.
     pub tenants: Vec<HttpTenant>,
-    /// Reads the tenants again, every two seconds, on a thread that may block. Other tenants then replace the last
-    /// ones at once, if [`validate`](Self::validate) would accept them; a server without tenants stays one. A token
-    /// that is no longer in the list is revoked: requests with it are refused, its runs are cancelled at once, and
-    /// its sessions and requests end within two seconds. Default: none, and the tenants are those of the start.
+    /// Reads the tenants again, every two seconds, on a thread that may block. Different tenants replace the last ones
+    /// at once, if [`validate`](Self::validate) accepts them; a server that starts without tenants never gets any. A
+    /// token that is no longer in the list is revoked: requests with it are refused, its runs are cancelled at once,
+    /// and its sessions and requests end within two seconds. Default: none; the tenants never change.
     pub tenant_reader: Option<TenantReader>,
     /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
     /// Without it the path is not found.
@@ -61,8 +61,8 @@ pub struct HttpOptions {
     /// requests have no session. `None` for no limit. Default: 30 in a minute. A client that opens
     /// more sessions may run more; [`run_rate`](Self::run_rate) bounds them all.
     pub client_rate: Option<RateLimit>,
-    /// Maximum number of runs of all clients together in a period; if there are tenants, of those of each. Default: no
-    /// limit.
+    /// Maximum number of runs of all clients together in a period; if there are tenants, of the clients of each tenant.
+    /// Default: no limit.
     pub run_rate: Option<RateLimit>,
 }
 

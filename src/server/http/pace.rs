@@ -1,7 +1,7 @@
-//! How fast a client reads its answer: a connection whose client hardly reads makes room for others.
+//! Measures how fast a client reads its answer. A connection whose client hardly reads may be evicted for another.
 //!
-//! The system ends a connection whose client reads nothing (`listener.rs`). One that reads a byte every few seconds
-//! would keep its connection for days.
+//! The system ends a connection whose client reads nothing (`listener.rs`). Without this measure, a client that reads a
+//! byte every few seconds would keep its connection for days.
 
 use std::time::{Duration, Instant};
 
@@ -10,44 +10,44 @@ use parking_lot::Mutex;
 /// How long a client may read slowly before its connection may be evicted.
 const MIN_TIME: Duration = Duration::from_secs(30);
 
-/// A client that reads fewer bytes in a second reads slowly. Any network that is of use is faster.
+/// A client that reads fewer bytes a second is slow. Any usable network is faster.
 const MIN_BYTES_PER_SECOND: u64 = 1 << 10;
 
-/// How fast the client of one connection reads, while something waits to be written.
+/// How fast the client of one connection reads while data waits to be written.
 #[derive(Default)]
 pub(crate) struct ReadingPace(Mutex<Option<Blocked>>);
 
-/// Something waits until the client reads.
+/// Data waits until the client reads.
 #[derive(Clone, Copy)]
 struct Blocked {
     since: Instant,
-    /// Bytes that the system has taken since.
+    /// Bytes that the system has accepted since then.
     written: u64,
 }
 
 impl ReadingPace {
-    /// The system takes no more bytes now, because the client has not read enough.
+    /// Records that the system accepts no more bytes now, because the client has not read enough.
     pub(crate) fn note_blocked(&self, now: Instant) {
         self.0.lock().get_or_insert(Blocked { since: now, written: 0 });
     }
 
-    /// The system has taken so many bytes.
+    /// Records that the system has accepted this many bytes.
     pub(crate) fn note_written(&self, bytes: usize, now: Instant) {
         if let Some(blocked) = &mut *self.0.lock() {
             blocked.written = blocked.written.saturating_add(bytes as u64);
             if blocked.has_lasted(now) && !blocked.is_slow(now) {
-                // How fast it was says nothing about how fast it will be.
+                // The measurement starts again, because the past speed does not predict the future one.
                 *blocked = Blocked { since: now, written: 0 };
             }
         }
     }
 
-    /// Nothing waits to be written.
+    /// Records that nothing waits to be written.
     pub(crate) fn note_flushed(&self) {
         *self.0.lock() = None;
     }
 
-    /// Whether the client hardly reads what waits for it.
+    /// Whether data waits for the client and the client reads too slowly.
     pub(crate) fn is_slow(&self, now: Instant) -> bool {
         self.0.lock().is_some_and(|blocked| blocked.is_slow(now))
     }

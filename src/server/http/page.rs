@@ -1,9 +1,9 @@
 //! A page on which a user watches runs and answers approvals: its files, its requests, and their
 //! authentication. The embedder provides its content ([`PageHandler`]).
 //!
-//! All content is untrusted: it is of scripts, servers and clients. It is sent as JSON and becomes
-//! text nodes; the page's policy forbids inline scripts, and text that becomes markup (trusted
-//! types). The drawing of a run is a document of its own in a frame without scripts or origin.
+//! All content is untrusted: it comes from scripts, servers and clients. It is sent as JSON and becomes text nodes; the
+//! page's content security policy forbids inline scripts, and text that becomes markup (trusted types). The drawing of
+//! a run is a separate document in a frame without scripts or origin.
 
 mod access;
 mod client;
@@ -38,18 +38,18 @@ const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// The path of the page. Everything of it is below.
+/// The path of the page. All of its files and requests are below it.
 const PAGE: &str = "/ui";
 
-/// What the page may do: run and use its own files, ask its own server, and show its own frames. No text
-/// becomes markup or code.
+/// The content security policy of the page: it may run and use its own files, send requests to its own server, and show
+/// its own frames. No text can become markup or code.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
      trusted-types 'none'",
 );
 
-/// What the drawing of a run may do: have its own style.
+/// The policy of the drawing of a run: it may only have its own style.
 const FRAME_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'self'; sandbox",
@@ -58,7 +58,7 @@ const FRAME_POLICY: HeaderValue = HeaderValue::from_static(
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Maximum bytes of a request's body. It has an answer to an approval, with a reason.
+/// Maximum bytes of a request's body, which is an answer to an approval with a reason.
 const MAX_BODY: usize = 8 << 10;
 
 /// How long a request's body may take.
@@ -67,24 +67,24 @@ const MAX_BODY_TIME: Duration = Duration::from_secs(5);
 /// Maximum bytes of the name of a run or of an approval.
 const MAX_NAME: usize = 64;
 
-/// What the page asks its [`PageHandler`].
+/// A request of the page to its [`PageHandler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageRequest {
-    /// All that the page shows, as JSON.
+    /// Everything that the page shows, as JSON.
     State,
-    /// The metrics of this process in Prometheus' text format. Asked by other commands of the user.
+    /// The metrics of this process in Prometheus' text format. Requested by other commands of the user.
     Metrics,
-    /// The approvals that wait in this process, as JSON. Asked by other commands of the user.
+    /// The approvals that wait in this process, as JSON. Requested by other commands of the user.
     Approvals,
     /// The drawing of a run, as a whole HTML document without scripts.
     Run {
-        /// The run's id, as the page was told it. Letters, digits and `-` only.
+        /// The run's id, as the page received it. Letters, digits and `-` only.
         id: String,
     },
     /// The user's answer to an approval.
     Answer {
-        /// The approval's id, as the page was told it. Letters, digits and `-` only.
+        /// The approval's id, as the page received it. Letters, digits and `-` only.
         id: String,
         /// Whether the call may be made.
         approve: bool,
@@ -101,9 +101,9 @@ pub enum PageAnswer {
     Json(String),
     /// A text.
     Text(String),
-    /// An HTML document, which is shown without scripts and without anything from elsewhere.
+    /// An HTML document, which is shown without scripts and without any external content.
     Html(String),
-    /// There is no such thing, or no longer: one line that says so.
+    /// The run or approval does not exist, or no longer: one line of text that says so.
     NotFound(String),
 }
 
@@ -113,9 +113,9 @@ pub type PageHandler = Arc<dyn Fn(PageRequest) -> BoxFuture<'static, PageAnswer>
 /// A page at `/ui` on which a user watches runs and answers approvals. Cheap to clone; all clones are the
 /// same page.
 ///
-/// A browser starts a session with a one-time token ([`one_time_token`](Self::one_time_token)), or with the
-/// token of [`HttpOptions::token`](crate::server::HttpOptions::token). Without either nothing but the empty
-/// page is answered, on a loopback address too: other users of the machine can reach it.
+/// A browser starts a session with a one-time token ([`one_time_token`](Self::one_time_token)), or with the token of
+/// [`HttpOptions::token`](crate::server::HttpOptions::token). Without either only the empty page is served, on a
+/// loopback address too: other users of the machine can reach that address.
 #[derive(Clone)]
 pub struct Page {
     inner: Arc<Inner>,
@@ -133,8 +133,8 @@ impl fmt::Debug for Page {
 }
 
 impl Page {
-    /// Makes a page of what `handler` answers. `operator` is a token for other commands of the user, which
-    /// may do all that the page may; it is not accepted for MCP.
+    /// Makes a page whose content `handler` provides. `operator` is a token for other commands of the user, which may
+    /// do all that the page may; it is not accepted for MCP.
     pub fn new(handler: PageHandler, operator: Option<HttpToken>) -> Self {
         Self { inner: Arc::new(Inner { handler, access: Access::new(operator) }) }
     }
@@ -177,7 +177,7 @@ impl Page {
         path.strip_prefix(PAGE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Answers a request for one of the page's paths. Checks everything itself.
+    /// Answers a request for one of the page's paths. Performs all checks itself.
     pub(super) async fn answer(&self, authentication: &Authentication, request: Request<Body>) -> Response {
         let mut response = match authentication.check_own_page(request.uri(), request.headers()) {
             Ok(()) => self.route(authentication, request).await,
@@ -196,7 +196,7 @@ impl Page {
     async fn route(&self, authentication: &Authentication, request: Request<Body>) -> Response {
         let path = request.uri().path().strip_prefix(PAGE).unwrap_or_default().to_owned();
         let is_get = request.method() == Method::GET;
-        // The files hold no data of users, so they need no token.
+        // The files contain no user data, so they need no token.
         match path.as_str() {
             "" if is_get => return file("text/html; charset=utf-8", DOCUMENT),
             "/page.css" if is_get => return file("text/css; charset=utf-8", STYLE),
@@ -246,8 +246,8 @@ impl Page {
         }
     }
 
-    /// Exchanges a one-time token, or the token of the server's clients, for one of a session. The session ends with
-    /// that token. A tenant's token is refused, because the page shows the runs of all tenants.
+    /// Exchanges a one-time token, or the token of the server's clients, for a session token. The session ends when
+    /// that token is revoked. A tenant's token is refused, because the page shows the runs of all tenants.
     fn start_session(&self, authentication: &Authentication, request: &Request<Body>) -> Response {
         let headers = request.headers();
         let token = authentication.server_token(headers);
@@ -285,7 +285,7 @@ struct Decision {
 ///
 /// # Errors
 ///
-/// The answer to a body that is none. Nothing but a clear approval is one.
+/// The HTTP answer, if the body is not an answer to an approval. Only an explicit approval counts as one.
 async fn read_decision(body: Body) -> Result<Decision, Response> {
     let Ok(read) = timeout(MAX_BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await else {
         return Err(plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time"));

@@ -1,4 +1,4 @@
-//! The answers that are not those of rmcp: refusals and errors.
+//! HTTP answers that rmcp does not make: refusals and errors.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -15,7 +15,7 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 /// `Retry-After` in seconds for clients that are refused because there are too many.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// The answer to a body that is not a message, with the same error texts as the stdio transport.
+/// The answer to a body that is not a message, with the error texts of the stdio transport.
 pub(crate) fn not_understood(bytes: &[u8]) -> Response {
     let bytes = bytes.trim_ascii();
     let (code, problem) = if bytes.first() == Some(&b'[') {
@@ -76,6 +76,6 @@ pub(crate) fn plain(status: StatusCode, text: &str) -> Response {
     response
 }
 
-/// The line of a [`plain`] answer, for those that say it in another form.
+/// The text of a [`plain`] answer, for code that renders it in another form.
 #[derive(Clone)]
 pub(super) struct PlainText(pub(super) String);

@@ -35,7 +35,7 @@ const MCP: &str = "/mcp";
 pub(super) const PROMETHEUS: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The header in which clients of the stateless revision repeat the method. rmcp refuses one that differs.
+/// The header in which clients of the stateless revision repeat the method. rmcp refuses a header that differs.
 const METHOD: &str = "mcp-method";
 
 /// The header with the session id.
@@ -75,7 +75,7 @@ async fn answer_metrics(State(state): State<Arc<HttpState>>, headers: HeaderMap)
     ([(CONTENT_TYPE, PROMETHEUS)], print()).into_response()
 }
 
-/// Stands for the id of another tenant's session: no session has it.
+/// Replaces the id of another tenant's session: no session has this id.
 const NO_SESSION: HeaderValue = HeaderValue::from_static("-");
 
 async fn answer_mcp(
@@ -85,7 +85,7 @@ async fn answer_mcp(
 ) -> Response {
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
     if id.is_some_and(|id| state.sessions.is_of_other(id, requester.tenant.key)) {
-        // The answer is then that to an unknown id.
+        // So the answer is the same as for an unknown id.
         request.headers_mut().insert(SESSION_ID, NO_SESSION);
     }
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());

@@ -53,13 +53,14 @@ pub(crate) async fn serve(
     let authentication = Authentication::new(address.ip(), &options.allow_origins, token, tenants)?;
     let runs = CancellationToken::new();
     let _runs_end_with_this = runs.clone().drop_guard();
-    // Everything that rmcp runs ends with this token.
+    // Everything that rmcp runs ends when this token is cancelled.
     let open = CancellationToken::new();
     let _rmcp_ends_with_this = open.clone().drop_guard();
     let calls = Arc::<CallsInFlight>::default();
     let bounds = SessionBounds { max: options.max_sessions, idle: options.session_idle };
     let sessions = Arc::new(Sessions::new(Arc::clone(shared), bounds, runs.clone(), Arc::clone(&calls)));
-    // For rmcp's own questions. Each request has a session: its client's, or that of its tenant's clients without one.
+    // For rmcp's own requests. Every other request has a session: its client's, or that of its tenant's clients without
+    // one.
     let sessionless =
         McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(&calls)).of_many_clients();
     let mcp = mcp_service(Arc::new(sessionless), &sessions, &open);
@@ -94,7 +95,7 @@ pub(crate) async fn serve(
     if has_tenants {
         metrics::set_tokens(options.tenants.len());
     }
-    // Each in a task of its own, because one file may be on a file system that hangs.
+    // Each has its own task, because one of the files may be on a file system that hangs.
     if let Some(read) = options.token_reader.filter(|_| has_token) {
         following.spawn(token_changes::follow_token(Arc::clone(&state), read));
     }

@@ -26,8 +26,7 @@ use crate::conventions;
 use crate::server::request_span::{ClientRequestId, CountedSession};
 use crate::server::session::McpSession;
 
-/// Maximum number of messages that wait to be received by rmcp. Receiving takes little time: rmcp
-/// makes a task of each.
+/// Maximum number of messages that rmcp has not received yet. Receiving takes little time: rmcp starts a task for each.
 const MAX_INCOMING: usize = 1_024;
 
 /// A session in use is evicted for another one of its own peer only after it has been idle for this
@@ -38,9 +37,9 @@ const MIN_LIFE: Duration = Duration::from_secs(60);
 pub(crate) struct HttpSession {
     /// Attached to each message, so that it is handled in this session.
     pub(crate) mcp: Arc<McpSession>,
-    /// The tenant and the peer that sent its first request.
+    /// The tenant and the peer that sent the first request.
     holder: Holder,
-    /// The token of that request, if clients have to send one.
+    /// The token of that request, if clients must send one.
     token: Option<Arc<AcceptedToken>>,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
@@ -64,13 +63,13 @@ pub(crate) enum SessionError {
     /// The system provides no random numbers.
     #[error("no session id can be made: {0}")]
     NoId(io::Error),
-    /// The request did not pass the authentication, which no request does.
+    /// The request did not pass authentication. This does not happen, because every request passes it first.
     #[error("it is not known who asks for a session")]
     NoRequester,
 }
 
 impl HttpSession {
-    /// Makes a session for a client of `holder` with this token, and the transport that rmcp serves it with.
+    /// Makes a session for a client of `holder` with this token, and the transport through which rmcp serves it.
     pub(crate) fn new(
         mcp: McpSession,
         holder: Holder,
@@ -95,7 +94,7 @@ impl HttpSession {
         (session, transport)
     }
 
-    /// Whether it is of a client of this tenant.
+    /// Whether the session belongs to a client of this tenant.
     pub(crate) fn is_of(&self, tenant: TenantKey) -> bool {
         self.holder.tenant == tenant
     }
@@ -110,7 +109,7 @@ impl HttpSession {
         self.streams.lock().standalone().is_some()
     }
 
-    /// Opens the standalone stream, in place of an earlier one.
+    /// Opens the standalone stream. It replaces an earlier one.
     pub(crate) fn listen(self: Arc<Self>) -> SessionStream {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         {
@@ -213,7 +212,7 @@ impl HttpSession {
         !streams.requests.is_empty() || !self.mcp.calls.is_empty()
     }
 
-    /// Determines for which peers the session may be evicted.
+    /// Determines which peers may evict the session.
     pub(crate) fn held(&self, id: SessionId) -> EvictionCandidate<SessionId> {
         let streams = self.streams.lock();
         let eviction = if self.has_calls(&streams) {
@@ -277,7 +276,7 @@ impl Drop for SessionStream {
     }
 }
 
-/// A session as rmcp serves it.
+/// A session as rmcp's transport.
 pub(crate) struct SessionTransport {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
     ended: CancellationToken,

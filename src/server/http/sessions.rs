@@ -31,11 +31,11 @@ use crate::text::ids::random_id;
 const EXPIRY: Duration = Duration::from_secs(15);
 
 tokio::task_local! {
-    /// Whether the request of this task could not start a session because there are too many. rmcp
-    /// returns one error for all reasons, and a client that may retry has to be told.
+    /// Whether the request of this task was refused a session because there are too many. rmcp returns the same error
+    /// for all reasons, and a client that may retry must be told.
     pub(crate) static REFUSED: Cell<bool>;
 
-    /// Who sends this task's request.
+    /// The sender of this task's request.
     pub(crate) static REQUESTER: Requester;
 }
 
@@ -106,8 +106,8 @@ impl Sessions {
         });
     }
 
-    /// Cancels the runs of the sessions that were begun with this token, and ends their standalone streams. Their
-    /// calls can still be answered.
+    /// Cancels the runs of the sessions that began with this token, and ends their standalone streams. Their calls can
+    /// still be answered.
     pub(crate) fn cancel_runs_of(&self, token: &Arc<AcceptedToken>) {
         for session in self.open.lock().values().filter(|session| session.was_begun_with(token)) {
             session.mcp.runs.cancel();
@@ -115,7 +115,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that were begun with this token, which was revoked. No later one begins with it.
+    /// Ends the sessions that began with this token, which was revoked. No session begins with it afterwards.
     pub(crate) fn end_of(&self, token: &Arc<AcceptedToken>) {
         self.open.lock().retain(|_, session| {
             let is_kept = !session.was_begun_with(token);
@@ -138,8 +138,8 @@ impl Sessions {
     }
 }
 
-/// Evicts a session for a new one of `newcomer`: one whose client sent nothing after its first request,
-/// or one that has been idle for long enough, or one of a tenant or a peer above its share.
+/// Evicts a session for a new one of `newcomer`: a session whose client sent nothing after its first request, one that
+/// has been idle for long enough, or one of a tenant or peer above its share.
 fn make_room(
     open: &mut HashMap<SessionId, Arc<HttpSession>>,
     newcomer: Holder,
@@ -164,7 +164,7 @@ impl SessionManager for Sessions {
         let Requester { tenant, token, peer } = requester;
         let holder = Holder { tenant: tenant.key, peer };
         let mut open = self.open.lock();
-        // Looked at under the lock that `end_of` takes afterwards.
+        // Checked under the lock that `end_of` takes afterwards.
         if token.as_ref().is_some_and(|token| token.revoked.is_cancelled()) {
             return Err(SessionError::Ended);
         }

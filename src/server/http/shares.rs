@@ -1,8 +1,8 @@
 //! Selects the session or connection that is evicted for a new one when the bound is reached.
 //!
-//! Below the bound a peer may hold any number. At the bound, peers that hold more than an equal
-//! share lose theirs first, and no peer loses one to a peer that holds more. With several tenants the same holds for
-//! them first, and then for the peers of one tenant.
+//! Below the bound a peer may hold any number. At the bound, peers that hold more than an equal share lose theirs
+//! first, and no peer loses one to a peer that holds more. With several tenants this rule applies to tenants first, and
+//! then to the peers of one tenant.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// The peer that a connection is counted for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum PeerKey {
-    /// Any loopback address: processes of this machine, or a proxy on it.
+    /// Any loopback address: processes of this machine, or a proxy that runs on it.
     #[default]
     Local,
     Address(IpAddr),
@@ -49,7 +49,7 @@ pub(crate) enum TenantKey {
     Number(usize),
 }
 
-/// Who holds a session or connection.
+/// The holder of a session or connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Holder {
     pub(crate) tenant: TenantKey,
@@ -64,13 +64,12 @@ impl From<PeerKey> for Holder {
     }
 }
 
-/// For which holders a session or connection may be evicted.
+/// Which holders may evict a session or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// For its own holder, and for those that hold less. Lower numbers are evicted first.
+    /// Its own holder, and holders of fewer. Lower numbers are evicted first.
     Allowed(u8),
-    /// Only for a holder below its share, and only if its own holder is above its share. Lower numbers
-    /// are evicted first.
+    /// Only a holder below its share, and only if its own holder is above its share. Lower numbers are evicted first.
     OverShare(u8),
     Never,
 }
@@ -92,7 +91,7 @@ pub(crate) fn select_for_eviction<K>(
     max: usize,
 ) -> Option<K> {
     let tenants = Counts::new(held.iter().map(|each| each.holder.tenant), newcomer.tenant, max);
-    // The peers of a tenant share what is the tenant's.
+    // The peers of a tenant share the tenant's number.
     let mut peers = HashMap::new();
     for tenant in tenants.by_key.keys() {
         let of_tenant = held.iter().map(|each| each.holder).filter(|holder| holder.tenant == *tenant);
@@ -107,8 +106,8 @@ pub(crate) fn select_for_eviction<K>(
             tenants.rank(each.eviction, tenant)?
         };
         let is_within_share = (tenants.is_within_share(tenant), of_tenant.is_within_share(each.holder));
-        // While it is not known whose they are, connections from one place take each other's slots first: those who
-        // have no token cannot take what tenants hold.
+        // Connections that have not sent a token are counted for their peer, and evict each other first: peers without
+        // a token cannot take what tenants hold.
         let is_other = newcomer.tenant != TenantKey::Unknown || each.holder != newcomer || rank > 0;
         let count = of_tenant.by_key[&each.holder];
         Some(((is_other, is_within_share, rank, Reverse(count), each.since), each.key))
@@ -116,18 +115,18 @@ pub(crate) fn select_for_eviction<K>(
     candidates.min_by_key(|(order, _)| *order).map(|(_, key)| key)
 }
 
-/// How much each tenant, or each peer of a tenant, holds.
+/// How many each tenant, or each peer of a tenant, holds.
 struct Counts<H> {
     by_key: HashMap<H, usize>,
-    /// That of the newcomer.
+    /// The newcomer's count.
     own: usize,
     newcomer: H,
-    /// An equal share for each.
+    /// An equal share for each holder.
     share: usize,
 }
 
 impl<H: Copy + Eq + Hash> Counts<H> {
-    /// Counts; `max` is what all together may hold.
+    /// Counts the holders; `max` is what all of them together may hold.
     fn new(held: impl Iterator<Item = H>, newcomer: H, max: usize) -> Self {
         let mut by_key = HashMap::from([(newcomer, 0)]);
         for each in held {
@@ -141,7 +140,7 @@ impl<H: Copy + Eq + Hash> Counts<H> {
         self.by_key[&holder] <= self.share
     }
 
-    /// The rank among what may be evicted; `None` if it may not.
+    /// The rank of a candidate for eviction; `None` if it may not be evicted.
     fn rank(&self, eviction: Eviction, holder: H) -> Option<u8> {
         let count = self.by_key[&holder];
         match eviction {

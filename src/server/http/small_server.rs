@@ -1,5 +1,5 @@
-//! A listener for pages of the server itself: few connections, short ones, small requests. MCP has
-//! `listener.rs`, which holds many for long.
+//! A listener for the server's own pages: few short connections, and small requests. For MCP there is `listener.rs`,
+//! which holds many long connections.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -23,15 +23,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::listener::has_http_date;
 
-/// Maximum number of connections. A scraper has one and a browser six; a further one waits until another
-/// has ended.
+/// Maximum number of connections. A scraper needs one and a browser six; further connections wait until another one has
+/// ended.
 const MAX_CONNECTIONS: usize = 8;
 
 /// How long a connection may last. Scrapers and browsers connect again; peers that send nothing lose
 /// their slot.
 const MAX_CONNECTION_TIME: Duration = Duration::from_secs(60);
 
-/// How much longer the answer may take that is being written then.
+/// Additional time for the answer that is being written at that moment.
 const MAX_LAST_ANSWER: Duration = Duration::from_secs(5);
 
 /// How long a peer may take for the head of a request.
@@ -51,8 +51,8 @@ pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &Cancell
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut serving = JoinSet::new();
     loop {
-        // The semaphore is never closed. While all permits are taken, connections wait in the
-        // system's queue, which is bounded.
+        // The semaphore is never closed. While all permits are in use, connections wait in the system's queue, which is
+        // bounded.
         let permit = tokio::select! {
             permit = Arc::clone(&permits).acquire_owned() => permit,
             () = stop.cancelled() => return,
@@ -81,7 +81,7 @@ pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &Cancell
 fn refused() -> Response {
     let mut response = Response::new(Body::from("a body has to have a `Content-Length` here"));
     *response.status_mut() = StatusCode::LENGTH_REQUIRED;
-    // What follows on the connection may be a part of the body.
+    // The next bytes on the connection may be part of the body.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
@@ -91,7 +91,7 @@ async fn serve_connection(stream: TcpStream, answer: Answer) {
         return;
     }
     let service = service_fn(|request: Request<Incoming>| {
-        // A second length is how a request hides in another one. Nothing that is sent here needs pieces.
+        // A second length lets one request hide in another (request smuggling). No request here needs chunks.
         let is_in_pieces = request.headers().contains_key(TRANSFER_ENCODING);
         let response = (!is_in_pieces).then(|| answer(request.map(Body::new)));
         async move {

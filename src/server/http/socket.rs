@@ -1,5 +1,5 @@
-//! The socket of a connection, between the system and hyper. It observes what hyper reads and does
-//! not report:
+//! The socket of a connection, between the system and hyper. It observes two things that hyper reads and does not
+//! report:
 //!
 //! - hyper drops `Content-Length` from a request that also has `Transfer-Encoding`. A proxy in front that
 //!   goes by the other header takes a part of the body for another request, so such requests have to be
@@ -29,9 +29,9 @@ use super::pace::ReadingPace;
 /// Maximum bytes of a request's head.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// How long after the end of a client's stream the first interim response is written. A client that waits
-/// for its answer does not expect one, so that most answers should come before it: of all scripts few take
-/// this long, and of all clients few end their stream. A run whose client is gone takes no longer.
+/// How long after the end of a client's stream the first interim response is written. Clients that wait for their
+/// answer do not expect one, so that most answers should come before it: few scripts run for this long, and few clients
+/// end their stream early. A run whose client is gone is cancelled after this time.
 const FIRST_PROBE: Duration = Duration::from_secs(1);
 
 /// The pause before the second interim response. It doubles each time, because some clients accept no more
@@ -53,8 +53,8 @@ const MAX_HEADS: usize = MAX_HEAD_BYTES;
 pub(crate) struct Head {
     /// Whether it has both `Content-Length` and `Transfer-Encoding`.
     pub(crate) is_ambiguous: bool,
-    /// Whether the connection has to end with its answer: where a chunked body ends, two parsers may
-    /// disagree, and the heads after it would not be found.
+    /// Whether the connection has to end with the answer: two parsers may disagree about the end of a chunked body, and
+    /// the heads after it would not be found.
     pub(crate) is_last: bool,
     is_http_11: bool,
 }
@@ -71,23 +71,23 @@ pub(crate) struct SocketActivity {
 }
 
 impl SocketActivity {
-    /// A request begins: its head is the one that was read first.
+    /// Begins a request. Its head is the one that was read first.
     pub(crate) fn begin_request(&self) {
         let mut heads = self.heads.lock();
         heads.1 = heads.0.pop_front().unwrap_or_default();
     }
 
-    /// Whether the head of a request was read that has not begun.
+    /// Whether the head of a request was read that has not begun yet.
     pub(crate) fn has_next(&self) -> bool {
         !self.heads.lock().0.is_empty()
     }
 
-    /// The head of the request that has begun last.
+    /// The head of the request that began last.
     pub(crate) fn head(&self) -> Head {
         self.heads.lock().1
     }
 
-    /// The request is complete, and nothing of its answer is written.
+    /// Records that the request is complete and nothing of its answer was written.
     pub(crate) fn begin_answer(&self) {
         self.has_written.store(false, Ordering::Relaxed);
     }
@@ -120,7 +120,7 @@ impl Socket {
         Self { stream, connection, heads: Heads::default(), half_closed: None, is_blocked: false }
     }
 
-    /// Waits until the answer is complete, which ends the stream, or until the client turns out to be gone.
+    /// Waits until the answer is complete, which ends the stream, or until it is known that the client is gone.
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let activity = &self.connection.activity;
         loop {
@@ -146,7 +146,7 @@ impl Socket {
                 state.pause *= 2;
                 let is_due = activity.head().is_http_11 && !activity.has_written.load(Ordering::Relaxed);
                 if is_due && !self.is_blocked {
-                    // It fits: nothing of this answer waits to be written.
+                    // It can be written between parts: nothing of this answer waits to be written.
                     match self.stream.try_write(INTERIM) {
                         Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                             return Poll::Ready(Err(error));
@@ -187,7 +187,7 @@ impl AsyncRead for Socket {
         ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
         let read = &buffer.filled()[before..];
         if read.is_empty() && buffer.remaining() > 0 {
-            // What has only begun is not a request.
+            // An incomplete head is not a request.
             return if this.heads.is_complete() {
                 this.poll_half_closed(context)
             } else {
@@ -278,7 +278,7 @@ impl Default for Heads {
 }
 
 impl Heads {
-    /// Whether every request that was read is complete.
+    /// Whether all requests that were read are complete.
     fn is_complete(&self) -> bool {
         self.part == Part::End || (self.part == Part::Head && self.head.is_none() && self.line.is_empty())
     }
@@ -341,7 +341,7 @@ impl Heads {
             if name.eq_ignore_ascii_case(b"transfer-encoding") {
                 head.has_transfer_encoding = true;
             } else if name.eq_ignore_ascii_case(b"content-length") {
-                // hyper refuses values that are no number, and two that differ.
+                // hyper refuses values that are not numbers, and two that differ.
                 let length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
                 head.length = Some(length.unwrap_or(0));
             }

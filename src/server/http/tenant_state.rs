@@ -1,4 +1,4 @@
-//! What the clients of one tenant have for themselves, or all clients of a server without tenants.
+//! The state of one tenant's clients, or of all clients of a server without tenants.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -26,23 +26,23 @@ pub(crate) struct TenantState {
     /// `None` if the server has no tenants.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) key: TenantKey,
-    /// The session of all its clients that have none: those of the stateless revision and those of REST.
+    /// The session of all clients without one: those of the stateless revision and those of REST.
     pub(crate) session: Arc<McpSession>,
     pub(crate) rest: RestRuns,
     pub(crate) rates: Arc<RunRates>,
 }
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone)]
 pub(crate) struct Requester {
     pub(crate) tenant: Arc<TenantState>,
-    /// The token of the request, if clients have to send one.
+    /// The token of the request, if clients must send one.
     pub(crate) token: Option<Arc<AcceptedToken>>,
     pub(crate) peer: PeerKey,
 }
 
 impl Requester {
-    /// The name of a client without a session, as far as it can be told: its tenant and its peer.
+    /// The name of a client without a session, as far as it can be identified: its tenant and its peer.
     pub(crate) fn client_name(&self) -> String {
         client_of_tenant(self.tenant.name.as_deref(), &format!("{:?}", self.peer))
     }
@@ -53,7 +53,7 @@ impl Requester {
     }
 }
 
-/// What every tenant's state is made of.
+/// What the states of all tenants are made from.
 pub(crate) struct TenantParts {
     pub(crate) shared: Arc<Shared>,
     /// Cancels the runs of all clients.
@@ -69,12 +69,12 @@ pub(crate) struct TenantStates {
     parts: TenantParts,
     answers: Arc<AnswerBytes>,
     states: RwLock<Vec<Arc<TenantState>>>,
-    /// How many there ever were. No two have the same key.
+    /// The number of states that were ever made. Every state has a different key.
     made: AtomicUsize,
 }
 
 impl TenantStates {
-    /// Makes the states of these tenants, or of all clients if there are none.
+    /// Makes the states of these tenants, or one for all clients if there are none.
     pub(crate) fn new(parts: TenantParts, tenants: &[HttpTenant]) -> Self {
         let states =
             Self { parts, answers: Arc::default(), states: RwLock::default(), made: AtomicUsize::new(0) };
@@ -85,12 +85,12 @@ impl TenantStates {
         states
     }
 
-    /// The state of the tenant with this name. It has none when its last token was revoked.
+    /// The state of the tenant with this name; `None` after its last token was revoked.
     pub(crate) fn find(&self, name: Option<&str>) -> Option<Arc<TenantState>> {
         self.states.read().iter().find(|state| state.name.as_deref() == name).cloned()
     }
 
-    /// Makes the states of those of these tenants that have none.
+    /// Makes the missing states of these tenants.
     pub(crate) fn add(&self, tenants: &[HttpTenant]) {
         let mut states = self.states.write();
         for name in HttpTenant::names(tenants) {
@@ -102,7 +102,7 @@ impl TenantStates {
         self.answers.share_among(NonZeroUsize::new(states.len()).unwrap_or(NonZeroUsize::MIN));
     }
 
-    /// Drops the state of every tenant but these: its runs, its answers and its run records.
+    /// Drops the state of every other tenant: its runs, its answers and its run records.
     pub(crate) fn retain(&self, tenants: &[HttpTenant]) {
         let names = HttpTenant::names(tenants);
         let mut states = self.states.write();
@@ -128,7 +128,7 @@ impl TenantStates {
     }
 }
 
-/// The rates of a tenant's clients. That of each client follows the executor's configuration.
+/// The rate limits of a tenant's clients. The limit of each client follows the executor's configuration.
 #[cfg(feature = "mcp")]
 fn run_rates(parts: &TenantParts, executor: &Executor) -> RunRates {
     let executor = executor.clone();
@@ -136,7 +136,7 @@ fn run_rates(parts: &TenantParts, executor: &Executor) -> RunRates {
     RunRates::new(parts.client_rate, parts.run_rate).following(configured, Some(default_client_rate()))
 }
 
-/// The rates of a tenant's clients. There is no configuration.
+/// The rate limits of a tenant's clients. There is no configuration to follow.
 #[cfg(not(feature = "mcp"))]
 fn run_rates(parts: &TenantParts, _executor: &Executor) -> RunRates {
     RunRates::new(parts.client_rate, parts.run_rate)

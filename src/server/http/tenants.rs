@@ -1,4 +1,4 @@
-//! The tenants of a server over HTTP: whose clients have which tokens.
+//! The tenants of a server over HTTP, and the tokens of their clients.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::reading::TokenReading;
 use super::token::HttpToken;
 use crate::error::{Error, OptionName};
 
-/// Maximum number of tokens of tenants. Each request is compared with all of them, and each tenant keeps answers of its
-/// own.
+/// Maximum number of tokens of all tenants. Each request is compared with all of them, and each tenant keeps its own
+/// answers.
 const MAX_TOKENS: usize = 64;
 
 /// Maximum characters of a tenant's name.
@@ -21,29 +21,30 @@ pub struct HttpTenant {
 }
 
 impl HttpTenant {
-    /// Makes a tenant of 1 to 32 lower-case letters, digits and hyphens, so that its name can be a part of other names.
+    /// Makes a tenant. Its name has 1 to 32 lower-case letters, digits and hyphens, because it becomes part of other
+    /// names.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the name is another one.
+    /// [`Error::InvalidOptions`] if the name is not valid.
     pub fn new(name: &str, token: HttpToken) -> Result<Self, Error> {
         let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_good) {
             return Ok(Self { name: name.into(), token });
         }
-        // The text is not shown: it may be a token in the place of a name.
+        // The text is not shown: it may be a token in place of a name.
         Err(invalid(format!(
             "expected the name of a tenant: 1 to {MAX_NAME} lower-case letters, digits and hyphens"
         )))
     }
 
-    /// Reads a list of tenants: in each line a name, space and a token. Empty lines and those that begin with `#` mean
-    /// nothing. A name may have several lines, so that its token can be replaced while both work.
+    /// Parses a list of tenants: each line has a name, space and a token. Empty lines and lines that begin with `#` are
+    /// ignored. A name may have several lines, so that its token can be replaced while both tokens work.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if a line is something else, or there is none. The message has the line's number, and
-    /// nothing of its text.
+    /// [`Error::InvalidOptions`] if a line is invalid, or there is no tenant. The message has the line's number and
+    /// none of its text.
     pub fn list(text: &str) -> Result<Vec<Self>, Error> {
         let mut tenants = Vec::new();
         for (line, number) in text.lines().map(str::trim).zip(1_u32..) {
@@ -90,11 +91,11 @@ impl HttpTenant {
 /// Reads the tenants again, for [`HttpOptions::tenant_reader`](super::HttpOptions::tenant_reader). It may block.
 pub type TenantReader = Arc<dyn Fn() -> TokenReading<Vec<HttpTenant>> + Send + Sync>;
 
-/// Checks that each token says who sends it: no two tenants have the same one, and no tenant has the operator's.
+/// Checks that each token identifies its sender: no two tenants have the same token, and no tenant has the operator's.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOptions`] if one does not, or there are more than 64.
+/// [`Error::InvalidOptions`] if a token is used twice, or there are more than 64.
 pub(super) fn check_all(tenants: &[HttpTenant], operator: Option<&HttpToken>) -> Result<(), Error> {
     if tenants.len() > MAX_TOKENS {
         return Err(invalid(format!("expected at most {MAX_TOKENS} tokens: {}", tenants.len())));

@@ -49,7 +49,7 @@ impl HttpToken {
         Ok((Self::new(&text)?, text))
     }
 
-    /// Whether it is long enough to protect a server that other machines can reach.
+    /// Whether the token is long enough to protect a server that other machines can reach.
     pub(super) fn is_long_enough(&self) -> bool {
         self.length >= MIN_TOKEN
     }
@@ -60,7 +60,7 @@ impl HttpToken {
         self.has_fingerprint(&Self::fingerprint_of(token))
     }
 
-    /// The same for the fingerprint of a token, which is computed once for several comparisons.
+    /// As [`matches`](Self::matches), for the fingerprint of a token, which is computed once for several comparisons.
     pub(super) fn has_fingerprint(&self, fingerprint: &[u8; 32]) -> bool {
         self.fingerprint.ct_eq(fingerprint).into()
     }

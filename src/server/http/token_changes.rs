@@ -1,4 +1,4 @@
-//! Takes up changes of the tokens while the server serves: those that are added, and those that are revoked.
+//! Applies changes of the tokens while the server runs: added and revoked tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::server::metrics;
 use crate::server::shared::Shared;
 use crate::server::shutdown::{MAX_CANCELLATION, MAX_LAST_WRITE};
 
-/// How long the clients of a revoked token have to receive the answers of their cancelled runs. The end of a server
-/// gives them as much. Shorter than the pause between two looks, so that the next change does not wait for it.
+/// How long clients of a revoked token have to receive the answers of their cancelled runs, the same as at the end of a
+/// server. Shorter than the interval of reading tokens, so that the next change is not delayed.
 const MAX_ANSWER: Duration = MAX_CANCELLATION.saturating_add(MAX_LAST_WRITE);
 
 /// Follows the token of all clients, or of the operator, until it is dropped.
@@ -34,7 +34,8 @@ pub(super) async fn follow_tenants(state: Arc<HttpState>, read: TenantReader) {
     Followed::new(read, Tenants(RevokedTokens::new(state)), on_problem).follow().await;
 }
 
-/// Follows the token of a metrics page until it is dropped. Its requests are short, so nothing has to end with it.
+/// Follows the token of a metrics page until it is dropped. Its requests are short, so a revoked token ends nothing
+/// else.
 pub(super) async fn follow_page(shared: Arc<Shared>, authentication: Arc<Authentication>, read: TokenReader) {
     let on_problem = problem_reporter(&shared, TokenOwner::Operator);
     Followed::new(read, PageToken { shared, authentication }, on_problem).follow().await;
@@ -63,9 +64,9 @@ impl Target for Tenants {
 
     async fn replace(&mut self, tenants: Vec<HttpTenant>) -> Result<(), Error> {
         self.0.state.authentication.check_tenants(&tenants)?;
-        // A tenant that comes back must not find its last state.
+        // A tenant that is added again must not find its previous state.
         self.0.wait_for_end().await;
-        // Before the tokens, so that each token that is accepted has a tenant.
+        // Added before the tokens, so that each accepted token has a tenant.
         self.0.state.tenants.add(&tenants);
         let changes = self.0.state.authentication.replace_tenants(tenants.clone())?;
         report(&self.0.state.shared, TokenOwner::Tenants, &changes);
@@ -88,7 +89,7 @@ impl Target for PageToken {
 
     async fn replace(&mut self, token: HttpToken) -> Result<(), Error> {
         let changes = self.authentication.replace_token(token)?;
-        // The sessions of the page of runs look at this.
+        // The sessions of the page of runs check this.
         for token in &changes.revoked {
             token.revoked.cancel();
         }
@@ -97,7 +98,7 @@ impl Target for PageToken {
     }
 }
 
-/// Says in the log, the metrics and the audit trail what has changed, if anything has.
+/// Reports a change of tokens in the log, the metrics and the audit trail.
 fn report(shared: &Shared, owner: TokenOwner, changes: &TokenChanges) {
     let TokenChanges { added, revoked, in_force } = changes;
     let (added, revoked, in_force) = (*added, revoked.len(), *in_force);
@@ -109,8 +110,8 @@ fn report(shared: &Shared, owner: TokenOwner, changes: &TokenChanges) {
     shared.executor.observe_tokens(&TokenEvent::Changed { owner, added, revoked, in_force });
 }
 
-/// Ends what was begun with tokens that are revoked: runs at once, then, in a task that ends with this, sessions and
-/// connections, when the cancelled runs have been answered. There is one task at most.
+/// Ends what was begun with revoked tokens: runs at once; sessions and connections when the cancelled runs have been
+/// answered, in a task that ends with this value. There is at most one such task.
 struct RevokedTokens {
     state: Arc<HttpState>,
     ending: JoinSet<()>,
@@ -121,12 +122,12 @@ impl RevokedTokens {
         Self { state, ending: JoinSet::new() }
     }
 
-    /// Waits until everything has ended that was begun with the tokens that were revoked before.
+    /// Waits until everything has ended that was begun with tokens which were revoked before.
     async fn wait_for_end(&mut self) {
         while self.ending.join_next().await.is_some() {}
     }
 
-    /// Ends what was begun with these tokens, and the states of all tenants but those that are `kept`.
+    /// Ends what was begun with these tokens, and the states of all tenants except those in `kept`.
     async fn end(&mut self, revoked: Vec<Arc<AcceptedToken>>, kept: Option<Vec<HttpTenant>>) {
         if revoked.is_empty() {
             return;

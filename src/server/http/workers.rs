@@ -1,4 +1,4 @@
-//! Lends worker processes to executors of other machines: `GET /v1/workers`, which becomes a stream of bytes in both
+//! Lends worker processes to executors of other machines: `GET /v1/workers`, which is upgraded to a byte stream in both
 //! directions.
 
 use std::sync::Arc;
@@ -28,22 +28,22 @@ pub(super) const WORKERS: &str = "/v1/workers";
 /// The protocol to which the connection is upgraded.
 const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 
-/// The header with the number of runs above the run that the worker is for; without it there are none.
+/// The header with the number of callers above the run that the worker is for; without it there are none.
 const DEPTH: &str = "cx-worker-depth";
 
-/// How long a request for a called run waits for a worker. It is made again after that.
+/// How long a request for a nested run waits for a worker. The executor repeats the request after that.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The workers that a server lends.
 pub(crate) struct Lending {
     workers: Arc<LentWorkers>,
-    /// One permit for each worker that may be lent at the same time. Runs that others have called have permits of their
-    /// own for each depth, because the others keep theirs while they wait.
+    /// Permits for the workers that may be lent at the same time. Nested runs have separate permits for each depth,
+    /// because their callers keep their own while they wait.
     permits: [Arc<Semaphore>; MAX_DEPTH + 1],
 }
 
 impl Lending {
-    /// Lends `max` workers at the same time, and so many for each depth of called runs; `None` if that is none.
+    /// Lends `max` workers at the same time, and as many for each depth of nested runs; `None` if `max` is 0.
     ///
     /// # Errors
     ///
@@ -57,8 +57,8 @@ impl Lending {
         Ok(Some(Self { workers, permits: std::array::from_fn(permits) }))
     }
 
-    /// A permit for a run with `depth` runs above it. Only called runs wait for it, because those above them go on when
-    /// they have ended. `None` if there is none.
+    /// A permit for a run with `depth` callers above it; `None` if there is none. Only nested runs wait for one,
+    /// because their callers continue when they have ended.
     async fn permit(&self, depth: usize) -> Option<OwnedSemaphorePermit> {
         let permits = Arc::clone(self.permits.get(depth)?);
         if depth == 0 {
@@ -100,7 +100,7 @@ pub(super) async fn lend(
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// How many runs are above the one that a worker is for. `None` if the header is not understood.
+/// The number of callers above the run that a worker is for. `None` if the header is invalid.
 fn depth(headers: &HeaderMap) -> Option<usize> {
     let Some(value) = headers.get(DEPTH) else { return Some(0) };
     value.to_str().ok()?.parse().ok().filter(|depth| *depth <= MAX_DEPTH)

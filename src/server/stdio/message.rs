@@ -39,13 +39,13 @@ pub(crate) struct Answer<'a, T> {
 
 /// Whether a line may overtake parked lines.
 pub(crate) enum Order {
-    /// It needs no answer, and requests in flight may wait for it.
+    /// The line needs no answer, and requests in flight may wait for it.
     AtOnce,
-    /// It is a request, with its id if the id is valid, or a line that has to be refused.
+    /// The line is a request, with its id if the id is valid, or has to be refused.
     InTurn { id: Option<Box<str>> },
 }
 
-/// Determines whether a line may overtake others. Parses no more of it than that needs.
+/// Determines whether a line may overtake others. Parses only as much of it as that needs.
 pub(crate) fn order(line: &[u8]) -> Order {
     let Ok(envelope) = serde_json::from_slice::<MessageEnvelope<'_>>(line) else {
         // An empty line needs no answer.

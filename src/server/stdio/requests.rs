@@ -26,13 +26,13 @@ pub(crate) struct Requests {
     unanswered: HashMap<i64, Request>,
     last_id: i64,
     in_flight: InFlight,
-    /// The server's own requests that the client has not answered. Requests in flight wait for them.
+    /// The server's own requests that the client has not answered. Requests in flight wait for these answers.
     questions: HashSet<RequestId>,
     /// Messages for rmcp. One line can result in several.
     ready: VecDeque<ClientJsonRpcMessage>,
     /// `None` when the connection is closed.
     outgoing: Option<LineQueue>,
-    /// Cancelled when the client has to be disconnected.
+    /// Cancelled to disconnect the client.
     gone: CancellationToken,
 }
 
@@ -70,19 +70,18 @@ impl Requests {
         self.in_flight.has_room(bytes) && self.is_read()
     }
 
-    /// Whether a request in flight waits for an answer of the client, which may come after any number
-    /// of lines: reading must not stop before it. A client that does not read may not even have the
-    /// question.
+    /// Whether a request in flight waits for an answer of the client. The answer may come after any number of lines, so
+    /// reading must not stop before it. A client that does not read may not even have received the question.
     pub(crate) fn awaits_answer(&self) -> bool {
         !self.questions.is_empty() && self.is_read()
     }
 
-    /// Whether the client has read enough of what was written.
+    /// Whether the client has read enough of the written answers.
     fn is_read(&self) -> bool {
         self.outgoing.as_ref().map_or(0, LineQueue::unwritten_bytes) < MAX_UNREAD_BYTES
     }
 
-    /// The queue of what the client has to read. `None` when the connection is closed.
+    /// The queue of lines for the client. `None` when the connection is closed.
     pub(crate) fn outgoing(&self) -> Option<&LineQueue> {
         self.outgoing.as_ref()
     }
@@ -140,7 +139,7 @@ impl Requests {
             }
             (Some(method), None) => self.read_notification(method, envelope.params, look_ahead),
             (None, id) if envelope.is_answer() => {
-                // An answer to a request of this server. rmcp ignores one that nothing waits for.
+                // An answer to a request of this server. rmcp ignores answers that nothing waits for.
                 match incoming::answer(line) {
                     Some(message) => self.pass_answer(message),
                     None => self.fail_question(id, "the answer cannot be read"),
@@ -169,8 +168,8 @@ impl Requests {
         }
     }
 
-    /// Handles an answer to a request of this server that is not parsed. It is not answered, but the task
-    /// that waits for it gets an error.
+    /// Handles an answer to a request of this server that cannot be parsed. The client gets no response, and the task
+    /// that waits for the answer gets an error.
     fn fail_question(&mut self, id: Option<&RawValue>, problem: &str) {
         if let Some(Ok(id)) = id.filter(|id| is_id(id)).map(|id| serde_json::from_str(id.get())) {
             let error = ErrorData::new(ErrorCode::INVALID_REQUEST, problem.to_owned(), None);
@@ -261,8 +260,8 @@ impl Requests {
         }
     }
 
-    /// Refuses a request for which there is no space left while a request before it waits for an answer
-    /// of the client. `id` is JSON.
+    /// Refuses a request for which there is no space while an earlier request waits for an answer of the client. `id`
+    /// is JSON.
     pub(crate) fn refuse_beyond(&self, id: Box<str>) {
         let id = RawValue::from_string(id.into_string()).ok();
         let problem = "more requests were sent than are read ahead, and one of them waits for an answer of this \

@@ -1,4 +1,4 @@
-//! A store in memory, for tests, in which servers go away and others write at the worst moment.
+//! A store in memory for tests, in which servers become unreachable and other processes write at the worst moment.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -15,9 +15,9 @@ pub(crate) struct FakeStore {
     /// Seconds since 1970.
     pub(crate) now: AtomicI64,
     pub(crate) is_away: AtomicBool,
-    /// So many writes are stored, and not confirmed.
+    /// This many writes are stored but not confirmed.
     pub(crate) unconfirmed: AtomicUsize,
-    /// So many bytes are kept at most; 0: any number.
+    /// The maximum number of stored bytes; 0 for no limit.
     pub(crate) most: AtomicUsize,
 }
 
@@ -59,7 +59,7 @@ impl SharedStore for FakeStore {
             let bytes = |entry: &SharedEntry| entry.value.as_ref().map_or(0, Vec::len);
             let kept: usize = entries.values().map(bytes).sum();
             let old = entries.get(&key).map_or(0, bytes);
-            // As a NATS server: an entry can always become smaller.
+            // As in a NATS server, an entry can always become smaller.
             if most > 0 && kept + value.len() > most && value.len() >= old {
                 return Err(SharedError::Full);
             }

@@ -1,17 +1,17 @@
-//! Texts that are too long for one entry: they are kept in several, which are never changed.
+//! Texts that are too long for one entry. They are stored in several entries, which are never changed.
 
 use serde::{Deserialize, Serialize};
 
 use super::{SharedError, SharedStore};
 use crate::text::ids::random_id;
 
-/// Bytes of a part. NATS servers take messages of 1 MB, and return them in base64.
+/// Bytes of a part. NATS servers accept messages of 1 MB, and return them in base64.
 const PART: usize = 256 << 10;
 
-/// Parts of which one text may consist: a record of a run, the longest of them.
+/// Maximum number of parts of one text: enough for a run record, the longest text.
 const MAX_PARTS: u32 = 1_024;
 
-/// A text in an entry of its own, or in parts.
+/// A text that is stored in one entry, or in parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) enum Stored {
@@ -20,7 +20,7 @@ pub(crate) enum Stored {
 }
 
 impl Stored {
-    /// The id of the parts.
+    /// The id of the parts; `None` if there are none.
     pub(crate) fn id(&self) -> Option<&str> {
         match self {
             Self::Here(_) => None,
@@ -52,7 +52,7 @@ pub(crate) fn parse_key(key: &str) -> Option<(&str, &str)> {
 ///
 /// # Errors
 ///
-/// As of the store.
+/// The error of the store.
 pub(crate) async fn write(store: &dyn SharedStore, scope: &str, text: &str) -> Result<Stored, SharedError> {
     let no_id = |error| SharedError::Refused(format!("the system provides no random numbers: {error}"));
     let id = random_id().map_err(no_id)?;
@@ -72,7 +72,7 @@ pub(crate) async fn write(store: &dyn SharedStore, scope: &str, text: &str) -> R
 ///
 /// # Errors
 ///
-/// As of the store.
+/// The error of the store.
 pub(crate) async fn read(
     store: &dyn SharedStore,
     scope: &str,
@@ -94,8 +94,7 @@ pub(crate) async fn read(
     String::from_utf8(bytes).map(Some).map_err(|_invalid| SharedError::Damaged)
 }
 
-/// Removes the parts of a text that nothing refers to any more. If that fails they stay, and a
-/// sweep removes them later.
+/// Removes the parts of a text that is no longer referenced. If that fails they stay until a sweep removes them.
 pub(crate) async fn remove(store: &dyn SharedStore, scope: &str, stored: &Stored) {
     if let Some(id) = stored.id()
         && let Err(error) = store.remove_below(prefix(scope, id)).await

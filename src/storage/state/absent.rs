@@ -1,5 +1,4 @@
-//! Stands for the store in a build without the feature `state`. Nothing makes one, so that no run
-//! has state.
+//! Replaces the store in a build without the feature `state`. No store is ever made, so no run has state.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +14,7 @@ use crate::storage::shared::SharedStore;
 #[derive(Clone, Debug)]
 pub struct StateStore(());
 
-/// Nothing is shared.
+/// No state is shared in this build.
 pub(crate) struct SharedState(());
 
 impl SharedState {

@@ -1,4 +1,4 @@
-//! What a script asks of its state.
+//! Operations of a script on its state.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,8 +64,8 @@ impl StateCall {
     }
 }
 
-/// A value as it is kept: parsed by the same rules as tool arguments and serialized again, so that only valid JSON is
-/// kept.
+/// The stored form of a value: it is parsed by the same rules as tool arguments and serialized again, so that only
+/// valid JSON is stored.
 ///
 /// # Errors
 ///

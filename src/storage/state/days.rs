@@ -1,9 +1,9 @@
-//! The days on which scripts used their state, by which state ages.
+//! The days on which scripts used their state. Their number determines the age of state.
 //!
-//! No reading of the clock decides alone, because clocks are wrong: a machine starts in 1970, or a
-//! test sets the year 2090. A day counts when the next day of use follows within [`MAX_GAP`] days,
-//! and it counts once. State expires by the number of days that were counted since it was used. So
-//! a run with a wrong clock counts nothing, and neither does time without any run.
+//! No single reading of the clock decides, because clocks can be wrong: a machine starts in 1970, or a test sets the
+//! year 2090. A day counts when the next day of use follows within [`MAX_GAP`] days, and it counts once. State expires
+//! after a number of days that were counted since its last use. So a run with a wrong clock counts nothing, and neither
+//! does a period without runs.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,11 +18,11 @@ const MAX_UNUSED_DAYS: i64 = 90;
 /// Maximum distance in days between a day that counts and the next day of use.
 const MAX_GAP: i64 = 31;
 
-/// How long a process does not look at the day again, by the monotonic clock: in a process whose
-/// clock races, days do not pass faster.
+/// How long a process waits, by the monotonic clock, before it reads the date again. So days do not pass faster if the
+/// wall clock runs too fast.
 const MIN_DAY: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// How many counted days are remembered, so that none counts twice. More than [`MAX_UNUSED_DAYS`].
+/// Number of counted days that are stored, so that none counts twice. More than [`MAX_UNUSED_DAYS`].
 const KEPT_DAYS: i64 = 400;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -33,11 +33,11 @@ pub(crate) struct Clock {
     pub(crate) monotonic: Box<dyn Fn() -> Instant + Send + Sync>,
 }
 
-/// What a process knows of the current day.
+/// The current day, as far as a process has determined it.
 pub(crate) struct Today {
     /// Days since 1970.
     day: i64,
-    /// The number of days that are counted in the file.
+    /// The number of counted days in the file.
     count: i64,
     looked_at: Instant,
 }
@@ -57,8 +57,8 @@ impl Clock {
     }
 }
 
-/// Looks at the day, unless this process has done so a short time ago. When a day is counted, unused
-/// state is deleted. Returns the number of days that are counted in the file.
+/// Reads the date, unless this process has done so recently. When a day is counted, unused state is deleted. Returns
+/// the number of counted days in the file.
 pub(crate) fn count(
     connection: &mut Connection,
     clock: &Clock,
@@ -80,7 +80,7 @@ pub(crate) fn count(
     Ok(count)
 }
 
-/// Notes that the state is used on this day.
+/// Records that the state is used on this day.
 fn note(connection: &mut Connection, day: i64) -> Result<i64, StateError> {
     let last: i64 = connection.query_row("SELECT day FROM meta", [], |row| row.get(0))?;
     if last == day {

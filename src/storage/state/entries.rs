@@ -1,5 +1,5 @@
-//! The tables: reads and writes of single calls, and the bounds of a scope. Each change is one
-//! transaction. `today` is the number of days that are counted in the file.
+//! Reads and writes the tables for single calls, and enforces the bounds of a scope. Each change is one transaction.
+//! `today` is the number of counted days in the file.
 
 use std::collections::HashMap;
 
@@ -77,9 +77,9 @@ fn find_used(connection: &Connection, scope: &StateScope, today: i64) -> Result<
     Ok(found)
 }
 
-/// A value as it is in the file.
+/// A value as stored in the file.
 struct Stored {
-    /// Bytes that it counts.
+    /// Bytes that it counts against the bounds.
     bytes: usize,
     /// `None` if it is damaged.
     entry: Option<Entry>,
@@ -131,21 +131,21 @@ pub(crate) fn keys(
     let mut statement = connection.prepare("SELECT key FROM entries WHERE scope = ?1 ORDER BY key")?;
     let keys = statement.query_map([row.id], |row| Ok(key_text(row.get_ref(0)?)))?;
     let found = keys.collect::<Result<Vec<_>, _>>()?;
-    // A damaged key is in the list that a user reads. A script could do nothing with it.
+    // Users can list a damaged key, but a script could do nothing with it.
     let mut found: Vec<String> = found.into_iter().filter_map(Result::ok).collect();
     found.retain(|key| key.starts_with(prefix));
     Ok(found)
 }
 
-/// A key, or what can be shown of a damaged one.
+/// The key, or the readable part of a damaged one.
 fn key_text(column: ValueRef<'_>) -> Result<String, String> {
     let bytes = column.as_bytes_or_null().ok().flatten().unwrap_or_default();
     let lossy = |_| String::from_utf8_lossy(bytes).into_owned();
     std::str::from_utf8(bytes).map(str::to_owned).map_err(lossy)
 }
 
-/// Stores `value` if the current entry has the tag `expected`. An empty tag means no entry, `None`
-/// any or none.
+/// Stores `value` if the current entry has the tag `expected`. An empty tag means that there must be no entry; `None`
+/// means any or none.
 pub(crate) fn set(
     connection: &mut Connection,
     scope: &StateScope,
@@ -175,7 +175,7 @@ pub(crate) fn set(
     if let Some(row) = &row
         && !((1..=MAX_KEYS).contains(&keys) && (0..=MAX_BYTES).contains(&bytes))
     {
-        // A sum in a damaged file may be any number.
+        // In a damaged file a sum may be any number.
         (keys, bytes) = after(sums(&transaction, row.id)?);
     }
     check_keys(keys)?;
@@ -202,7 +202,7 @@ pub(crate) fn set(
     Ok(Written::Yes)
 }
 
-/// Whether a scope may have so many keys.
+/// Checks that a scope may have this many keys.
 pub(crate) fn check_keys(keys: i64) -> Result<(), StateError> {
     if keys > MAX_KEYS {
         return Err(StateError::Full(format!(
@@ -212,7 +212,7 @@ pub(crate) fn check_keys(keys: i64) -> Result<(), StateError> {
     Ok(())
 }
 
-/// Whether a scope may have so many bytes.
+/// Checks that a scope may have this many bytes.
 pub(crate) fn check_bytes(bytes: i64) -> Result<(), StateError> {
     if bytes > MAX_BYTES {
         return Err(StateError::Full(format!(
@@ -236,12 +236,12 @@ fn insert_scope(
     Ok(transaction.last_insert_rowid())
 }
 
-/// Bytes that an entry counts.
+/// Bytes that an entry counts against the bounds.
 fn length(key: &str, value_bytes: usize) -> i64 {
     i64::try_from(key.len() + value_bytes).unwrap_or(i64::MAX)
 }
 
-/// The number of keys and the bytes of a scope, by its entries.
+/// The number of keys and bytes of a scope, computed from its entries.
 fn sums(connection: &Connection, id: i64) -> Result<(i64, i64), StateError> {
     let sums = connection.query_row(
         "SELECT count(*), coalesce(sum(octet_length(key) + octet_length(value)), 0)
@@ -281,7 +281,7 @@ pub(crate) fn delete(
     Ok(true)
 }
 
-/// Deletes the scopes that no script has used since that many days were counted.
+/// Deletes the scopes that no script has used since this many days were counted.
 pub(crate) fn delete_unused(connection: &Connection, since: i64) -> Result<(), StateError> {
     let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
     if deleted > 0 {
@@ -365,8 +365,8 @@ pub(crate) fn copy(from: &mut Connection, to: &mut Connection, scope: &StateScop
     Ok(to.commit()?)
 }
 
-/// Copies all scopes but one into a separate database, with the count of days. Returns the number of
-/// keys of the one.
+/// Copies all scopes but one into a separate database, with the counted days. Returns the number of keys of the scope
+/// that was left out.
 pub(crate) fn copy_others(
     from: &mut Connection,
     to: &mut Connection,
@@ -401,7 +401,7 @@ pub(crate) fn copy_others(
     Ok(cleared)
 }
 
-/// Copies a scope with its entries as they are, even if they are damaged.
+/// Copies a scope with its entries unchanged, even if they are damaged.
 fn copy_scope(
     from: &Connection,
     to: &Transaction<'_>,

@@ -26,19 +26,19 @@ pub(crate) enum StateError {
     /// The file is not a database, or is damaged.
     #[error("the state file is damaged: {0}")]
     Damaged(Box<dyn Error + Send + Sync>),
-    /// One value is damaged, and the file otherwise good.
+    /// One value is damaged; the rest of the file is intact.
     #[error(
         "the value of `{0}` is damaged; `state.set` replaces it, `state.delete` removes it, and \
          `cx state list` names every damaged one"
     )]
     DamagedValue(String),
-    /// There is no space for the memory that processes share. Reading without others is possible.
+    /// There is no space for the shared memory of the processes. Reading without other processes is possible.
     #[error("the state file cannot be used, because the disk is full: {0}")]
     NoSharedMemory(Box<dyn Error + Send + Sync>),
-    /// The server that keeps shared state cannot be used.
+    /// The server that stores shared state cannot be used.
     #[error("the state that is shared over a NATS server cannot be used: {0}")]
     Away(String),
-    /// Others write to the same scope all the time.
+    /// Other processes write to the same scope continuously.
     #[error("the state that is shared over a NATS server takes too long, or others write to it all the time")]
     Contended,
     /// Another front end has a newer version.
@@ -56,7 +56,7 @@ pub(crate) enum StateError {
 }
 
 impl From<StateError> for io::Error {
-    /// For an embedder, to whom the state is a file.
+    /// The conversion for an embedder, to whom the state is a file.
     fn from(error: StateError) -> Self {
         let kind = match error {
             StateError::Files(error) => return error,

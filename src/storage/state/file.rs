@@ -30,14 +30,13 @@ const PAGE_BYTES: i64 = 4 << 10;
 /// The write-ahead log is truncated to this size, in bytes, after it has been larger.
 const LOG_BYTES: i64 = 4 << 20;
 
-/// A file of at most this many pages, 1 MB, is checked as a whole when it is opened, which takes a
-/// few milliseconds. In a larger one damage is found when it is read.
+/// A file of at most this many pages, 1 MB, is checked completely when it is opened, which takes a few milliseconds. In
+/// a larger file damage is detected when it is read.
 const MAX_CHECKED_PAGES: i64 = (1 << 20) / PAGE_BYTES;
 
-/// `keys` and `bytes` are sums over the entries, so that bounds can be checked without reading
-/// them. `used` is the number of days that were counted when a script last used the scope, see
-/// [`days`]. `meta` has one row. It repeats the version, because in the header of a damaged file
-/// that may be any number.
+/// `keys` and `bytes` are sums over the entries, so that bounds can be checked without reading them. `used` is the
+/// number of counted days when a script last used the scope, see [`days`]. `meta` has one row. It repeats the version,
+/// because the header of a damaged file may contain any number.
 const SCHEMA: &str = "
     CREATE TABLE meta (
         version INTEGER NOT NULL,
@@ -64,8 +63,8 @@ const SCHEMA: &str = "
     ) STRICT;
 ";
 
-/// Migrates from version 1, where `used` was a day since 1970. Only the days on which a scope was
-/// last used are known, so no scope becomes older than it was.
+/// Migrates from version 1, where `used` was a day since 1970. Only the days on which scopes were last used are known,
+/// so no scope becomes older than it was.
 const MIGRATE_FROM_1: &str = "
     CREATE TABLE meta (
         version INTEGER NOT NULL,
@@ -91,7 +90,7 @@ pub(crate) struct StateFile {
 struct Open {
     connection: Connection,
     identity: Identity,
-    /// The number of days that are counted in the file, once this process has looked.
+    /// The number of counted days in the file, once this process has determined it.
     today: Option<Today>,
     /// The connection excludes other processes, because there was no space for the memory that it
     /// would share with them. It is closed after one call.
@@ -155,15 +154,15 @@ impl StateFile {
         Ok(())
     }
 
-    /// Deletes the state of one scope on a full disk: copies the others into memory, removes the file
-    /// with its log, which frees space, and writes it anew. A crash meanwhile loses all state. Returns
-    /// the number of keys deleted.
+    /// Deletes the state of one scope on a full disk: copies the others into memory, removes the file with its log,
+    /// which frees space, and writes a new file. A crash during this loses all state. Returns the number of keys
+    /// deleted.
     pub(crate) fn clear_without_space(&self, scope: &StateScope, wait: Duration) -> Result<u64, StateError> {
         let mut open = self.open.lock();
         *open = None;
         let path = self.make()?;
-        // No process opens the file meanwhile, and none has it open, because the connection is
-        // exclusive: an open file would keep its space.
+        // Other processes cannot open the file meanwhile, and none has it open, because the connection is exclusive. An
+        // open file would keep its space occupied.
         let _lock = self.lock()?;
         let mut old = self.connect(&path, wait, true)?.connection;
         let mut others = Connection::open_in_memory()?;
@@ -299,7 +298,7 @@ impl StateFile {
         // The write-ahead log is moved too: it may contain data that the user wants to recover.
         for (from, to) in SET_ASIDE {
             match fs::rename(self.beside(from), self.beside(to)) {
-                // What is there belongs to the file that was set aside before.
+                // An existing file there belongs to the file that was set aside before.
                 Err(error) if error.kind() == ErrorKind::NotFound => remove(&self.beside(to))?,
                 moved => moved?,
             }
@@ -359,7 +358,7 @@ fn prepare(connection: &mut Connection, day: i64) -> Result<(), StateError> {
     match version {
         VERSION => {}
         1 if !has("meta") => migrate(connection)?,
-        // The one is in the header and the other in a table, so damage does not change both.
+        // One version is in the header and the other in a table, so that damage does not change both.
         _ if version > VERSION && has("meta") && noted(connection)? == version => {
             return Err(StateError::Newer);
         }
@@ -426,7 +425,7 @@ const NO_SHARED_MEMORY: [i32; 3] =
 impl From<rusqlite::Error> for StateError {
     fn from(error: rusqlite::Error) -> Self {
         let Some(code) = error.sqlite_error() else {
-            // A column has a value that no statement of cx writes there.
+            // A column has a type that no statement of cx writes there.
             return Self::Damaged(error.into());
         };
         match code.code {
@@ -436,16 +435,15 @@ impl From<rusqlite::Error> for StateError {
                  `cx state clear`"
                     .to_owned(),
             ),
-            // The statements are right, so an error in one of them, or in a type or a constraint,
-            // means that the tables are not as they should be.
+            // The statements are correct, so an error in one of them, or in a type or a constraint, means that the
+            // tables are damaged.
             ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
             | ErrorCode::TooBig
             | ErrorCode::TypeMismatch
             | ErrorCode::ConstraintViolation => Self::Damaged(error.into()),
             _ if code.extended_code == ffi::SQLITE_ERROR => Self::Damaged(error.into()),
-            // The disk's own errors, and a limit of the process (`ulimit -f`), which SQLite does not
-            // tell apart.
+            // An error of the disk, or a limit of the process (`ulimit -f`). SQLite does not distinguish these.
             _ if FAILED_WRITES.contains(&code.extended_code) => Self::Full(
                 "the state file cannot be written: a limit on the size of files (`ulimit -f`) or the disk \
                  does not allow it"

@@ -10,8 +10,8 @@ use crate::text::hidden_text;
 /// Maximum length of a session's handle in characters. The minimum is one.
 const MAX_SESSION_CHARACTERS: usize = 128;
 
-/// The scope of state: all runs in one workspace, all runs that name one session (of one tenant's clients), or one
-/// client of a server while it is connected.
+/// The scope of state: all runs in one workspace, all runs that name one session (of one tenant's clients), or all runs
+/// of one client of a server while it is connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateScope(Scope);
 
@@ -23,7 +23,8 @@ enum Scope {
     TenantSession(TenantSession),
 }
 
-/// A session of one tenant's clients: its name is the tenant's, a slash and the handle. A tenant's name has no slash.
+/// A session of one tenant's clients. Its name consists of the tenant's name, a slash and the handle. A tenant's name
+/// has no slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TenantSession(String);
 
@@ -53,8 +54,7 @@ pub struct StateUsage {
     pub keys: u64,
     /// Bytes of the keys, and of the values as JSON.
     pub bytes: u64,
-    /// Number of days since a script last used it, of which only those count on which any state was
-    /// used.
+    /// Number of days since a script last used it. Only days on which any state was used are counted.
     pub unused_days: u64,
     /// The keys whose values are damaged. A script that reads one fails; it can replace or delete it.
     pub damaged_keys: Vec<String>,
@@ -76,8 +76,8 @@ impl StateScope {
         Self::session_of(None, handle)
     }
 
-    /// The scope of a session of the clients of a tenant ([`HttpTenant`](crate::server::HttpTenant)). Sessions of other
-    /// tenants, and those without one, are others, whatever their handles.
+    /// The scope of a session of the clients of a tenant ([`HttpTenant`](crate::server::HttpTenant)). It differs from
+    /// the sessions of other tenants and of no tenant, even if the handles are equal.
     ///
     /// # Errors
     ///

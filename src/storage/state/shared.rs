@@ -1,9 +1,9 @@
-//! The state of scopes that several processes share, on a store that replaces single entries only.
+//! The state of scopes that several processes share, in a store that can only replace single entries.
 //!
-//! A scope has one entry that lists its keys, its head. A call reads it, and a write replaces it if it is still the
-//! same; else the call begins again. So each call is atomic for all processes, and so are the bounds of a scope. Short
-//! values are in the head, longer ones in parts of their own, which are written before the head that names them and
-//! removed after it. What a process that dies leaves behind is removed by [`Scopes::sweep`].
+//! A scope has one entry that lists its keys, the head. A call reads the head, and a write replaces it if it has not
+//! changed meanwhile; otherwise the call starts again. So each call is atomic for all processes, and so are the bounds
+//! of a scope. Short values are stored in the head, longer ones in separate parts, which are written before the head
+//! that refers to them and removed after it. [`Scopes::sweep`] removes parts that a process leaves behind when it dies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,50 +24,48 @@ use crate::storage::shared::parts::{self, Stored};
 use crate::storage::shared::{SharedError, SharedStore};
 use crate::text::ids::random_bytes;
 
-/// How long a call may take in all, however many others write to the same scope.
+/// Maximum time of a call, however many other processes write to the same scope.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// How many calls of this process are under way at a time. Those of one scope follow each other, so that they do not
+/// Number of concurrent calls of this process. Calls of one scope are made one after another, so that they do not
 /// compete.
 const TURNS: usize = 16;
 
 /// The first byte of a head: the version of its format.
 const VERSION: u8 = 1;
 
-/// The second byte of a head: whether the list of keys is there, or in parts.
+/// The second byte of a head: whether the list of keys is in the head or in parts.
 const HERE: u8 = 0;
 const IN_PARTS: u8 = 1;
 
-/// A list of keys up to this size is in the head.
+/// Maximum bytes of a list of keys that is stored in the head.
 const MAX_HEAD: usize = 256 << 10;
 
-/// A value up to this size is in the list of keys, unless those values are more than that together: each write of the
-/// scope writes them all.
+/// Maximum bytes of a value that is stored in the list of keys, unless these values exceed the bound together: each
+/// write to the scope writes all of them.
 const MAX_HERE: usize = 1 << 10;
 const MAX_ALL_HERE: usize = 64 << 10;
 
-/// The most that a process waits before it tries again what another one was faster with.
+/// Maximum pause before a process repeats a write that another process has preceded.
 const MAX_PAUSE: Duration = Duration::from_millis(40);
 
-/// Maximum reads of a value whose parts are gone, because other processes replace it again and
-/// again.
+/// Maximum number of reads of a value whose parts are missing because other processes replace it repeatedly.
 const MAX_READS: u32 = 20;
 
-/// State that no script has used for this time is removed. The clock is that of the store, up to
-/// its last write.
+/// State that no script has used for this time is removed. The clock is that of the store, as of its last write.
 const MAX_UNUSED: i64 = 90 * DAY;
 
-/// The use of a scope is noted once in this time.
+/// Minimum interval of recording that a scope is used.
 const DAY: i64 = 24 * 60 * 60;
 
-/// For this time, parts without a reference may belong to a write in flight.
+/// Age up to which unreferenced parts may belong to a write in flight.
 const MAX_WRITE: i64 = 60 * 60;
 
-/// How often a process looks for what is not needed any more, and how many scopes it looks at.
+/// How often a process looks for unreferenced parts and unused scopes, and how many scopes it examines.
 const SWEEP: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_SWEPT: usize = 50_000;
 
-/// What kind of name a scope has, for its key.
+/// The kind of name that keys of scopes are derived from.
 const SCOPE: u8 = b's';
 
 /// State that is shared with other processes.
@@ -101,11 +99,11 @@ struct Item {
     value: Stored,
     /// Bytes of the value.
     bytes: usize,
-    /// That of the [`Entry`].
+    /// The tag of the [`Entry`].
     tag: String,
 }
 
-/// What was read.
+/// The result of reading a head.
 struct Head {
     index: Index,
     at: HeadEntry,
@@ -113,7 +111,7 @@ struct Head {
 
 /// The entry of a head.
 struct HeadEntry {
-    /// Where the list of keys is, if it is in parts.
+    /// The parts of the list of keys, if it is stored in parts.
     parts: Option<Stored>,
     revision: u64,
     written_at: i64,
@@ -124,7 +122,7 @@ impl Index {
         self.entries.iter().map(|(key, item)| key.len() + item.bytes).sum()
     }
 
-    /// Bytes of the values that are in this list.
+    /// Bytes of the values that are stored in this list.
     fn here(&self) -> usize {
         let here = |item: &Item| if item.value.id().is_none() { item.bytes } else { 0 };
         self.entries.values().map(here).sum()
@@ -137,7 +135,8 @@ impl SharedState {
         Self { scopes: Arc::new(Scopes { store }), turns, sweeping: Mutex::default() }
     }
 
-    /// Performs an operation and returns JSON text. Dropping the future of a write leaves it open whether it is made.
+    /// Performs an operation and returns JSON text. If the future of a write is dropped, the write may or may not be
+    /// made.
     pub(crate) async fn call(
         &self,
         call: StateCall,
@@ -193,7 +192,7 @@ impl SharedState {
 }
 
 impl Scopes {
-    /// The name of a scope in keys. It cannot be that of another one, whatever a session is called.
+    /// The name of a scope in keys. No other scope can have the same, whatever name a session has.
     fn name(&self, scope: &StateScope) -> Result<String, StateError> {
         let (kind, name) = scope.columns();
         let kind = u8::try_from(kind).unwrap_or(u8::MAX);
@@ -223,7 +222,7 @@ impl Scopes {
     async fn get(&self, scope: &str, key: &str) -> Result<Option<Entry>, StateError> {
         let mut revision = None;
         for _ in 0..MAX_READS {
-            // Noting the use is a change too.
+            // Recording the use is a change too.
             let is_first = revision.is_none();
             let head = if is_first { self.used_head(scope).await? } else { self.head(scope).await? };
             let Some(item) = head.index.entries.get(key) else { return Ok(None) };
@@ -283,7 +282,7 @@ impl Scopes {
                 }
                 Ok(false) => pause(&mut attempt).await,
                 Err(error) => {
-                    // Without an answer, the head may refer to them.
+                    // Without an answer, the head may refer to these parts.
                     if let (StateError::Full(_), Some(written)) = (&error, &written) {
                         parts::remove(&*self.store, scope, written).await;
                     }
@@ -306,7 +305,7 @@ impl Scopes {
         }
     }
 
-    /// Replaces the head that was read. Returns whether that was still the current one.
+    /// Replaces the head that was read. Returns `false` if another process has replaced it meanwhile.
     async fn commit(&self, scope: &str, index: &Index, at: &HeadEntry) -> Result<bool, StateError> {
         let json = |error: serde_json::Error| StateError::Invalid(error.to_string());
         let text = serde_json::to_string(index).map_err(json)?;
@@ -324,7 +323,7 @@ impl Scopes {
         let unneeded = match &put {
             Ok(true) => &at.parts,
             Ok(false) | Err(SharedError::Full) => &written,
-            // Without an answer, the head may refer to them.
+            // Without an answer, the head may refer to these parts.
             Err(_) => &None,
         };
         if let Some(unneeded) = unneeded {
@@ -358,15 +357,15 @@ impl Scopes {
         Err(StateError::Contended)
     }
 
-    /// The head, for reading. Notes that the scope is used.
+    /// Reads the head, and records that the scope is used.
     async fn used_head(&self, scope: &str) -> Result<Head, StateError> {
         let head = self.head(scope).await?;
-        // A clock that is wrong costs writes, and nothing else.
+        // A wrong clock only causes additional writes.
         let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
         let age = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(head.at.written_at);
         if head.at.revision > 0
             && age.saturating_abs() > DAY
-            // If another process was faster, it has noted it.
+            // If another process was faster, it has recorded the use.
             && let Err(error) = self.commit(scope, &head.index, &head.at).await
         {
             tracing::debug!(%error, "the use of a scope is not noted");
@@ -395,7 +394,7 @@ impl Scopes {
         Ok(Some(all))
     }
 
-    /// Removes scopes that no script has used for long, and parts that no head names.
+    /// Removes scopes that no script has used for long, and parts that no head refers to.
     async fn sweep(&self) -> Result<(), StateError> {
         let all = self.store.keys().await?;
         let mut scopes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -448,18 +447,18 @@ fn head_key(scope: &str) -> String {
     format!("{HEADS}{scope}")
 }
 
-/// Whether a scope may have this entry beside those of `others`.
+/// Checks that a scope may have this entry in addition to those of `others`.
 fn check_bounds(others: &Index, key: &str, value: &str) -> Result<(), StateError> {
     let length = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     entries::check_keys(length(others.entries.len() + 1))?;
     entries::check_bytes(length(others.bytes() + key.len() + value.len()))
 }
 
-/// Waits for a moment that is not the same in two processes.
+/// Waits for a random time, so that competing processes do not stay in step.
 async fn pause(attempt: &mut u32) {
     *attempt += 1;
     let most = Duration::from_millis(1).saturating_mul(1 << (*attempt).min(8)).min(MAX_PAUSE);
-    // Without random numbers the pauses are all the same.
+    // Without random numbers all pauses have the same length.
     let [random] = random_bytes().unwrap_or([u8::MAX]);
     sleep(most.mul_f64(f64::from(random) / 255.0)).await;
 }

@@ -39,7 +39,7 @@ pub struct StateStore {
     file: Arc<StateFile>,
     /// The holder of its permit uses the file.
     turn: Arc<Semaphore>,
-    /// Has the scopes of workspaces and sessions instead of the file.
+    /// Stores the scopes of workspaces and sessions instead of the file.
     shared: Option<Arc<SharedState>>,
 }
 
@@ -55,13 +55,13 @@ impl StateStore {
         Self { file: Arc::new(file), turn: Arc::new(Semaphore::new(1)), shared: None }
     }
 
-    /// The same store, which shares the state of workspaces and sessions with other processes. The file has that of
-    /// clients, which speak to this process only.
+    /// This store, with the state of workspaces and sessions shared with other processes. The file then contains only
+    /// the state of clients, which are connected to this process only.
     pub(crate) fn sharing(self, shared: SharedState) -> Self {
         Self { shared: Some(Arc::new(shared)), ..self }
     }
 
-    /// Where the state of a scope is, if it is shared.
+    /// The shared state that contains a scope, if there is one.
     fn shared(&self, scope: &StateScope) -> Option<&Arc<SharedState>> {
         self.shared.as_ref().filter(|_| scope.as_client().is_none())
     }
@@ -121,15 +121,15 @@ impl StateStore {
         cleared.map_err(for_people)
     }
 
-    /// Removes the file, for which a full disk has space enough.
+    /// Removes the file, which is possible on a full disk.
     fn remove_file(&self) -> Result<u64, StateError> {
         let keys = self.file.with(MAX_WAIT, |connection, _today| entries::count_keys(connection))?;
         self.file.remove()?;
         Ok(keys)
     }
 
-    /// The damaged file that was set aside last, until [`clear_all`](Self::clear_all) removes it.
-    /// What was in it is lost to scripts.
+    /// The damaged file that was set aside last, until [`clear_all`](Self::clear_all) removes it. Scripts cannot access
+    /// its content.
     pub fn damaged_file(&self) -> Option<PathBuf> {
         self.file.damaged_file()
     }
@@ -219,7 +219,7 @@ impl RunState {
                 *trial = Some(file.with(wait, |connection, _today| file::trial(connection, &scope))?);
             }
             match &mut *trial {
-                // In the copy no scope ages.
+                // In the copy scopes do not age.
                 Some(connection) => perform(call, connection, &scope, 0),
                 None => file.with(wait, |connection, today| perform(call.clone(), connection, &scope, today)),
             }
@@ -230,7 +230,7 @@ impl RunState {
         })
     }
 
-    /// The same on shared state.
+    /// As [`call`](Self::call), on shared state.
     async fn call_shared(
         &self,
         shared: &Arc<SharedState>,

@@ -1,9 +1,9 @@
-//! Appends lines to the files of a trail, which several processes share.
+//! Appends lines to the files of a trail, which several processes may share.
 //!
-//! All append under one lock, to one chain, and read the last line's hash again if another process has
-//! written since. A chain for each process would need no lock, but then a process's whole file could be
-//! removed without a trace, and there would be no order between processes. The lock is held for as long
-//! as a batch takes to write, well below a millisecond, and never by a thread of a run.
+//! All processes append to one chain under one lock, and read the last line's hash again if another process has written
+//! since. Separate chains would need no lock, but then the whole file of a process could be removed without a trace,
+//! and there would be no order between processes. The lock is held while a batch is written, well below a millisecond,
+//! and never by a thread of a run.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -21,7 +21,7 @@ use crate::storage::private::{self, PrivateDirectory};
 use crate::text::ids::random_bytes;
 use crate::text::{rfc3339, rfc3339_seconds};
 
-/// The file that is locked, the secret key, the public one, and the last checkpoint.
+/// The files for the lock, the secret key, the public key, and the last checkpoint.
 const LOCK: &str = "lock";
 pub(super) const SECRET_KEY: &str = "key";
 pub(super) const PUBLIC_KEY: &str = "key.pub";
@@ -50,7 +50,7 @@ pub(super) struct Appender {
     text: Vec<u8>,
 }
 
-/// The end of the chain, as this process has left or found it.
+/// The end of the chain, as this process last wrote or read it.
 #[derive(Clone)]
 struct Head {
     file: String,
@@ -72,8 +72,8 @@ impl Appender {
         Self { options, signer: None, head: None, is_unsigned: false, text: Vec::new() }
     }
 
-    /// Appends a line for each record, and what else is due: a checkpoint, a new day's file, the end of
-    /// old ones. Either all lines are written or none. Blocks.
+    /// Appends a line for each record, and performs other due work: a checkpoint, a new day's file, removal of old
+    /// files. Either all lines are written or none. Blocks.
     ///
     /// # Errors
     ///
@@ -86,12 +86,11 @@ impl Appender {
         let names = locked.day_files()?;
         let (mut head, damaged) = self.find_head(&locked, &names)?;
         if names.is_empty() {
-            // A trail has a checkpoint before it has a line, so that a trail without one has lost
-            // it.
+            // A trail has a checkpoint before it has a line, so a trail without a checkpoint has lost it.
             locked.replace(CHECKPOINT, &self.sign(&head))?;
         }
         let today = date(SystemTime::now());
-        // A clock that goes back does not go back to an earlier file.
+        // If the clock goes back, the latest file is still used.
         let day = names.last().map_or(today.clone(), |last| today.max(last.clone()));
         let mut expired = Vec::new();
         if !names.contains(&day) {
@@ -113,7 +112,7 @@ impl Appender {
         let mut file = locked.directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
         let metadata = private::check_file(&file, &options.directory.join(&name))?;
         if let Err(error) = file.write_all(&text) {
-            // A line that is written in part is no line.
+            // A partially written line is removed.
             let _ = file.set_len(metadata.len());
             self.head = None;
             return Err(error);
@@ -152,7 +151,7 @@ impl Appender {
         let options = self.options.clone();
         let locked = Locked::new(&options.directory)?;
         let names = locked.day_files()?;
-        // What another process has written is signed too.
+        // Lines of other processes are signed too.
         self.head = Some(self.find_head(&locked, &names)?.0);
         self.replace_checkpoint(&locked)
     }
@@ -201,7 +200,7 @@ impl Appender {
                 let (secret, signer) = made.ok_or_else(|| {
                     io::Error::new(ErrorKind::Unsupported, "the system has no random numbers")
                 })?;
-                // The public half first: with it alone nothing is signed.
+                // The public half is written first: nothing can be signed with it alone.
                 locked.replace(PUBLIC_KEY, &format!("{}\n", signer.verifier().render()))?;
                 locked.replace(SECRET_KEY, &format!("{secret}\n"))?;
                 signer
@@ -212,8 +211,8 @@ impl Appender {
         Ok(())
     }
 
-    /// Finds the end of the chain. A last line that is incomplete, because its writer was killed or its
-    /// system has failed, is set aside first: the second value says so.
+    /// Finds the end of the chain. An incomplete last line, whose writer was killed or whose system failed, is set
+    /// aside first; the second value reports this.
     fn find_head(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Head, Option<Fields>)> {
         let mut damaged = None;
         for day in names.iter().rev() {
@@ -243,8 +242,8 @@ impl Appender {
         Ok((Head { file: String::new(), inode: 0, bytes: 0, sequence: 0, hash }, damaged))
     }
 
-    /// The files that are older than the retention time, and the fields of the line about it, by which a
-    /// verifier knows where the chain begins. The newest file stays in any case: it has the end.
+    /// The files that are older than the retention time, and the fields of the line about them, by which a verifier
+    /// knows where the chain begins. The newest file always stays, because it contains the end.
     fn expired(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Option<Fields>, Vec<String>)> {
         let oldest = self.options.retention_days.and_then(|days| SystemTime::now().checked_sub(DAY * days));
         let oldest = oldest.map(date).unwrap_or_default();
@@ -324,8 +323,8 @@ pub(super) fn date(time: SystemTime) -> String {
     text
 }
 
-/// Signs the end of the trail in `directory`, and returns the checkpoint as a signed note. Kept where
-/// the owner of the trail cannot change it, it shows later that nothing before it was rewritten.
+/// Signs the end of the trail in `directory`, and returns the checkpoint as a signed note. If it is stored where the
+/// owner of the trail cannot change it, it proves later that nothing before it was rewritten.
 ///
 /// # Errors
 ///

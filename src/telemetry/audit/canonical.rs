@@ -1,15 +1,14 @@
 //! Canonical JSON (RFC 8785), which gives equal values equal text and so equal hashes.
 //!
-//! `serde_json_canonicalizer` and `serde_jcs` give the text of a value and nothing else. The trail
-//! also needs the offset at which a member would begin, to write each record once for its hash and
-//! its line.
+//! `serde_json_canonicalizer` and `serde_jcs` only return the text of a value. The trail also needs the offset at which
+//! a member would begin, to write each record once for both its hash and its line.
 
 use std::cmp::Ordering;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Above this, integers are not exact as the numbers of JSON that RFC 8785 knows.
+/// The highest integer that is exact as a number in RFC 8785.
 const MAX_SAFE_INTEGER: u64 = 1 << 53;
 
 /// The canonical text of an object.
@@ -19,9 +18,9 @@ pub(super) fn object(fields: &Map<String, Value>) -> Vec<u8> {
     text
 }
 
-/// Writes the canonical text of an object with these members, whose names differ. Those that are null are left out.
-/// Returns the offset in `text` at which a member of this name, which the object does not have, would begin: before a
-/// member that comes later, or before the end.
+/// Writes the canonical text of an object with these members, whose names are distinct. Members that are null are left
+/// out. Returns the offset in `text` at which a member called `name`, which the object does not have, would begin:
+/// before a member that sorts after it, or before the end.
 pub(super) fn write_record(text: &mut Vec<u8>, fields: &[(&str, Value)], name: &str) -> usize {
     let mut sorted: Vec<(&str, &Value)> =
         fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (*name, value)).collect();
@@ -62,7 +61,7 @@ fn write(text: &mut Vec<u8>, value: &Value) {
             // JSON has no numbers that are not finite.
             _ => text.extend_from_slice(float(number.as_f64().unwrap_or_default()).as_bytes()),
         },
-        // serde_json escapes what RFC 8785 escapes, in the same way.
+        // serde_json escapes strings as RFC 8785 requires.
         other => write_simple(text, other),
     }
 }
@@ -99,7 +98,7 @@ fn write_sorted(text: &mut Vec<u8>, fields: &mut [(&str, &Value)], mut before: i
     text.push(b'}');
 }
 
-/// The order of names: by their UTF-16 code units, which for ASCII is that of their bytes.
+/// The order of names by their UTF-16 code units, which for ASCII equals the order of bytes.
 fn order(one: &str, other: &str) -> Ordering {
     if one.is_ascii() && other.is_ascii() {
         one.cmp(other)
@@ -108,7 +107,7 @@ fn order(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// A number as ECMAScript writes it: the shortest digits that mean it, with an exponent from 1e21 on and
+/// A number as ECMAScript writes it: with the shortest digits that identify it, and with an exponent from 1e21 on and
 /// below 1e-6.
 fn float(number: f64) -> String {
     if number == 0.0 {
@@ -117,7 +116,7 @@ fn float(number: f64) -> String {
     let shortest = format!("{:e}", number.abs());
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    // Digits before the decimal point; negative for zeros behind it.
+    // Number of digits before the decimal point; negative for zeros after it.
     let point = exponent.parse::<i32>().unwrap_or_default() + 1;
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or_default());

@@ -1,9 +1,9 @@
 //! Signed notes (C2SP `signed-note`) with Ed25519 keys: the form in which checkpoints are signed. Keys
 //! are text in the form of Go's `sumdb/note`, so that other tools verify them.
 //!
-//! The crate `signed_note` has the same format on top of ed25519-dalek, with older major versions
-//! of base64 and thiserror. cx signs with `ring`, which it has anyway, and needs one key and one
-//! signature of a note, so only the format is written here.
+//! The crate `signed_note` implements the same format on top of ed25519-dalek, with older major versions of base64 and
+//! thiserror. cx has `ring` already and needs one key and one signature of a note, so only the format is implemented
+//! here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ const KEY_BYTES: usize = 32;
 /// Maximum bytes of a note. A checkpoint has about 200.
 const MAX_NOTE_BYTES: usize = 64 << 10;
 
-/// Begins each line of a signature.
+/// The prefix of each signature line.
 const SIGNATURE: &str = "\u{2014} ";
 
 /// A key that signs notes.
@@ -47,7 +47,7 @@ impl Signer {
         Some((format!("PRIVATE+KEY+{name}+{id}+{}", STANDARD.encode(secret)), signer))
     }
 
-    /// Reads a secret key. `None` if the text is none.
+    /// Parses a secret key. `None` if the text is not one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, id, bytes) = parts(text.trim().strip_prefix("PRIVATE+KEY+")?)?;
         let signer = Self::from_seed(name, &bytes)?;
@@ -73,7 +73,7 @@ impl Signer {
 }
 
 impl Verifier {
-    /// Reads a public key. `None` if the text is none.
+    /// Parses a public key. `None` if the text is not one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, id, bytes) = parts(text.trim())?;
         let verifier = Self { name: name.to_owned(), key: bytes.try_into().ok()? };
@@ -87,7 +87,7 @@ impl Verifier {
         format!("{}+{}+{}", self.name, hex::encode(self.id()), STANDARD.encode(public))
     }
 
-    /// The text of a note that this key has signed. `None` if it has not.
+    /// The text of a note that this key has signed. `None` if the signature is not this key's.
     pub(super) fn verify<'a>(&self, note: &'a str) -> Option<&'a str> {
         if note.len() > MAX_NOTE_BYTES {
             return None;
@@ -105,7 +105,7 @@ impl Verifier {
             .then_some(text)
     }
 
-    /// The first bytes of the hash of the name and the key, by which signatures name keys.
+    /// The first bytes of the hash of the name and the key, which identify the key in signatures.
     fn id(&self) -> [u8; 4] {
         let hash =
             Sha256::new().chain_update(&self.name).chain_update([b'\n', ALGORITHM]).chain_update(self.key);
@@ -126,18 +126,18 @@ fn parts(text: &str) -> Option<(&str, &str, Vec<u8>)> {
     }
 }
 
-/// What a checkpoint says: which trail, how many lines it had, and the hash of the last one.
+/// The content of a checkpoint: the trail, its number of lines, and the hash of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Checkpoint {
     pub(super) origin: String,
     pub(super) size: u64,
-    /// In hexadecimal, as lines have it.
+    /// The hash in hexadecimal, as in lines.
     pub(super) hash: String,
 }
 
 impl Checkpoint {
-    /// The text that is signed: the lines of a C2SP `tlog-checkpoint`, with the hash of the chain in
-    /// place of a Merkle tree's.
+    /// The text that is signed: the lines of a C2SP `tlog-checkpoint`, with the hash of the chain instead of a Merkle
+    /// tree's.
     pub(super) fn render(&self) -> String {
         let bytes: Vec<u8> = (0..self.hash.len() / 2)
             .filter_map(|at| u8::from_str_radix(self.hash.get(2 * at..2 * at + 2)?, 16).ok())

@@ -10,11 +10,11 @@ pub struct AuditOptions {
     /// The directory of the trail. It is created with mode 0700 and must belong to the user. Several
     /// processes may share it.
     pub directory: PathBuf,
-    /// Whether a call whose line cannot be written is refused. Then a call waits until its line is
-    /// written; else the trail never delays or fails a run. Default: off.
+    /// Whether a call is refused if its line cannot be written. A call then waits until its line is written; otherwise
+    /// the trail never delays or fails a run. Default: off.
     pub required: bool,
-    /// Whether arguments and results are written as text too, with what looks like a secret masked.
-    /// Default: off; only their hashes are.
+    /// Whether arguments and results are also written as text, with masked secrets. Default: off; only their hashes are
+    /// written.
     pub contents: bool,
     /// How many days files are kept; `None` for ever. Default: 180.
     pub retention_days: Option<u32>,
@@ -41,10 +41,11 @@ impl AuditOptions {
 pub struct AuditStatus {
     /// Lines that this process has written.
     pub lines: u64,
-    /// Events of this process that were not written: the files could not be, or there were too many.
+    /// Events of this process that were not written, because the files could not be written or too many events were
+    /// queued.
     pub dropped: u64,
-    /// Since when lines cannot be written, and why. `None` if they can.
+    /// When writing lines started to fail, and why. `None` if it works.
     pub failure: Option<(SystemTime, String)>,
-    /// Whether calls are refused meanwhile: [`AuditOptions::required`].
+    /// Whether calls are refused while lines cannot be written: [`AuditOptions::required`].
     pub required: bool,
 }

@@ -10,13 +10,13 @@ use super::record::Entry;
 /// Maximum number of events that wait to be written.
 const MAX_ENTRIES: usize = 65_536;
 
-/// Maximum bytes of the texts that they hold. One event is taken whatever its size: the run's limits
-/// bound it.
+/// Maximum bytes of the texts in queued events. A single event is accepted whatever its size, which the run's limits
+/// bound.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How long the writer gathers events before it writes them, unless a caller waits for one. Waking
-/// a thread costs the caller microseconds, so a burst of calls wakes it once; and to open and lock the files costs as
-/// much as some ten lines.
+/// How long the writer gathers events before it writes them, unless a caller waits for one. Waking a thread costs the
+/// caller microseconds, so a burst of calls should wake it once; and opening and locking the files costs as much as
+/// writing some ten lines.
 const GATHER: Duration = Duration::from_millis(10);
 
 /// Events that wait to be written.
@@ -30,21 +30,21 @@ pub(super) struct EntryQueue {
 struct State {
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// Events that a caller waits for.
+    /// Number of events that a caller waits for.
     awaited: usize,
-    /// Events for which there was no space since the last batch.
+    /// Number of events since the last batch that did not fit into the queue.
     dropped: u64,
     /// Whether the writer sleeps until something arrives.
     is_idle: bool,
     is_closed: bool,
 }
 
-/// What the writer gets at once.
+/// The events that the writer gets at once.
 pub(super) struct Batch {
     pub(super) entries: VecDeque<Entry>,
     /// Events that did not fit into the queue.
     pub(super) dropped: u64,
-    /// Whether nothing comes after this.
+    /// Whether no further batch follows.
     pub(super) is_last: bool,
 }
 
@@ -70,13 +70,13 @@ impl EntryQueue {
         true
     }
 
-    /// Refuses what comes later. The writer writes what is queued.
+    /// Refuses later events. The writer still writes the queued ones.
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
         self.arrived.notify_one();
     }
 
-    /// Waits for events, at most for `max_wait`. For the writer only.
+    /// Waits for events, for at most `max_wait`. For the writer only.
     pub(super) fn next(&self, max_wait: Duration) -> Batch {
         let mut state = self.state.lock();
         let deadline = Instant::now() + max_wait;

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::append::{NO_HASH, read_end};
 use crate::json;
 
-/// Ends the name of each file of lines; before it stands the day.
+/// The ending of each file of lines. The day precedes it.
 pub(super) const ENDING: &str = ".jsonl";
 
-/// Maximum bytes of a line. Those that are written stay far below.
+/// Maximum bytes of a line. Lines of cx are far shorter.
 pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// One line of a trail.
@@ -23,11 +23,11 @@ pub struct AuditLine {
     pub file: String,
     /// Number of the line in its file, from 1.
     pub number: u64,
-    /// The line's text, without its end. What is not UTF-8 is replaced.
+    /// The line's text, without its terminator. Invalid UTF-8 is replaced.
     pub text: String,
-    /// Its fields. `None` if it is no JSON object, or one of many more values than lines of cx have.
+    /// Its fields. `None` if it is not a JSON object, or has many more values than lines of cx.
     pub fields: Option<Map<String, Value>>,
-    /// Whether it has its end. The last one may be in the course of being written.
+    /// Whether the line has its terminator. The last line may be incomplete while it is written.
     pub is_complete: bool,
 }
 
@@ -42,7 +42,7 @@ impl AuditLine {
 #[derive(Debug)]
 pub struct AuditReader {
     directory: PathBuf,
-    /// The file that is read, the number of lines read of it, and where the next one begins.
+    /// The current file, the number of lines read of it, and the offset of the next one.
     current: Option<(String, BufReader<File>, u64, u64)>,
     /// The first file to read, if not the oldest.
     first: Option<String>,
@@ -60,8 +60,8 @@ impl AuditReader {
         Ok(Self { directory: directory.to_owned(), current: None, first })
     }
 
-    /// Reads from the first line that begins in the last `bytes` of the trail, for programs that show
-    /// what happened lately: a trail may have years. The first file's lines are numbered from there.
+    /// Reads from the first line that begins in the last `bytes` of the trail, for programs that show recent events: a
+    /// trail may cover years. Line numbers of the first file start there.
     ///
     /// # Errors
     ///
@@ -78,9 +78,9 @@ impl AuditReader {
                 Err(error) => return Err(error),
             };
             if size > left {
-                // A file that lies across the bound is read from a line's beginning.
+                // If a file extends across the bound, reading starts at the beginning of a line.
                 let begins = line_after(&directory.join(&name), size - left)?;
-                // Without a line's end there, what follows is read.
+                // If there is no line end there, the following files are read.
                 if begins.is_some() || first.is_none() {
                     first = Some((name, begins.unwrap_or(size)));
                 }
@@ -94,8 +94,8 @@ impl AuditReader {
         Ok(Self { directory, current: Some((name, BufReader::new(file), 0, begins)), first: None })
     }
 
-    /// The next line, or `None` if there is no other now. A line that is not complete yet is returned
-    /// only if `incomplete`; else it is `None`, and another call reads it again.
+    /// The next line, or `None` if there is none now. An incomplete line is returned only if `incomplete` is set;
+    /// otherwise the result is `None`, and a later call reads it again.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl AuditReader {
     }
 }
 
-/// Where the first line begins that does so at this offset of a file or after it. `None` if there
-/// is none within the length of a line.
+/// The offset of the first line that begins at or after this offset of a file. `None` if there is none within the
+/// maximum length of a line.
 fn line_after(path: &Path, offset: u64) -> io::Result<Option<u64>> {
     let Some(before) = offset.checked_sub(1) else { return Ok(Some(0)) };
     let mut file = open(path)?;
@@ -185,7 +185,7 @@ pub(super) fn files(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The day of a file's name; `None` if it is no file of lines.
+/// The day in a file's name; `None` if it is not a file of lines.
 pub(super) fn day(name: &str) -> Option<String> {
     let day = name.strip_suffix(ENDING)?;
     let is_day = day.len() == "2026-11-22".len()
@@ -196,7 +196,7 @@ pub(super) fn day(name: &str) -> Option<String> {
     is_day.then(|| day.to_owned())
 }
 
-/// The sequence number and the hash of a line; `None` if it is no line of a trail.
+/// The sequence number and the hash of a line; `None` if it is not a line of a trail.
 pub(super) fn chain_fields(line: &[u8]) -> Option<(u64, String)> {
     let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let hash = fields.get("hash")?.as_str()?;
@@ -213,12 +213,12 @@ pub(super) fn last_of(path: &Path) -> io::Result<(u64, String)> {
     Ok(found.unwrap_or_else(|| (0, NO_HASH.to_owned())))
 }
 
-/// The end of a file, with its last lines, and where it begins.
+/// The end of a file with its last lines, and the offset at which it begins.
 pub(super) fn tail(file: &mut File, bytes: u64) -> io::Result<(Vec<u8>, u64)> {
     read_end(file, bytes, 2 * MAX_LINE_BYTES)
 }
 
-/// A small file of the trail as text; `None` if there is none.
+/// A small file of the trail as text; `None` if it does not exist.
 pub(super) fn small_file(path: &Path) -> io::Result<Option<String>> {
     match open(path) {
         Ok(file) => {

@@ -1,4 +1,4 @@
-//! Events as they wait to be written, and the lines that they become.
+//! Events that wait to be written, and their conversion to lines.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ use crate::text::preview;
 use crate::text::rfc3339;
 use crate::tools::ToolErrorCode;
 
-/// Maximum characters of a name in a line. Names are the text of servers, scripts and clients.
+/// Maximum characters of a name in a line. Names come from servers, scripts and clients.
 const MAX_NAME: usize = 256;
 
 /// Maximum bytes of a text of arguments or results in a line.
@@ -34,18 +34,18 @@ const CALL_FIELDS: usize = 16;
 /// The fields of a line, in any order. Those that are null are not written.
 pub(super) type Fields = Vec<(&'static str, Value)>;
 
-/// An event that waits to be written. Made on the threads of runs, so all that takes time, hashing
-/// above all, is done when it is written.
+/// An event that waits to be written. It is made on the threads of runs, so all slow work, above all hashing, is done
+/// when it is written.
 pub(super) struct Entry {
     pub(super) at: SystemTime,
-    /// The run, and how long it had run.
+    /// The run, and how long it had been running.
     pub(super) run: Option<(Arc<ObservedRun>, Duration)>,
     pub(super) what: What,
-    /// Told whether the line was written.
+    /// Receives whether the line was written.
     pub(super) acknowledge: Option<oneshot::Sender<bool>>,
 }
 
-/// What has happened.
+/// The content of an event.
 pub(super) enum What {
     RunStarted {
         source: String,
@@ -76,7 +76,7 @@ pub(super) enum What {
     },
     /// An event whose fields are complete.
     Fields(&'static str, Fields),
-    /// An event with texts of which only hashes are written, or masked texts too.
+    /// An event with texts. Only hashes of these are written, or masked texts too.
     Texts(&'static str, Fields, Vec<(TextField, Text)>),
 }
 
@@ -133,7 +133,7 @@ impl TextField {
 pub(super) enum Text {
     /// JSON whose canonical form is hashed, so that the order of keys does not matter.
     Json(Arc<str>),
-    /// JSON that is hashed as it is: results may be large.
+    /// JSON that is hashed as it is, because results may be large.
     Result(Json),
     Plain(String),
 }
@@ -207,7 +207,7 @@ impl Entry {
         }
     }
 
-    /// Bytes that it holds beside its own.
+    /// Bytes that it holds in addition to its own size.
     pub(super) fn bytes(&self) -> usize {
         match &self.what {
             What::RunStarted { source, .. } => source.len(),
@@ -300,7 +300,7 @@ impl Text {
     fn sha256(&self) -> String {
         match self {
             Self::Json(text) => {
-                // What cannot be parsed, such as JSON that is nested too deep, is hashed as it is.
+                // A text that cannot be parsed, such as JSON that is nested too deep, is hashed as it is.
                 serde_json::from_str(text)
                     .map_or_else(|_| sha256(text.as_bytes()), |value| sha256(&canonical::value(&value)))
             }
@@ -311,7 +311,7 @@ impl Text {
 
 /// SHA-256 in hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    // `hex::encode` collects characters, which was a visible part of the writer's time in a profile.
+    // Not `hex::encode`, which collects characters and took a noticeable part of the writer's time in a profile.
     let mut text = [0; 64];
     let is_encoded = hex::encode_to_slice(Sha256::digest(bytes), &mut text).is_ok();
     str::from_utf8(&text).ok().filter(|_| is_encoded).unwrap_or_default().to_owned()
@@ -411,7 +411,7 @@ fn what(event: &RunEvent<'_>) -> What {
             );
             What::Texts("model.will", fields, texts)
         }
-        // The trail leaves output out.
+        // The trail does not contain output.
         RunEvent::Printed { .. } => What::Fields("run.printed", Vec::new()),
         RunEvent::ModelAnswered(answered) => {
             let fields = vec![

@@ -1,4 +1,4 @@
-//! One process's audit trail: what observes runs, and the thread that writes.
+//! One process's audit trail: the observer of runs, and the thread that writes.
 
 use std::fmt;
 use std::io;
@@ -21,15 +21,15 @@ use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// How long a call waits for its line if the trail is required. Writing takes microseconds; a disk that
-/// hangs must not hang the run.
+/// How long a call waits for its line if the trail is required. Writing takes microseconds; a hanging disk must not
+/// block the run.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// How long the writer sleeps at most: after a pause of this length the end of the chain is signed, and
-/// after a failure writing is tried again.
+/// Maximum time that the writer sleeps. After a pause of this length the end of the chain is signed, and after a
+/// failure writing is retried.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// By how much the priority of the writer is lower than that of the threads of runs.
+/// How much the priority of the writer is below that of the threads of runs.
 const NICENESS: i32 = 5;
 
 /// How long the end of a process waits for the last lines.
@@ -56,8 +56,8 @@ impl fmt::Debug for AuditTrail {
 }
 
 impl AuditTrail {
-    /// Starts the thread that writes, and writes that it was started. Files that cannot be written are
-    /// no error here: [`status`](Self::status) reports them.
+    /// Starts the writing thread, and records the start. If the files cannot be written, this is not an error:
+    /// [`status`](Self::status) reports it.
     ///
     /// # Errors
     ///
@@ -74,9 +74,9 @@ impl AuditTrail {
         });
         let writing = Arc::clone(&shared);
         std::thread::Builder::new().name("cx-audit".to_owned()).spawn(move || {
-            // Tells who waits for the end, also after a panic.
+            // Notifies tasks that wait for the end, even after a panic.
             let _end = EndGuard(&writing);
-            // Where all processors are busy, runs come first. Linux has a niceness for each thread.
+            // If all processors are busy, runs have precedence. On Linux each thread has its own niceness.
             if let Err(error) = rustix::process::nice(NICENESS) {
                 tracing::debug!(%error, "the writer of the audit trail keeps its priority");
             }
@@ -101,15 +101,15 @@ impl AuditTrail {
         self.shared.status.lock().clone()
     }
 
-    /// Writes that the user trusts a file with this SHA-256 of its content, or no longer trusts it.
+    /// Records that the user trusts a file with this SHA-256 of its content, or no longer trusts it.
     pub fn trust(&self, file: &Path, sha256: Option<&str>) {
         let name = if sha256.is_some() { "trust.given" } else { "trust.revoked" };
         let path = shown(&file.to_string_lossy());
         self.push(Entry::new(name, vec![("file", path.into()), ("contentSha256", sha256.into())]));
     }
 
-    /// Writes what is queued and that the trail was stopped, and signs its end. Waits for at most two
-    /// seconds. Later events are dropped.
+    /// Writes the queued events and the end of the trail, and signs it. Waits for at most two seconds. Later events are
+    /// dropped.
     pub fn stop(&self) {
         let shared = &self.shared;
         if *shared.ended.lock() {
@@ -189,7 +189,7 @@ impl AuditTrail {
     }
 }
 
-/// Says that the writer has ended, when dropped.
+/// Records that the writer has ended when it is dropped.
 struct EndGuard<'a>(&'a Shared);
 
 impl Drop for EndGuard<'_> {
@@ -227,9 +227,9 @@ fn write(shared: &Shared) {
 
 struct Writer {
     appender: Appender,
-    /// Names this process in the trail.
+    /// Identifies this process in the trail.
     name: String,
-    /// Events that were not written, and are not reported in the trail yet.
+    /// Number of events that were not written and are not reported in the trail yet.
     lost: u64,
     since: Option<SystemTime>,
     reason: String,
@@ -271,7 +271,7 @@ impl Writer {
             Err(error) => self.lose(count, &error.to_string()),
         }
         for waiter in acknowledged {
-            // The run that waited may be over.
+            // The waiting run may be over.
             let _ = waiter.send(is_written);
         }
     }
@@ -289,7 +289,7 @@ impl Shared {
         metrics::counter!("cx_audit_events_dropped_total").increment(count);
     }
 
-    /// Records what became of a batch. A failure is a warning when it begins, not at each batch.
+    /// Records the outcome of a batch. A failure is logged as a warning once, when it begins.
     fn report(&self, count: u64, error: Option<&io::Error>) {
         let mut status = self.status.lock();
         let Some(error) = error else {

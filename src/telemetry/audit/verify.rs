@@ -1,4 +1,4 @@
-//! Checks a trail: each line's form and hash, the chain, and what the checkpoints say.
+//! Checks a trail: each line's form and hash, the chain, and the checkpoints.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, ErrorKind};
@@ -16,28 +16,28 @@ use crate::text::{preview, start_bytes};
 /// Maximum number of problems that are listed; others are counted.
 const MAX_LISTED: usize = 100;
 
-/// Maximum number of calls without an end, of writers and of removed files that are kept.
+/// Maximum number of open calls, of writers and of removed files that are tracked.
 const MAX_KEPT: usize = 100_000;
 
-/// Maximum bytes of a text that is kept of a line. Ids and hashes are shorter. A trail may be another's, whose lines
-/// have texts of a megabyte.
+/// Maximum bytes of a text that is stored of a line. Ids and hashes are shorter. The trail may be another user's, with
+/// texts of a megabyte.
 const MAX_TEXT: usize = 128;
 
-/// What a trail is compared with, beside what is in its directory.
+/// What a trail is compared with, in addition to the content of its directory.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// The public key, if it is known from elsewhere. Otherwise the one in the directory, which the
-    /// owner of the directory can replace.
+    /// The public key, if it is known from elsewhere. Otherwise the key in the directory is used, which the owner of
+    /// the directory can replace.
     pub key: Option<String>,
-    /// Checkpoints that were kept elsewhere, as signed notes.
+    /// Checkpoints that were stored elsewhere, as signed notes.
     pub checkpoints: Vec<String>,
-    /// Whether only the newest file is checked, which is that of the last day with events. That lines
-    /// before it are missing is not seen then.
+    /// Whether only the newest file is checked, that of the last day with events. Missing lines before it are then not
+    /// detected.
     pub newest_file_only: bool,
 }
 
-/// One thing that is wrong with a trail.
+/// A problem of a trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditProblem {
@@ -49,7 +49,7 @@ pub struct AuditProblem {
     pub problem: String,
 }
 
-/// What a verification has found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Verification {
@@ -61,27 +61,26 @@ pub struct Verification {
     pub last: u64,
     /// Hash of the last line.
     pub head: String,
-    /// How many processes have written.
+    /// The number of processes that have written.
     pub writers: usize,
-    /// How many checkpoints agree with the chain.
+    /// The number of checkpoints that agree with the chain.
     pub checkpoints: usize,
-    /// The last line that a checkpoint of the directory covers. What comes later could be cut off
-    /// without a trace.
+    /// The last line that a checkpoint of the directory covers. Lines after it could be cut off without a trace.
     pub signed_through: u64,
-    /// Calls that were about to be sent and have no end: their process was killed.
+    /// The number of calls that were about to be sent and have no end, because their process was killed.
     pub open_calls: usize,
     /// The public key that the checkpoints were checked with.
     pub key: Option<String>,
-    /// What is not wrong, but worth a look: gaps that the trail itself reports, times that go back.
+    /// Notable facts that are not problems: gaps that the trail itself reports, and times that go back.
     pub notices: Vec<String>,
-    /// What is wrong, the first hundred.
+    /// The first hundred problems.
     pub problems: Vec<AuditProblem>,
-    /// How many problems there are.
+    /// The number of all problems.
     pub problem_count: usize,
 }
 
 impl Verification {
-    /// Whether nothing is wrong.
+    /// Whether there are no problems.
     pub fn is_ok(&self) -> bool {
         self.problem_count == 0
     }
@@ -92,7 +91,7 @@ struct Check {
     newest_file_only: bool,
     found: Verification,
     verifier: Option<Verifier>,
-    /// Checkpoints that were not reached yet, and where they come from.
+    /// Checkpoints that were not reached yet, and their origin.
     expected: Vec<(Checkpoint, String)>,
     previous: Option<Previous>,
     writers: BTreeSet<String>,
@@ -111,7 +110,7 @@ struct Previous {
 ///
 /// # Errors
 ///
-/// If its files cannot be read, or an option is no key or no checkpoint.
+/// If its files cannot be read, or an option is not a valid key or checkpoint.
 pub fn verify(directory: &Path, options: &VerifyOptions) -> io::Result<Verification> {
     let known = match &options.key {
         Some(key) => Some(key.clone()),
@@ -219,9 +218,9 @@ impl Check {
         let (file, number) = (line.file.as_str(), line.number);
         let Some(previous) = self.previous.take() else {
             if self.newest_file_only {
-                // What it follows is in another file.
+                // The preceding line is in another file.
             } else if sequence > 1 {
-                // A line about retention further down may explain it.
+                // A later line about retention may explain it.
                 self.expected_start(sequence, before);
             } else if before != NO_HASH {
                 self.problem(file, number, "the first line follows another".to_owned());
@@ -245,13 +244,13 @@ impl Check {
         }
     }
 
-    /// Remembers that the trail begins with a later line.
+    /// Records that the trail begins with a later line.
     fn expected_start(&mut self, sequence: u64, before: &str) {
         let checkpoint = Checkpoint { origin: String::new(), size: sequence - 1, hash: before.to_owned() };
         self.expected.push((checkpoint, String::new()));
     }
 
-    /// What a line's event says about the trail.
+    /// Processes the event of a line that concerns the trail itself.
     fn content(&mut self, line: &AuditLine, fields: &Map<String, Value>, sequence: u64, before: &str) {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let (file, number) = (line.file.as_str(), line.number);
@@ -310,7 +309,7 @@ impl Check {
         }
     }
 
-    /// What is left when all lines were read.
+    /// Checks that remain when all lines were read.
     fn end(&mut self, first_file: &str) {
         let (first, last) = (self.found.first, self.found.last);
         for (checkpoint, whence) in std::mem::take(&mut self.expected) {
@@ -341,7 +340,7 @@ impl Check {
     }
 }
 
-/// A text of a line that is compared with others.
+/// The part of a line's text that is compared with others.
 fn kept(text: &str) -> String {
     start_bytes(text, MAX_TEXT).to_owned()
 }

@@ -1,5 +1,4 @@
-//! The HTTP client of the exporters. Failures are counted, the first one of a series is logged, and none
-//! reaches a run.
+//! The HTTP client of the exporters. Failures are counted, the first one of a series is logged, and none affects a run.
 
 use std::cell::Cell;
 use std::fmt;
@@ -42,11 +41,11 @@ pub(crate) struct ExportClient {
     failures: Arc<Failures>,
 }
 
-/// What has gone wrong.
+/// The failures of exports.
 #[derive(Default)]
 pub(crate) struct Failures {
     count: AtomicU64,
-    /// Whether the last export failed. It was logged then.
+    /// Whether the last export failed. That was logged then.
     is_failing: AtomicBool,
 }
 
@@ -117,7 +116,7 @@ impl ExportClient {
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();
-        // What is longer says nothing that an exporter needs.
+        // A longer answer contains nothing that an exporter needs.
         let body = web::read_up_to(&mut answer, MAX_ANSWER).await.map_err(failed)?;
         *response.body_mut() = body.unwrap_or_default().into();
         Ok(response)

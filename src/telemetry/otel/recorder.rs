@@ -1,4 +1,4 @@
-//! Exports what is counted through the `metrics` facade, beside what another recorder makes of it.
+//! Exports the metrics of the `metrics` facade, and passes them on to another recorder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl OtelRecorder {
     }
 }
 
-/// The name that is exported: that of the conventions, if it is one of theirs.
+/// The exported name: that of the semantic conventions, if they define the metric.
 fn exported_name(name: &str) -> String {
     let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == name);
     own.map_or(name, |(conventional, ..)| conventional).to_owned()

@@ -1,4 +1,4 @@
-//! The spans: one of each request of a client, one of each run, one of each call and model request.
+//! The spans: one for each request of a client, each run, each call and each model request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,20 +23,19 @@ use crate::telemetry::requests::{RequestFailure, RequestSpan, RequestTracer, Tra
 use crate::tools::trace_context::TraceContext;
 use crate::tools::{RemoteServer, ServerRequest, ToolErrorCode};
 
-/// Maximum bytes of the arguments or the result of a call in an attribute, where they are recorded. What looks like a
-/// secret is masked.
+/// Maximum bytes of a call's arguments or result in an attribute, if these are recorded. Secrets are masked.
 const MAX_CONTENT: usize = 16 * 1024;
 
-/// Maximum characters of an attribute's value that others chose.
+/// Maximum characters of an attribute's value that comes from others.
 const MAX_NAME: usize = 200;
 
-/// Maximum number of tools of which a run remembers what their spans have in common. More are called as well.
+/// Maximum number of tools for which a run caches the common attributes of spans. More tools can be called.
 const MAX_CALL_KINDS: usize = 32;
 
-/// Attributes of a call that are its own: arguments, result, id, revision, error and code.
+/// Number of further attributes of a call: arguments, result, id, revision, error and code.
 const MORE_ATTRIBUTES: usize = 6;
 
-/// Makes spans of what it observes.
+/// Makes spans from the events that it observes.
 pub(crate) struct SpanMaker {
     tracer: SdkTracer,
     /// Whether arguments and results of calls are recorded.
@@ -51,7 +50,7 @@ struct OpenSpans {
     calls: HashMap<(RunKey, Kind, u64), Span>,
 }
 
-/// The address of a run, which its observers keep for as long as events of it come.
+/// The address of a run, which is unique because observers keep the run as long as it has events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct RunKey(usize);
 
@@ -65,13 +64,13 @@ struct OpenRun {
     span: Span,
     /// Its context, with the client's baggage.
     context: TraceContext,
-    /// The same as the parent of the spans of calls.
+    /// The context as the parent of the spans of calls.
     parent: Context,
     /// The tools that it has called, at most [`MAX_CALL_KINDS`].
     call_kinds: Vec<Arc<CallKind>>,
 }
 
-/// What the spans of all calls of one tool have in common.
+/// The common attributes of the spans of all calls of one tool.
 struct CallKind {
     server: String,
     tool: String,
@@ -82,9 +81,9 @@ struct CallKind {
 }
 
 impl OpenRun {
-    /// What the span of this call has in common with those of others.
+    /// The common attributes for the span of this call.
     fn call_kind(&mut self, sending: &Sending<'_>) -> Arc<CallKind> {
-        // A request has an address or a name of its own.
+        // Each request has a different address or name.
         if is_request(sending) {
             return Arc::new(CallKind::new(sending));
         }
@@ -119,7 +118,7 @@ impl CallKind {
                 attributes.push(KeyValue::new(names::MCP_METHOD_NAME, names::TOOLS_CALL));
                 (format!("{} {tool}", names::TOOLS_CALL), SpanKind::Client)
             }
-            // A function of the embedder: no request of the protocol.
+            // A function of the embedder, which is not a request of the protocol.
             (None, false) => (format!("{} {tool}", names::EXECUTE_TOOL), SpanKind::Internal),
         };
         if !is_request(sending) {
@@ -244,7 +243,7 @@ impl SpanMaker {
             name = format!("{name} {model}");
             attributes.push(KeyValue::new(names::GEN_AI_REQUEST_MODEL, model));
         }
-        // The conventions have it for answers in pieces only.
+        // The conventions define this attribute for streamed answers only.
         if sending.is_stream {
             attributes.push(KeyValue::new(names::GEN_AI_REQUEST_STREAM, true));
         }
@@ -369,13 +368,13 @@ impl RequestSpan for OpenRequest {
     }
 }
 
-/// Marks a span as failed. Without a description: messages may contain secrets.
+/// Marks a span as failed. It gets no description, because messages may contain secrets.
 fn fail(span: &mut Span, error_type: &str) {
     span.set_attribute(KeyValue::new(names::ERROR_TYPE, error_type.to_owned()));
     span.set_status(Status::error(""));
 }
 
-/// Marks the span of a request as failed that was answered with this JSON-RPC error.
+/// Marks the span of a request that was answered with this JSON-RPC error as failed.
 fn fail_with_code(span: &mut Span, code: i32) {
     let code = code.to_string();
     fail(span, &code);
@@ -386,12 +385,12 @@ fn key(run: &Arc<ObservedRun>) -> RunKey {
     RunKey(Arc::as_ptr(run).addr())
 }
 
-/// Whether what is sent is a request of the protocol other than a call of a tool.
+/// Whether the call is a request of the protocol other than a call of a tool.
 fn is_request(sending: &Sending<'_>) -> bool {
     ServerRequest::METHODS.contains(&sending.tool)
 }
 
-/// An attribute whose text spans share.
+/// An attribute whose text is shared by spans.
 fn shared(name: &'static str, text: &str) -> KeyValue {
     KeyValue::new(name, Arc::<str>::from(preview(text)))
 }

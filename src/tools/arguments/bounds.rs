@@ -1,9 +1,8 @@
 //! Upper bounds on the cost of an argument check, known before it starts.
 //!
-//! Ours, because `jsonschema` can neither be interrupted nor given a limit, and in a recursive schema
-//! it tries all branches of a union again at every level of the arguments. What it remembers of
-//! recursive references shortens the question whether a value is valid, but not the collection of
-//! errors, and nothing bounds its stack.
+//! This is not part of `jsonschema`, which can neither be interrupted nor given a limit, and in a recursive schema
+//! tries all branches of a union again at every level of the arguments. Its cache of recursive references speeds up the
+//! validity check, but not the collection of errors, and nothing bounds its stack.
 
 use std::collections::HashMap;
 
@@ -26,8 +25,8 @@ const MAX_IN_PLACE: u64 = 10_000;
 /// Evaluations are not counted if at most this many schemas are tried on one value.
 const FEW_IN_PLACE: u64 = 16;
 
-/// Maximum number of schema evaluations in one check, as computed from the most expensive value: some 20 ms. Whether a
-/// check of more is short enough is found out by walking the schema and the arguments.
+/// Maximum number of schema evaluations in one check, as computed from the most expensive value: some 20 ms. If this
+/// estimate is exceeded, a walk over the schema and the arguments determines whether the check is short enough.
 const MAX_STEPS: u64 = 1_000_000;
 
 /// Maximum number of steps for text that is read by patterns and the like, computed the same way.
@@ -55,7 +54,7 @@ pub(crate) struct Bounds {
     longest: usize,
     /// The largest weight of text of one schema: see [`text_weight_of`].
     text_weight: u64,
-    /// What is below the schema; `None` if it is recursive.
+    /// The part of the schema below its root; `None` if it is recursive.
     below: Option<Below>,
 }
 
@@ -70,7 +69,7 @@ struct Cost {
     depth: usize,
 }
 
-/// What is below one schema that is tried on a value.
+/// The schemas below one schema that is tried on a value.
 #[derive(Debug, Clone, Copy)]
 struct Below {
     /// Number of levels of schemas, including its own.
@@ -104,14 +103,14 @@ impl Bounds {
         Ok(Self { cost, longest: walk.longest, text_weight: walk.text_weight, below })
     }
 
-    /// Whether a check of `arguments` ends soon enough. If the estimate by the most expensive value is too high,
+    /// Whether a check of `arguments` takes a bounded time. If the estimate by the most expensive value is too high,
     /// `walk` counts the steps of each value, and that count decides.
     pub(crate) fn allow(&self, arguments: &Value, walk: impl FnOnce() -> bool) -> bool {
         if self.longest > FEW && count_up_to(arguments, MAX_COMPARISONS / self.longest).is_none() {
             return false;
         }
-        // Where each part is visited once, and by few schemas, the work is in proportion to the arguments that were
-        // sent, and only the stack needs a bound. Mostly the schema's own levels are one.
+        // If each part is visited once and by few schemas, the work is proportional to the arguments that were sent,
+        // and only the stack needs a bound. Usually the schema's own levels provide it.
         let visits_once = self.cost.visits == 1 && self.cost.schemas <= FEW_IN_PLACE;
         let is_shallow =
             visits_once && self.below.is_some_and(|below| below.levels * self.cost.depth < MAX_STACKED);
@@ -147,8 +146,8 @@ impl Bounds {
 
     /// Maximum number of visits of any value in `arguments`.
     fn visits(&self, arguments: &Value) -> u64 {
-        // Each level of a recursive schema can multiply the visits. Of another one they are known: a union of five
-        // objects in a list is one factor of five, however deep the arguments are.
+        // Each level of a recursive schema can multiply the visits. For other schemas the visits are known: a union of
+        // five objects in a list is one factor of five, however deep the arguments are.
         let visits = match self.below {
             Some(below) => below.visits,
             None => u32::try_from(self.levels_of(arguments))
@@ -175,7 +174,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// What is below `schema`, which has `above` levels above it.
+    /// Computes the part below `schema`, which has `above` levels above it.
     fn below(&mut self, schema: SchemaView<'_>, above: usize) -> Result<Below, String> {
         let known = self.below.get(&schema.address()).copied();
         if above + known.flatten().map_or(0, |below| below.levels) > MAX_LEVELS {
@@ -234,7 +233,8 @@ impl Walk {
     }
 }
 
-/// How often `schema` itself visits each part of a value: patterns and `contains` do in addition to the other keywords.
+/// How often `schema` itself visits each part of a value: patterns and `contains` visit parts in addition to the other
+/// keywords.
 fn visits_of_parts(schema: SchemaView<'_>) -> u64 {
     let has_parts = usize::from(schema.parts().next().is_some());
     let contains = usize::from(schema.get("contains").is_some());

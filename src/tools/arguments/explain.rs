@@ -18,8 +18,8 @@ use crate::tools::schema::view::SchemaView;
 /// Maximum number of errors in a message. The others are counted.
 const MAX_ERRORS: usize = 3;
 
-/// Maximum number of errors that are explained to find the first ones. To explain one can take as long as its schema
-/// has fields.
+/// Maximum number of errors that are explained to find the first ones. Explaining one takes time proportional to the
+/// number of fields of its schema.
 const MAX_EXPLAINED: usize = 100;
 
 /// The message for `errors`, which must not be empty.
@@ -70,7 +70,7 @@ fn location<'e>(error: &'e ValidationError<'_>) -> (&'e str, &'e str) {
     (error.instance_path().as_str(), error.schema_path().as_str())
 }
 
-/// What the reasons of errors are made of.
+/// The inputs for explaining errors.
 struct Explanation<'a> {
     schema: SchemaView<'a>,
     budget: &'a SuggestionBudget,
@@ -158,7 +158,7 @@ impl Explanation<'_> {
 
     /// The reason of an error about a field that is not allowed.
     fn unknown_field(&self, error: &ValidationError<'_>, unknown: &str) -> String {
-        // One more than a message names.
+        // One more than a message names, to detect that there are more.
         let declared: Vec<&str> = declared_fields(error, self.schema).take(MAX_OPTIONS + 1).collect();
         let hint = match nearest(unknown, absent_fields(error, self.schema), self.budget).first() {
             Some(meant) => format!("; did you mean {}?", quoted(meant)),

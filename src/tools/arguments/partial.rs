@@ -1,4 +1,4 @@
-//! The check of arguments of which a part is not known yet, because a script computes it.
+//! Checks arguments with unknown parts, which a script computes at run time.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,8 +11,8 @@ use super::explain::explain;
 use crate::tools::names::SuggestionBudget;
 use crate::tools::schema::view::SchemaView;
 
-/// Keywords whose schemas apply or not depending on other parts of the value. What they say about a value
-/// with unknown parts is not certain.
+/// Keywords whose schemas apply depending on other parts of the value. Their errors about a value with unknown parts
+/// are not certain.
 const CONDITIONAL: [&str; 12] = [
     "anyOf",
     "oneOf",
@@ -31,13 +31,12 @@ const CONDITIONAL: [&str; 12] = [
 /// Maximum number of problems of one call that are described.
 const MAX_PROBLEMS: usize = 100;
 
-/// What is not known of arguments. All paths are JSON pointers; where a value is unknown, the arguments have
-/// `null`.
+/// The unknown parts of arguments. All paths are JSON pointers; an unknown value is `null` in the arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Unknowns {
-    /// The values that are not known.
+    /// The unknown values.
     pub(crate) values: HashSet<String>,
-    /// Those of them that may be left out of their object.
+    /// Those of them that may be absent from their object.
     pub(crate) optional: HashSet<String>,
     /// The objects that may have other fields too.
     pub(crate) open: HashSet<String>,
@@ -48,7 +47,7 @@ pub(crate) struct Unknowns {
 pub(crate) struct PartProblem {
     /// The JSON pointer of the value.
     pub(crate) path: String,
-    /// The name of its field that the problem is about, if it is one that must not be there.
+    /// The name of the field that the problem is about, if the field must not be there.
     pub(crate) field: Option<String>,
     /// What is wrong, for a person.
     pub(crate) message: String,
@@ -60,13 +59,13 @@ pub(crate) struct PartProblem {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Certainty {
     Certain,
-    /// It does not hold if optional fields are left out.
+    /// The error disappears if optional fields are left out.
     Doubtful,
 }
 
 impl ArgumentCheck {
-    /// What is wrong with arguments for any value of their unknown parts, by path: the first
-    /// [`MAX_PROBLEMS`] that are certain, and as many others.
+    /// Problems of arguments that hold for any value of their unknown parts, by path: the first [`MAX_PROBLEMS`] that
+    /// are certain, and as many others.
     pub(crate) fn problems_of_part(
         &self,
         arguments: &Value,
@@ -123,7 +122,7 @@ impl Unknowns {
         self.values.is_empty() && self.open.is_empty()
     }
 
-    /// How certain an error is. `None` if it says nothing, because it is about the unknown value itself.
+    /// How certain an error is. `None` if it is meaningless, because it is about the unknown value itself.
     fn judge(
         &self,
         path: &str,
@@ -142,7 +141,7 @@ impl Unknowns {
         if !containing.contains(path) {
             let own = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
             let others = error.schema_path().as_str().split('/').filter(|keyword| *keyword != own);
-            // The keyword itself looks at this value only, which is known.
+            // The keyword itself depends only on this value, which is known.
             let depends = others.into_iter().any(|keyword| CONDITIONAL.contains(&keyword));
             return certain.filter(|_| !depends);
         }
@@ -175,13 +174,13 @@ impl Unknowns {
         }
     }
 
-    /// The values that are unknown, or have an unknown part. A set, because each of thousands of errors asks for its
-    /// value.
+    /// The values that are unknown or contain an unknown part. It is a set, because it is queried for each of thousands
+    /// of errors.
     fn containing(&self) -> HashSet<&str> {
         let mut containing = HashSet::new();
         for path in self.values.iter().chain(&self.open) {
             let mut path = path.as_str();
-            // Those above a known one are known too.
+            // Ancestors of a value that is in the set are in the set too.
             while containing.insert(path)
                 && let Some((parent, _)) = path.rsplit_once('/')
             {

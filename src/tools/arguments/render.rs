@@ -1,5 +1,4 @@
-//! Values, names and schemas in the words of an error message: short, on one line, with invisible
-//! characters escaped.
+//! Renders values, names and schemas for error messages: short, on one line, with invisible characters escaped.
 
 use jsonschema::JsonType;
 use jsonschema::error::TypeKind;
@@ -47,7 +46,7 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", preview_text(name))
 }
 
-/// What an error at the location begins with.
+/// The prefix of a message about an error at the location.
 pub(crate) fn at(location: &str) -> String {
     if location.is_empty() { "the arguments: ".to_owned() } else { format!("`{location}`: ") }
 }
@@ -85,8 +84,8 @@ fn push_field(path: &mut String, name: &str) {
     }
 }
 
-/// What a schema requires, in a few words: `a string`, `"utf8" or "base64"`. Empty if it requires
-/// nothing in particular.
+/// A short description of what a schema requires: `a string`, `"utf8" or "base64"`. Empty if it requires nothing
+/// specific.
 pub(crate) fn describe(schema: SchemaView<'_>) -> String {
     describe_below(schema, 0)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Drafts that `jsonschema` knows, as their URIs name them.
 const DRAFTS: [&str; 5] = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"];
 
-/// Removes from `schema` what cannot be checked.
+/// Removes the parts of `schema` that cannot be checked.
 pub(crate) fn leave_out(schema: &mut Value) {
     if let Value::Object(root) = schema {
         let is_known = root.get("$schema").and_then(Value::as_str).is_some_and(|draft| {
@@ -26,7 +26,8 @@ fn leave_out_below(schema: &mut Value) {
             if keywords.get("pattern").and_then(Value::as_str).is_some_and(needs_backtracking) {
                 keywords.shift_remove("pattern");
             }
-            // Drafts 6 and 7 assert them, the later ones do not. A field may have such a name; its schema is no string.
+            // Drafts 6 and 7 assert these keywords, later drafts do not. A field may have such a name; its schema is
+            // not a string.
             for keyword in ["contentEncoding", "contentMediaType"] {
                 if keywords.get(keyword).is_some_and(Value::is_string) {
                     keywords.shift_remove(keyword);
@@ -34,7 +35,7 @@ fn leave_out_below(schema: &mut Value) {
             }
             let patterns = keywords.get("patternProperties").and_then(Value::as_object);
             if patterns.is_some_and(|patterns| patterns.keys().any(|pattern| needs_backtracking(pattern))) {
-                // Which names are additional depends on the patterns.
+                // The patterns determine which names are additional.
                 for keyword in ["patternProperties", "additionalProperties", "unevaluatedProperties"] {
                     keywords.shift_remove(keyword);
                 }

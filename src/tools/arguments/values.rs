@@ -25,7 +25,7 @@ pub(crate) fn count_up_to(value: &Value, most: usize) -> Option<usize> {
 
 /// The bytes of the strings and names in `value`, with a few for each value; `None` if there are more than `most`.
 pub(crate) fn text_up_to(value: &Value, most: usize) -> Option<usize> {
-    /// A list of numbers is text too, for what compares all of its items.
+    /// A list of numbers counts too, because some keywords compare all of its items.
     const VALUE_BYTES: usize = 8;
     let mut bytes = 0_usize;
     let mut rest = vec![value];
@@ -48,7 +48,7 @@ pub(crate) fn text_up_to(value: &Value, most: usize) -> Option<usize> {
 }
 
 /// Whether the JSON pointers of all values in `value` have at most `most` bytes together, if no name is escaped. A
-/// validator makes one for each error.
+/// validator makes one pointer for each error.
 pub(crate) fn pointers_fit(value: &Value, most: usize) -> bool {
     let mut bytes = 0_usize;
     let mut rest = vec![(value, 0_usize)];

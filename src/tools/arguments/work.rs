@@ -1,10 +1,10 @@
 //! The work of one check, counted by walking the schema and the arguments together.
 //!
-//! [`Bounds`](super::bounds::Bounds) are computed without looking at single values: the most expensive schema
-//! for all of them. Where that is too much, this counts each schema with each value that it is tried on.
+//! [`Bounds`](super::bounds::Bounds) are computed without examining single values: the most expensive schema counts for
+//! all of them. If that estimate is too high, this module counts each schema with each value that it is tried on.
 //!
-//! Ours, because `jsonschema` collects all errors before it returns the first, and copies: the errors of alternatives
-//! have copies of their values, and others of texts of the schema. Thousands of alternatives that refuse one large
+//! This is not part of `jsonschema`, which collects all errors before it returns the first. Errors of alternatives
+//! contain copies of their values, and others copy texts of the schema: thousands of alternatives that refuse one large
 //! string would take gigabytes.
 
 use std::collections::HashMap;
@@ -31,10 +31,11 @@ const INDEX_BYTES: u64 = 8;
 /// Bytes of text that keywords of weight 1 read in one step.
 pub(super) const TEXT_UNIT: u64 = 256;
 
-/// Maximum weight of a pattern. One whose automaton has more states is not compiled: it has a limit of its own.
+/// Maximum weight of a pattern. A pattern whose automaton would have more states is not compiled, because
+/// compiled patterns have a size limit.
 const MAX_PATTERN_WEIGHT: u64 = 16_384;
 
-/// How expensive it is for the keywords of `schema` itself to read text; 0 if none does.
+/// The cost per byte of reading text for the keywords of `schema` itself; 0 if none of them reads text.
 pub(super) fn text_weight_of(schema: SchemaView<'_>) -> u64 {
     let reads = ["minLength", "maxLength", "uniqueItems"].iter().any(|keyword| schema.get(keyword).is_some());
     let names = schema.map("patternProperties").map(|(pattern, _)| pattern_weight(pattern));
@@ -42,14 +43,14 @@ pub(super) fn text_weight_of(schema: SchemaView<'_>) -> u64 {
     names.fold(pattern.max(u64::from(reads)), u64::saturating_add)
 }
 
-/// How expensive it is to match a pattern. For each byte of a text, all states of its automaton can be active: as many
-/// as the pattern has characters, and as a counted repetition has copies. Of a repetition in another one there are as
-/// many copies as both say, multiplied.
+/// The cost per byte of matching a pattern. For each byte of a text, all states of its automaton can be active: one for
+/// each character of the pattern, and for each copy of a counted repetition. The numbers of nested repetitions are
+/// multiplied.
 fn pattern_weight(pattern: &str) -> u64 {
     let is_between = |character: char| character.is_whitespace() || "*+?".contains(character);
     let length = pattern.len().max(1) as u64;
     let (mut sum, mut product) = (length, length);
-    // With comments, the item of a repetition need not stand right before it.
+    // With comments, the repeated item need not be directly before its repetition.
     let mut is_nested = pattern.contains('#');
     let mut parts = pattern.split('{');
     let mut before = parts.next().unwrap_or_default();
@@ -57,7 +58,7 @@ fn pattern_weight(pattern: &str) -> u64 {
         let counts = part.split('}').next().unwrap_or_default().split(',');
         let copies = counts.filter_map(|count| count.trim().parse::<u64>().ok()).max().unwrap_or(1).max(1);
         (sum, product) = (sum.saturating_add(copies), product.saturating_mul(copies));
-        // Nothing else than a group and a repetition can have a repetition in it.
+        // Only a group and a repetition can contain a repetition.
         is_nested |= before.trim_end_matches(is_between).ends_with([')', '}']);
         before = part;
     }
@@ -65,19 +66,19 @@ fn pattern_weight(pattern: &str) -> u64 {
     weight.min(MAX_PATTERN_WEIGHT)
 }
 
-/// How often the alternatives of `schema` are tried: a second time to find out which parts are evaluated.
+/// How often the alternatives of `schema` are tried: twice if a keyword needs to know which parts were evaluated.
 pub(super) fn tries_of_applied(schema: SchemaView<'_>) -> u64 {
     let finds_out =
         ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| schema.get(keyword).is_some());
     if finds_out { 2 } else { 1 }
 }
 
-/// Whether a check of `value` with `schema` has few steps.
+/// Whether a check of `value` with `schema` takes few steps.
 pub(super) fn has_few_steps(schema: SchemaView<'_>, value: &Value) -> bool {
     is_within(schema, value, Errors::Unused)
 }
 
-/// Whether the list of all errors about `value` takes little memory too.
+/// Whether the list of all errors about `value` also takes little memory.
 pub(super) fn has_small_errors(schema: SchemaView<'_>, value: &Value) -> bool {
     is_within(schema, value, Errors::Kept)
 }
@@ -130,13 +131,13 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What becomes of the errors of a schema.
+/// How the errors of a schema are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Errors {
-    /// They are not made, because only whether a value is valid matters.
+    /// They are not constructed, because only the validity matters.
     Unused,
     Kept,
-    /// They are kept with copies of their values.
+    /// They are stored with copies of their values.
     Copied,
 }
 
@@ -160,7 +161,7 @@ struct Pair<'a> {
 #[derive(Clone, Copy)]
 struct Own {
     count: u64,
-    /// Bytes of what they copy of the schema and of names.
+    /// Bytes of their copies of parts of the schema and of names.
     bytes: u64,
 }
 
@@ -215,7 +216,7 @@ impl<'a> Walk<'a> {
     fn errors_of(&mut self, keyword: &str, argument: &'a Value, pair: Pair<'a>) -> Own {
         let part = pair.part;
         match keyword {
-            // They have no errors of their own.
+            // These keywords have no errors of their own.
             "$ref" | "$dynamicRef" | "$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$comment"
             | "$defs" | "definitions" | "title" | "description" | "default" | "examples" | "example"
             | "format" | "deprecated" | "readOnly" | "writeOnly" | "nullable" | "properties" | "items"
@@ -259,7 +260,7 @@ impl<'a> Walk<'a> {
                 Own::one(0)
             }
             "const" | "enum" => {
-                // Lists and objects are compared with all of what is in the schema.
+                // Lists and objects are compared with everything in the schema's value.
                 let compared = if part.is_container() {
                     weigh(argument).0
                 } else {
@@ -290,7 +291,7 @@ impl<'a> Walk<'a> {
         self.steps = self.steps.saturating_add(bytes.saturating_mul(weight) / TEXT_UNIT);
     }
 
-    /// The errors about the names of a list that an object does not have.
+    /// The errors about names of a list that are missing in an object.
     fn missing(&mut self, list: &Value, part: Part<'_>) -> Own {
         let (Some(names), Some(fields)) = (list.as_array(), part.fields()) else { return Own::NONE };
         self.steps = self.steps.saturating_add(names.len() as u64);
@@ -346,7 +347,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The schema that a reference leads to. It is looked for once: an anchor can be anywhere in the document.
+    /// The target of a reference. It is searched once, because an anchor can be anywhere in the document.
     fn target_of(&mut self, schema: SchemaView<'a>) -> Option<SchemaView<'a>> {
         if schema.get("$ref").is_none() && schema.get("$dynamicRef").is_none() {
             return None;

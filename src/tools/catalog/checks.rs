@@ -37,8 +37,8 @@ impl fmt::Debug for ArgumentChecks {
 }
 
 impl ArgumentChecks {
-    /// The check of the tool at `position`, compiled at the first request; `None` if the schema
-    /// cannot be used for one.
+    /// The check of the tool at `position`, compiled at the first request; `None` if the schema cannot be used for a
+    /// check.
     pub(crate) fn get(
         &self,
         tools: &Arc<IndexedList>,

@@ -1,4 +1,4 @@
-//! What a search says about servers that could not list their tools.
+//! The message of a search about servers that could not list their tools.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::text::{one_line, preview};
 use crate::tools::error::ToolError;
 
-/// Maximum number of servers that the line names. The rest are counted: a model has to know that tools
-/// are missing, and asks one server for the reason.
+/// Maximum number of servers that the line names. The others are counted: a model only has to know that tools are
+/// missing, and can ask one server for the reason.
 const MAX_NAMED: usize = 10;
 
 /// Maximum characters of a server's name in the line, and of the reason of one server.
@@ -37,7 +37,7 @@ pub(crate) fn describe_failures(failures: &[ListFailure]) -> Option<String> {
 fn describe(failed: &[&ListFailure], what: &str) -> Option<String> {
     let first = failed.first()?;
     let name = |failure: &&ListFailure| format!("`{}`", preview(&one_line(&failure.server), MAX_NAME));
-    // The end of a server's stderr is on the lines after the first, and is in the error of a call.
+    // The lines after the first have the end of the server's stderr. The error of a call contains them.
     let reason = preview(&one_line(first.error.message.lines().next().unwrap_or_default()), MAX_REASON);
     let code = first.error.code;
     let mut line = match failed.len() {

@@ -10,7 +10,8 @@ use crate::tools::error::{ToolError, ToolErrorCode};
 use crate::tools::names::{SuggestionBudget, python_name, suggestion, typescript_name};
 use crate::tools::usage;
 
-/// Maximum number of tools that the message about an ambiguous identifier names. A server can have ten thousand of one.
+/// Maximum number of tools that the message about an ambiguous identifier names. Ten thousand tools of a server can
+/// share one.
 const MAX_NAMED: usize = 10;
 
 /// One server's tools with their names indexed. Immutable; a changed list makes a new one.
@@ -23,7 +24,7 @@ pub(crate) struct IndexedList {
     identifiers: HashMap<String, Identified>,
     /// The tools that differ from their pinned definitions; set at the first lookup.
     changed: OnceLock<HashSet<String>>,
-    /// What the descriptions begin with in common; set when it is first needed.
+    /// The common beginning of descriptions; set when first needed.
     shared_beginning: OnceLock<String>,
 }
 
@@ -31,11 +32,11 @@ pub(crate) struct IndexedList {
 enum Identified {
     /// The tool at this position.
     Tool(usize),
-    /// None of several tools that all have the identifier.
+    /// Several tools that share the identifier, so that it refers to none of them.
     Ambiguous {
         /// The positions of the first ones.
         named: Vec<usize>,
-        /// How many there are besides.
+        /// The number of further ones.
         more: usize,
     },
 }
@@ -79,7 +80,7 @@ impl IndexedList {
         self.exact.get(name).copied()
     }
 
-    /// Length in bytes of what a description begins with in common with the others.
+    /// Length in bytes of the beginning that a description shares with others.
     pub(crate) fn shared_part(&self, description: &str) -> usize {
         let shared = self.shared_beginning.get_or_init(|| {
             let descriptions = self.list.tools.iter().filter_map(|tool| tool.description.as_deref());
@@ -94,7 +95,7 @@ impl IndexedList {
         !self.changed.get_or_init(differing).contains(&*self.names[position])
     }
 
-    /// Whether it is known that every tool equals its pinned definition.
+    /// Whether it is already known that every tool equals its pinned definition.
     pub(crate) fn is_known_to_match_pins(&self) -> bool {
         self.changed.get().is_some_and(HashSet::is_empty)
     }
@@ -112,7 +113,7 @@ impl IndexedList {
         self.exact_position(tool).or_else(|| self.identified(tool))
     }
 
-    /// The position of the tool that has this identifier, and no other one.
+    /// The position of the only tool with this identifier.
     fn identified(&self, identifier: &str) -> Option<usize> {
         match self.identifiers.get(identifier)? {
             Identified::Tool(position) => Some(*position),
@@ -120,7 +121,7 @@ impl IndexedList {
         }
     }
 
-    /// The error about a name that is none of a tool of `server`: `ToolNotFound` with the nearest valid names.
+    /// The error for an unknown tool name of `server`: `ToolNotFound` with the nearest valid names.
     pub(crate) fn unknown_tool(&self, server: &str, tool: &str, budget: &SuggestionBudget) -> ToolError {
         let message = if let Some(Identified::Ambiguous { named, more }) = self.identifiers.get(tool) {
             let names = named.iter().map(|&position| format!("`{}`", self.names[position]));

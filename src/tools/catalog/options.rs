@@ -28,7 +28,7 @@ pub(crate) struct CatalogOptions {
     pub(crate) checks: Arc<ArgumentChecks>,
     /// Strict mode: tools whose definition differs from the pinned one are refused.
     pub(crate) strict: bool,
-    /// What to do where a server is missing, added to that error.
+    /// A hint that is added to the error about a missing server.
     pub(crate) missing_server_hint: Option<Arc<str>>,
     /// The runtime for background refreshes. Without it, lists are refreshed only while a caller
     /// waits.

@@ -9,30 +9,30 @@ use super::resolved::ResolvedTool;
 use crate::tools::error::{ToolError, ToolErrorCode};
 use crate::tools::names::{SuggestionBudget, split_full_name};
 
-/// What is known of a tool's name without asking its server.
+/// What is known of a tool's name without a request to its server.
 pub(crate) enum LookUp {
     /// There is no such server.
     NoServer(ToolError),
-    /// The server's tools are not known, or the name cannot be told apart from another one.
+    /// The server's tools are unknown, or the name is ambiguous.
     Unlisted(Option<Arc<str>>),
     /// The list has no such tool.
     NoTool {
         server: Arc<str>,
         error: ToolError,
-        /// Whether the server would say so too.
+        /// Whether the server would give the same answer now.
         is_current: bool,
     },
     /// The list has it.
     Found {
         tool: ResolvedTool,
-        /// Whether the server would say so too.
+        /// Whether the server would give the same answer now.
         is_current: bool,
     },
 }
 
 impl Catalog {
-    /// Looks up a server's and a tool's name as [`resolve`](Self::resolve) does, without asking the
-    /// server. May read a file.
+    /// Looks up a server's and a tool's name as [`resolve`](Self::resolve) does, without a request to the server. May
+    /// read a file.
     pub(crate) fn look_up(&self, server: &str, tool: &str, budget: &SuggestionBudget) -> LookUp {
         let Some(server) = self.server(server) else {
             return LookUp::NoServer(self.unknown_server(server, budget).for_tool(server, tool));
@@ -51,8 +51,7 @@ impl Catalog {
         }
     }
 
-    /// As [`look_up`](Self::look_up) for `mcp__server__tool`. A name that several servers could have is
-    /// unlisted.
+    /// As [`look_up`](Self::look_up), for `mcp__server__tool`. A name that could belong to several servers is unlisted.
     pub(crate) fn look_up_full_name(&self, name: &str, budget: &SuggestionBudget) -> LookUp {
         let mut known = split_full_name(name).filter(|(server, _)| self.by_name.contains_key(*server));
         match (known.next(), known.next()) {
@@ -119,9 +118,8 @@ impl Catalog {
         Ok(resolved)
     }
 
-    /// Resolves the same tool again in a list fetched from its server, after a cached list has led
-    /// the caller to an error. `None` if the tool's list already came from the server, or if the
-    /// server may not be asked again yet.
+    /// Resolves the same tool again in a list that is fetched from its server, after a cached list has caused an error.
+    /// `None` if the list already came from the server, or if the server may not be asked again yet.
     pub(crate) async fn resolve_again(
         &self,
         tool: &ResolvedTool,

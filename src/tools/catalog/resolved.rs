@@ -21,8 +21,8 @@ use crate::tools::shape::Shape;
 use crate::tools::stored_script::ToolKind;
 use crate::tools::usage::{self, Detail, Notation, ToolNames};
 
-/// Maximum tokens of the line about a tool that was found, and of its signature in `help`. Four less
-/// than promised, because they are estimated.
+/// Maximum tokens of the line about a tool that was found, and of its signature in `help`. Four less than documented,
+/// because they are estimated.
 const MAX_USAGE_TOKENS: usize = 26;
 const MAX_SIGNATURE_TOKENS: usize = 32;
 
@@ -109,8 +109,8 @@ impl ResolvedTool {
         })
     }
 
-    /// The expression that names the tool in a script: `tools.files.read_file`. It has the exact
-    /// names, in brackets where they are no identifiers of the language: those always work.
+    /// The expression that names the tool in a script: `tools.files.read_file`. It contains the exact names, which
+    /// always work, in brackets if they are not identifiers of the language.
     pub(crate) fn expression(&self, notation: Notation) -> String {
         format!("tools{}{}", usage::access(&self.server, notation), usage::access(&self.tool, notation))
     }
@@ -138,8 +138,8 @@ impl ResolvedTool {
         ToolNames { name: self.listed_name(), parameters: usage::parameter_names(self.definition()) }
     }
 
-    /// The name that scripts of both languages can write after `tools.server.`: the exact name if it is an
-    /// identifier, else its identifier in Python, which TypeScript knows too; else the exact name in brackets.
+    /// The name for lists, which scripts of both languages can write after `tools.server.`: the exact name if it is an
+    /// identifier, else its Python identifier, which TypeScript accepts too; else the exact name in brackets.
     fn listed_name(&self) -> String {
         if is_python_identifier(&self.tool) {
             return self.tool.to_string();
@@ -154,22 +154,22 @@ impl ResolvedTool {
         usage::parameter_descriptions(self.definition(), max)
     }
 
-    /// What the tool does, in at most `max` characters, without what the tools of its server have in
-    /// common.
+    /// What the tool does, in at most `max` characters, without the beginning that the descriptions of its server
+    /// share.
     pub(crate) fn summary_line(&self, max: usize) -> String {
         let description = self.definition().description.as_deref().unwrap_or_default();
         usage::summary(description, self.tools.shared_part(description), max)
     }
 
-    /// The name of the tool in Python scripts: its identifier, or the exact name if the identifier
-    /// is another tool's too.
+    /// The name of the tool in Python scripts: its identifier, or the exact name if another tool has the same
+    /// identifier.
     pub(crate) fn python_alias(&self) -> String {
         let identifier = python_name(&self.tool);
         let is_own = self.tools.refers_to(&identifier, self.position);
         if is_own { identifier } else { self.tool.to_string() }
     }
 
-    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for one.
+    /// The compiled check of the tool's arguments; `None` if its schema cannot be used for a check.
     pub(crate) fn argument_check(&self) -> Option<Arc<ArgumentCheck>> {
         self.listed_by.options.checks.get(&self.tools, self.position, &self.server)
     }
@@ -199,7 +199,7 @@ impl ResolvedTool {
         }
     }
 
-    /// The `ToolSchema` object that scripts receive, as JSON text; with `usage` for a language: see
+    /// The `ToolSchema` object that scripts receive, as JSON text. With a notation it has `usage`: see
     /// [`ResolvedTool::usage`].
     pub(crate) fn schema(&self, usage: Option<Notation>) -> Json {
         #[derive(Serialize)]

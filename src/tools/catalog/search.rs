@@ -10,7 +10,7 @@ use super::server::CatalogServer;
 use crate::tools::search::{self, IndexedTool, Learned, SearchIndex, nearest};
 use crate::tools::tool_use::ToolUse;
 
-/// How many tools answer a query that nothing matches.
+/// Number of tools in the answer to a query that nothing matches.
 const MAX_NEAREST: usize = 5;
 
 /// Maximum number of indexes that are kept: scripts mostly search all servers, and one of them in turn.
@@ -28,7 +28,7 @@ pub(crate) struct RankedSearch {
 struct Indexed {
     lists: Arc<[(Arc<str>, Arc<IndexedList>)]>,
     index: Arc<SearchIndex>,
-    /// What earlier runs say about these lists, and the number of changes of that.
+    /// The records of earlier runs for these lists, and the number of changes of these records.
     learned: Arc<Learned>,
     changes: u64,
 }
@@ -41,9 +41,9 @@ pub(crate) struct Found {
 }
 
 impl RankedSearch {
-    /// At most `limit` usable and permitted tools of `lists` that match `query`, best first. All
-    /// of them in order if the query is blank. If none matches: with `or_nearest` those whose names
-    /// resemble it, or else those that runs use most, or else the first of each server.
+    /// Finds at most `limit` usable and permitted tools of `lists` that match `query`, best first. For a blank query
+    /// all of them in order. If none matches, with `or_nearest`: those whose names resemble the query, else those that
+    /// runs use most, else the first tool of each server.
     pub(crate) fn search(
         &self,
         lists: &[(&Arc<CatalogServer>, Arc<IndexedList>)],

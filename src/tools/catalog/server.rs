@@ -15,20 +15,20 @@ use crate::machine::probe;
 use crate::tools::dispatch::{ToolDispatcher, ToolList};
 use crate::tools::error::{ToolError, ToolErrorCode};
 
-/// How long a search waits for a server whose tools are unknown. Longer than an ordinary start. A
-/// slower server is left out with a warning until it has answered.
+/// How long a search waits for a server whose tools are unknown. Longer than an ordinary start. A slower server is left
+/// out with a warning until its list has arrived.
 pub(crate) const DISCOVERY_TIME: Duration = Duration::from_secs(2);
 
-/// For how long searches do not wait at all for a server whose last refresh failed after more than
-/// [`DISCOVERY_TIME`]. The refresh that such a search starts goes on in the background, so that a server
-/// that is well again is found by the next search.
+/// How long searches do not wait for a server whose last refresh failed after more than [`DISCOVERY_TIME`]. The refresh
+/// that such a search starts continues in the background, so that the next search finds a server that has recovered.
 const HUNG_TIME: Duration = Duration::from_secs(60);
 
-/// Time limit of a refresh, including one in the background. Longer than a start of a server that
-/// downloads first.
+/// Time limit of a refresh, including one in the background. Longer than the start of a server that is downloaded
+/// first.
 pub(crate) const REFRESH_TIME: Duration = Duration::from_secs(80);
 
-/// How much later than that a refresh is abandoned: a dispatcher that keeps its deadline has a better error by then.
+/// How long after that a refresh is abandoned. A dispatcher that keeps its deadline has returned a better error by
+/// then.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Maximum number of refreshes within the period below, for a server that sends list-changed
@@ -89,7 +89,7 @@ struct Refresh {
     result: Shared<BoxFuture<'static, Result<Arc<IndexedList>, ToolError>>>,
 }
 
-/// What a search finds out about one server's tools.
+/// The result of a search for one server's tools.
 pub(crate) struct Discovery {
     /// The list, if there is one.
     pub(crate) tools: Option<Arc<IndexedList>>,
@@ -129,8 +129,8 @@ impl CatalogServer {
                 Ok(tools)
             }
             Some(KnownList { tools, source: ListSource::Disk { is_fresh } }) if !self.options.strict => {
-                // This list is good enough to continue with. If it is stale, or the server is
-                // running anyway, it is refreshed in the background.
+                // The known list is good enough to continue with. If it is stale, or the server is running anyway, it
+                // is refreshed in the background.
                 if !is_fresh || generation > 0 {
                     self.refresh();
                 }
@@ -153,7 +153,7 @@ impl CatalogServer {
         }
     }
 
-    /// Whether the list can be used without asking its server.
+    /// Whether the list can be used without a request to its server.
     fn is_enough(&self, known: &KnownList, generation: u64) -> bool {
         match known.source {
             ListSource::Server { generation: known } => known == generation,
@@ -174,12 +174,12 @@ impl CatalogServer {
                 let failure = self.state.lock().failure.as_ref().map(|failure| failure.error.clone());
                 Discovery { tools: Some(tools), failure }
             }
-            // What the server did when it was waited for says more than that it was not waited for.
+            // The server's failure when it was waited for is more informative than that it was not waited for now.
             Err(error) => Discovery { tools: None, failure: hung.or(Some(error)) },
         }
     }
 
-    /// The error of the last refresh, if it took long and was a moment ago.
+    /// The error of the last refresh, if that took long and was recent.
     fn hung(&self, now: Instant) -> Option<ToolError> {
         let state = self.state.lock();
         let failure = state.failure.as_ref()?;
@@ -201,7 +201,7 @@ impl CatalogServer {
             let is_same = |known: &KnownList| Arc::ptr_eq(&known.tools.list, &list);
             let tools = match state.known.take().filter(is_same) {
                 Some(known) => known.tools,
-                // Nothing is pinned of them.
+                // No pins are kept for such a server.
                 None => Arc::new(IndexedList::new(list, Some(HashSet::new()))),
             };
             state.known = Some(KnownList { tools, source: ListSource::Server { generation } });
@@ -221,8 +221,8 @@ impl CatalogServer {
         state.known.clone()
     }
 
-    /// The known list, or the one that the dispatcher has at hand, and whether it is what the server would
-    /// answer now.
+    /// The known list, or the list that the dispatcher has in memory, and whether the server would return the same list
+    /// now.
     pub(crate) fn at_hand(&self) -> Option<(Arc<IndexedList>, bool)> {
         let generation = self.dispatcher.generation(&self.name);
         let mut known = self.load();
@@ -324,7 +324,7 @@ impl CatalogServer {
         refresh
     }
 
-    /// Asks the server for its list, compares it with the pins, and makes it the known one.
+    /// Requests the list from the server, compares it with the pins, and makes it the known list.
     async fn fetch(self: Arc<Self>) -> Result<Arc<IndexedList>, ToolError> {
         // The generation is read before the request, so that a change during the request causes
         // another refresh.
@@ -333,8 +333,8 @@ impl CatalogServer {
         let deadline = Instant::now() + REFRESH_TIME;
         let asking = self.dispatcher.tools(&self.name, deadline);
         let result = match &self.options.runtime {
-            // All callers that need the list wait for this refresh, and no other one begins meanwhile. An embedder's
-            // dispatcher may not keep its deadline.
+            // All callers that need the list wait for this refresh, and no other refresh begins meanwhile. An
+            // embedder's dispatcher may not keep its deadline.
             Some(_) => timeout_at((deadline + LATE).into(), asking).await.unwrap_or_else(|_elapsed| {
                 let message = format!("server `{}` did not list its tools in time", self.name);
                 Err(ToolError::new(ToolErrorCode::ToolTimeout, message))

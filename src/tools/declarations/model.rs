@@ -1,7 +1,7 @@
 //! The types that a JSON Schema describes, for the declarations of both languages.
 //!
-//! Schemas come from servers and may be hostile: the number of schemas that are visited, their depth
-//! and the bytes of their names are bounded. What is beyond a bound is [`Type::Unknown`].
+//! Schemas come from servers and may be hostile: the number of schemas that are visited, their depth and the bytes of
+//! their names are bounded. Anything beyond a bound is [`Type::Unknown`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,13 +22,13 @@ const MAX_BYTES: usize = 40 << 10;
 /// Maximum number of constants in an enumeration. A larger one becomes the constants' type.
 const MAX_CONSTANTS: usize = 50;
 
-/// Maximum number of types with names of their own, which only recursive ones have.
+/// Maximum number of named types. Only recursive types have names.
 const MAX_NAMED: usize = 50;
 
 /// Maximum characters of a description of a field.
 const MAX_DESCRIPTION: usize = 2_000;
 
-/// A type.
+/// A type of values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Type {
     /// Any value.
@@ -43,7 +43,7 @@ pub(super) enum Type {
     /// One value, which is no container.
     Constant(Value),
     Array(Box<Self>),
-    /// The first elements, and those after them if there may be any.
+    /// The first elements, and the type of further elements if there may be any.
     Tuple(Vec<Self>, Option<Box<Self>>),
     Object(Object),
     Union(Vec<Self>),
@@ -136,14 +136,14 @@ struct Builder<'a> {
     /// The root and the targets of references that are being followed, each with the number of
     /// arrays and objects around it. A repeated one is a cycle.
     following: Vec<(usize, usize)>,
-    /// The targets that were found to be part of themselves.
+    /// The targets that contain themselves.
     found: HashSet<usize>,
-    /// Those that get names.
+    /// The targets that get names.
     recursive: HashSet<usize>,
     targets: Vec<SchemaView<'a>>,
     names: HashMap<usize, usize>,
-    /// Whether a named type is being built: it must not be its own name, without an array or an
-    /// object between.
+    /// Whether the body of a named type is being built. It must not consist of its own name, without an array or an
+    /// object in between.
     is_named_body: bool,
 }
 
@@ -244,7 +244,7 @@ impl<'a> Builder<'a> {
         union(types.into_iter().map(|name| self.typed(name, schema, depth, level)).collect())
     }
 
-    /// A constant; of a container only its kind.
+    /// A constant; for a container only its kind.
     fn constant(&mut self, value: &Value) -> Type {
         match value {
             Value::Array(_) => Type::Array(Box::new(Type::Unknown)),
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// `A | B`, flat and without duplicates. Unknown if a branch is, or if there are none.
+/// `A | B`, flat and without duplicates. Unknown if a branch is unknown, or if there are no branches.
 fn union(branches: Vec<Type>) -> Type {
     let mut flat: Vec<Type> = Vec::new();
     for branch in branches {

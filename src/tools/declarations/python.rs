@@ -1,8 +1,8 @@
 //! Python stubs of tools: a class for each server, with an `async` method for each tool.
 //!
-//! Everything that a server chose is a string literal in which nothing can end it, or a name of ASCII
-//! letters, digits and `_` that is neither a keyword nor taken. Names that Python cannot write are
-//! reached by `["name"]`, which is not typed.
+//! Everything that a server chose is either a string literal that it cannot terminate, or a name of ASCII letters,
+//! digits and `_` that is neither a keyword nor taken. Names that Python cannot write are reached by `["name"]`, which
+//! is not typed.
 
 mod literals;
 
@@ -15,10 +15,10 @@ use super::{MAX_BYTES, MAX_TOOL_BYTES, ServerTools, ToolTypes, parsed};
 use crate::text;
 use crate::tools::names::{forms, python_name};
 
-/// The globals of scripts, which stand above the servers' names.
+/// The globals of scripts, which precede the servers' names.
 const GLOBALS: &str = include_str!("globals.pyi");
 
-/// Names that a server does not take as a global: those of cx, and of Python.
+/// Names that are not used for a server's global: names of cx and of Python.
 #[rustfmt::skip]
 const TAKEN: &[&str] = &[
     "abs", "aiter", "all", "anext", "any", "ascii", "asyncio", "bin", "bool", "breakpoint",
@@ -52,7 +52,7 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
     let server_forms = forms(servers.iter().map(|server| server.name), python_name);
     for ((server, form), class) in servers.iter().zip(&server_forms).zip(&classes) {
         let names = [Some(server.name), form.as_deref()];
-        // Nothing is known of a server that was never listed.
+        // A server that was never listed has no known types.
         let (local, global) = match class {
             Some(class) => (class.clone(), format!("_cx.{class}")),
             None => ("_t.Any".to_owned(), "_t.Any".to_owned()),
@@ -94,7 +94,7 @@ fn without_modules(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find("_b.").into_iter().chain(rest.find("_t.")).min() {
         let before = &rest[..at];
-        // `lib_b.so` in a description is no module.
+        // `lib_b.so` in a description is not a module.
         let is_name = before.ends_with(|last: char| last.is_alphanumeric() || "_./".contains(last));
         shown.push_str(before);
         if is_name {
@@ -106,7 +106,7 @@ fn without_modules(text: &str) -> String {
     shown
 }
 
-/// Which way values go.
+/// The direction in which values are passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Arguments,
@@ -115,7 +115,7 @@ enum Direction {
 
 struct Writer {
     text: String,
-    /// The names of classes, and those that no class may have.
+    /// The names of classes, and names that no class may have.
     names: HashSet<String>,
 }
 
@@ -128,7 +128,7 @@ impl Writer {
         Self { text: String::new(), names }
     }
 
-    /// A free name of a class that begins with `hint`.
+    /// An unused class name that begins with `hint`.
     fn name(&mut self, hint: &str) -> String {
         let hint = if hint.is_empty() { "Type" } else { text::start(hint, 120) };
         let mut name = hint.to_owned();
@@ -204,7 +204,7 @@ impl Writer {
         let class = format!("{hint}Arguments");
         let types = self.types(&model, &class, Direction::Arguments);
         let Some(object) = model.object(&model.root).filter(|object| !object.fields.is_empty()) else {
-            // Nothing is known of the names: a mapping, keywords, or nothing.
+            // The field names are unknown: the argument is a mapping, keywords, or nothing.
             let arguments = match types.root(self, &model) {
                 any if any == "_t.Any" => "_t.Mapping[_b.str, _t.Any]".to_owned(),
                 arguments => arguments,
@@ -284,7 +284,7 @@ impl Types {
             }
             Type::Intersection(parts) => match (model.object(of), parts.first()) {
                 (Some(object), _) => self.object(writer, model, &object, hint),
-                // Python has no intersections: the first part is true of the value.
+                // Python has no intersections: the value satisfies the first part.
                 (None, Some(first)) => self.text(writer, model, first, hint),
                 (None, None) => "_t.Any".to_owned(),
             },
@@ -292,8 +292,8 @@ impl Types {
         }
     }
 
-    /// An array. A `list` takes no list of a narrower type, so arguments are sequences; but a text is a
-    /// sequence of texts.
+    /// An array. `list` is invariant in its element type, so arguments are typed as sequences; but a text is a sequence
+    /// of texts.
     fn array(&self, element: &str) -> String {
         let may_be_text = ["_b.str", "_t.Any", "Type"].iter().any(|text| element.contains(text));
         if self.direction == Direction::Arguments && !may_be_text {
@@ -316,7 +316,7 @@ impl Types {
             first.iter().map(|element| self.text(writer, model, element, &item)).collect();
         let rest = rest.map(|rest| self.text(writer, model, rest, &item));
         let all = alternatives(elements.iter().cloned().chain(rest.clone()).collect());
-        // JSON has lists only.
+        // JSON has only lists.
         let list = format!("_b.list[{all}]");
         if self.direction == Direction::Result {
             return list;
@@ -349,14 +349,14 @@ impl Types {
     fn class(&self, writer: &mut Writer, model: &Model, object: &Object, name: &str) -> Vec<String> {
         let mut values = Vec::new();
         for field in &object.fields {
-            // The empty name is none to Python.
+            // The empty name is not valid in Python.
             if field.name.is_empty() {
                 values.push("_t.Any".to_owned());
                 continue;
             }
             values.push(self.text(writer, model, &field.value, &format!("{name}{}", pascal(&field.name))));
         }
-        // A field hides a type of its name in the rest of its class.
+        // A field hides a type with its name in the rest of its class.
         let is_plain = object.fields.iter().all(|field| {
             let may_be_class = field.name.starts_with(|first: char| first.is_ascii_uppercase());
             is_name(&field.name) && !(may_be_class && writer.names.contains(&field.name))
@@ -384,8 +384,7 @@ impl Types {
         values
     }
 
-    /// The fields, whose types are `values`, as keyword parameters; `None` if a required one cannot be
-    /// one.
+    /// The fields, whose types are `values`, as keyword parameters; `None` if a required field cannot be a parameter.
     fn keywords(
         &self,
         writer: &mut Writer,

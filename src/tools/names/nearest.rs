@@ -1,7 +1,7 @@
 //! The names nearest to a wrong one, within a budget of work.
 //!
-//! Both sides of a comparison can be hostile: a script chooses the wrong names, and a server ten thousand names that
-//! resemble each of them. So the work is counted, and without any left nothing is suggested.
+//! Both sides of a comparison can be hostile: a script chooses wrong names, and a server can have ten thousand names
+//! that resemble them. So the work is counted, and nothing is suggested once the budget is spent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,16 +11,15 @@ const NEAREST: usize = 3;
 /// Names longer than this, in bytes, are not compared: the distance takes quadratic time.
 const MAX_COMPARED: usize = 128;
 
-/// A less similar name is not suggested.
+/// Minimum similarity of a suggested name, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.6;
 
-/// Numbers of steps, each of some nanoseconds, for the suggestions of one run and of one message: about 100 ms and 10
-/// ms. The first is enough for ten wrong names on a server of ten thousand tools, and for hundreds on an ordinary
-/// one.
+/// Steps, each of some nanoseconds, for the suggestions of one run and of one message: about 100 ms and 10 ms. The
+/// former is enough for ten wrong names on a server of ten thousand tools, and for hundreds on an ordinary server.
 const STEPS_OF_RUN: usize = 16 << 20;
 const STEPS_OF_MESSAGE: usize = 1 << 20;
 
-/// Letters are counted by their lowest bits, of which ASCII needs seven.
+/// Size of the letter counts. Letters are counted by their lowest seven bits, which distinguish all of ASCII.
 const LETTERS: usize = 128;
 
 /// The work that is left for suggestions.
@@ -30,17 +29,17 @@ pub(crate) struct SuggestionBudget {
 }
 
 impl SuggestionBudget {
-    /// For all wrong names of one run.
+    /// The budget for all wrong names of one run.
     pub(crate) fn of_run() -> Self {
         Self { steps: AtomicUsize::new(STEPS_OF_RUN) }
     }
 
-    /// For one message.
+    /// The budget for one message.
     pub(crate) fn of_message() -> Self {
         Self { steps: AtomicUsize::new(STEPS_OF_MESSAGE) }
     }
 
-    /// Takes `steps` of what is left. Returns whether there were as many; otherwise nothing is left.
+    /// Spends `steps` of the budget. Returns `false` and empties the budget if fewer were left.
     fn spend(&self, steps: usize) -> bool {
         let rest = |left: usize| Some(left.saturating_sub(steps));
         let before = self.steps.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
@@ -53,8 +52,8 @@ impl SuggestionBudget {
     }
 }
 
-/// The candidates nearest to `wrong`, best first: those equal except for case and separators, those
-/// where one contains the other, and those a few edits away. None if the budget does not suffice for all candidates.
+/// The candidates nearest to `wrong`, best first: those that are equal except for case and separators, those where one
+/// contains the other, and those a few edits away. Empty if the budget is too small for all candidates.
 pub(crate) fn nearest<'a>(
     wrong: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -110,7 +109,7 @@ fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A name as it is compared: in lower case without separators, so that `ReadFile` and `read_file` are equal.
+/// A name in the form for comparison: in lower case without separators, so that `ReadFile` and `read_file` are equal.
 struct Folded {
     text: String,
     characters: u16,
@@ -144,7 +143,7 @@ impl Folded {
     }
 
     /// An upper bound of the similarity, in linear time: an edit adds at most one letter and removes at most one, so
-    /// there are at least as many edits as letters that one name has more often.
+    /// there are at least as many edits as letters that one name has in excess.
     fn max_similarity(&self, other: &Self) -> f64 {
         let (mut more, mut fewer) = (0_u16, 0_u16);
         for (own, other) in self.letters.iter().zip(&other.letters) {

@@ -1,7 +1,7 @@
 //! One part of a pattern: text in which `*` stands for any characters and `?` for one.
 //!
-//! `wildmatch` compares in time that is a product of both lengths where a pattern has a wildcard and more behind it. It
-//! is used where there is a `?` only; all others are compared in linear time, with the methods of `str`.
+//! `wildmatch` needs time proportional to the product of both lengths if a pattern has text after a wildcard. It is
+//! used only for patterns with `?`; all others are compared in linear time, with the methods of `str`.
 
 use wildmatch::WildMatch;
 
@@ -13,9 +13,9 @@ const CHARACTER_WORK: usize = 8;
 pub(super) enum Glob {
     /// No wildcards.
     Literal(String),
-    /// What is before, between and behind its `*`.
+    /// The texts before, between and after its `*`.
     Stars(Vec<String>),
-    /// With a `?`.
+    /// A pattern with `?`.
     Wild(WildMatch),
 }
 
@@ -50,7 +50,7 @@ impl Glob {
         }
     }
 
-    /// How much work it is to match a name: 0 if only both ends are compared.
+    /// The work of matching a name: 0 if only both ends are compared.
     pub(super) fn work(&self) -> usize {
         match self {
             Self::Literal(_) => 0,
@@ -64,7 +64,7 @@ impl Glob {
 fn is_between(name: &str, first: &str, middle: &[String], last: &str) -> bool {
     let Some(mut rest) = name.strip_prefix(first) else { return false };
     for part in middle {
-        // The first place leaves most for the parts behind it.
+        // The leftmost match leaves most text for the following parts.
         let Some(at) = rest.find(part.as_str()) else { return false };
         rest = &rest[at + part.len()..];
     }

@@ -11,8 +11,7 @@ use crate::text::{preview, visible};
 /// Keywords whose schemas apply to the same value as their parent.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// The second is the first's name before draft 2019-09. Its lists of names are no schemas, and have
-/// no keywords.
+/// The second is the name of the first before draft 2019-09. Its lists of names are not schemas and have no keywords.
 const IN_PLACE_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
 
 /// Keywords whose schemas apply to parts of the value.
@@ -30,8 +29,8 @@ const PART_ONE: [&str; 8] = [
 const PART_LIST: [&str; 2] = ["prefixItems", "items"];
 const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
 
-/// Maximum number of values of a document that are searched for an anchor. Each may be a reference, for which all are
-/// searched again.
+/// Maximum number of values of a document that are searched for an anchor. Each may itself be a reference that causes
+/// another search.
 const MAX_SEARCHED: usize = 1_500;
 
 /// One schema of a document.
@@ -131,7 +130,7 @@ impl<'a> SchemaView<'a> {
 
     /// The schema that the `$ref` refers to, or else the `$dynamicRef`, if there is one.
     ///
-    /// A document is one resource here, so a dynamic reference leads where a plain one would.
+    /// A document is one schema resource here, so a dynamic reference resolves like a plain one.
     pub(crate) fn reference(self) -> Result<Option<Self>, ReferenceError> {
         let Some(reference) = self.get("$ref").or_else(|| self.get("$dynamicRef")) else { return Ok(None) };
         let reference = reference.as_str().ok_or(ReferenceError::Invalid)?;
@@ -146,7 +145,7 @@ impl<'a> SchemaView<'a> {
     }
 
     /// The schema of the document with the `$anchor` or `$dynamicAnchor` of this name. `None` if several parts of the
-    /// document have it, schemas or not: which one a validator takes is not known.
+    /// document, schemas or not, have that anchor, because validators differ in which one they take.
     fn anchored(self, name: &str) -> Option<&'a Value> {
         let mut found = None;
         let mut open = vec![self.document];
@@ -170,7 +169,7 @@ impl<'a> SchemaView<'a> {
         open.is_empty().then_some(found).flatten()
     }
 
-    /// The schemas that apply to the same value, without that of the `$ref`.
+    /// The schemas that apply to the same value, without the target of `$ref`.
     pub(crate) fn in_place(self) -> impl Iterator<Item = Self> + use<'a> {
         let one = IN_PLACE_ONE.iter().filter_map(move |keyword| self.one(keyword));
         let list = IN_PLACE_LIST.iter().flat_map(move |keyword| self.list(keyword));

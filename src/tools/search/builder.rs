@@ -24,16 +24,16 @@ struct Field {
     discount: f32,
 }
 
-/// A name says what a tool is for; a description often mentions what it is not for.
+/// A name describes what a tool is for; a description often mentions what the tool is not for.
 const NAME: Field = Field { weight: 3.0, usual_length: 3.0, discount: 0.6 };
 const SERVER: Field = Field { weight: 1.5, usual_length: 1.0, discount: 0.0 };
 const DESCRIPTION: Field = Field { weight: 1.0, usual_length: 24.0, discount: 0.5 };
 const PARAMETER: Field = Field { weight: 0.5, usual_length: 5.0, discount: 0.5 };
 const PARAMETER_DESCRIPTION: Field = Field { weight: 0.25, usual_length: 40.0, discount: 0.5 };
-/// A question often asks for what a tool returns.
+/// A query often asks for what a tool returns.
 const RESULT: Field = PARAMETER;
 const RESULT_DESCRIPTION: Field = PARAMETER_DESCRIPTION;
-/// What a server says of all its tools says nothing about one.
+/// Text that a server repeats for all its tools does not characterize one of them.
 const SHARED: Field = Field { weight: 0.3, usual_length: 24.0, discount: 0.5 };
 
 /// Which adjacent words are also indexed as one word.
@@ -155,7 +155,7 @@ impl Builder {
         term
     }
 
-    /// Builds the index of the documents added so far, and of what is known about their use together.
+    /// Builds the index of the documents added so far, with their relations.
     pub(crate) fn finish(self, related: Related) -> SearchIndex {
         let mut sorted: Vec<(String, u32)> = self.terms.into_iter().collect();
         sorted.sort_unstable();

@@ -14,7 +14,7 @@ pub(crate) struct Document<'a> {
     pub(crate) server: &'a str,
     /// The tool's name.
     pub(crate) tool: &'a str,
-    /// What descriptions of this server begin with in common, if this one does; otherwise empty.
+    /// The beginning that descriptions of this server share, if this description has it; otherwise empty.
     pub(crate) shared: &'a str,
     /// The rest of the server's description of the tool.
     pub(crate) description: &'a str,

@@ -1,9 +1,8 @@
 //! An inverted index of tools' texts, built once and queried many times.
 //!
-//! The crate `bm25` ranks documents of one text, so it has no weights for name, description and
-//! fields, and its scores cannot be combined with those of servers, related tools and earlier runs
-//! before the best are chosen. tantivy has fields, but also segments, threads and 15 MB for a
-//! writer, where the index of 5,000 tools has some 10 MB.
+//! The crate `bm25` ranks documents of one text. It has no weights for name, description and fields, and its scores
+//! cannot be combined with those of servers, related tools and earlier runs before the best documents are chosen.
+//! tantivy has fields, but also segments, threads and 15 MB for a writer; the index of 5,000 tools takes some 10 MB.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -16,29 +15,27 @@ use super::terms::Terms;
 /// The saturation parameter of Okapi BM25: how soon repetition stops counting.
 const SATURATION: f32 = 1.2;
 
-/// How much a task's words for the other tools of a server count for one of its tools: with the best
-/// server, a tool's score doubles.
+/// Weight of the server's relevance for the score of its tools: with the most relevant server, a tool's score doubles.
 const SERVER_VALUE: f32 = 1.0;
 
-/// How many tools of a server its part in a task is judged by.
+/// Number of a server's best tools that determine its relevance.
 const JUDGED_TOOLS: usize = 3;
 
-/// How many of the best tools of a task lead to the tools that they are used with.
+/// Number of best tools whose related tools are considered.
 const LEADING_TOOLS: usize = 5;
 
-/// What the relation to a leading tool is worth, as a part of that tool's score. It replaces a lower
-/// score of the related tool's own: what is named needs no relation.
+/// Score of a related tool, as a fraction of the leading tool's score. It replaces a lower score of the related tool
+/// itself, and is not added: a tool that the query names needs no relation.
 const RELATED_VALUE: f32 = 0.6;
 
-/// The same of earlier runs that called both. It is added, because it is about what is done, not about
-/// what texts say.
+/// The same fraction for tools that earlier runs called together. It is added, because it describes use, not texts.
 const TOGETHER_VALUE: f32 = 0.7;
 
 /// Maximum number of postings that are read for a query. Five thousand real tools have some 300,000, of which a query
-/// reads a few. A hostile server can have a million that each of a hundred words means.
+/// reads few. A hostile server can have a million postings for each of a hundred words.
 const MAX_READ: usize = 4_000_000;
 
-/// By how much the most used tool is preferred.
+/// The largest increase of a score because of a tool's use.
 const POPULARITY_VALUE: f32 = 0.3;
 
 /// The words of a list of documents and where they occur. Immutable.
@@ -71,7 +68,7 @@ pub(crate) struct Posting {
     pub(crate) weight: f32,
 }
 
-/// A document with its score. The greatest has the highest score and is the first of those.
+/// A document with its score. Ordered by score; of equal scores the first document is the greatest.
 #[derive(Clone, Copy, PartialEq)]
 struct Scored {
     score: f32,
@@ -122,8 +119,8 @@ impl SearchIndex {
         best(&scores, limit, accept)
     }
 
-    /// What a task needs besides the tools that its words name: it mostly stays with few servers, and
-    /// some tools are used with others, as catalogue and earlier runs show.
+    /// Adds tools that a task needs although its words do not name them: a task mostly uses few servers, and some tools
+    /// are used with others, as the catalog and earlier runs show.
     fn consider_task(&self, scores: &mut [f32], learned: &Learned, accept: impl Fn(usize) -> bool) {
         self.prefer_servers(scores);
         let leading = best(scores, LEADING_TOOLS, accept);
@@ -173,8 +170,8 @@ impl SearchIndex {
 /// The positions of at most `limit` accepted documents with the highest scores above zero, best first.
 fn best(scores: &[f32], limit: usize, accept: impl Fn(usize) -> bool) -> Vec<usize> {
     let scored = scores.iter().enumerate().filter(|(_, score)| **score > 0.0);
-    // A heap and no sorted list: of thousands that match a word, few are wanted, and only they are
-    // checked.
+    // A heap instead of a sorted list: of thousands of documents that match a word only a few are wanted, and only
+    // those are checked.
     let mut heap: BinaryHeap<Scored> = scored.map(|(document, &score)| Scored { score, document }).collect();
     let ordered = std::iter::from_fn(|| heap.pop());
     ordered.map(|scored| scored.document).filter(|&document| accept(document)).take(limit).collect()

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-/// What earlier runs say about the tools of an index, by their positions. Empty if nothing is known.
+/// Records of earlier runs about the tools of an index, by their positions. Empty if there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// How much each tool that was used is used, from 0 to 1 for the most used one.
+    /// The popularity of each tool that was used, from 0 to 1 for the most used tool.
     pub(crate) popularity: Vec<(u32, f32)>,
-    /// For each tool: those that runs called together with it, each with the share of its runs.
+    /// For each tool: the tools that runs called together with it, each with its share of these runs.
     pub(crate) together: HashMap<usize, Vec<(u32, f32)>>,
 }

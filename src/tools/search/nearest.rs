@@ -1,4 +1,4 @@
-//! The names that resemble a query that no tool matches.
+//! Finds names that resemble a query that no tool matches.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use super::words::{for_each_word, is_stop_word};
 /// Maximum number of words of a query and of a name that are compared.
 const MAX_WORDS: usize = 16;
 
-/// A lower part of common pairs of letters is chance.
+/// Minimum resemblance of a name. Lower values occur by chance.
 const MIN_RESEMBLANCE: f32 = 0.3;
 
-/// The positions of at most `limit` of the accepted names that resemble a word of `query` most, by pairs
-/// of letters, best first. Ties keep their order. Empty if none does.
+/// The positions of at most `limit` accepted names that resemble a word of `query` most, by pairs of letters, best
+/// first. Ties keep their order. Empty if none resembles it.
 pub(crate) fn nearest<'a>(
     names: impl Iterator<Item = &'a str>,
     query: &str,
@@ -34,8 +34,8 @@ pub(crate) fn nearest<'a>(
 /// Two adjacent letters.
 type Pair = (char, char);
 
-/// The words of a query by their pairs of letters: each pair of a name is looked up once, and not compared with the
-/// pairs of each word, because a query can have a thousand and a server ten thousand names.
+/// The words of a query by their pairs of letters. Each pair of a name is looked up once instead of being compared with
+/// each word, because a query can have a thousand words and a server ten thousand names.
 struct WantedWords {
     /// The number of pairs of each word.
     pairs: Vec<usize>,
@@ -55,8 +55,8 @@ impl WantedWords {
         wanted
     }
 
-    /// The part of their pairs that a word and the one that resembles it most have in common, from 0 to 1 (Dice's
-    /// coefficient).
+    /// The similarity of a word and the wanted word that resembles it most, from 0 to 1 (Dice's coefficient of their
+    /// pairs).
     fn resemblance(&self, word: &[Pair]) -> f32 {
         let mut common = [0_usize; MAX_WORDS];
         for position in word.iter().filter_map(|pair| self.words.get(pair)).flatten() {

@@ -30,8 +30,8 @@ const MAX_QUERY_BYTES: usize = 16 * 1024;
 /// Maximum number of unknown words of a query that are compared with all words of the index.
 const MAX_GUESSED_WORDS: usize = 8;
 
-/// Maximum number of such comparisons. Five thousand real tools have some 20,000 words, so that it decides for hostile
-/// lists only.
+/// Maximum number of such comparisons. Five thousand real tools have some 20,000 words, so only hostile lists reach the
+/// bound.
 const MAX_COMPARISONS: usize = 1_500_000;
 
 /// Minimum length of a word that is treated as a misspelling. Shorter ones resemble too many words.
@@ -122,7 +122,7 @@ pub(crate) struct Meaning {
     pub(crate) value: f32,
 }
 
-/// What a query asks for.
+/// The interpretation of a query.
 pub(crate) struct Wanted {
     /// The possible meanings of each word.
     pub(crate) meanings: Vec<Vec<Meaning>>,
@@ -130,7 +130,7 @@ pub(crate) struct Wanted {
     pub(crate) is_task: bool,
 }
 
-/// What `query` asks for; `None` for a query without words.
+/// Interprets `query`; `None` for a query without words.
 ///
 /// A word means all its inflected forms, the words that it is a prefix of, and synonyms. An unknown
 /// word means the words that it is composed of, or that it may be a misspelling of. Stop words such
@@ -159,7 +159,7 @@ fn words(query: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The query without what stands in quotation marks, if enough words are left.
+/// The query without its quotations, if enough words are left.
 fn unquoted(query: &str) -> Cow<'_, str> {
     let mut outside = String::new();
     let mut rest = query;
@@ -177,7 +177,7 @@ fn unquoted(query: &str) -> Cow<'_, str> {
     if left < MIN_UNQUOTED_WORDS { Cow::Borrowed(query) } else { Cow::Owned(outside) }
 }
 
-/// Where the first quotation begins and ends. An apostrophe within a word is none.
+/// The start and end of the first quotation. An apostrophe within a word does not begin one.
 fn quoted(text: &str) -> Option<(usize, usize)> {
     let mut before: Option<char> = None;
     for (start, mark) in text.char_indices() {
@@ -193,7 +193,8 @@ fn quoted(text: &str) -> Option<(usize, usize)> {
         let ends = |&end: &usize| {
             !text[end + closing.len_utf8()..].chars().next().is_some_and(char::is_alphanumeric)
         };
-        // Only the next line break or as much as a sentence is looked through: an apostrophe has no end.
+        // Only the rest of the line, and at most the length of a sentence, is searched: an apostrophe has no closing
+        // quote.
         let line = text[inside..].lines().next().unwrap_or_default();
         let line = start_bytes(line, MAX_QUOTED);
         if let Some(end) = line.match_indices(closing).map(|(at, _)| inside + at).find(ends) {

@@ -1,5 +1,5 @@
-//! Which tools are used with which, as far as a catalogue shows: a description that names another
-//! tool, and a parameter for what another tool returns or lists.
+//! Finds related tools from their texts: a description that names another tool, and a parameter that takes what another
+//! tool returns or lists.
 
 mod listed;
 
@@ -9,16 +9,15 @@ use self::listed::add_listed;
 use super::document::{Document, MAX_TEXT_WORDS};
 use super::words::{for_each_word, is_stop_word, stem};
 
-/// What it is worth that a tool's texts name the other one, and that it takes what the other one
-/// returns.
+/// Weights of the relations: a tool's texts name the other tool; a tool takes what the other returns.
 const NAMED: f32 = 1.0;
 const PRODUCED: f32 = 0.7;
 
-/// A field that more tools return says nothing about one of them.
+/// A field that more tools return does not relate to one of them.
 const MAX_PRODUCERS: usize = 2;
 
-/// A word that more of a server's tools have in their parameters is its subject, not a step before
-/// one of them.
+/// A word that is in the parameters of more of a server's tools is the server's subject, and does not indicate a
+/// preceding step.
 const MAX_CONSUMERS: usize = 4;
 
 /// Maximum number of words of a field's name.
@@ -30,22 +29,21 @@ const MAX_FIELDS: usize = 8;
 /// Maximum number of related tools of a tool.
 const MAX_RELATED: usize = 8;
 
-/// Minimum length of a name that is looked for in texts, with a mark of a name: `_`, `-` or a capital
-/// within. Others are words.
+/// Minimum length of a name that is searched in texts. It must also have a mark of a name: `_`, `-` or a capital letter
+/// inside. Others are ordinary words.
 const MIN_NAME: usize = 5;
 
 /// The tools that each tool is used with. Immutable.
 #[derive(Debug, Default)]
 pub(crate) struct Related {
-    /// The related tools of all, with weights, by tool.
+    /// The related tools of all tools, with weights, by tool.
     entries: Box<[(u32, f32)]>,
     /// The start of each tool's entries, and the end of the last one's.
     starts: Box<[u32]>,
 }
 
 impl Related {
-    /// What the documents of each server say about one another. `documents` is in the order of their
-    /// positions.
+    /// Finds the relations among the documents of each server. `documents` is in the order of their positions.
     pub(crate) fn new(documents: &[Document<'_>]) -> Self {
         let mut by_server: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for (position, document) in documents.iter().enumerate() {
@@ -59,7 +57,7 @@ impl Related {
         }
         let (mut entries, mut starts) = (Vec::new(), vec![0]);
         for mut related in related {
-            // The strongest relation to each, and of all the strongest.
+            // Keeps the strongest relation to each tool, and of all tools the strongest relations.
             related.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
             related.dedup_by_key(|entry| entry.0);
             related.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -70,7 +68,7 @@ impl Related {
         Self { entries: entries.into(), starts: starts.into() }
     }
 
-    /// The tools that the one at `position` is used with, and how surely: more than 0 and at most 1.
+    /// The tools that are related to the tool at `position`, with weights above 0 and at most 1.
     pub(crate) fn of(&self, position: usize) -> &[(u32, f32)] {
         let (Some(&start), Some(&end)) = (self.starts.get(position), self.starts.get(position + 1)) else {
             return &[];
@@ -85,7 +83,7 @@ impl Related {
     }
 }
 
-/// Whether a text like this can be a name and is no word of a sentence.
+/// Whether a text has the form of a name and not of a word in a sentence.
 fn is_name(text: &str) -> bool {
     let is_mark = |character: char| matches!(character, '_' | '-') || character.is_uppercase();
     text.len() >= MIN_NAME && text.chars().skip(1).any(is_mark)
@@ -122,12 +120,12 @@ fn add_produced(documents: &[Document<'_>], positions: &[u32], related: &mut [Ve
     for &position in positions {
         let document = &documents[position as usize];
         for (field, _) in document.results {
-            // What a tool is given and gives back is not from it.
+            // A field that a tool both takes and returns does not come from that tool.
             let is_echo = document.parameters.iter().any(|(name, _)| name == field);
             let field = if is_echo { Vec::new() } else { words.add(field) };
             if !field.is_empty() {
                 let producers = producers.entry(field).or_default();
-                // One more says that there are too many.
+                // One more than the maximum records that there are too many.
                 if producers.len() <= MAX_PRODUCERS && producers.last() != Some(&position) {
                     producers.push(position);
                 }
@@ -189,7 +187,7 @@ struct FieldWords {
 }
 
 impl FieldWords {
-    /// Adds a field's name and returns its words. All are added before any is looked for.
+    /// Adds a field's name and returns its words. All names are added before texts are searched.
     fn add(&mut self, field: &str) -> Vec<u32> {
         let mut words = Vec::new();
         for_each_word(field, MAX_FIELD_WORDS, |word| {
@@ -201,8 +199,8 @@ impl FieldWords {
         words
     }
 
-    /// Adds the words of a text that are in names of fields to `found`, each once. Returns how many
-    /// words the text has, at most `most`.
+    /// Adds the words of a text that occur in names of fields to `found`, each once. Returns how many words the text
+    /// has, at most `most`.
     fn find(&mut self, text: &str, most: usize, found: &mut Vec<u32>) -> usize {
         let mut count = 0;
         for_each_word(text, most, |word| {

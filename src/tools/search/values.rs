@@ -1,12 +1,12 @@
-//! What the values in a query say about the tools that take them: whoever names `notes.txt` wants a file.
+//! The kinds of values in a query: a query with `notes.txt` asks for a tool that takes a file.
 
-/// The endings of files that people name.
+/// Common file name extensions.
 const FILE_ENDINGS: [&str; 19] = [
     "csv", "doc", "docx", "gif", "html", "jpeg", "jpg", "json", "log", "md", "pdf", "png", "pptx", "txt",
     "xls", "xlsx", "xml", "yaml", "yml",
 ];
 
-/// The words that tools have for the kinds of a query's values, each once.
+/// The words that tools use for the kinds of a query's values, each once.
 pub(crate) fn kinds(query: &str) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let is_between = |character: char| character.is_whitespace() || "'\"`“”()<>,;".contains(character);

@@ -1,9 +1,9 @@
 //! Splits text into words, and tells which words are forms or misspellings of one another.
 //!
-//! Stems are ours, because those of `rust-stemmers` (Porter 2) rank the judged queries of
-//! `tests/search` a little lower; its README has the figures. So is the comparison of words, because
-//! `strsim` computes the whole distance in quadratic time, which takes a query 300 times as long in an
-//! index of long words that a hostile server chose.
+//! The stemmer is our own, because that of `rust-stemmers` (Porter 2) ranks the judged queries of `tests/search`
+//! slightly lower; its README has the figures. So is the comparison of words, because `strsim` computes the whole
+//! distance in quadratic time, which takes 300 times as long for a query in an index of long words that a hostile
+//! server chose.
 
 /// Maximum length of a word; the rest of a longer one is dropped. Real words are shorter. Bounds
 /// the cost of every comparison.
@@ -18,9 +18,9 @@ const STOP_WORDS: [&str; 64] = [
     "what", "when", "which", "who", "will", "with", "you", "your",
 ];
 
-/// Filler words: words of a conversation that say nothing about tools. In a few words they may be what is
-/// asked for (`next page`), so they are left out of longer queries only. Which of several things is meant
-/// (`the last line`), and what is computed (`the mean`), is asked for in sentences too.
+/// Filler words: words of a conversation that are not about tools. In a short query they may be what is asked for
+/// (`next page`), so they are ignored in longer queries only. Words that select one of several things (`the last
+/// line`), or name a computation (`the mean`), are not fillers, because sentences ask for them too.
 const FILLER_WORDS: [&str; 217] = [
     "able",
     "actually",

@@ -36,7 +36,7 @@ pub(crate) struct Node {
     /// keys are data.
     #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
     pub(crate) fields: Option<BTreeMap<String, Field>>,
-    /// The values of maps; beside `fields` the values of the keys that are no field names.
+    /// The values of maps. If `fields` is set too, the values of the keys that are not field names.
     #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
     pub(crate) values: Option<Box<Self>>,
 }
@@ -275,8 +275,8 @@ impl Node {
     }
 }
 
-/// Whether an object with `odd` keys that look like data is a record all the same: most of its keys
-/// are field names, and their values are of more than one kind, which those of a map are not.
+/// Whether an object with `odd` keys that look like data is nevertheless a record: most of its keys are field names,
+/// and its values are of more than one kind, unlike those of a map.
 fn is_record(object: &Map<String, Value>, odd: usize) -> bool {
     let kinds = object.values().fold(0_u8, |kinds, value| {
         kinds

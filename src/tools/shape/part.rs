@@ -13,8 +13,8 @@ use super::sampling::{Ends, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
 use crate::json::{Json, Key};
 use crate::text::start_bytes;
 
-/// The part of a result that a shape is made of: the first and last elements of arrays, enough
-/// fields of objects to tell whether they are maps, and of strings only that they are strings.
+/// The part of a result that a shape is made from: the first and last elements of arrays, enough fields of objects to
+/// tell whether they are maps, and strings without their content.
 pub(crate) fn visited_part(result: &Json) -> Value {
     let mut values_left = MAX_VALUES;
     let part = Part { depth: 0, arrays: 0, values_left: &mut values_left };

@@ -5,8 +5,8 @@ use super::sampling::MAX_DEPTH;
 use crate::text::{preview, visible};
 use crate::tools::names::is_identifier;
 
-/// Renders what was seen at a location and below it, in at most `max` characters. If that is too
-/// little for all levels, the inner ones are left out: `{issues: {…}[]}`.
+/// Renders the shape at a location and below it, in at most `max` characters. If that is too short for all levels,
+/// inner levels are left out: `{issues: {…}[]}`.
 pub(super) fn render(node: &Node, max: usize) -> String {
     let mut text = String::new();
     for depth in (1..=MAX_DEPTH + 1).rev() {
@@ -39,7 +39,7 @@ fn rendered(node: &Node, depth: usize) -> String {
         kinds.push(format!("{{[key]: {values}}}"));
     }
     if let Some(elements) = &node.elements {
-        // An array adds no name, so it takes no level.
+        // An array adds no field names, so it does not count as a level.
         let is_empty = **elements == Node::default();
         kinds.push(if is_empty { "[]".to_owned() } else { array_of(elements, depth) });
     }

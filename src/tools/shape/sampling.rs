@@ -18,7 +18,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The ends of an array, or of a map, inside of so many other arrays and maps.
+    /// The ends of an array or map that is inside this many other arrays and maps.
     pub(crate) fn inside(arrays: usize) -> Self {
         match arrays {
             0 => Self { first: 100, last: 10 },

@@ -1,21 +1,21 @@
-//! How many tokens a line about a tool takes.
+//! Estimates how many tokens a line about a tool takes.
 //!
-//! The tokenizer (`bpe-openai`) is in the features `llm` and `cli` only, and lines are cut in every
-//! build. A line is cut a few tokens too early or too late, which an estimate is good enough for.
+//! The tokenizer (`bpe-openai`) is only available with the features `llm` and `cli`, but lines are shortened in every
+//! build. An estimate is sufficient: it shortens a line a few tokens too early or too late.
 
 /// A longer run of letters is counted as several tokens: tokenizers have tokens for common words only.
 const MAX_WORD: usize = 7;
 
-/// What a run of characters is to a tokenizer.
+/// The kinds of character runs that a tokenizer distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A space or `_` belongs to the word behind it.
+    /// A space or `_`, which belongs to the following word.
     Space,
     Upper,
     Lower,
     Digit,
     Mark,
-    /// Letters of scripts of which most tokens have one or two.
+    /// Letters of scripts for which most tokens have one or two letters.
     Other,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn estimate(text: &str) -> usize {
     let mut before = Kind::Space;
     for character in text.chars() {
         let kind = Kind::from(character);
-        // `Read` is one word, and `HTTPServer` two, which is close enough.
+        // `Read` is one word and `HTTPServer` two, which is a sufficient approximation.
         let continues = kind == before || (before == Kind::Upper && kind == Kind::Lower);
         if !continues {
             tokens += before.tokens(run);

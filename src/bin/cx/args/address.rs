@@ -1,4 +1,4 @@
-//! Addresses to listen at, as they are given on the command line.
+//! Addresses to listen on, as given on the command line.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -7,11 +7,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub(crate) enum HttpAddress {
     /// At this address.
     Own(SocketAddr),
-    /// At the socket that systemd, or another program with its protocol, has opened.
+    /// The socket that systemd, or another program with the same protocol, has opened.
     Passed,
 }
 
-/// Where `--metrics` serves them.
+/// Where `--metrics` serves the metrics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MetricsAddress {
     /// At `/metrics` of `--http`.
@@ -20,8 +20,8 @@ pub(crate) enum MetricsAddress {
     Own(SocketAddr),
 }
 
-/// Reads an address with a port. `localhost` is the loopback address (RFC 6761); other names are not
-/// looked up, because what they mean can change.
+/// Parses an address with a port. `localhost` is the loopback address (RFC 6761); other names are not resolved, because
+/// their addresses can change.
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.rsplit_once(':').filter(|(host, _)| host.eq_ignore_ascii_case("localhost"));
     if let Some(port) = port.and_then(|(_, port)| port.parse().ok()) {
@@ -30,12 +30,12 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_invalid| "expected an IP address or `localhost`, and a port".to_owned())
 }
 
-/// Reads where to listen: an address, or the word for the socket that was passed.
+/// Parses the address to listen on, or the word for a passed socket.
 pub(super) fn parse_http_address(text: &str) -> Result<HttpAddress, String> {
     if text == "systemd" { Ok(HttpAddress::Passed) } else { parse_address(text).map(HttpAddress::Own) }
 }
 
-/// Reads the address of the metrics page; none is that of `--http`.
+/// Parses the address of the metrics page; without one it is that of `--http`.
 pub(super) fn parse_metrics_address(text: &str) -> Result<MetricsAddress, String> {
     if text.is_empty() { Ok(MetricsAddress::OfHttp) } else { parse_address(text).map(MetricsAddress::Own) }
 }

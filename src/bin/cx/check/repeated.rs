@@ -1,4 +1,4 @@
-//! One finding for one mistake: type checkers find much of what cx has found too, in other words.
+//! Removes duplicates: type checkers report much of what cx has found too, in other words.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use cx::{Checked, Finding, FindingCode, Severity, ToolErrorCode};
 
 use crate::typecheck::Problem;
 
-/// Codes of `tsc` and `pyright` about the arguments of a call. Where in the call they are found differs.
+/// Codes of `tsc` and `pyright` about the arguments of a call. The reported location within the call varies.
 const ABOUT_ARGUMENTS: [&str; 12] = [
     "TS2322",
     "TS2345",
@@ -28,8 +28,8 @@ const NOT_AWAITED: &str = "reportUnusedCoroutine";
 /// The code of `pyright` for a module that is not there.
 const NO_MODULE: &str = "reportMissingImports";
 
-/// Removes the problems that findings report already. Those findings become errors, as all that a type checker
-/// finds.
+/// Removes the problems that findings already report. Those findings become errors, like all problems of a type
+/// checker.
 pub(super) fn remove_repeated(problems: &mut Vec<Problem>, checked: &mut Checked, source: &str) {
     let spans: Vec<Option<Range<usize>>> =
         checked.findings.iter().map(|finding| span(finding, source)).collect();

@@ -9,7 +9,7 @@ use super::report::{Check, counted};
 
 const SECTION: &str = "clients";
 
-/// Looks at the files of all clients that are installed.
+/// Checks the files of all installed clients.
 pub(super) fn check() -> Vec<Check> {
     let Ok(workspace) = env::current_dir() else {
         let mend = "start cx in a directory that exists";
@@ -54,8 +54,8 @@ fn check_client(client: &FoundClient, no_client_has_cx: bool) -> Check {
     check.with("client", client.name).with("hasCx", client.has_cx).with("servers", count)
 }
 
-/// Whether a client's program is a path at which there is no file. A name is looked up by the client, whose
-/// `PATH` is not known here.
+/// Whether a client's program is a path without a file. A name is looked up by the client, whose `PATH` is not known
+/// here.
 fn is_gone(program: &str) -> bool {
     let path = Path::new(program);
     path.is_absolute() && !path.is_file()

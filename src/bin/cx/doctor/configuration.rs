@@ -9,14 +9,14 @@ use crate::{diagnostic, setup};
 
 const SECTION: &str = "configuration";
 
-/// The problem of a configuration that cannot be loaded. Nothing of it is used then.
+/// The problem of a configuration that cannot be loaded. None of it is used then.
 pub(super) fn unusable(error: &anyhow::Error) -> Check {
     let mend =
         diagnostic::hint(error).unwrap_or("correct what is named here; `cx config schema` has all keys");
     Check::problem(SECTION, "files", diagnostic::message(error), mend)
 }
 
-/// The problem of a configuration that no executor can be made of.
+/// The problem of a configuration from which no executor can be made.
 pub(super) fn no_executor(error: &anyhow::Error) -> Check {
     let mend =
         diagnostic::hint(error).unwrap_or("correct it; `cx config show` says where each value is from");
@@ -38,7 +38,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
         checks.push(Check::ok(SECTION, "files", servers));
     }
     checks.extend(config.warnings.iter().map(of_warning));
-    // Those that no warning is about: they are switched off, or another file has one of the same name.
+    // Servers without a warning: they are disabled, or another file has one with the same name.
     let told: String = config.warnings.iter().map(|warning| format!("{}\n", warning.message)).collect();
     let untold = config.skipped.iter().filter(|skipped| !told.contains(&format!("`{}`", skipped.name)));
     checks.extend(untold.map(|skipped| {
@@ -50,7 +50,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// What cx warns of: what is lost by it is a problem.
+/// The check for a warning of cx. If something is lost, it is a problem.
 fn of_warning(warning: &ConfigWarning) -> Check {
     let name = match &warning.origin {
         Some(origin) => origin.to_string(),
@@ -71,7 +71,7 @@ fn of_warning(warning: &ConfigWarning) -> Check {
     check.with("code", warning.code.as_str())
 }
 
-/// What scripts may reach of the machine. A directory that is not there is nothing that they could use.
+/// The grants of scripts. A directory that does not exist grants nothing.
 fn grants(config: &Config) -> Vec<Check> {
     let Grants { read, write, net } = &config.grants;
     let mut checks = Vec::new();
@@ -112,7 +112,7 @@ fn trust() -> Option<Check> {
             let check = Check::ok(SECTION, "trusted files", message);
             Some(check.with("files", files.len()).with("changed", changed))
         }
-        // Of a directory that cannot be used, what is said of the state is enough.
+        // If the directory cannot be used, the check of the state reports it.
         Err(_) if !directories.state.join("trust.json").exists() => None,
         Err(error) => Some(Check::problem(
             SECTION,

@@ -1,4 +1,4 @@
-//! What several checks need: the configuration, and an executor made of it.
+//! Data that several checks share: the configuration, and an executor made from it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,21 +10,21 @@ use crate::setup;
 pub(super) struct DoctorContext {
     pub(super) config: Config,
     pub(super) executor: Executor,
-    /// Why Python's machine code is not kept.
+    /// Why Python's machine code cannot be stored.
     pub(super) not_kept: Arc<Mutex<Option<String>>>,
 }
 
 impl DoctorContext {
-    /// An executor as `cx serve` would have it, which starts nothing by itself and writes no audit trail.
+    /// An executor like that of `cx serve`, which starts nothing by itself and writes no audit trail.
     ///
     /// # Errors
     ///
-    /// If none can be made of the configuration.
+    /// If none can be made from the configuration.
     pub(super) fn new(config: &Config) -> anyhow::Result<Self> {
         let not_kept = Arc::new(Mutex::new(None));
         let listener = Arc::clone(&not_kept);
         let mut enabled = config.clone();
-        // Whether scripts may ask a model is reported; doctor's own question does not depend on it.
+        // Whether scripts may ask a model is reported; doctor's own question does not depend on that.
         enabled.enable_llm();
         let executor = setup::builder(enabled)
             .warm_instances(0)

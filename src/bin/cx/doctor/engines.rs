@@ -1,4 +1,4 @@
-//! The engines: each runs a script.
+//! Checks the engines: each runs a script.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const SECTION: &str = "engines";
 /// Time for an engine and its script: Python may have to be compiled on this machine.
 const MAX_START: Duration = Duration::from_secs(120);
 
-/// What to do about an engine that the system grants too little.
+/// The remedy for an engine that lacks resources of the system.
 const RAISE: &str = "raise the limit that is named here; docs/limits.md, \"Small machines and containers\", says \
     what each engine needs";
 
@@ -30,7 +30,7 @@ pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> V
     progress.say("starting Python");
     let first = run_first(context, Script::python("import sys\nsys.version.split()[0]")).await;
     let wasmtime = versions.wasmtime.unwrap_or_default();
-    // What it says of itself, and not what the program says of it.
+    // The version as Python reports it, not the one that the program claims.
     let python = first.result.as_ref().ok().and_then(|result| result.value()?.as_str().map(str::to_owned));
     let python = python.or_else(|| versions.python.map(str::to_owned)).unwrap_or_default();
     let check = started("Python", &format!("CPython {python}, wasmtime {wasmtime}"), &first);
@@ -45,7 +45,7 @@ pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> V
     checks
 }
 
-/// The part of a reason that says what is wrong; what follows says what to do.
+/// The part of a reason that describes the problem, without the remedy after it.
 fn problem_of(reason: &str) -> &str {
     reason.split(": set `cache.directory`").next().unwrap_or(reason)
 }
@@ -53,7 +53,7 @@ fn problem_of(reason: &str) -> &str {
 /// The first run of a language.
 struct FirstRun {
     result: Result<ExecuteResult, cx::Error>,
-    /// From asking for it to its end, the start of the engine included.
+    /// Time from the request to the end, including the start of the engine.
     time: Duration,
 }
 
@@ -85,7 +85,7 @@ fn started(name: &str, versions: &str, first: &FirstRun) -> Check {
     }
 }
 
-/// An error with its causes, on one line. Causes that are said already are not said again.
+/// An error with its causes, on one line. Causes that the text already contains are not repeated.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

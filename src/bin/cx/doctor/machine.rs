@@ -1,4 +1,4 @@
-//! What the machine and its limits grant this process, and what its kernel has for sandboxes.
+//! Checks what the machine and its limits grant this process, and what its kernel offers for sandboxes.
 
 use cx::text::one_line;
 use cx::{Config, Executor, Isolation, Machine, MemorySource, SandboxFeatures};
@@ -9,11 +9,11 @@ use super::report::Check;
 const SECTION: &str = "machine";
 const SANDBOX: &str = "sandbox features of the kernel";
 
-/// What one script needs at least, and what each further one needs: docs/limits.md.
+/// The minimum for one script, and the increment for each further one: docs/limits.md.
 const THREADS: usize = 8;
 const DESCRIPTORS: usize = 24;
 
-/// Descriptors of each server over stdio.
+/// File descriptors of each stdio server.
 const SERVER_DESCRIPTORS: usize = 3;
 
 /// Memory, processors, and the limits that are too small.
@@ -75,8 +75,8 @@ fn named(source: MemorySource) -> &'static str {
     }
 }
 
-/// Asks for the threads and descriptors of one script and all servers, and then of as many scripts as may
-/// run at a time.
+/// Checks for the threads and descriptors of one script and all servers, and then of as many scripts as may run at a
+/// time.
 fn limits(executor: &Executor, config: &Config) -> Check {
     const NAME: &str = "limits of the process";
     let descriptors = DESCRIPTORS + SERVER_DESCRIPTORS * config.servers.len();
@@ -99,14 +99,14 @@ fn limits(executor: &Executor, config: &Config) -> Check {
     }
 }
 
-/// The problem of a process that the system grants too little.
+/// The problem of a process that lacks resources of the system.
 pub(super) fn refused(problem: &str) -> Check {
     let mend = "raise the limit that is named here; docs/limits.md, \"Small machines and containers\", has what is \
         needed";
     Check::problem(SECTION, "limits of the process", problem, mend)
 }
 
-/// What the kernel has for sandboxes: only reported.
+/// What the kernel offers for sandboxes. This is only reported.
 pub(super) fn sandbox(config: &Config) -> Vec<Check> {
     let features = SandboxFeatures::of_kernel();
     let ok = |name: &str, message: String| Check::ok(SANDBOX, name, message);
@@ -144,7 +144,7 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// Where scripts are executed, if that is not this machine. Whether they can be is what the checks of the engines say.
+/// Where scripts are executed, if that is not this machine. The checks of the engines show whether it works.
 fn elsewhere(config: &Config) -> Option<Check> {
     let (url, whose) = match config.isolation.as_ref()? {
         Isolation::Remote(workers) => (&workers.url, "by the worker processes of"),
@@ -155,7 +155,7 @@ fn elsewhere(config: &Config) -> Option<Check> {
     Some(Check::ok(SANDBOX, "other machines", message).with("url", one_line(url)))
 }
 
-/// What confines worker processes here, and whether the configuration wants any.
+/// What confines worker processes here, and whether the configuration uses them.
 fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
     const NAME: &str = "worker processes";
     let boundaries = [("Landlock", features.landlock_abi.is_some()), ("seccomp", features.seccomp)];

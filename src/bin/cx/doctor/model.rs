@@ -10,7 +10,7 @@ use crate::progress::ProgressLine;
 
 const SECTION: &str = "language model";
 
-/// Asks for as little as possible.
+/// A question with a minimal answer.
 const QUESTION: &str = "return await llm.ask('Answer with the word ok and nothing else.', { maxTokens: 16 })";
 
 /// Time for the answer.
@@ -39,7 +39,7 @@ pub(super) fn check(config: &Config) -> Check {
     let kind = provider.kind.as_str();
     let model = &provider.model;
     let check = match (provider.kind.key_variable(), &provider.key) {
-        // A service of one's own, at an address, may need none.
+        // A self-hosted service at an address may need no key.
         (Some(variable), None) if provider.url.is_none() => Check::problem(
             SECTION,
             "provider",

@@ -1,18 +1,18 @@
-//! What `cx doctor` has found, as text and as JSON.
+//! The findings of `cx doctor`, as text and as JSON.
 
 use std::fmt::Write as _;
 
 use cx::text::one_line;
 use serde_json::{Map, Value, json};
 
-/// Whether something works.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// It works, or is only reported.
     Ok,
-    /// It was not looked at.
+    /// It was not checked.
     Skipped,
-    /// It works, and deserves a look.
+    /// It works, but may need attention.
     Warning,
     /// It does not work.
     Problem,
@@ -44,14 +44,14 @@ const NO_COLOR: &str = "\u{1b}[0m";
 /// Width of the longest name of a status.
 const STATUS_WIDTH: usize = 7;
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Debug)]
 pub(super) struct Check {
     section: &'static str,
     name: String,
     status: Status,
     message: String,
-    /// What to do, in one line.
+    /// The remedy, in one line.
     mend: Option<String>,
     details: Map<String, Value>,
 }
@@ -130,7 +130,7 @@ impl Report {
         self.checks.iter().filter(|check| check.status == status).count()
     }
 
-    /// Whether nothing is a problem. Warnings are none.
+    /// Whether there are no problems. Warnings do not count.
     pub(super) fn is_ok(&self) -> bool {
         self.count(Status::Problem) == 0
     }
@@ -145,7 +145,7 @@ impl Report {
         })
     }
 
-    /// The report as lines, which are complete: what others have written is escaped.
+    /// The report as complete lines. Untrusted text in it is escaped.
     pub(super) fn render(&self, has_color: bool) -> String {
         let mut text = String::new();
         let mut section = "";

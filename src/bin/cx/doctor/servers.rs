@@ -1,4 +1,4 @@
-//! The servers: each is started and asked for its tools. And the user's sign-ins to them.
+//! Checks the servers: each is started and asked for its tools. Also checks the user's sign-ins to them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use crate::setup;
 const SECTION: &str = "servers";
 const SIGN_INS: &str = "sign-ins";
 
-/// How often it is looked which servers are ready.
+/// How often it is checked which servers are ready.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Maximum number of names that the progress line has.
+/// Maximum number of names in the progress line.
 const MAX_NAMES: usize = 5;
 
-/// Starts all servers and asks for their tools, unless `is_offline`. Nothing is kept of what they answer.
+/// Starts all servers and requests their tools, unless `is_offline`. Their answers are not stored.
 pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &ProgressLine) -> Vec<Check> {
     let servers = &context.config.servers;
     if servers.is_empty() {
@@ -58,8 +58,8 @@ pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &
     checks
 }
 
-/// Connects to all servers at once, and says which are waited for. Returns the results, and when those
-/// that failed did.
+/// Connects to all servers concurrently, and shows which ones are still awaited. Returns the results, and the times of
+/// the failures.
 async fn connect(
     context: &DoctorContext,
     progress: &ProgressLine,
@@ -140,7 +140,7 @@ fn reason(error: &ToolError) -> String {
     }
 }
 
-/// What to do about a server that failed.
+/// The remedy for a server that failed.
 fn mend(server: &McpServer, error: &ToolError, config: &Config) -> String {
     let name = &server.name;
     let origin = config.origins.get(&format!("mcpServers.{name}"));
@@ -154,7 +154,7 @@ fn mend(server: &McpServer, error: &ToolError, config: &Config) -> String {
             format!("install `{}`, or correct `command` of `{name}` in {file}", stdio.command)
         }
         (McpTransport::Stdio(stdio), _) => {
-            // As `cx config show` has them: without secrets.
+            // As `cx config show` prints them, without secrets.
             let shown = config.to_json();
             let arguments = shown["mcpServers"][name]["args"].as_array().into_iter().flatten();
             let words =

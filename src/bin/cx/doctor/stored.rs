@@ -1,4 +1,4 @@
-//! What cx keeps in files: caches, the state of scripts, and the audit trail.
+//! Checks the files of cx: caches, the state of scripts, and the audit trail.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ const CACHES: &str = "caches";
 const STATE: &str = "state";
 const AUDIT: &str = "audit trail";
 
-/// Maximum number of files that are looked at in one directory with all below it.
+/// Maximum number of files that are examined in one directory and below it.
 const MAX_FILES: usize = 20_000;
 
 /// Maximum bytes of the newest file of a trail that are checked: a second of work.
 const MAX_VERIFIED_BYTES: u64 = 64 << 20;
 
-/// Free space that Python's machine code needs, with some for lists.
+/// Free space that Python's machine code needs, with a margin for lists.
 const MIN_FREE_BYTES: u64 = 100 << 20;
 
-/// Ends the names of files that were damaged and set aside.
+/// The ending of files that were damaged and set aside.
 const DAMAGED: &str = ".damaged";
 
 /// The caches, the state, and the audit trail.
@@ -80,11 +80,11 @@ fn free_space(directory: &Path) -> Option<Check> {
     })
 }
 
-/// Checks that files can be made in a directory, and that no other user can.
+/// Checks that files can be created in a directory, and that no other user can create any.
 ///
 /// # Errors
 ///
-/// What is wrong, as a text.
+/// A description of the problem.
 fn usable(directory: &Path) -> Result<(), String> {
     document::check_writable(directory).map_err(|error| format!("cannot be written: {error}"))?;
     let ownership = Ownership::of(&fs::metadata(directory).map_err(|error| error.to_string())?);
@@ -107,8 +107,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// Counts the files of a directory, and `with_below` those below it. Links are not followed. What
-    /// cannot be read is left out.
+    /// Counts the files of a directory, and with `with_below` those below it. Links are not followed. Unreadable parts
+    /// are left out.
     fn of(directory: &Path, with_below: bool) -> Self {
         let mut contents = Self::default();
         let mut open = vec![directory.to_owned()];
@@ -125,7 +125,7 @@ impl Contents {
                 contents.bytes += metadata.len();
                 contents.newest = contents.newest.max(metadata.modified().ok());
                 let name = entry.file_name().to_string_lossy().into_owned();
-                // Those of pinned definitions are reported with them.
+                // Damaged pins are reported with the definitions.
                 if name.ends_with(DAMAGED) && !name.starts_with("pins-") {
                     contents.damaged.push(entry.path());
                 }
@@ -185,7 +185,7 @@ fn state() -> Vec<Check> {
     checks
 }
 
-/// The audit trail: whether it can be written, and whether its newest file is as it was written.
+/// The audit trail: whether it can be written, and whether its newest file is unchanged.
 fn audit(config: &Config) -> Check {
     let Some(settings) = &config.audit else {
         return Check::ok(AUDIT, "trail", "off: `audit` is not configured").with("enabled", false);
@@ -239,7 +239,7 @@ fn audit(config: &Config) -> Check {
     check.with("enabled", true).with("required", settings.required)
 }
 
-/// How long ago, in one unit. A clock that went back makes it new.
+/// The age in one unit. If the clock went back, the age is zero.
 fn age(time: Option<SystemTime>) -> String {
     let age = time.and_then(|time| time.elapsed().ok()).unwrap_or_default();
     let (seconds, minute, hour, day) = (age.as_secs(), 60, 3_600, 86_400);

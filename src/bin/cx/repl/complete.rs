@@ -1,4 +1,4 @@
-//! What Tab offers: globals, servers, their tools, parameters of a tool, and fields of the last value.
+//! Completions for Tab: globals, servers, their tools, parameters of a tool, and fields of the last value.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use serde_json::Value;
 /// Maximum number of offers at once.
 const MAX_OFFERS: usize = 200;
 
-/// Maximum characters of what is said about an offer.
+/// Maximum characters of the description of a completion.
 const MAX_DESCRIPTION: usize = 100;
 
-/// What can be typed. Shared by the prompt and by what makes it anew.
+/// The names that can be completed. Shared by the prompt and the task that updates them.
 #[derive(Default)]
 pub(crate) struct Names {
     /// Globals of the language, without servers.
@@ -38,16 +38,16 @@ pub(crate) struct NameCompleter {
     names: Arc<Mutex<Names>>,
 }
 
-/// What can stand at the end of a text.
+/// The completions at the end of a text.
 struct Offers<'a> {
-    /// The end that a name replaces.
+    /// The end of the text, which a name replaces.
     replaced: &'a str,
-    /// The names, and what is said of each.
+    /// The names, each with its description.
     names: Vec<(String, &'a str)>,
 }
 
 impl<'a> Offers<'a> {
-    /// Those of `names` that go on from `begun`.
+    /// The names that begin with `begun`.
     fn starting(begun: &'a str, names: impl IntoIterator<Item = (String, &'a str)>) -> Self {
         let names = names.into_iter().filter(|(name, _)| name.starts_with(begun) && name != begun);
         Self { replaced: begun, names: names.collect() }
@@ -61,7 +61,7 @@ impl NameCompleter {
 }
 
 impl Names {
-    /// What is known of the executor's tools now. Reads files.
+    /// Reads the names of the executor's known tools. Reads files.
     pub(crate) fn read(&mut self, executor: &Executor, language: Language) {
         if self.globals.is_empty() {
             self.globals = globals(executor, language);
@@ -86,7 +86,7 @@ impl Names {
         self.last = value;
     }
 
-    /// What can stand at the end of `text`.
+    /// The completions at the end of `text`.
     fn after<'a>(&'a self, language: Language, text: &'a str) -> Offers<'a> {
         if let Some(offers) = self.fields_at(language, text) {
             return offers;
@@ -111,8 +111,8 @@ impl Names {
         Offers::starting(begun, tools.map(|tool| (tool.name.clone(), tool.description.as_str())))
     }
 
-    /// The fields of the last value, or of a part of it: behind `input.`, `input["` and `input[`. Python has them as
-    /// keys only, so that there `inputs.` is completed as `inputs["…"]`.
+    /// The fields of the last value, or of a part of it, after `input.`, `input["` and `input[`. Python has fields only
+    /// as keys, so there `inputs.` is completed to `inputs["…"]`.
     fn fields_at<'a>(&'a self, language: Language, text: &'a str) -> Option<Offers<'a>> {
         if let Some(at) = text.rfind(['"', '\''])
             && let Some(value) = text.get(..at).and_then(|before| self.value_of(before.strip_suffix('[')?))
@@ -207,7 +207,7 @@ impl Completer for NameCompleter {
     }
 }
 
-/// The globals of a language, out of its declarations.
+/// The globals of a language, from its declarations.
 fn globals(executor: &Executor, language: Language) -> Vec<String> {
     let (text, starts): (String, &[&str]) = match language {
         Language::Python => {
@@ -234,7 +234,7 @@ fn globals(executor: &Executor, language: Language) -> Vec<String> {
 /// The required parameters of an input schema first.
 fn parameters(schema: &Value) -> Vec<String> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    // A set, because a server chooses how many there are of both.
+    // A set, because a server chooses the number of both.
     let required: HashSet<&str> = required.filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut names: Vec<String> = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
@@ -269,7 +269,7 @@ fn fields(value: &Value, can_be_written: fn(&str) -> bool) -> impl Iterator<Item
     fields.filter(move |(name, _)| can_be_written(name)).map(|(name, value)| (name.as_str(), kind(value)))
 }
 
-/// A key is typed as it is, so that one is left out that would have to be escaped.
+/// Whether a key can be typed without escapes. Others are left out.
 fn is_plain_key(name: &str) -> bool {
     !name.contains(|character: char| character.is_control() || matches!(character, '"' | '\'' | '\\'))
 }

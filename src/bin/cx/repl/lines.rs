@@ -1,4 +1,4 @@
-//! Inputs as plain lines: from a pipe or a file, and at a terminal that has no cursor to move.
+//! Inputs as plain lines: from a pipe or a file, or from a terminal without cursor movement.
 
 use std::io::{self, IsTerminal as _};
 
@@ -10,22 +10,22 @@ use tokio::task::JoinHandle;
 use super::pieces;
 use crate::writer::{self, Stream};
 
-/// What was read.
+/// The result of reading an input.
 pub(super) enum Typed {
     Input(String),
-    /// Ctrl-C: what was typed so far does not count.
+    /// Ctrl-C: the typed text is discarded.
     Dropped,
-    /// There is no more.
+    /// The input has ended.
     End,
 }
 
-/// Reads inputs from stdin line by line. Nothing but the lines of an input is read before it is run, so that
+/// Reads inputs from stdin line by line. Nothing beyond the lines of an input is read before it is run, so that
 /// approval prompts at the same terminal get their answers.
 pub(super) struct PlainLines {
     language: Language,
-    /// Whether a user types: then there is a prompt.
+    /// Whether a user types, so that a prompt is shown.
     is_terminal: bool,
-    /// The line that is being read. It goes on being read after Ctrl-C, because nothing can stop that.
+    /// The read in progress. It continues after Ctrl-C, because it cannot be stopped.
     reading: Option<JoinHandle<io::Result<Option<String>>>>,
 }
 
@@ -38,13 +38,13 @@ impl PlainLines {
         self.is_terminal
     }
 
-    /// Reads the next input, which goes on in the next line while something is open.
+    /// Reads the next input, which continues on the next line while a bracket or text is open.
     ///
     /// # Errors
     ///
     /// If stdin cannot be read.
     pub(super) async fn read(&mut self, caret: &str, gone: &CancellationToken) -> anyhow::Result<Typed> {
-        // Made anew: an interrupt of a script is none of the prompt.
+        // Created for each input, so that an interrupt during a script does not affect the prompt.
         let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
         let mut input = String::new();
         loop {
@@ -67,7 +67,7 @@ impl PlainLines {
                 if self.is_terminal {
                     let _closed = writer::write(Stream::Stderr, "\n");
                 }
-                // What is open at the end has its error as a script.
+                // An unfinished input at the end is run, so that its error is reported.
                 return Ok(if input.trim().is_empty() { Typed::End } else { Typed::Input(input) });
             };
             if !input.is_empty() {

@@ -1,14 +1,14 @@
-//! Whether an input goes on in the next line.
+//! Decides whether an input continues on the next line.
 //!
 //! This decides only where Enter begins a new line, so it need not know the languages as their
 //! compilers do: Alt+Enter always begins one, and an empty line at the end always completes an input.
 
 use cx::Language;
 
-/// What an input is inside of at its end.
+/// The innermost open construct at the end of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
-    /// A bracket, by the one that closes it.
+    /// A bracket, with the one that closes it.
     Bracket(char),
     /// A template literal of TypeScript, or a string of Python in triple quotes, by its quote.
     Text(Quote),
@@ -27,7 +27,7 @@ enum AtEnd {
     Closed,
     /// A bracket or a text is open, so that the input goes on.
     Open,
-    /// A bracket is closed that is not open, which no further line can mend.
+    /// A bracket is closed that is not open. Further lines cannot correct this.
     Mismatched,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn goes_on(language: Language, input: &str) -> bool {
     if language != Language::Python {
         return false;
     }
-    // A block goes on until an empty line.
+    // A block continues until an empty line.
     let last = input.lines().next_back().unwrap_or_default();
     let code = without_comment(last).trim_end();
     code.ends_with(':') || (input.contains('\n') && last.starts_with([' ', '\t']))
@@ -136,7 +136,7 @@ fn skip_line(text: &str) -> &str {
     text.find('\n').and_then(|end| text.get(end..)).unwrap_or_default()
 }
 
-/// What follows a string of one line. One that is not closed ends with its line: the compiler reports it.
+/// The text after a string of one line. An unclosed string ends with its line, and the compiler reports it.
 fn skip_string(text: &str, quote: char) -> &str {
     let mut rest = text;
     while let Some(next) = rest.chars().next() {
@@ -151,7 +151,7 @@ fn skip_string(text: &str, quote: char) -> &str {
     rest
 }
 
-/// Words behind which a value begins, so that `/` is no division.
+/// Words after which a value begins, so that `/` is not a division.
 const BEFORE_VALUES: [&str; 13] = [
     "await",
     "case",
@@ -168,8 +168,8 @@ const BEFORE_VALUES: [&str; 13] = [
     "yield",
 ];
 
-/// Whether a value begins behind this TypeScript, so that `/` begins a regular expression. Behind a bracket that
-/// is closed it is taken for a division.
+/// Whether a value begins after this TypeScript text, so that `/` begins a regular expression. After a closing bracket
+/// it is treated as a division.
 fn begins_value(before: &str) -> bool {
     let before = before.trim_end();
     let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
@@ -184,7 +184,7 @@ fn begins_value(before: &str) -> bool {
     }
 }
 
-/// What follows a regular expression, without its flags. One that is not closed ends with its line.
+/// The text after a regular expression, without its flags. An unclosed one ends with its line.
 fn skip_regular_expression(text: &str) -> &str {
     let mut rest = text;
     let mut is_in_class = false;

@@ -17,11 +17,11 @@ const MAX_COLUMNS: usize = 12;
 /// Maximum characters of a cell.
 const MAX_CELL: usize = 60;
 
-/// A line below the names of the columns, and no other.
+/// One line below the column names, and no other lines.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// The value as a table of this width, and what was left out of it; `None` if it is no list of at least
-/// two objects. `variable` has the whole value in the next input.
+/// The value as a table of this width, with a note of what was left out; `None` if it is not a list of at least two
+/// objects. `variable` contains the whole value in the next input.
 pub(crate) fn of(value: &Value, width: usize, variable: &str) -> Option<String> {
     let rows: Vec<&Map<String, Value>> =
         value.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
@@ -68,7 +68,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// One line of the text, as far as it fits into a cell. Whatever could move the cursor is escaped.
+/// The first line of the text, truncated to a cell. Characters that could move the cursor are escaped.
 fn cut(text: &str) -> String {
     printable(&preview(text, MAX_CELL)).replace('\n', "⏎").replace('\t', " ")
 }

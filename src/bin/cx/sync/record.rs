@@ -1,4 +1,4 @@
-//! What came of a synchronization: `last-sync.json` in the state directory.
+//! The result of a synchronization: `last-sync.json` in the state directory.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -21,36 +21,36 @@ const NAME: &str = "last-sync.json";
 /// The version of its format.
 const VERSION: u32 = 1;
 
-/// Maximum bytes of it that are read: some thousand servers have less.
+/// Maximum bytes that are read of it: more than some thousand servers need.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What came of one server.
+/// The result for one server.
 pub(super) struct ServerRecord {
     pub(super) name: String,
-    /// The number of tools that are known of it now, also if it failed.
+    /// The number of its tools that are known now, even if it failed.
     pub(super) tools: Option<usize>,
-    /// How many differ from what was accepted.
+    /// The number of definitions that differ from the accepted ones.
     pub(super) changed_definitions: usize,
     pub(super) error: Option<String>,
 }
 
-/// What a client's file had.
+/// The result of reading a client's file.
 pub(super) struct ClientRecord {
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) problem: Option<String>,
-    /// The servers that the client starts itself although it starts cx.
+    /// Servers that the client starts itself although it starts cx.
     pub(super) not_behind_cx: Vec<String>,
 }
 
-/// What was written of types.
+/// The result of writing types.
 pub(super) struct TypesRecord {
     pub(super) directory: PathBuf,
     /// The files that have changed.
     pub(super) written: Vec<PathBuf>,
 }
 
-/// What came of a synchronization.
+/// The result of a synchronization.
 pub(super) struct SyncRecord {
     path: PathBuf,
     started: String,
@@ -60,16 +60,16 @@ pub(super) struct SyncRecord {
     pub(super) servers: Vec<ServerRecord>,
     pub(super) clients: Vec<ClientRecord>,
     pub(super) types: Vec<TypesRecord>,
-    /// Why it could not be finished.
+    /// Why it could not be completed.
     pub(super) error: Option<String>,
 }
 
-/// Where the record is.
+/// The path of the record.
 pub(super) fn path(directories: &Directories) -> PathBuf {
     directories.state.join(NAME)
 }
 
-/// The last record; `None` if there is none that can be read.
+/// The last record; `None` if there is none, or it cannot be read.
 pub(super) fn read(path: &Path) -> Option<Value> {
     let mut text = String::new();
     File::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
@@ -82,7 +82,7 @@ fn now() -> String {
 }
 
 impl SyncRecord {
-    /// A record that begins now. Of the last one only the times of the servers are kept.
+    /// A record that begins now. It keeps only the servers' times of the last record.
     pub(super) fn begin(directories: &Directories) -> Self {
         let path = path(directories);
         let last = read(&path).unwrap_or_default();
@@ -108,7 +108,7 @@ impl SyncRecord {
         self.servers = servers;
     }
 
-    /// Whether everything was done.
+    /// Whether everything succeeded.
     pub(super) fn is_ok(&self) -> bool {
         self.error.is_none() && self.servers.iter().all(|server| server.error.is_none())
     }

@@ -1,4 +1,4 @@
-//! What runs `cx sync` every day: a systemd timer of the user, a launchd agent, or a task of Windows.
+//! Schedules `cx sync` daily: with a systemd timer of the user, a launchd agent, or a task of Windows.
 
 use std::env;
 use std::fs;
@@ -24,15 +24,15 @@ use crate::{document, output, setup};
 
 mod unit;
 
-/// The hours between which it runs: at night servers that start disturb no user.
+/// The hours between which it runs: at night, when starting servers disturbs no user.
 const FIRST_HOUR: u64 = 4;
 const MINUTES: u64 = 2 * 60;
 
-/// How long one of the system's commands may take. They answer within a second where a scheduler runs.
+/// Maximum time of one of the system's commands. They answer within a second where a scheduler runs.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 impl Scheduler {
-    /// That of this system.
+    /// The scheduler of this system.
     const fn of_system() -> Self {
         if cfg!(target_os = "macos") {
             Self::Launchd
@@ -74,7 +74,7 @@ fn units(arguments: &SyncArguments) -> anyhow::Result<Vec<Unit>> {
     Ok(job.units(scheduler, &directory))
 }
 
-/// The path as the system's files have it.
+/// The absolute path, as the schedulers' files need it.
 fn absolute(path: &Path) -> anyhow::Result<String> {
     let path = std::path::absolute(path).context("failed to find the working directory")?;
     match path.to_str() {
@@ -83,11 +83,11 @@ fn absolute(path: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Where the units of a scheduler are.
+/// The directory of a scheduler's units.
 fn directory(scheduler: Scheduler) -> anyhow::Result<PathBuf> {
     let directories = setup::directories()?;
     Ok(match scheduler {
-        // Beside cx's own directory, where systemd looks too.
+        // Next to cx's own directory, where systemd looks too.
         Scheduler::Systemd => {
             directories.config.parent().unwrap_or(&directories.config).join("systemd").join("user")
         }
@@ -98,10 +98,10 @@ fn directory(scheduler: Scheduler) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// When it runs: the same minute always for this user on this machine, and another one elsewhere, so that
-/// servers do not hear of all users at once.
+/// The time of day: always the same minute for this user on this machine, and different ones elsewhere, so that servers
+/// do not get the requests of all users at once.
 fn time() -> (u64, u64) {
-    // Empty in some containers, where the name differs.
+    // Empty in some containers, whose names differ.
     let mut bytes = fs::read("/etc/machine-id").unwrap_or_default();
     bytes.extend_from_slice(rustix::system::uname().nodename().to_bytes());
     bytes.extend(home_directory().into_iter().flat_map(|home| home.into_os_string().into_encoded_bytes()));
@@ -153,7 +153,7 @@ pub(super) fn uninstall(arguments: &SyncArguments) -> anyhow::Result<ExitStatus>
         output::print_text("it is not installed")?;
         return Ok(ExitStatus::Success);
     }
-    // What is not running cannot be stopped, and is removed all the same.
+    // Units that are not running cannot be stopped, and are removed nevertheless.
     let failed = perform(&stopping(scheduler)).err();
     for path in &paths {
         match fs::remove_file(path) {
@@ -173,7 +173,7 @@ pub(super) fn uninstall(arguments: &SyncArguments) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::Success)
 }
 
-/// Says whether it is installed and runs, and what came of the last time.
+/// Reports whether it is installed and running, and the result of the last synchronization.
 ///
 /// # Errors
 ///
@@ -257,7 +257,7 @@ fn asking(scheduler: Scheduler) -> Vec<Vec<String>> {
     }]
 }
 
-/// The user's part of launchd.
+/// The user's domain in launchd.
 fn domain() -> String {
     format!("gui/{}", rustix::process::geteuid().as_raw())
 }
@@ -266,7 +266,7 @@ fn domain() -> String {
 ///
 /// # Errors
 ///
-/// Which one failed, and what it said.
+/// The command that failed, and its output.
 fn perform(commands: &[Vec<String>]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What `cx top` draws: a line about everything, a table of servers, a table of upstream servers.
+//! Draws `cx top`: a summary line, a table of servers, and a table of upstream servers.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use crate::reading::{Reading, ServerReading, UpstreamReading};
 /// How a frame looks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// Whether it has colors. What they say is always in words too.
+    /// Whether it has colors. Words always convey the same information.
     pub(crate) has_color: bool,
     /// Whether the last line names the keys.
     pub(crate) has_keys: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Style {
 /// Everything that one frame shows, ready to be laid out.
 pub(crate) struct Frame<'a> {
     watched: &'a Watched,
-    /// A server's row each, and what it says below its row.
+    /// A row for each server, and a note below it.
     servers: Vec<ServerRow<'a>>,
     upstream: Vec<(&'a WatchedServer, &'a str, &'a UpstreamReading)>,
 }
@@ -49,7 +49,7 @@ impl<'a> Frame<'a> {
         Self { watched, servers: servers.collect(), upstream: upstream.collect() }
     }
 
-    /// How many rows it has if nothing is left out.
+    /// The number of rows if nothing is left out.
     pub(crate) fn rows(&self) -> usize {
         self.server_rows().max(1) + self.upstream.len().max(1) + OTHER_ROWS
     }
@@ -58,7 +58,7 @@ impl<'a> Frame<'a> {
         self.servers.iter().map(|row| 1 + usize::from(row.note.is_some())).sum()
     }
 
-    /// How many rows of both tables can be above the screen.
+    /// The maximum number of rows of both tables that can be above the screen.
     pub(crate) fn max_scroll(&self) -> usize {
         self.servers.len().max(self.upstream.len()).saturating_sub(1)
     }
@@ -67,7 +67,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn draw(&self, frame: &mut ratatui::Frame<'_>, scrolled: usize, style: Style) {
         let area = frame.area();
         let height = usize::from(area.height);
-        // Servers have what they need, up to half of the screen.
+        // Servers get the rows that they need, up to half of the screen.
         let space = height.saturating_sub(OTHER_ROWS);
         let for_servers = self.server_rows().max(1);
         let for_servers = for_servers.min(space.saturating_sub(self.upstream.len()).max(space / 2)).max(1);
@@ -117,7 +117,7 @@ impl<'a> Frame<'a> {
         }
         let names = ["PID", "BY", "UP", "RUNS", "QUEUED", "ENDED", "FAILED", "P95", "RUN/S", "MEMORY", "IN"];
         let widths = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
-        // Beside the other columns and a blank between each two.
+        // The space that the other columns and the gaps between them leave.
         let rest =
             usize::from(area.width).saturating_sub(usize::from(widths.iter().sum::<u16>()) + widths.len());
         let widths = widths.map(Constraint::Length);
@@ -135,7 +135,7 @@ impl<'a> Frame<'a> {
         }
         let table = Table::new(rows, widths).header(Row::new(names).style(style.head()));
         frame.render_widget(table, area);
-        // Notes are longer than a column: drawn over the empty cells of their rows.
+        // Notes are longer than a column, so they are drawn over the empty cells of their rows.
         let mut line = area.y + 1;
         for ServerRow { note, .. } in self.servers.iter().skip(first) {
             line += 1;
@@ -205,7 +205,7 @@ fn server_row(server: &WatchedServer, place: String, style: Style) -> Row<'stati
     if server.reading.is_listening() { row } else { row.style(style.soft()) }
 }
 
-/// What is to be said of a server beside its numbers.
+/// The note about a server, in addition to its numbers.
 fn note(server: &WatchedServer) -> Option<String> {
     match &server.reading {
         ServerReading::NotListening => {
@@ -282,7 +282,7 @@ fn age(seconds: u64) -> String {
     }
 }
 
-/// The end of a text that is too long: of a path it tells more than the beginning.
+/// The end of a text that is too long. The end of a path is more informative than its beginning.
 fn shorten_left(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {

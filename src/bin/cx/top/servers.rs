@@ -1,4 +1,4 @@
-//! The running servers as `cx top` has read them, and how fast their numbers grow.
+//! The running servers as last read by `cx top`, and the rates of their counters.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,11 +11,11 @@ use futures::future::join_all;
 use crate::reading::ServerReading;
 use crate::running::{self, RunningServer};
 
-/// What was read last.
+/// The last reading.
 #[derive(Clone, Default)]
 pub(crate) struct Watched {
     pub(crate) servers: Vec<WatchedServer>,
-    /// How often it was read.
+    /// Number of readings.
     pub(crate) readings: u64,
     /// Why the servers cannot be listed.
     pub(crate) failure: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Watched {
 pub(crate) struct WatchedServer {
     pub(crate) description: RunningServer,
     pub(crate) reading: ServerReading,
-    /// Runs and calls that have ended in a second; `None` at the first reading.
+    /// Runs and calls that ended per second; `None` at the first reading.
     pub(crate) rates: Option<(f64, f64)>,
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::lanes;
 
-/// Chrome's format has processes and threads. A run is a process, its script a thread, and calls
-/// that overlap are on threads of their own.
+/// Chrome's format has processes and threads. A run becomes a process, its script a thread, and overlapping calls
+/// separate threads.
 const PROCESS: u32 = 1;
 const SCRIPT: usize = 1;
 const FIRST_LANE: usize = 2;

@@ -1,11 +1,11 @@
-//! What the page of a run draws, wherever it comes from: a [`RunTrace`], or the lines of an audit trail,
-//! which have neither the source nor the output.
+//! The data of a run's page, from either source: a [`RunTrace`], or the lines of an audit trail, which contain neither
+//! the source nor the output.
 
 use std::time::Duration;
 
 use cx::{Language, LogLevel, RunTrace};
 
-/// A run as it is drawn. All times are from when it was requested.
+/// A run to be drawn. All times are durations since it was requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drawing {
     pub(crate) id: String,
@@ -17,16 +17,16 @@ pub(crate) struct Drawing {
     pub(crate) calls: Vec<DrawnCall>,
     /// Number of further calls.
     pub(crate) calls_dropped: u64,
-    /// The text of the script and what came of it. `None` if that is not known.
+    /// The script and its result. `None` if they are not known.
     pub(crate) contents: Option<Contents>,
-    /// What a reader of the page has to know of it.
+    /// A note for the reader of the page.
     pub(crate) note: Option<String>,
 }
 
 /// How a run has ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum DrawnEnd {
-    /// It has not, as far as is known.
+    /// It has not ended, as far as is known.
     #[default]
     None,
     Returned,
@@ -75,7 +75,7 @@ pub(crate) struct DrawnCall {
     pub(crate) result_bytes: u64,
 }
 
-/// What a trace has and an audit trail has not.
+/// The parts that a trace has and an audit trail does not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) source: String,

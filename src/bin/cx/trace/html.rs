@@ -1,10 +1,10 @@
-//! A run as one page without scripts and without anything from elsewhere.
+//! Renders a run as one page without scripts and without external content.
 //!
-//! Names of tools, output and source were written by others. All of it is escaped, hidden characters
-//! are shown as `\u{…}`, and the page's own policy forbids scripts and requests.
+//! Names of tools, output and source are untrusted. All of them are escaped, hidden characters are shown as `\u{…}`,
+//! and the page's content security policy forbids scripts and requests.
 //!
-//! A template engine would be a dependency for one page. It escapes HTML only, so that hidden
-//! characters would need the same care.
+//! A template engine would be a dependency for one page. It escapes only HTML, so hidden characters would need the same
+//! care.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,8 +19,8 @@ const STYLE: &str = include_str!("page.css");
 /// Number of labels below the time axis.
 const TICKS: u32 = 4;
 
-/// Maximum bytes of source that are searched for names of tools. A script can make thousands of calls of tools that it
-/// does not name.
+/// Maximum bytes of source that are searched for names of tools in total. A script can make thousands of calls of tools
+/// whose names it does not contain.
 const MAX_SEARCHED: usize = 64 << 20;
 
 /// The page.
@@ -97,7 +97,7 @@ fn header(page: &mut String, run: &Drawing, title: &str) {
     page.push_str("</dl>\n</header>\n");
 }
 
-/// Where the time went: bars on the scale of the whole run.
+/// The times of the run, as bars on a common scale.
 fn usage(page: &mut String, run: &Drawing) {
     let usage = &run.usage;
     let sent = run.calls.iter().filter_map(|call| Some((call.sent?, call.ended)));
@@ -262,7 +262,7 @@ fn failure(run: &Drawing) -> Option<&Failure> {
     }
 }
 
-/// The line that names the tool, if it is one line only.
+/// The line that names the tool, if only one line does.
 fn line_that_names(source: &str, tool: &str) -> Option<usize> {
     if tool.len() < 3 || tool.contains('\n') {
         return None;
@@ -307,12 +307,12 @@ fn bytes(number: u64) -> String {
     bytesize::ByteSize::b(number).display().si().to_string()
 }
 
-/// Text of others on one line.
+/// Untrusted text on one line.
 fn line(text: &str) -> String {
     escape(&one_line(text))
 }
 
-/// Text of others, with its line ends and tabs.
+/// Untrusted text, with its line ends and tabs.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|text| line(&text.replace('\t', "    "))).collect();
     lines.join("\n")

@@ -1,11 +1,11 @@
-//! Lanes of calls that overlap.
+//! Assigns overlapping calls to lanes.
 
 use std::time::Duration;
 
 use cx::TracedCall;
 
-/// Assigns each call a lane in which no other call is at the same time. Returns the lanes and their
-/// number. A call begins when the script makes it.
+/// Assigns each call a lane without another call at the same time. Returns the lanes and their number. A call begins
+/// when the script makes it.
 pub(crate) fn assign(calls: &[TracedCall]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..calls.len()).collect();
     order.sort_by_key(|&position| calls[position].requested);

@@ -1,17 +1,17 @@
-//! What `cx serve --traces` says on stderr of traces that it could not keep.
+//! Reports on stderr of traces that `cx serve --traces` could not keep.
 
 use std::time::{Duration, Instant};
 
-/// The least time between two series of losses that are reported. A disk that is full now and then would otherwise
-/// bring a line for each run.
+/// Minimum time between two reports. Otherwise a disk that is full from time to time would cause a line for each run.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Says when traces are lost, and when they are kept again: once each time, and no more often than [`QUIET`] allows.
+/// Reports when traces are lost, and when they are kept again: once each time, and not more often than [`QUIET`]
+/// allows.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
-    /// Traces that were lost since the last line that said how many.
+    /// Number of traces that were lost since the last report.
     lost: u64,
-    /// Whether it was said that traces are lost, and not yet that they are kept again.
+    /// Whether a loss was reported, and not yet that traces are kept again.
     is_said: bool,
     /// When traces were last kept again.
     worked: Option<Instant>,
@@ -29,7 +29,7 @@ impl Notices {
         Some(format!("warning: {}", reason()))
     }
 
-    /// Takes note that a trace was kept. Returns the line to print, if there is one.
+    /// Records that a trace was kept. Returns the line to print, if there is one.
     pub(super) fn keep(&mut self, now: Instant) -> Option<String> {
         if !std::mem::take(&mut self.is_said) {
             return None;

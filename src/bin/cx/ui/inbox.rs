@@ -1,7 +1,7 @@
 //! Approvals that wait for an answer on the page: those of a server that was started with `--approver page`.
 //!
-//! Each has a random id that stands for one call with the arguments that the page shows. An answer removes
-//! it, so that no second one can follow, and nothing but that call is permitted.
+//! Each has a random id that refers to one call with the arguments that the page shows. An answer removes it, so that
+//! it can be answered only once, and permits only that call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,7 +46,7 @@ impl Inbox {
                 }
                 waiting.push(WaitingApproval { id: id.clone(), asked: Instant::now(), request, answer });
             }
-            // Also when the run ends or the time is over.
+            // Withdrawn also when the run ends or the timeout passes.
             let _withdrawn = Withdrawal { inbox: &inbox, id: &id };
             answered.await.unwrap_or(Approval::Unavailable)
         })
@@ -64,7 +64,7 @@ impl Inbox {
         approval.answer.send(answer).is_ok()
     }
 
-    /// What the page shows of them: the call with all of its arguments, as every other prompt shows them.
+    /// The data that the page shows: the calls with all of their arguments, as other prompts show them.
     pub(crate) fn to_json(&self) -> Vec<Value> {
         let waiting = self.waiting.lock();
         let shown = waiting.iter().map(|approval| {
@@ -87,7 +87,7 @@ impl Inbox {
     }
 }
 
-/// Removes an approval that nothing waits for any more.
+/// Removes an approval that nothing waits for any longer.
 struct Withdrawal<'a> {
     inbox: &'a Inbox,
     id: &'a str,

@@ -1,6 +1,6 @@
-//! The file that a browser opens: it leads to the page.
+//! The file that a browser opens. It redirects to the page.
 //!
-//! The page's address has a token, and all users of a machine see the arguments of programs. So the browser
+//! The page's address contains a token, and all users of a machine can see the arguments of programs. So the browser
 //! gets the name of a file that only its user can read.
 
 use std::fs::DirBuilder;

@@ -1,4 +1,4 @@
-//! What the page shows: the running servers, their metrics and approvals, and the runs of audit trails.
+//! The data of the page: the running servers, their metrics and approvals, and the runs of audit trails.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use crate::trace::html;
 use crate::ui::inbox::Inbox;
 use crate::ui::trails::Trails;
 
-/// Pages that ask more often than this are given what is known.
+/// Minimum age of data before it is read again. Pages that ask more often get the existing data.
 const MIN_AGE: Duration = Duration::from_millis(900);
 
 /// Maximum number of runs in a list.
 const MAX_LISTED: usize = 200;
 
-/// Maximum number of approvals of one server, as of its own page.
+/// Maximum number of approvals of one server, the same as for its own page.
 const MAX_APPROVALS: usize = 64;
 
 /// Points of the history: one hour.
@@ -36,7 +36,7 @@ const MAX_POINTS: usize = 720;
 /// Maximum bytes of a kept trace that is shown.
 const MAX_TRACE: u64 = 64 << 20;
 
-/// What is watched.
+/// Which servers and trails are watched.
 enum Scope {
     /// All servers of this user that run, and the trail of the configuration.
     All { state: PathBuf, audit: PathBuf },
@@ -65,7 +65,7 @@ struct WatchState {
     state: String,
     trails: Arc<parking_lot::Mutex<Trails>>,
     servers: Vec<RunningServer>,
-    /// Where each approval that waits can be answered.
+    /// The server at which each waiting approval can be answered.
     approvals: HashMap<String, PageClient>,
     /// The approvals of other approvers that waited at the last reading.
     asked_elsewhere: HashSet<String>,
@@ -76,7 +76,7 @@ struct WatchState {
     last_point: Option<Instant>,
 }
 
-/// One server, as it was read.
+/// One server as last read.
 struct ReadServer {
     description: RunningServer,
     reading: ServerReading,
@@ -114,14 +114,14 @@ impl Watch {
         Value::Array(approvals).to_string()
     }
 
-    /// Answers an approval, in this process or in the one that asks.
+    /// Answers an approval, in this process or in the one that requested it.
     ///
     /// # Errors
     ///
-    /// If it does not wait any more.
+    /// If it no longer waits.
     pub(crate) async fn answer(&self, id: &str, approve: bool, reason: Option<String>) -> Result<(), String> {
         let answered = self.give_answer(id, approve, reason).await;
-        // What was read before shows it as waiting.
+        // The cached data would still show it as waiting.
         self.known.lock().await.read = None;
         answered
     }
@@ -167,7 +167,7 @@ impl Watch {
         drawn.await.ok().flatten()
     }
 
-    /// Reads everything again, unless that was done just now.
+    /// Reads everything again, unless that was done a moment ago.
     pub(crate) async fn refresh(&self) {
         let mut known = self.known.lock().await;
         if known.read.is_some_and(|read| read.elapsed() < MIN_AGE) {
@@ -181,7 +181,7 @@ impl Watch {
         }
         let trails = Arc::clone(&known.trails);
         let read = move || trails.lock().read(&directories);
-        // A panic leaves what was read before.
+        // After a panic the previous data stays.
         let _ended = tokio::task::spawn_blocking(read).await;
         known.approvals = servers
             .iter()
@@ -216,7 +216,7 @@ impl Watch {
     }
 }
 
-/// Reads what another process tells.
+/// Reads the data of another process.
 async fn read_server(description: RunningServer) -> ReadServer {
     let Some(client) = client(&description) else {
         return ReadServer { description, reading: ServerReading::NotListening, approvals: Vec::new() };
@@ -227,7 +227,8 @@ async fn read_server(description: RunningServer) -> ReadServer {
     ReadServer { description, reading, approvals }
 }
 
-/// The approvals in an answer, which can be of many megabytes. Its tree is made only if it takes little more than that.
+/// The approvals in an answer, which can have many megabytes. It is parsed only if the tree takes little more memory
+/// than the text.
 fn read_approvals(text: &str) -> Vec<Value> {
     let listed = Json::parse(text).ok();
     let listed = listed.as_ref().and_then(Json::value).and_then(Value::as_array);
@@ -239,8 +240,8 @@ fn client(server: &RunningServer) -> Option<PageClient> {
 }
 
 impl WatchState {
-    /// Adds what the servers have kept out since they were read last. A server that has ended keeps what
-    /// it had.
+    /// Adds what the servers have kept out of contexts since the last reading. The number of a server that has ended
+    /// stays.
     fn count_kept_out(&mut self, servers: &[ReadServer]) {
         for server in servers {
             let Some(reading) = server.reading.numbers() else { continue };
@@ -259,7 +260,7 @@ impl WatchState {
     }
 }
 
-/// Approvals that other approvers were asked for: the user at a client or a terminal. By their keys.
+/// Approvals that other approvers were asked for, at a client or a terminal, with their keys.
 fn asked_elsewhere(trails: &Trails, approvals: &[Value]) -> Vec<(String, Value)> {
     let waiting = trails.runs().flat_map(|run| run.waiting());
     let elsewhere = waiting.filter(|waiting| {
@@ -292,7 +293,7 @@ fn render(known: &mut WatchState, servers: &[ReadServer]) -> Value {
             approvals.push(approval);
         }
     }
-    // A trail is written a moment after an answer is given, so the first time is not believed.
+    // A trail is written a moment after an answer is given, so an approval is shown only when it is seen a second time.
     let elsewhere = asked_elsewhere(&trails, &approvals);
     let keys = elsewhere.iter().map(|(key, _)| key.clone()).collect();
     let before = std::mem::replace(&mut known.asked_elsewhere, keys);
@@ -329,7 +330,7 @@ fn server_json(server: &ReadServer) -> Value {
     shown
 }
 
-/// What the page cannot show, and how to change that.
+/// What the page cannot show, and the remedies.
 fn notes(trails: &Trails, servers: &[ReadServer]) -> Vec<String> {
     let mut notes: Vec<String> = trails.failures().collect();
     let silent = servers.iter().filter(|server| !server.reading.is_listening()).count();

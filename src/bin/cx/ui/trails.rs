@@ -12,10 +12,10 @@ use crate::trail_runs::{TrailRun, TrailRuns};
 /// Maximum number of trails: that of the configuration, and those of running servers.
 const MAX_TRAILS: usize = 8;
 
-/// How much of a trail is read that was written before the page was opened: some 100,000 lines.
+/// Maximum bytes of a trail from before the page was opened that are read: some 100,000 lines.
 const MAX_PAST: u64 = 32 << 20;
 
-/// Maximum number of lines that are read at once; the others are read the next time.
+/// Maximum number of lines that are read at once; the others are read next time.
 const MAX_LINES: usize = 100_000;
 
 /// The trails, by their directories.
@@ -31,10 +31,10 @@ struct Trail {
 }
 
 impl Trails {
-    /// Reads what was appended to the trails in these directories, and to those that are known. Blocks.
+    /// Reads what was appended to the trails in these directories, and to the known trails. Blocks.
     pub(crate) fn read(&mut self, directories: &[PathBuf]) {
         for directory in directories {
-            // One trail has one name.
+            // Canonical, so that each trail has one name.
             let directory = directory.canonicalize().unwrap_or_else(|_missing| directory.clone());
             if self.0.len() < MAX_TRAILS {
                 self.0.entry(directory).or_default();

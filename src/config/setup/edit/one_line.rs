@@ -1,5 +1,5 @@
-//! Changes objects of a JSON text that stand in one line, so that they stay in one. `jsonc-parser` breaks an
-//! object into lines when something is added to it.
+//! Changes objects of a JSON text that are on one line, so that they stay on one line. `jsonc-parser` would split an
+//! object into lines when something is added.
 
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ use crate::config::document::JSON;
 /// How the members of an object are written.
 #[derive(Clone, Copy)]
 struct Style {
-    /// A space behind `:` and `,`.
+    /// A space after `:` and `,`.
     is_spaced: bool,
-    /// A space behind `{` and before `}`.
+    /// A space after `{` and before `}`.
     is_padded: bool,
 }
 
-/// The text without a member of the object at the end of `keys`. `None` if that object has several lines, or
-/// a comment beside the member.
+/// Removes a member of the object at the end of `keys`. `None` if that object has several lines, or a comment next to
+/// the member.
 pub(super) fn remove(text: &str, keys: &[String], name: &str) -> Option<String> {
     with_root(text, |root| {
         let object = keys.iter().try_fold(root, |object, key| object.get_object(key))?;
@@ -41,9 +41,8 @@ pub(super) fn remove(text: &str, keys: &[String], name: &str) -> Option<String> 
     })
 }
 
-/// The text with a member of the object at the end of `keys`: with a new value if it is there, else behind the
-/// others. Objects that are missing are made. `None` if what changes has several lines, or is an empty object
-/// in several.
+/// Sets a member of the object at the end of `keys`: replaces its value if it exists, else adds it after the others.
+/// Missing objects are created. `None` if the changed part has several lines, or is an empty object on several lines.
 pub(super) fn set(text: &str, keys: &[String], name: &str, value: &Value) -> Option<String> {
     with_root(text, |root| {
         let (mut object, mut parent) = (root, None);
@@ -72,7 +71,7 @@ pub(super) fn set(text: &str, keys: &[String], name: &str, value: &Value) -> Opt
     })
 }
 
-/// The text with a member behind the others.
+/// Adds a member after the others.
 fn append(text: &str, object: &ast::Object<'_>, name: &str, value: &Value, style: Style) -> Option<String> {
     let (start, end) = inside(object);
     let space = if style.is_spaced { " " } else { "" };
@@ -86,13 +85,13 @@ fn append(text: &str, object: &ast::Object<'_>, name: &str, value: &Value, style
     };
     let behind = last.range().end;
     match comma(text.get(behind..end)?) {
-        // A comma behind the last member stays behind the last one.
+        // A trailing comma stays after the last member.
         Some(offset) => spliced(text, behind + offset + 1..behind + offset + 1, &format!("{space}{member},")),
         None => spliced(text, behind..behind, &format!(",{space}{member}")),
     }
 }
 
-/// Calls a function with the object that the text is.
+/// Calls a function with the root object of the text.
 fn with_root(text: &str, use_root: impl FnOnce(&ast::Object<'_>) -> Option<String>) -> Option<String> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &JSON).ok()?;
     use_root(parsed.value.as_ref()?.as_object()?)
@@ -107,8 +106,8 @@ fn is_one_line(text: &str, object: &ast::Object<'_>) -> bool {
     text.get(object.range.start..object.range.end).is_some_and(|text| !text.contains('\n'))
 }
 
-/// How the object is written. An empty one is written as the one that has it; `None` if that has several lines,
-/// or if there is none.
+/// The style of the object. An empty object gets the style of its parent; `None` if the parent has several lines, or
+/// there is none.
 fn style(text: &str, object: &ast::Object<'_>, parent: Option<&ast::Object<'_>>) -> Option<Style> {
     let of = match object.properties.is_empty() {
         true => parent.filter(|parent| is_one_line(text, parent))?,
@@ -123,7 +122,7 @@ fn style(text: &str, object: &ast::Object<'_>, parent: Option<&ast::Object<'_>>)
     })
 }
 
-/// Where the comma is in what follows a member, which has comments and white space besides.
+/// The position of the comma in the text after a member, which may also contain comments and white space.
 fn comma(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {

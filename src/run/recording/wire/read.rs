@@ -1,4 +1,4 @@
-//! Makes a recording of the lines of a file, which is untrusted.
+//! Builds a recording from the lines of a file, which is untrusted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::run::sampling::{ModelCall, ModelCallStatus, SamplingMetrics, Sampling
 use crate::run::script::Language;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Maximum number of clock steps that are read. Recorded ones are far fewer.
+/// Maximum number of clock steps that are read. Recordings have far fewer.
 const MAX_STEPS: usize = 2_000_000;
 
 const ERROR_CODES: [ErrorCode; 14] = [
@@ -56,7 +56,7 @@ pub(in crate::run::recording) struct Builder {
 }
 
 impl Builder {
-    /// Adds a line. The error says what is wrong with it.
+    /// Adds a line. The error describes what is wrong with it.
     pub(in crate::run::recording) fn add(&mut self, line: Line) -> Result<(), String> {
         if self.end.is_some() {
             return Err("nothing can follow the outcome".to_owned());
@@ -108,7 +108,7 @@ impl Builder {
         Ok(Turn { waits: line.waits, delivered, wall, monotonic })
     }
 
-    /// The recording. The error is what is wrong with the whole, or `None` if the end is missing.
+    /// The recording. The error describes what is wrong with the file as a whole; it is `None` if the end is missing.
     pub(in crate::run::recording) fn finish(self) -> Result<Recording, Option<String>> {
         let (header, end) = self.header.zip(self.end).ok_or(None)?;
         let is_ended = self.turns.last().is_some_and(|turn| turn.delivered == Delivered::End);
@@ -349,7 +349,7 @@ fn sampling(line: SamplingLine) -> Result<SamplingReport, String> {
             is_estimated: call.estimated,
             duration: Duration::from_nanos(call.duration_ns),
             stop_reason: call.stop_reason,
-            // What the filter found is masked in the answer; the names of its patterns are not kept.
+            // Violations that the filter found are masked in the answer; the names of its patterns are not kept.
             violations: Vec::new(),
         })
     };

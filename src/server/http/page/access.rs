@@ -1,7 +1,7 @@
-//! Access to the page: the tokens that it accepts, and addresses that work once.
+//! Access control of the page: the tokens that it accepts, and addresses that work once.
 //!
-//! A browser holds its session's token in the memory of one tab and sends it in a header. A cookie would
-//! also go to every other program that listens at this host, because cookies know no ports.
+//! A browser keeps its session token in the memory of one tab and sends it in a header. A cookie would also be sent to
+//! every other program that listens on this host, because cookies do not distinguish ports.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,15 +14,15 @@ use crate::server::http::accepted::AcceptedToken;
 use crate::server::http::authentication::bearer;
 use crate::server::http::token::HttpToken;
 
-/// Maximum number of sessions of browsers, and how long one is kept that sends nothing. Beyond the number
-/// the one that was idle for longest ends.
+/// Maximum number of browser sessions, and how long an idle one is kept. Beyond the number, the session that was idle
+/// for longest ends.
 const MAX_SESSIONS: usize = 16;
 const MAX_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// How long a one-time token works: as long as a slow browser takes to start, and a user to copy an address.
+/// How long a one-time token works: long enough for a slow browser to start, or for a user to copy an address.
 const MAX_UNUSED: Duration = Duration::from_secs(10 * 60);
 
-/// Maximum number of one-time tokens, and of addresses of runs, that are not used yet.
+/// Maximum number of unused one-time tokens, and of unused addresses of runs.
 const MAX_OPEN: usize = 64;
 
 /// How long the address of a run works. The page uses it at once.
@@ -46,8 +46,8 @@ struct PageTokens {
 struct PageSession {
     token: HttpToken,
     used: Instant,
-    /// The token of the server with which the session was started, and with which it ends. `None` for a one-time
-    /// token.
+    /// The server's token with which the session was started; the session ends when it is revoked. `None` for a
+    /// one-time token.
     started_with: Option<Arc<AcceptedToken>>,
 }
 
@@ -62,7 +62,7 @@ impl Access {
         self.operator.as_ref().zip(token).is_some_and(|(operator, token)| operator.matches(token))
     }
 
-    /// Whether the request has that token, or the one of a session.
+    /// Whether the request has the token of the user's other commands, or that of a session.
     pub(super) fn is_allowed(&self, headers: &HeaderMap) -> bool {
         if self.is_operator(headers) {
             return true;
@@ -90,7 +90,7 @@ impl Access {
         Ok(text)
     }
 
-    /// Whether the request has a token that starts a session. It does not work again.
+    /// Whether the request has a token that starts a session. The token does not work again.
     pub(super) fn use_one_time_token(&self, headers: &HeaderMap) -> bool {
         let Some(token) = bearer(headers) else { return false };
         let mut known = self.known.lock();
@@ -99,7 +99,7 @@ impl Access {
         found.map(|position| known.one_time.remove(position)).is_some()
     }
 
-    /// Starts a session, and returns its token. It ends when `started_with` is revoked.
+    /// Starts a session and returns its token. The session ends when `started_with` is revoked.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Access {
         Ok(text)
     }
 
-    /// Makes a name under which a frame of the page gets this run once. A frame sends no headers.
+    /// Makes a name under which a frame of the page can fetch this run once. A frame sends no headers.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Access {
         Ok(text)
     }
 
-    /// The run that a name stands for, which then stands for none.
+    /// Returns the run of a name and removes the name.
     pub(super) fn use_ticket(&self, name: &str) -> Option<String> {
         let mut known = self.known.lock();
         known.forget_old();

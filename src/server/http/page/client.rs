@@ -1,7 +1,7 @@
-//! Asks a server of this machine for its metrics and its approvals, as the user's other commands do.
+//! A client of a server on this machine, for its metrics and its approvals: used by the user's other commands.
 //!
-//! One connection for each request, to an address and not to a name, without TLS, proxies or redirects: a
-//! token goes to that server and nowhere else.
+//! Each request has its own connection, to an address and not to a name, without TLS, proxies or redirects, so that the
+//! token reaches that server only.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,23 +21,23 @@ use super::PAGE;
 /// How long a request may take. The server is on this machine.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Maximum bytes of an answer. Sixty-four approvals with the longest arguments that are shown have 5 MB.
+/// Maximum bytes of an answer. Sixty-four approvals with the longest arguments that are shown take 5 MB.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// Why a server does not do what a [`PageClient`] asks for.
+/// Why a request of a [`PageClient`] failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// It cannot be reached.
+    /// The server cannot be reached.
     #[error(transparent)]
     Unreachable(io::Error),
-    /// It does not answer in time.
+    /// The server did not answer within two seconds.
     #[error("the server does not answer")]
     Timeout,
-    /// The connection was lost, or what the server sent is not HTTP or too long.
+    /// The connection was lost, or the answer is not HTTP or too long.
     #[error(transparent)]
     Connection(Box<dyn std::error::Error + Send + Sync>),
-    /// It refuses the request.
+    /// The server refused the request.
     #[error("the server answered {status}: {problem}")]
     Refused {
         /// The status of HTTP.
@@ -45,7 +45,7 @@ pub enum PageError {
         /// The start of the answer.
         problem: String,
     },
-    /// The text is no id of an approval. Nothing was sent.
+    /// The text is not an id of an approval. Nothing was sent.
     #[error("this is no id of an approval")]
     InvalidId,
 }
@@ -98,7 +98,7 @@ impl PageClient {
     ///
     /// # Errors
     ///
-    /// As [`metrics`](Self::metrics); also if the approval does not wait any more.
+    /// As [`metrics`](Self::metrics); also if the approval no longer waits.
     pub async fn answer(&self, id: &str, approve: bool, reason: Option<&str>) -> Result<(), PageError> {
         if !super::is_name(id) {
             return Err(PageError::InvalidId);
@@ -134,14 +134,14 @@ impl PageClient {
             let problem = crate::text::preview(text.trim(), 200);
             Err(PageError::Refused { status: status.as_u16(), problem })
         };
-        // The connection is driven beside the exchange, and dropped with it.
+        // The connection is polled together with the exchange, and dropped with it.
         tokio::pin!(exchange);
         tokio::pin!(connection);
         tokio::select! {
             answered = &mut exchange => answered,
             ended = &mut connection => {
                 ended.map_err(PageError::connection)?;
-                // What was received before the end is still read.
+                // Data that was received before the end is still read.
                 exchange.await
             }
         }

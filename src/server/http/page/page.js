@@ -7,11 +7,12 @@
 (() => {
   const VISIBLE_INTERVAL = 1000;
   const HIDDEN_INTERVAL = 5000;
-  // Runs of a list, until more are asked for.
+  // Number of runs in the list until the user asks for more.
   const FEW = 30;
-  // An approval that appears under the pointer must not be answered by a click that was meant for what was there.
+  // An approval that appears under the pointer must not be answered by a click that was meant for something else.
   const MIN_SHOWN = 700;
-  // The memory of this tab, of this address with its port. A reload keeps the session.
+  // The key in the session storage, which belongs to this tab and to this address with its port. A reload keeps the
+  // session.
   const KEY = "cx-session";
 
   const $ = (id) => document.getElementById(id);
@@ -33,12 +34,12 @@
   }
 
   function setText(element, text) {
-    // Only what changes, so that a selection or a screen reader's place is not lost.
+    // Sets only what changes, so that neither a selection nor the position of a screen reader is lost.
     if (element.textContent !== text) element.textContent = text;
   }
 
-  // Makes the children of `list` those of `items`, in their order. An element that is there is kept, with its
-  // focus, and updated.
+  // Makes the children of `list` match `items`, in their order. Existing elements are kept, with their focus, and
+  // updated.
   function sync(list, items, keyOf, create, update) {
     const known = new Map([...list.children].map((child) => [child.dataset.key, child]));
     let place = list.firstElementChild;
@@ -74,7 +75,7 @@
     return response.json();
   }
 
-  // Exchanges a token that works once, or that of the server, for the session's.
+  // Exchanges a one-time token, or the server's token, for a session token.
   async function signIn(text) {
     token = text;
     const session = await ask("POST", "/ui/session");
@@ -131,7 +132,7 @@
     return `${Math.round(milliseconds / 86_400_000)} days`;
   };
 
-  // Ages need no milliseconds.
+  // Ages do not need milliseconds.
   const age = (milliseconds) =>
     milliseconds < 100_000 ? `${Math.round(milliseconds / 1000)} s` : duration(milliseconds);
 
@@ -167,7 +168,7 @@
     sync($("approval-list"), state.approvals, (approval) => approval.id, makeApproval, updateApproval);
   }
 
-  // Whatever the server sends later, what was shown for an id stays: only the time that it waits changes.
+  // What was shown for an id never changes, whatever the server sends later: only the waiting time is updated.
   function makeApproval(approval) {
     const item = make("li", "approval");
     item.append(make("h3", "", approval.call));
@@ -367,7 +368,7 @@
     $("kept-out-line").setAttribute("points", line.join(" "));
   }
 
-  // The drawing of a run is a document of its own: without scripts, and without this page's origin.
+  // The drawing of a run is a separate document, without scripts and without this page's origin.
   async function drawRun(id) {
     const listed = state?.runs.find((run) => run.id === id);
     shownVersion = listed ? versionOf(listed) : "";
@@ -383,7 +384,7 @@
 
   const versionOf = (run) => `${run.outcome} ${run.calls} ${run.callsInFlight}`;
 
-  // Draws the run that is shown again when it has gone on.
+  // Draws the shown run again when it has progressed.
   function drawRunAgain() {
     const listed = state.runs.find((run) => run.id === shownRun);
     if (listed && versionOf(listed) !== shownVersion) drawRun(shownRun);
@@ -423,7 +424,7 @@
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
 
   const given = location.hash.startsWith("#token=") ? location.hash.slice(7) : null;
-  // Neither the history nor a screenshot of the address shows the token.
+  // Removes the token from the address, so that neither the history nor a screenshot shows it.
   if (given !== null) history.replaceState(null, "", location.pathname);
   const kept = sessionStorage.getItem(KEY);
   if (given !== null) {

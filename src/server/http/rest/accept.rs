@@ -3,13 +3,13 @@
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 
-/// The header that makes sending a run twice harmless.
+/// The header that lets a client safely send a run again.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Maximum characters of an idempotency key. A UUID has 36.
 const MAX_KEY: usize = 255;
 
-/// Whether the client reads events and no plain JSON. One that accepts both gets JSON, because that is one
+/// Whether the client wants events instead of plain JSON. A client that accepts both gets JSON, because that is one
 /// answer with a status.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     let mut kinds = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -24,8 +24,7 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     events && !json
 }
 
-/// Whether the body is said to be JSON. A page of another origin cannot send that without the browser asking
-/// first.
+/// Whether the body is declared as JSON. A page of another origin cannot send that without a preflight request.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
@@ -35,7 +34,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of what is wrong with it.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, String> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };

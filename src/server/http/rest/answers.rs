@@ -11,16 +11,16 @@ use super::problem;
 use crate::server::answer::Answer;
 use crate::server::http::responses::JSON;
 
-/// The field with the content that a script emitted. Answers to tool calls have it beside the structured
+/// The field with the content that a script emitted. Answers to tool calls have this content beside the structured
 /// content.
 pub(super) const CONTENT: &str = "content";
 
-/// What a run has come to. Cheap to clone: kept answers are read several times.
+/// The answer to a run. Cheap to clone, because kept answers are read several times.
 #[derive(Clone)]
 pub(super) enum RunAnswer {
-    /// The run has begun and ended; the object as text.
+    /// The run began and ended; its result as JSON text.
     Ended(Arc<str>),
-    /// It did not begin; the object of its error.
+    /// The run did not begin; the object of its error.
     Refused(Arc<Value>),
 }
 
@@ -33,7 +33,7 @@ impl RunAnswer {
         if !has_run {
             return Self::Refused(Arc::new(structured["error"].take()));
         }
-        // The first block is the same as the structured content, as text.
+        // The first block repeats the structured content as text.
         let blocks = answer.content.iter().skip(1);
         let content: Vec<Value> = blocks.filter_map(|block| serde_json::to_value(block).ok()).collect();
         if !content.is_empty() {
@@ -47,11 +47,11 @@ impl RunAnswer {
         matches!(self, Self::Refused(_))
     }
 
-    /// Bytes that it keeps in memory, about.
+    /// Approximate bytes of memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Ended(text) => text.len(),
-            // Bounded: a code, a message and a hint of the server's own.
+            // Bounded: a code, a message and a hint of the server.
             Self::Refused(_) => 4096,
         }
     }
@@ -64,7 +64,7 @@ impl RunAnswer {
     }
 }
 
-/// An answer of JSON. What scripts return is nothing that a proxy may keep.
+/// An answer of JSON. A proxy must not cache what scripts return.
 pub(super) fn json(status: StatusCode, text: String) -> Response {
     let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
     (status, [no_store, (CONTENT_TYPE, JSON)], text).into_response()

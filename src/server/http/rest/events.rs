@@ -28,10 +28,10 @@ use crate::tools::{Progress, names};
 /// Interval of comments on a stream without events, so that proxies keep it open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// What a run tells while it runs.
+/// Receives the events of a run.
 pub(super) struct RunEvents {
     waiting: mpsc::Receiver<RunEvent>,
-    /// Number of events that found no space.
+    /// Number of events that were dropped because the queue was full.
     dropped: Arc<AtomicU64>,
     /// The latest report of progress.
     reported: watch::Receiver<Option<Progress>>,
@@ -45,10 +45,10 @@ struct RunEvent {
     data: Value,
 }
 
-/// What a stream needs until its end.
+/// What a stream needs until it ends.
 pub(super) struct Streamed {
     pub(super) run: Arc<RestRun>,
-    /// None if another request has them.
+    /// `None` if another request receives them.
     pub(super) events: Option<RunEvents>,
     /// Cancels the run when the client is gone.
     pub(super) cancel: Option<DropGuard>,
@@ -56,7 +56,7 @@ pub(super) struct Streamed {
     pub(super) _call: CallGuard,
 }
 
-/// How far a stream has come.
+/// The state of a stream.
 enum Step {
     Begin,
     Running,
@@ -66,7 +66,7 @@ enum Step {
 }
 
 impl RunEvents {
-    /// Listens to a run. Also adds what it prints to `printed`, if there is one.
+    /// Adds listeners to a run. They also append its output to `printed`, if there is one.
     pub(super) fn attach(script: Script, printed: Option<Printed>) -> (Script, Self) {
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -105,7 +105,7 @@ impl RunEvents {
         }
     }
 
-    /// The events that are left when the run has ended.
+    /// The remaining events when the run has ended.
     fn next_of_rest(&mut self) -> Option<RunEvent> {
         if let Ok(event) = self.waiting.try_recv() {
             return Some(event);
@@ -170,7 +170,7 @@ impl Streamed {
                     if let Some(rest) = self.events.as_mut().and_then(RunEvents::next_of_rest) {
                         return Some((event(rest.name, &rest.data), Step::Ended(answer)));
                     }
-                    // It has nothing left to cancel.
+                    // The run has ended, so there is nothing to cancel.
                     self.cancel = None;
                     return Some((last_event(answer), Step::Done));
                 }
@@ -214,7 +214,7 @@ fn level_name(level: LogLevel) -> &'static str {
     }
 }
 
-/// Waits for a report that may be sent. Cancel-safe: only completing marks it as seen.
+/// Waits until a progress report may be sent. Cancel-safe: a report is marked as seen only on completion.
 async fn report(
     reports: &mut watch::Receiver<Option<Progress>>,
     next: Instant,

@@ -44,19 +44,19 @@ const RUNS: &str = "/v1/runs";
 const RUN: &str = "/v1/runs/{id}";
 const PART: &str = "/v1/runs/{id}/{part}";
 
-/// The names of the requests beside [`REST_RUN`], as observers see them.
+/// The names of requests other than [`REST_RUN`], as observers see them.
 const REST_READ: &str = "GET /v1/runs/{id}";
 const REST_CANCEL: &str = "DELETE /v1/runs/{id}";
 const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
 
-/// How long a request may wait for the end of a run in the background. Proxies wait for a minute.
+/// Maximum time that a request waits for the end of a run in the background. Proxies wait for a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The id of the run in an answer, for observers.
 #[derive(Clone)]
 struct ToldRun(String);
 
-/// Says that the answer is that of an earlier request with the same key.
+/// Marks an answer as that of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The routes of REST.
@@ -84,8 +84,8 @@ async fn create(
     audited(REST_RUN, None, &state, &requester, &parts.headers, created).await
 }
 
-/// Answers a request, and reports it to observers. `id` is that of the run that it names. A run's own events report
-/// its end.
+/// Answers a request, and reports it to observers. `id` is the run that the request names. The end of a run is reported
+/// by the run's own events.
 async fn audited(
     method: &str,
     id: Option<&str>,
@@ -96,7 +96,7 @@ async fn audited(
 ) -> Response {
     let (executor, client) = (&state.shared.executor, requester.client_name());
     let mut audited = AuditedRequest::new(executor, method, None, &client, || caller_name(headers));
-    // Before the answer, because its client may be gone by then.
+    // Set before the answer is sent, because the client may be gone by then.
     if let Some(id) = id {
         audited.set_run(id);
     }
@@ -175,7 +175,7 @@ async fn begin(
         }
         Err(error) => return refused(&error),
     };
-    // A run belongs to the request that has started it.
+    // A run that is not in the background belongs to the request that started it, and is cancelled with it.
     let cancel = (is_new && !is_background).then(|| run.cancel.clone().drop_guard());
     let mut told = run.told_id();
     let mut response = if is_background {
@@ -198,7 +198,7 @@ async fn begin(
     response
 }
 
-/// The error of one run too many in the background.
+/// The error for a client that has too many runs in the background.
 fn too_many() -> Value {
     let message = format!("a client may have {MAX_BACKGROUND} runs in the background at the same time");
     json!({ "code": ToolErrorCode::RateLimited.as_str(), "message": message, "retryAfterMs": 1000 })
@@ -224,7 +224,7 @@ fn accepted(run: &RestRun) -> Response {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReadQuery {
-    /// How long to wait for the end of the run.
+    /// How long to wait for the end of the run, in milliseconds.
     #[serde(default)]
     wait_ms: u64,
 }
@@ -279,7 +279,7 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
     json_response(StatusCode::OK, body.to_string())
 }
 
-/// Cancels a run in flight. The answer of one that has ended stays as it is.
+/// Cancels a run in flight. The answer of a run that has ended stays unchanged.
 async fn remove(
     State(state): State<Arc<HttpState>>,
     Extension(requester): Extension<Requester>,
@@ -294,7 +294,7 @@ async fn remove(
     audited(REST_CANCEL, Some(&id), &state, &requester, &headers, removed).await
 }
 
-/// A part of a run's record: what the answer left out.
+/// A part of a run's record, such as output that the answer left out.
 async fn read_part(
     State(state): State<Arc<HttpState>>,
     Extension(requester): Extension<Requester>,

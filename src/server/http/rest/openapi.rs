@@ -1,5 +1,5 @@
-//! The description of REST as an OpenAPI 3.1 document. The parameters of runs and the names of fields are those
-//! of the tools.
+//! The description of the REST interface as an OpenAPI 3.1 document. The parameters of runs and the names of fields are
+//! those of the tools.
 
 use serde_json::{Map, Value, json};
 
@@ -144,11 +144,11 @@ fn paths() -> Value {
     })
 }
 
-/// The body of a request: the parameters of the tools, and what only REST has.
+/// The body of a request: the parameters of the tools, and those that only REST has.
 fn request(mut schema: Value) -> Value {
     let languages: Vec<_> = engines::AVAILABLE.iter().map(|&language| report_name(language)).collect();
     if let Some(properties) = schema["properties"].as_object_mut() {
-        // Unlike clients of models, generated ones take any JSON.
+        // Generated clients, unlike those of models, accept a schema of any JSON.
         properties.insert(RunParameter::Input.name().to_owned(), json!({ "description": "any JSON" }));
         properties.insert(
             LANGUAGE.to_owned(),
@@ -166,7 +166,7 @@ fn request(mut schema: Value) -> Value {
     schema
 }
 
-/// The types of the fields of a result. Every field of the tools' output schema is in it.
+/// The types of the fields of a result. It has every field of the tools' output schema.
 fn types() -> Map<String, Value> {
     let integer = json!({ "type": "integer", "minimum": 0 });
     let time = json!({ "type": "number", "minimum": 0 });

@@ -28,7 +28,7 @@ pub(super) fn not_found(detail: &str) -> Response {
     problem(StatusCode::NOT_FOUND, ToolErrorCode::RunNotFound.as_str(), detail)
 }
 
-/// The answer to a request for what cannot be reached for the moment.
+/// The answer to a request for something that is temporarily unavailable.
 pub(super) fn unavailable(detail: &str) -> Response {
     problem(StatusCode::SERVICE_UNAVAILABLE, ToolErrorCode::StateUnavailable.as_str(), detail)
 }
@@ -37,7 +37,7 @@ pub(super) fn unavailable(detail: &str) -> Response {
 pub(super) fn refused(error: &Value) -> Response {
     let (status, body) = refusal(error);
     let mut response = (status, [(CONTENT_TYPE, PROBLEM)], body.to_string()).into_response();
-    // A number with a fraction, of at most some hours.
+    // The number may have a fraction, and is at most some hours.
     let retry = error["retryAfterMs"].as_f64().map(|time| (time / 1000.0).ceil().max(1.0));
     if let Some(Ok(value)) = retry.map(|seconds| HeaderValue::from_str(&seconds.to_string())) {
         response.headers_mut().insert(RETRY_AFTER, value);
@@ -45,7 +45,7 @@ pub(super) fn refused(error: &Value) -> Response {
     response
 }
 
-/// The same as the status and the object alone, for a stream whose status was sent before.
+/// The status and the object of such an answer, for a stream whose HTTP status was sent before.
 pub(super) fn refusal(error: &Value) -> (StatusCode, Value) {
     let text = |name: &str| error[name].as_str().unwrap_or_default();
     let mut fields = Map::new();
@@ -102,7 +102,7 @@ fn status_of(code: &str) -> StatusCode {
     }
 }
 
-/// Whether a run with this error never began because of the server's state, so that it may be sent again.
+/// Whether a run with this error did not begin because of the server's current state, so that it may be sent again.
 pub(super) fn is_for_now(code: &str) -> bool {
     [ErrorCode::QueueFull, ErrorCode::EngineUnavailable].iter().any(|known| known.as_str() == code)
 }
@@ -113,7 +113,7 @@ fn response(status: StatusCode, detail: &str, fields: Map<String, Value>) -> Res
 
 fn details(status: StatusCode, detail: &str, fields: Map<String, Value>) -> Value {
     let mut body = json!({
-        // The status says what kind of problem it is, and `code` which one.
+        // The status gives the kind of problem, and `code` the exact one.
         "type": "about:blank",
         "title": status.canonical_reason().unwrap_or("Error"),
         "status": status.as_u16(),

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/runs`: what only REST has, and the arguments of the run.
+//! The body of `POST /v1/runs`: the parameters that only REST has, and the arguments of the run.
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ const MAX_SHOWN: usize = 60;
 /// A run that a client asks for.
 pub(super) struct RunRequest {
     pub(super) arguments: RunArguments,
-    /// That of `code`; a saved script has its own.
+    /// The language of `code`; a saved script has its own.
     pub(super) language: Language,
     pub(super) stream: bool,
     pub(super) background: bool,
@@ -33,7 +33,7 @@ pub(super) struct RunRequest {
 ///
 /// # Errors
 ///
-/// All that is wrong with it, for the author of the caller.
+/// A description of everything that is wrong with it, for the developer of the client.
 pub(super) fn read(body: &[u8]) -> Result<RunRequest, String> {
     let Incoming { message, input } =
         incoming::detach_from_arguments(body).map_err(|problem| problem.to_string())?;
@@ -56,7 +56,7 @@ fn read_fields(mut fields: Map<String, Value>, input: Option<Json>) -> Result<Ru
     }
     let language = match language {
         Some(language) => language,
-        // Replaced by that of the saved script.
+        // Replaced by the language of the saved script.
         None if arguments.script.is_some() => Language::TypeScript,
         None => return Err(format!("`{LANGUAGE}` is missing: expected {}", languages())),
     };

@@ -1,4 +1,4 @@
-//! The runs that can be found by their id: those in the background, and the answers of some that have ended.
+//! Runs that can be found by their id: those in the background, and recent ones that have ended.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::answers::RunAnswer;
 use crate::server::client_slots::{ClientSlot, ClientSlots};
 use crate::server::yielded::Printed;
 
-/// Maximum number of runs in the background of one peer, as of tasks.
+/// Maximum number of runs in the background of one peer, the same as for tasks.
 pub(super) const MAX_BACKGROUND: usize = 64;
 
 /// How long answers are kept: as long as run records.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum number of answers that are kept. A caller asks for its own within seconds.
+/// Maximum number of answers that are kept. A client normally fetches its answer within seconds.
 const MAX_ANSWERS: usize = 256;
 
-/// Maximum bytes of all answers that are kept together, divided by the number of tenants, and the least that a tenant
-/// has. An answer has about 100 kB at most, unless its script emitted images.
+/// Maximum bytes of all kept answers together, which are divided among the tenants, and the minimum for each tenant. An
+/// answer has about 100 kB at most, unless its script emitted images.
 const MAX_BYTES: usize = 64 << 20;
 const MIN_BYTES: usize = 4 << 20;
 
@@ -39,7 +39,7 @@ impl Default for AnswerBytes {
 }
 
 impl AnswerBytes {
-    /// Divides all there are among so many tenants.
+    /// Divides the total among this many tenants.
     pub(in crate::server::http) fn share_among(&self, tenants: NonZeroUsize) {
         self.0.store((MAX_BYTES / tenants).max(MIN_BYTES), Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ impl AnswerBytes {
     }
 }
 
-/// The runs of all clients of a tenant without a session.
+/// The runs of a tenant's clients without a session.
 pub(in crate::server::http) struct RestRuns {
     runs: Arc<Mutex<Vec<Arc<RestRun>>>>,
     background: ClientSlots,
@@ -58,7 +58,7 @@ pub(in crate::server::http) struct RestRuns {
 
 /// A run over REST, from its start until no request can find it any more.
 pub(super) struct RestRun {
-    /// The id, if the client has it before the answer.
+    /// The id, if the client gets it before the answer.
     pub(super) id: Option<String>,
     key: Option<KeyedBody>,
     pub(super) cancel: CancellationToken,
@@ -93,7 +93,7 @@ impl Drop for RunTask {
     }
 }
 
-/// What an idempotency key stands for.
+/// The run that an idempotency key refers to.
 enum Keyed {
     New,
     Same(Arc<RestRun>),
@@ -107,7 +107,7 @@ impl KeyedBody {
 }
 
 impl FinishedRun {
-    /// An answer now. Its text names the run record, if there is one.
+    /// An answer that ended now. Its text names the run record, if there is one.
     pub(super) fn new(answer: RunAnswer, record: Option<String>) -> Self {
         Self { answer, at: Instant::now(), record }
     }
@@ -137,7 +137,7 @@ impl RestRun {
         ended.as_ref().map(|ended| ended.answer.clone())
     }
 
-    /// The id that the client is told: before the answer, or in it if it leaves something out.
+    /// The id that the client gets: before the answer, or in the answer if that leaves something out.
     pub(super) fn told_id(&self) -> Option<String> {
         self.id.clone().or_else(|| self.answer.borrow().as_ref().and_then(|ended| ended.record.clone()))
     }
@@ -147,7 +147,7 @@ impl RestRun {
             || self.answer.borrow().as_ref().is_some_and(|ended| ended.record.as_deref() == Some(id))
     }
 
-    /// Whether a request can still find it.
+    /// Whether a request can still find the run.
     fn is_known(&self) -> bool {
         let has_record = self.answer.borrow().as_ref().is_some_and(|ended| ended.record.is_some());
         self.id.is_some() || self.key.is_some() || has_record
@@ -155,22 +155,22 @@ impl RestRun {
 }
 
 impl RestRuns {
-    /// Those of one tenant, whose answers may have `bytes`.
+    /// No runs of a tenant, whose answers may take `bytes`.
     pub(in crate::server::http) fn new(bytes: Arc<AnswerBytes>) -> Self {
         Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND), bytes }
     }
 
-    /// A slot for a run in the background; `None` if all of the peer's are in use.
+    /// A slot for a run in the background; `None` if all slots of the peer are in use.
     pub(super) fn background_slot(&self, peer: &str) -> Option<ClientSlot> {
         self.background.acquire(peer)
     }
 
-    /// Starts a run, unless its key stands for one already. Both under one lock, so that of two requests with
-    /// one key one starts it. Must be called in a tokio runtime.
+    /// Starts a run, unless its key already refers to one. Both happen under one lock, so that only one of two
+    /// concurrent requests with the same key starts the run. Must be called in a tokio runtime.
     ///
     /// # Errors
     ///
-    /// What `start` returns.
+    /// The error of `start`.
     pub(super) fn start<E>(
         &self,
         key: Option<&KeyedBody>,
@@ -191,7 +191,7 @@ impl RestRuns {
         Ok(Started::Now(run))
     }
 
-    /// Keeps the bounds when the run ends, because no request may follow.
+    /// Removes old answers when the run ends, because no further request may come.
     fn remove_old_after(&self, run: &RestRun) {
         let (runs, bytes) = (Arc::downgrade(&self.runs), Arc::clone(&self.bytes));
         let mut answer = run.answer.clone();
@@ -204,7 +204,7 @@ impl RestRuns {
         });
     }
 
-    /// Keeps a run that has ended, if its answer names its record.
+    /// Keeps a run that has ended, if its answer names the run's record.
     pub(super) fn keep(&self, run: Arc<RestRun>) {
         let mut runs = self.runs.lock();
         remove_old(&mut runs, self.bytes.each());

@@ -30,7 +30,7 @@ const MAX_NAME: usize = 100;
 pub(super) struct RequestPermits {
     /// Counts the bytes of its input.
     pub(super) _body: Option<OwnedSemaphorePermit>,
-    /// A run in the background has one.
+    /// The slot of a run in the background.
     pub(super) _slot: Option<ClientSlot>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn start(
     let session = &*requester.tenant.session;
     take_rate(session, &requester.client_name())?;
     let PreparedRun { script, language, .. } = prepare(session, arguments, language)?;
-    // A caller that gets the id before the answer can ask for the run.
+    // A caller that gets the id before the answer can ask for the run by it.
     let id = if stream || background { Some(short_random_id().map_err(|_| no_id(session))?) } else { None };
     let printed = id.clone().map(Printed::of_run);
     let observed = ObservedRequest::begin_rest(&session.shared, headers);
@@ -79,7 +79,7 @@ pub(super) fn start(
     Ok((run, events))
 }
 
-/// What a caller calls itself.
+/// The caller's name, as its headers give it. Untrusted.
 pub(super) fn caller_name(headers: &HeaderMap) -> Option<String> {
     let name = headers.get(USER_AGENT)?.to_str().ok()?;
     Some(preview(name, MAX_NAME))

@@ -18,8 +18,8 @@ struct Tag {
     found: String,
 }
 
-/// The alternative that was meant: of those that may have been meant, the one with the fewest
-/// errors. `None` if the value fits none of them even roughly.
+/// The alternative that was probably meant: of those that are possible, the one with the fewest errors. `None` if none
+/// is possible.
 pub(crate) fn meant<'e>(
     error: &ValidationError<'_>,
     alternatives: &'e [Alternative],
@@ -40,7 +40,7 @@ pub(crate) fn meant<'e>(
     possible.min_by_key(|errors| errors.len())
 }
 
-/// What all alternatives together expect.
+/// A description of what the alternatives expect together.
 pub(crate) fn expected(error: &ValidationError<'_>, alternatives: &[Alternative]) -> String {
     let here = depth(error.instance_path());
     let tags = tags(alternatives);
@@ -65,7 +65,7 @@ pub(crate) fn expected(error: &ValidationError<'_>, alternatives: &[Alternative]
     format!("{}expected {wanted}, found {}", at(&path), preview_value(error.instance()))
 }
 
-/// Maximum number of constants of alternatives that are told apart, and that a message names.
+/// Maximum number of constants of alternatives that are distinguished, and that a message names.
 const MAX_TAGS: usize = 100;
 
 /// The constants that alternatives require, each once.

@@ -1,4 +1,4 @@
-//! Names, literals and docstrings of Python, of which nothing that a server chose can end one.
+//! Python names, literals and docstrings that text from a server cannot terminate.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::tools::names::is_python_identifier;
 /// Maximum characters of a tool's or a field's description.
 const MAX_DESCRIPTION: usize = 2_000;
 
-/// Whether a name can be an attribute and a global: other letters may be the same name to Python.
+/// Whether a name can be an attribute and a global. Only ASCII is accepted, because Python normalizes other letters.
 pub(super) fn is_name(name: &str) -> bool {
     let is_plain = name.is_ascii() && is_python_identifier(name) && !name.starts_with('_');
     is_plain && !["None", "True", "False"].contains(&name) && name.len() <= MAX_NAME
@@ -28,7 +28,7 @@ pub(super) fn constant(value: &Value) -> String {
     }
 }
 
-/// The name without what is no ASCII letter or digit, each part with a capital.
+/// The name without characters other than ASCII letters and digits, each part capitalized.
 pub(super) fn pascal(name: &str) -> String {
     let mut text = String::new();
     let mut begins = true;
@@ -67,8 +67,8 @@ pub(super) fn string(text: &str) -> String {
     literal
 }
 
-/// A description as the docstring of what stands before it, on lines of their own; empty if there is
-/// none. Nothing in it is an escape or the end.
+/// A description as the docstring of the item before it, on separate lines; empty if there is none. The text can
+/// neither contain an escape nor end the docstring.
 pub(super) fn documentation(text: &str, indent: usize) -> String {
     let start = preview(text, MAX_DESCRIPTION);
     let shown = visible(&start.replace("\r\n", "\n").replace('\r', "\n"));

@@ -1,26 +1,27 @@
-//! Which tools list what others take: `list_files` is used before a tool with a parameter `file_id`.
+//! Finds tools that list what other tools take: `list_files` is used before a tool with a parameter `file_id`.
 
 use std::collections::HashMap;
 
 use super::super::document::{Document, MAX_NAME_WORDS};
 use super::super::words::{for_each_word, stem};
 
-/// What the relation to the only tool that lists something is worth. Of several, each is worth less.
+/// Weight of the relation to the only tool that lists something. It is divided if several tools do.
 const LISTED: f32 = 0.7;
 
-/// What more of a server's tools list is its subject, and says nothing about one of them.
+/// Something that more of a server's tools list is the server's subject, and does not relate to one of them.
 const MAX_LISTING: usize = 4;
 
 /// The verbs with which names of tools that list begin.
 const LISTING_VERBS: [&str; 7] = ["browse", "enumerate", "find", "list", "lookup", "query", "search"];
 
-/// The verbs with which they begin if they list all (`get_all_users`), or take nothing (`get_users`).
+/// Verbs with which such names begin if the tools list everything (`get_all_users`) or have no parameters
+/// (`get_users`).
 const READING_VERBS: [&str; 4] = ["fetch", "get", "read", "retrieve"];
 
-/// What follows such a word in a name says which ones are listed, and not what.
+/// Words after which a name says which items are listed, and not what kind.
 const PREPOSITIONS: [&str; 8] = ["at", "by", "for", "from", "in", "of", "on", "with"];
 
-/// The words of parameters by which one of many is named, behind what it is one of.
+/// Words of parameters that identify one item, after the item's kind.
 const KEYS: [&str; 11] =
     ["id", "ids", "key", "keys", "name", "names", "number", "path", "slug", "title", "uuid"];
 

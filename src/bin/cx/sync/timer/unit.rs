@@ -8,13 +8,13 @@ use crate::args::Scheduler;
 /// The name of the timer, the agent and the task.
 pub(super) const NAME: &str = "cx-sync";
 
-/// The name of launchd's agent, which is a domain backwards.
+/// The label of launchd's agent, a reversed domain name.
 pub(super) const LABEL: &str = "dev.cx.sync";
 
-/// What a person who finds the file reads first.
+/// The first line of the file, for a person who finds it.
 const ABOUT: &str = "Written by cx: see `cx help sync`, which also says how to remove it.";
 
-/// What the scheduler shows.
+/// The description that the scheduler shows.
 const DESCRIPTION: &str = "Refreshes what cx knows of MCP servers";
 
 /// A file of a scheduler.
@@ -23,7 +23,7 @@ pub(super) struct Unit {
     pub(super) text: String,
 }
 
-/// What is run every day, and when.
+/// The daily command and its time.
 pub(super) struct Job {
     /// An absolute path.
     pub(super) program: String,
@@ -37,11 +37,11 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Checks that all of it can be written in the schedulers' files.
+    /// Checks that all values can be represented in the schedulers' files.
     ///
     /// # Errors
     ///
-    /// What cannot be.
+    /// The value that cannot.
     pub(super) fn check(&self) -> Result<(), String> {
         let values = self.environment.iter().map(|(_, value)| value);
         let mut all = self.arguments.iter().chain([&self.program, &self.home]).chain(values);
@@ -53,7 +53,7 @@ impl Job {
         }
     }
 
-    /// The files of a scheduler, the one that starts the others first.
+    /// The files of a scheduler, first the one that starts the others.
     pub(super) fn paths(scheduler: Scheduler, directory: &Path) -> Vec<PathBuf> {
         match scheduler {
             Scheduler::Systemd => {
@@ -75,7 +75,7 @@ impl Job {
         paths.into_iter().zip(texts).map(|(path, text)| Unit { path, text }).collect()
     }
 
-    /// systemd.timer(5). A time at which the machine is off is made up for.
+    /// systemd.timer(5). A run that was missed while the machine was off is made up for.
     fn systemd_timer(&self) -> String {
         let (hour, minute) = (self.hour, self.minute);
         format!(
@@ -94,7 +94,7 @@ impl Job {
         let _ = writeln!(text, "WorkingDirectory={}", self.home.replace('%', "%%"));
         let mut line = systemd_quoted(&self.program);
         for argument in &self.arguments {
-            // The first word is no place for variables; the others are.
+            // Variables are not expanded in the first word; they are in the others.
             line.push(' ');
             line.push_str(&systemd_quoted(argument).replace('$', "$$"));
         }
