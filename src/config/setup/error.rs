@@ -52,6 +52,19 @@ pub enum SetupError {
         /// The files.
         files: Vec<PathBuf>,
     },
+    /// A file could not be written, and neither could others that were to be as before.
+    #[error(
+        "{path}: {error}; and these could not be put back: {}. `cx setup --undo` does it once they can be written",
+        paths(left), path = path.display()
+    )]
+    HalfWritten {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+        /// The files that have their new content.
+        left: Vec<PathBuf>,
+    },
     /// A file or directory cannot be read or written.
     #[error("{path}: {error}", path = path.display())]
     Io {
