@@ -54,14 +54,12 @@ pub enum SetupError {
     },
     /// A file could not be written, and neither could others that were to be as before.
     #[error(
-        "{path}: {error}; and these could not be put back: {}. `cx setup --undo` does it once they can be written",
-        paths(left), path = path.display()
+        "{problem}; and these could not be put back: {}. `cx setup --undo` does it once they can be written",
+        paths(left)
     )]
     HalfWritten {
-        /// The file that could not be written.
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
+        /// Why the file could not be written.
+        problem: Box<SetupError>,
         /// The files that have their new content.
         left: Vec<PathBuf>,
     },

@@ -73,14 +73,14 @@ impl Plan {
         }
         let copies = keep_copies(root, &self.changes)?;
         for (position, change) in self.changes.iter().enumerate() {
-            if let Err(error) = write(&change.path, &change.after) {
+            if let Err(problem) = write_unchanged(change) {
                 let written = self.changes.get(..position).unwrap_or_default();
                 let left = take_back(written, &copies)?;
-                let path = change.path.clone();
-                return Err(match left.is_empty() {
-                    true => SetupError::Io { path, error },
-                    false => SetupError::HalfWritten { path, error, left },
-                });
+                let problem = match left.is_empty() {
+                    true => problem,
+                    false => SetupError::HalfWritten { problem: Box::new(problem), left },
+                };
+                return Err(problem);
             }
         }
         prune(root);
@@ -152,6 +152,15 @@ fn keep_copies(root: &Path, changes: &[FileChange]) -> Result<PathBuf, SetupErro
     let journal = Journal { files, is_undone: false };
     Store::new(&path).update(JOURNAL, VERSION, |_: Option<Journal>| (journal, ())).map_err(io(&path))?;
     Ok(path)
+}
+
+/// Writes a file that is still as it was when the change was planned: the copies may have taken a while.
+fn write_unchanged(change: &FileChange) -> Result<(), SetupError> {
+    let path = &change.path;
+    if !is_unchanged(path, change.before.as_deref()).map_err(io(path))? {
+        return Err(SetupError::Changed { path: path.clone() });
+    }
+    write(path, &change.after).map_err(io(path))
 }
 
 /// Puts back the files that were written of a change that cannot be finished. Returns those of which that failed, as on
