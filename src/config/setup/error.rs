@@ -59,7 +59,7 @@ pub enum SetupError {
     )]
     HalfWritten {
         /// Why the file could not be written.
-        problem: Box<SetupError>,
+        problem: Box<Self>,
         /// The files that have their new content.
         left: Vec<PathBuf>,
     },

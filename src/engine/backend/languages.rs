@@ -33,7 +33,6 @@ pub(super) fn survey(host: &dyn RunHost, source: &str) -> Result<Survey, Box<Unp
 
 /// Nothing is known of a script in a language that this program is built without.
 #[cfg(not(all(feature = "typescript", feature = "python")))]
-#[expect(clippy::unnecessary_wraps, reason = "in place of what reads a language")]
 fn unread(_host: &dyn RunHost, _source: &str) -> Result<Survey, Box<Unprepared>> {
     Ok(Survey::default())
 }

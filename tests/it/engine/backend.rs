@@ -126,10 +126,8 @@ async fn scripts_in_languages_of_cx_are_checked_before_a_back_end_has_them() {
             .filter(|(_, language, _)| *language != own)
             .for_each(|(_, _, failure)| *failure = None);
         for (source, language, failure) in cases {
-            let script = match language {
-                Language::TypeScript => Script::typescript(source),
-                Language::Python => Script::python(source),
-            };
+            let is_python = language == Language::Python;
+            let script = if is_python { Script::python(source) } else { Script::typescript(source) };
             let result = executor.run(script).await.unwrap();
             assert_eq!(code(&result.outcome), failure, "{own:?} {source}: {result:?}");
             let printed = if failure.is_none() { "executed" } else { "" };
