@@ -58,8 +58,8 @@ pub(super) fn read(path: &Path, provenance: Provenance) -> Result<Option<Vec<u8>
     Ok(Some(bytes))
 }
 
-/// Reads a file that setup plans to change, or has changed, as it is now. `None` if it does not exist. Of a file that has
-/// grown beyond any that setup writes only the start, which differs from those.
+/// Reads a file that setup plans to change, or has changed, as it is now. `None` if it does not exist. Of a file that
+/// has grown beyond any that setup writes only the start, which differs from those.
 ///
 /// Never blocks, as [`read`] does not: another program may have put something else there meanwhile.
 ///

@@ -81,8 +81,8 @@ pub trait Backend: Send + Sync + 'static {
     /// a script in TypeScript with a syntax error, and one in either language that certainly calls a tool that is not
     /// there or with wrong arguments, fails without [`execute`](Self::execute), as it does in the built-in engines.
     ///
-    /// By default it is not made, because the language may be only the name by which a back end knows its own. It is not
-    /// made either for a language that cx is built without.
+    /// By default it is not made, because the language may be only the name by which a back end knows its own. It is
+    /// not made either for a language that cx is built without.
     fn is_checked(&self, _language: Language) -> bool {
         false
     }

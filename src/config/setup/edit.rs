@@ -44,7 +44,8 @@ pub(super) fn apply(layout: Layout, text: &str, edits: &[(Vec<String>, Edit)]) -
     Ok(format!("{mark}{changed}"))
 }
 
-/// A text with the line ends that another has. `toml_edit` writes line feeds only, and a file of Windows is to stay one.
+/// A text with the line ends that another has. `toml_edit` writes line feeds only, and a file of Windows is to stay
+/// one.
 fn with_line_ends_of(other: &str, text: String) -> String {
     let of_windows = other.matches("\r\n").count();
     if of_windows == 0 || of_windows != other.matches('\n').count() {

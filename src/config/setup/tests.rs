@@ -349,7 +349,8 @@ fn servers_are_taken_out_of_one_line_together() {
 /// `toml_edit` writes line feeds.
 #[test]
 fn a_file_of_windows_keeps_its_line_ends() {
-    let text = "# head\r\nmodel = \"x\"\r\n\r\n[mcp_servers.a]\r\ncommand = \"a\"\r\n\r\n[other]\r\nt = \"\"\"a\r\nb\"\"\"\r\n";
+    let text = "# head\nmodel = \"x\"\n\n[mcp_servers.a]\ncommand = \"a\"\n\n[other]\nt = \"\"\"a\nb\"\"\"\n";
+    let text = &text.replace('\n', "\r\n");
     let edit =
         Edit { set: vec![("cx".to_owned(), json!({ "command": "cx" }))], remove: vec!["a".to_owned()] };
     let after = apply(Layout::Toml, text, &[(vec!["mcp_servers".to_owned()], edit)]).unwrap();

@@ -328,7 +328,8 @@ fn actions_exclude_each_other_and_need_one() {
     assert!(status == 2 && text.contains("control character"), "{text}");
 }
 
-/// systemd joins a line that ends with a backslash and the next one, which is the command; and XML cannot have the third.
+/// systemd joins a line that ends with a backslash and the next one, which is the command. XML cannot have the third
+/// name.
 #[test]
 fn v_621_paths_that_the_systems_files_cannot_have_are_refused() {
     let home = Home::with_servers(&json!({}));

@@ -157,8 +157,10 @@ fn v_620_a_worker_that_is_asked_for_ahead_of_time_is_not_the_last_one() {
 #[test]
 fn v_620_one_worker_is_enough_for_one_run_at_a_time() {
     let (server, here) = (lender("1"), tempfile::tempdir().unwrap());
-    let isolation = json!({ "mode": "remote", "url": format!("http://{}", server.address), "tokenFile": here.path().join("token") });
-    std::fs::write(here.path().join("token"), TOKEN).unwrap();
+    let token = here.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    let url = format!("http://{}", server.address);
+    let isolation = json!({ "mode": "remote", "url": url, "tokenFile": token });
     let front = Server::start(Start::new().config("isolation", isolation));
     let session = front.session();
     for number in 0..6 {
