@@ -1,5 +1,6 @@
 //! Parses JSON with comments, TOML and YAML into a tree of values with their locations.
 
+use std::collections::HashSet;
 use std::panic::catch_unwind;
 
 use jsonc_parser::ast;
@@ -121,6 +122,9 @@ pub(super) fn parse_json(text: &str) -> Result<Node, Vec<Finding>> {
     parse_with(text, &JSON)
 }
 
+/// Maximum number of keys that are there twice, of which an error keeps each. It shows fewer.
+const MAX_FINDINGS: usize = 1_000;
+
 fn parse_with(text: &str, options: &ParseOptions) -> Result<Node, Vec<Finding>> {
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -158,12 +162,12 @@ fn json_node(value: ast::Value<'_>, key: &Key, lines: &Lines<'_>, findings: &mut
         }
         ast::Value::Object(object) => {
             let mut members = Vec::with_capacity(object.properties.len());
-            let mut names = std::collections::HashSet::new();
+            let mut names = HashSet::new();
             for property in object.properties {
                 let location = Some(lines.location(property.range.start));
                 let name = property.name.into_string();
                 let key = key.child(&name);
-                if !names.insert(name.clone()) {
+                if !names.insert(name.clone()) && findings.len() < MAX_FINDINGS {
                     let kind = FindingKind::Twice { key: key.clone() };
                     findings.push(Finding { kind, location, hint: Some("remove one of the two".to_owned()) });
                 }
@@ -263,10 +267,11 @@ fn yaml_node(value: Option<&YamlNode>, key: &Key, depth: usize, findings: &mut V
         }
         Some(YamlNode::Mapping(mapping)) => {
             let mut members: Vec<Member> = Vec::new();
+            let mut names = HashSet::new();
             for (name, value) in mapping.iter() {
                 let Some(name) = name.as_scalar().map(Scalar::as_string) else { continue };
                 let key = key.child(&name);
-                if members.iter().any(|known| known.name == name) {
+                if !names.insert(name.clone()) && findings.len() < MAX_FINDINGS {
                     findings.push(FindingKind::Twice { key: key.clone() }.into());
                 }
                 let value = yaml_node(Some(&value), &key, below, findings);

@@ -163,8 +163,18 @@ impl fmt::Display for Location {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Key(String);
 
+/// A path of that many bytes or more ends with `…` instead of further keys. Longer than those of configurations: every
+/// value below has a copy of it, so that a deep file would need a thousand times its size.
+const MAX_KEY: usize = 512;
+
+/// What a path ends with that is too long.
+const CUT: &str = ".…";
+
 impl Key {
     pub(super) fn child(&self, name: &str) -> Self {
+        if self.0.len() >= MAX_KEY {
+            return self.cut();
+        }
         let separator = if self.0.is_empty() { "" } else { "." };
         // A name may be any JSON string; it is shortened and made printable.
         let name = one_line(name);
@@ -176,7 +186,12 @@ impl Key {
     }
 
     pub(super) fn item(&self, position: usize) -> Self {
-        Self(format!("{}[{position}]", self.0))
+        if self.0.len() >= MAX_KEY { self.cut() } else { Self(format!("{}[{position}]", self.0)) }
+    }
+
+    /// This path, of which something below is not named.
+    fn cut(&self) -> Self {
+        if self.0.ends_with(CUT) { self.clone() } else { Self(format!("{}{CUT}", self.0)) }
     }
 }
 

@@ -58,6 +58,39 @@ pub(super) fn read(path: &Path, provenance: Provenance) -> Result<Option<Vec<u8>
     Ok(Some(bytes))
 }
 
+/// Reads a file that setup plans to change, or has changed, as it is now. `None` if it does not exist. Of a file that
+/// has grown beyond any that setup writes only the start, which differs from those.
+///
+/// Never blocks, as [`read`] does not: another program may have put something else there meanwhile.
+///
+/// # Errors
+///
+/// Those of the system, and if it is not a regular file.
+#[cfg(feature = "cli")]
+pub(super) fn read_again(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file any more"));
+    }
+    let mut bytes = Vec::new();
+    file.take(2 * MAX_USER_FILE).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// The finding about a link that leads to no file. Nothing is read through it, and a file that is written in its place
+/// would be the end of the link.
+#[cfg(feature = "cli")]
+pub(super) fn broken_link(path: &Path) -> Option<Finding> {
+    let is_broken = path.is_symlink() && !path.exists();
+    let hint = "make the file that it leads to, or remove the link";
+    is_broken.then(|| Finding::from(FindingKind::NotAFile("a link that leads to none")).hint(hint))
+}
+
 fn max_size(provenance: Provenance) -> u64 {
     if provenance == Provenance::User { MAX_USER_FILE } else { MAX_FILE }
 }

@@ -344,3 +344,24 @@ fn cf_184_odd_files_are_refused_at_once() {
     fs::write(path("bom.json"), "\u{feff}{\"mcpServers\": {}}").unwrap();
     assert!(read_mcp_config(&path("bom.json")).unwrap().is_empty());
 }
+
+/// The file is read to say what it would start, so that nobody has to trust it for that.
+#[test]
+fn v_615_keys_of_a_deep_file_take_little_memory() {
+    let deep = format!(r#"{{"{}":"#, "x".repeat(79)).repeat(200);
+    let twice = vec![r#""a":1"#; 20_000].join(",");
+    let findings = super::document::parse_json(&format!("{deep}{{{twice}}}{}", "}".repeat(200))).unwrap_err();
+    assert_eq!(findings.len(), 1_000);
+    let longest = findings.iter().map(|finding| finding.kind.to_string().len()).max().unwrap();
+    assert!(longest < 700, "{longest}");
+    assert!(findings[0].kind.to_string().contains("x.…`"), "{}", findings[0].kind);
+    // A path that a configuration can have is shown as a whole.
+    let short = super::document::parse_json(r#"{"mcpServers":{"a":{"env":{"A":"1","A":"2"}}}}"#).unwrap_err();
+    assert_eq!(short[0].kind.to_string(), "`mcpServers.a.env.A`: the key is there twice");
+}
+
+#[test]
+fn v_615_mistakes_of_yaml_are_bounded_too() {
+    let text = format!("extensions:\n{}", "  a: 1\n".repeat(1_500));
+    assert_eq!(super::document::parse_yaml(&text).unwrap_err().len(), 1_000);
+}

@@ -5,6 +5,7 @@
 mod asker;
 mod common;
 mod files;
+mod languages;
 mod network;
 mod reported;
 mod run;
@@ -25,9 +26,7 @@ use crate::engine::stop::Stop;
 use crate::engine::thread_root::ThreadRoot;
 use crate::run::check::survey::Survey;
 use crate::run::result::Outcome;
-
-/// Stack of the threads that a back end is polled on, in bytes.
-const STACK_BYTES: usize = 2 << 20;
+use crate::run::script::Language;
 
 /// Executes scripts in place of V8 and CPython: a sandbox of the embedder's own, on this machine or another.
 ///
@@ -35,7 +34,8 @@ const STACK_BYTES: usize = 2 << 20;
 /// does, and answers when it has to stop. A back end executes the script, and asks [`BackendRun`] for everything that
 /// is not computing. The executor does not see memory and CPU time of what is not in this process: a back end bounds
 /// them, or says what they are ([`BackendRun::report_memory`], [`BackendRun::report_cpu_time`]), and then the executor
-/// stops the run at its limits. The check before a run is not made, because only the back end knows its language.
+/// stops the run at its limits. The check before a run is made for languages that are those of cx
+/// ([`is_checked`](Self::is_checked)).
 ///
 /// ```
 /// use cx::{Backend, BackendRun, BoxFuture, Executor, Outcome};
@@ -76,6 +76,16 @@ pub trait Backend: Send + Sync + 'static {
     /// thread that does not come back within 400 ms after its run had to stop is abandoned and counts as a hung
     /// worker. A panic costs this run only: [`Error::WorkerLost`](crate::Error::WorkerLost).
     fn execute(&self, run: BackendRun) -> BoxFuture<'static, Outcome>;
+
+    /// Whether scripts of this language are what cx's own engine of it executes. Then the check before a run is made:
+    /// a script in TypeScript with a syntax error, and one in either language that certainly calls a tool that is not
+    /// there or with wrong arguments, fails without [`execute`](Self::execute), as it does in the built-in engines.
+    ///
+    /// By default it is not made, because the language may be only the name by which a back end knows its own. It is
+    /// not made either for a language that cx is built without.
+    fn is_checked(&self, _language: Language) -> bool {
+        false
+    }
 }
 
 /// An embedder's back end as an engine.
@@ -84,10 +94,10 @@ pub(crate) struct BackendEngine(pub(crate) Arc<dyn Backend>);
 impl Engine for BackendEngine {
     const THREAD: &'static str = "cx-backend";
     type Instance = BackendInstance;
-    type Prepared = ();
+    type Prepared = Survey;
 
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        static ROOT: ThreadRoot = ThreadRoot::new("cx-backend-root", || Ok(()), STACK_BYTES);
+        static ROOT: ThreadRoot = ThreadRoot::new("cx-backend-root", || Ok(()), languages::STACK_BYTES);
         ROOT.spawn(name, task)
     }
 
@@ -97,8 +107,11 @@ impl Engine for BackendEngine {
         Ok(BackendInstance { backend: Arc::clone(&self.0), stop, usage })
     }
 
-    fn prepare(&self, _host: &dyn RunHost, _source: &str) -> Result<(), Box<Unprepared>> {
-        Ok(())
+    fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Survey, Box<Unprepared>> {
+        match self.0.is_checked(host.language()) {
+            true => languages::survey(host, source),
+            false => Ok(Survey::default()),
+        }
     }
 }
 
@@ -117,17 +130,16 @@ impl Instance<BackendEngine> for BackendInstance {
     /// The back end knows the run's limits.
     fn set_memory_limit(&mut self, _bytes: usize) {}
 
-    /// The executor does not know the back end's languages.
     async fn survey(
         &mut self,
         _host: &Arc<dyn RunHost>,
         _source: &str,
-        (): &mut (),
+        prepared: &mut Survey,
     ) -> Result<Survey, Outcome> {
-        Ok(Survey::default())
+        Ok(std::mem::take(prepared))
     }
 
-    async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
+    async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, _read: Survey) -> Outcome {
         self.usage.count_files(host.files().budget());
         let run = BackendRun::new(host, source, &self.usage);
         // A tape delivers answers when an engine says that it has nothing else to do, which a back end does not say.
@@ -147,8 +159,8 @@ impl Instance<BackendEngine> for BackendInstance {
         }
     }
 
-    async fn check(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
-        self.execute(host, source, ()).await
+    async fn check(&mut self, host: &Arc<dyn RunHost>, source: &str, read: Survey) -> Outcome {
+        self.execute(host, source, read).await
     }
 
     fn memory_bytes(&self) -> usize {

@@ -34,6 +34,9 @@ const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 /// The header with the number of runs that the worker's run is nested in.
 const DEPTH: &str = "cx-worker-depth";
 
+/// The header of a request for a worker whose run is not there yet. A server leaves one for a run that is.
+const AHEAD: &str = "cx-worker-ahead";
+
 /// Path of the lent workers, below the address.
 const PATH: &str = "v1/workers";
 
@@ -116,15 +119,15 @@ pub(super) fn run(socket: OwnedFd, mut arguments: impl Iterator<Item = String>) 
 /// If a connection breaks.
 async fn serve(executor: &mut UnixStream, url: &str, token_file: Option<&Path>) -> io::Result<()> {
     let mut first = Vec::new();
-    // This process is started ahead of time, when its run is not known yet.
-    let mut connected = connect(url, token_file, 0).await;
+    // It is started ahead of time, so that its run is not known yet.
+    let mut connected = connect(url, token_file, None).await;
     if matches!(connected, Err(NotLent::Busy(_))) {
         // The runs that have the workers may wait for this one. The server has others for nested
         // runs.
         let depth = read_depth(executor, &mut first).await?;
         let requests = if depth == 0 { 1 } else { MAX_REQUESTS };
         for _ in 0..requests {
-            connected = connect(url, token_file, depth).await;
+            connected = connect(url, token_file, Some(depth)).await;
             if !matches!(connected, Err(NotLent::Busy(_))) {
                 break;
             }
@@ -175,12 +178,16 @@ impl From<String> for NotLent {
     }
 }
 
-/// Asks a server for a worker for a run that is nested in `depth` others.
+/// Asks a server for a worker for a run with `depth` runs above it; `None` before there is a run.
 ///
 /// # Errors
 ///
 /// Why there is none.
-async fn connect(url: &str, token_file: Option<&Path>, depth: usize) -> Result<reqwest::Upgraded, NotLent> {
+async fn connect(
+    url: &str,
+    token_file: Option<&Path>,
+    depth: Option<usize>,
+) -> Result<reqwest::Upgraded, NotLent> {
     let url = parse_url(url, token_file.is_some()).map_err(|error| error.to_string())?;
     check_clock(&url, SystemTime::now()).map_err(str::to_owned)?;
     let address = url.join(PATH).map_err(|error| format!("the address cannot be used: {error}"))?;
@@ -189,9 +196,11 @@ async fn connect(url: &str, token_file: Option<&Path>, depth: usize) -> Result<r
     if let Some(path) = token_file {
         request = request.header(AUTHORIZATION, authorization(path)?);
     }
-    if depth > 0 {
-        request = request.header(DEPTH, depth);
-    }
+    request = match depth {
+        None => request.header(AHEAD, "1"),
+        Some(0) => request,
+        Some(depth) => request.header(DEPTH, depth),
+    };
     let unreached = |error: reqwest::Error| {
         let cause = last_source(&error).unwrap_or_else(|| error.to_string());
         format!("`{url}` cannot be reached: {cause}")

@@ -35,6 +35,9 @@ const MAX_ALTERNATIVES: usize = 6;
 /// Maximum number of schemas that are examined for one line. Alternatives and references could multiply them.
 const MAX_SCHEMAS: usize = 200;
 
+/// That many names of fields count as one schema more: those of a schema are read as often as it is looked at.
+const NAMES_OF_A_SCHEMA: usize = 64;
+
 /// Maximum characters of a tool's name in a line; real ones are shorter.
 const MAX_NAME: usize = 64;
 
@@ -419,6 +422,8 @@ impl Line {
 
     fn members(&mut self, schema: SchemaView<'_>, level: usize) -> String {
         let fields = fields(schema);
+        let names = fields.len() + schema.required().count();
+        self.left = self.left.saturating_sub(names / NAMES_OF_A_SCHEMA);
         let more = fields.len() > MAX_FIELDS;
         let mut members: Vec<String> = fields
             .into_iter()

@@ -22,6 +22,38 @@ pub(super) struct Edit {
     pub(super) remove: Vec<String>,
 }
 
+/// The text after changes of lists, each of which is at the end of its keys.
+///
+/// # Errors
+///
+/// Why the lists could not be changed alone.
+pub(super) fn apply(layout: Layout, text: &str, edits: &[(Vec<String>, Edit)]) -> Result<String, String> {
+    let (mark, text) = match text.strip_prefix('\u{feff}') {
+        Some(rest) => ("\u{feff}", rest),
+        None => ("", text),
+    };
+    let mut changed = text.to_owned();
+    let mut meant = plain(layout, text)?;
+    for (keys, edit) in edits.iter().filter(|(_, edit)| !edit.is_empty()) {
+        changed = edit.changed(layout, &changed, keys)?;
+        meant = edit.meant(meant, keys);
+    }
+    if plain(layout, &changed)? != meant {
+        return Err("the change would change more than the servers that it is about".to_owned());
+    }
+    Ok(format!("{mark}{changed}"))
+}
+
+/// A text with the line ends that another has. `toml_edit` writes line feeds only, and a file of Windows is to stay
+/// one.
+fn with_line_ends_of(other: &str, text: String) -> String {
+    let of_windows = other.matches("\r\n").count();
+    if of_windows == 0 || of_windows != other.matches('\n').count() {
+        return text;
+    }
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
 impl Edit {
     pub(super) fn is_empty(&self) -> bool {
         self.set.is_empty() && self.remove.is_empty()
@@ -32,23 +64,14 @@ impl Edit {
     ///
     /// # Errors
     ///
-    /// Why the list could not be changed without changing more.
-    pub(super) fn apply(&self, layout: Layout, text: &str, keys: &[String]) -> Result<String, String> {
-        let (mark, text) = match text.strip_prefix('\u{feff}') {
-            Some(rest) => ("\u{feff}", rest),
-            None => ("", text),
-        };
-        let changed = match (layout, keys) {
-            (Layout::Toml, [key]) => self.toml(text, key)?,
-            (Layout::Yaml, [key]) => self.yaml(text, key)?,
-            (Layout::Json | Layout::JsonWithProjects | Layout::Directory, _) => self.json(text, keys)?,
-            _ => return Err("it has no such list".to_owned()),
-        };
-        let meant = self.meant(plain(layout, text)?, keys);
-        if plain(layout, &changed)? != meant {
-            return Err("the change would change more than the servers that it is about".to_owned());
+    /// Why the list could not be changed alone.
+    fn changed(&self, layout: Layout, text: &str, keys: &[String]) -> Result<String, String> {
+        match (layout, keys) {
+            (Layout::Toml, [key]) => Ok(with_line_ends_of(text, self.toml(text, key)?)),
+            (Layout::Yaml, [key]) => self.yaml(text, key),
+            (Layout::Json | Layout::JsonWithProjects | Layout::Directory, _) => self.json(text, keys),
+            _ => Err("it has no such list".to_owned()),
         }
-        Ok(format!("{mark}{changed}"))
     }
 
     /// The values that the file must have after the change.
@@ -93,12 +116,16 @@ impl Edit {
                 })?,
             };
         }
-        for name in &self.remove {
-            text = match one_line::remove(&text, keys, name) {
+        // All at once: the text can have megabytes, and is parsed each time.
+        if !self.remove.is_empty() {
+            text = match one_line::remove(&text, keys, &self.remove) {
                 Some(text) => text,
                 None => in_lines(&text, keys, |list| {
-                    let known = list.get(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
-                    known.remove();
+                    for name in &self.remove {
+                        let known =
+                            list.get(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
+                        known.remove();
+                    }
                     Ok(())
                 })?,
             };

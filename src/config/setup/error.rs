@@ -52,6 +52,17 @@ pub enum SetupError {
         /// The files.
         files: Vec<PathBuf>,
     },
+    /// A file could not be written, and neither could others that were to be as before.
+    #[error(
+        "{problem}; and these could not be put back: {}. `cx setup --undo` does it once they can be written",
+        paths(left)
+    )]
+    HalfWritten {
+        /// Why the file could not be written.
+        problem: Box<Self>,
+        /// The files that have their new content.
+        left: Vec<PathBuf>,
+    },
     /// A file or directory cannot be read or written.
     #[error("{path}: {error}", path = path.display())]
     Io {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{SetupError, io};
 use super::lock::SetupLock;
 use super::plan::{FileChange, Plan, is_unchanged};
+use crate::config::file::read_again;
 use crate::storage::files::{Store, sha256};
 use crate::storage::private::PrivateDirectory;
 use crate::storage::replace::replace_file;
@@ -61,7 +62,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If a file was changed since the plan was made, or one cannot be written. No file is changed then.
+    /// If a file was changed since the plan was made, or one cannot be written. No file is changed then, but with
+    /// [`SetupError::HalfWritten`].
     pub fn apply(&self, lock: &SetupLock) -> Result<Applied, SetupError> {
         let root = &lock.root;
         for change in &self.changes {
@@ -71,12 +73,14 @@ impl Plan {
         }
         let copies = keep_copies(root, &self.changes)?;
         for (position, change) in self.changes.iter().enumerate() {
-            if let Err(error) = write(&change.path, &change.after) {
-                for done in self.changes.iter().take(position) {
-                    let _ = put_back(&done.path, done.before.as_deref());
-                }
-                mark_undone(&copies)?;
-                return Err(SetupError::Io { path: change.path.clone(), error });
+            if let Err(problem) = write_unchanged(change) {
+                let written = self.changes.get(..position).unwrap_or_default();
+                let left = take_back(written, &copies)?;
+                let problem = match left.is_empty() {
+                    true => problem,
+                    false => SetupError::HalfWritten { problem: Box::new(problem), left },
+                };
+                return Err(problem);
             }
         }
         prune(root);
@@ -108,7 +112,7 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
     for (position, entry) in journal.files.iter().enumerate() {
         let copy = directory.join(position.to_string());
         let before = entry.before.is_some().then(|| fs::read(&copy)).transpose().map_err(io(&copy))?;
-        let now = read(&entry.path).map_err(io(&entry.path))?;
+        let now = read_again(&entry.path).map_err(io(&entry.path))?;
         if now == before {
             continue;
         }
@@ -150,6 +154,26 @@ fn keep_copies(root: &Path, changes: &[FileChange]) -> Result<PathBuf, SetupErro
     Ok(path)
 }
 
+/// Writes a file that is still as it was when the change was planned: the copies may have taken a while.
+fn write_unchanged(change: &FileChange) -> Result<(), SetupError> {
+    let path = &change.path;
+    if !is_unchanged(path, change.before.as_deref()).map_err(io(path))? {
+        return Err(SetupError::Changed { path: path.clone() });
+    }
+    write(path, &change.after).map_err(io(path))
+}
+
+/// Puts back the files that were written of a change that cannot be finished. Returns those of which that failed, as on
+/// a full disk: they can still be undone then.
+fn take_back(written: &[FileChange], copies: &Path) -> Result<Vec<PathBuf>, SetupError> {
+    let failed = written.iter().filter(|done| put_back(&done.path, done.before.as_deref()).is_err());
+    let left: Vec<PathBuf> = failed.map(|done| done.path.clone()).collect();
+    if left.is_empty() {
+        mark_undone(copies)?;
+    }
+    Ok(left)
+}
+
 fn mark_undone(directory: &Path) -> Result<(), SetupError> {
     let mark = |journal: Option<Journal>| {
         let files = journal.map(|journal| journal.files).unwrap_or_default();
@@ -176,15 +200,7 @@ fn prune(root: &Path) {
     }
 }
 
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Restores a file's content, or removes the file if there was none.
+/// Gives a file the content that it had, or removes it if there was none.
 fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
     match before {
         Some(bytes) => write(path, bytes),
@@ -203,3 +219,6 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     replace_file(path, bytes, 0o600)
 }
+
+#[cfg(test)]
+mod tests;

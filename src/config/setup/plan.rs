@@ -1,12 +1,12 @@
 //! Decides what setup changes, and changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::client_entry::client_entry;
-use super::edit::Edit;
+use super::edit::{Edit, apply};
 use super::error::SetupError;
 use super::inherited::inherited;
 use super::own_entry::{keep_directory, own_entry, valid_name};
@@ -17,8 +17,8 @@ use crate::config::document::parse_json;
 use crate::config::entry::ServerEntry;
 use crate::config::environment::Environment;
 use crate::config::error::{ConfigError, Finding, Key};
-use crate::config::file::{Provenance, read, text};
-use crate::config::formats::{Dialect, servers};
+use crate::config::file::{Provenance, broken_link, read, read_again, text};
+use crate::config::formats::{Dialect, MAX_SERVERS, servers};
 use crate::config::load::user_files;
 
 /// The key of servers in cx's own file.
@@ -36,6 +36,9 @@ pub enum Existing {
     /// The file is left alone; only clients are changed.
     Keep,
 }
+
+/// The names of the servers that are behind cx after the change, by the lists that have them.
+type Behind = HashMap<ServerList, Vec<String>>;
 
 /// What the user has chosen.
 #[derive(Clone, Debug, Default)]
@@ -136,13 +139,17 @@ impl Plan {
             edit.set.retain(|(name, entry)| own.servers.get(name) != entry.as_object());
         }
         plan.change_own(&own, edit)?;
+        let mut behind = Behind::new();
+        for server in plan.servers.iter().filter(|server| server.name_in_cx.is_some() && choices.take_out) {
+            behind.entry(server.list.clone()).or_default().push(server.name.clone());
+        }
         for client in &survey.clients {
-            plan.change_client(client, &survey.projects, choices)?;
+            plan.change_client(client, &survey.projects, choices, &behind)?;
         }
         for project in survey.projects.iter().filter(|project| project.is_in_directory) {
             let of_all = survey.clients.iter().find(|client| client.name == project.client);
             let has_cx = of_all.is_some_and(|client| will_have_cx(client, choices));
-            plan.change_project(project, has_cx, choices)?;
+            plan.change_project(project, has_cx, &behind)?;
         }
         Ok(plan)
     }
@@ -186,6 +193,15 @@ impl Plan {
                     self.notes.push(note);
                     return None;
                 }
+                // With one more nothing of the file could be used.
+                None if known.len() >= MAX_SERVERS => {
+                    let note = format!(
+                        "{title}: `{}` is left where it is: cx has {MAX_SERVERS} servers",
+                        server.name
+                    );
+                    self.notes.push(note);
+                    return None;
+                }
                 None => {
                     known.insert(name.clone(), entry.clone());
                     edit.set.push((name.clone(), Value::Object(entry)));
@@ -215,13 +231,11 @@ impl Plan {
 
     /// Notes which servers will be available in more directories than before.
     fn note_directories(&mut self) {
-        let is_everywhere = |name: &str| {
-            let mut of_all = self.servers.iter().filter(|server| server.list.directory.is_none());
-            of_all.any(|server| server.name_in_cx.as_deref() == Some(name))
-        };
+        let of_all = self.servers.iter().filter(|server| server.list.directory.is_none());
+        let everywhere: HashSet<&str> = of_all.filter_map(|server| server.name_in_cx.as_deref()).collect();
         for PlannedServer { list, name_in_cx, .. } in &self.servers {
             let (Some(directory), Some(name)) = (&list.directory, name_in_cx) else { continue };
-            if !is_everywhere(name) {
+            if !everywhere.contains(name.as_str()) {
                 let directory = below_home(directory);
                 self.notes.push(format!(
                     "`{name}` was a server of {} only: behind cx it is there in all directories",
@@ -256,6 +270,7 @@ impl Plan {
         client: &FoundClient,
         projects: &[FoundProject],
         choices: &Choices,
+        behind: &Behind,
     ) -> Result<(), SetupError> {
         if let Some(problem) = &client.problem {
             if choices.clients.iter().any(|name| name == client.name) {
@@ -273,12 +288,12 @@ impl Plan {
             edit.set.push((name.to_owned(), client_entry(client.client, &choices.program)));
             actions.push(format!("+ server `{name}`: {} serve", choices.program.display()));
         }
-        edit.remove = self.taken_out(&client.list(), has_cx, choices);
+        edit.remove = taken_out(&client.list(), has_cx, behind);
         actions.extend(edit.remove.iter().map(|name| format!("- server `{name}`, now behind cx")));
         let mut edits = vec![(vec![client.client.list_key().to_owned()], edit)];
         let in_file = |project: &&FoundProject| project.file == client.file && !project.is_in_directory;
         for project in projects.iter().filter(in_file) {
-            let remove = self.taken_out(&project.list(), has_cx || project.has_cx, choices);
+            let remove = taken_out(&project.list(), has_cx || project.has_cx, behind);
             let directory = below_home(&project.directory);
             let action = |name| format!("- server `{name}` of {}, now behind cx", directory.display());
             actions.extend(remove.iter().map(action));
@@ -292,20 +307,13 @@ impl Plan {
         &mut self,
         project: &FoundProject,
         has_cx: bool,
-        choices: &Choices,
+        behind: &Behind,
     ) -> Result<(), SetupError> {
-        let remove = self.taken_out(&project.list(), has_cx || project.has_cx, choices);
+        let remove = taken_out(&project.list(), has_cx || project.has_cx, behind);
         let actions = remove.iter().map(|name| format!("- server `{name}`, now behind cx")).collect();
         let edits = [(project.path.clone(), Edit { remove, ..Edit::default() })];
         let owner = format!("{}, in this directory", project.title);
         self.change(&project.file, &owner, project.of.layout, project.bytes.as_ref(), &edits, actions)
-    }
-
-    /// The names of the servers that are removed from a list. A server is removed only if cx replaces it.
-    fn taken_out(&self, list: &ServerList, has_cx: bool, choices: &Choices) -> Vec<String> {
-        let is_behind = |server: &&PlannedServer| server.list == *list && server.name_in_cx.is_some();
-        let behind = self.servers.iter().filter(is_behind).filter(|_| choices.take_out && has_cx);
-        behind.map(|server| server.name.clone()).collect()
     }
 
     /// Plans the change of the lists in one file.
@@ -324,10 +332,7 @@ impl Plan {
         let error = |reason| SetupError::Edit { path: path.to_owned(), reason };
         let before = bytes.map(|bytes| std::str::from_utf8(bytes)).transpose();
         let before = before.map_err(|error_| error(error_.to_string()))?.unwrap_or_default();
-        let mut after = before.to_owned();
-        for (keys, edit) in edits.iter().filter(|(_, edit)| !edit.is_empty()) {
-            after = edit.apply(layout, &after, keys).map_err(error)?;
-        }
+        let after = apply(layout, before, edits).map_err(error)?;
         self.changes.push(FileChange {
             path: path.to_owned(),
             owner: owner.to_owned(),
@@ -337,6 +342,11 @@ impl Plan {
         });
         Ok(())
     }
+}
+
+/// The names of the servers that leave a list. A server is taken out only where cx takes its place.
+fn taken_out(list: &ServerList, has_cx: bool, behind: &Behind) -> Vec<String> {
+    behind.get(list).filter(|_| has_cx).cloned().unwrap_or_default()
 }
 
 /// Whether the client starts cx after the change.
@@ -355,7 +365,9 @@ fn chosen<'a>(
 ) -> impl Iterator<Item = (ServerList, &'a FoundServer)> {
     let all =
         survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
-    all.filter(|(list, server)| choices.servers.iter().any(|(of, name)| of == list && *name == server.name))
+    let chosen: HashSet<(&ServerList, &str)> =
+        choices.servers.iter().map(|(list, name)| (list, name.as_str())).collect();
+    all.filter(move |(list, server)| chosen.contains(&(list, server.name.as_str())))
 }
 
 /// Whether two entries of cx's own file are the same server: they start or reach the same, whatever their rules are.
@@ -371,6 +383,9 @@ fn own_file(survey: &Survey) -> Result<OwnFile, SetupError> {
         if let Some(bytes) = read(&path, Provenance::User).map_err(|finding| error(vec![finding]))? {
             let servers = own_servers(&bytes).map_err(error)?;
             return Ok(OwnFile { path, bytes: Some(bytes), servers });
+        }
+        if let Some(finding) = broken_link(&path) {
+            return Err(error(vec![finding]).into());
         }
         first.get_or_insert(path);
     }
@@ -397,9 +412,5 @@ fn own_servers(bytes: &[u8]) -> Result<BTreeMap<String, Map<String, Value>>, Vec
 
 /// Whether a file still has the content for which the plan was made.
 pub(super) fn is_unchanged(path: &Path, before: Option<&[u8]>) -> std::io::Result<bool> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes.as_slice()) == before),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(before.is_none()),
-        Err(error) => Err(error),
-    }
+    Ok(read_again(path)?.as_deref() == before)
 }

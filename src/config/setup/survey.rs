@@ -10,7 +10,7 @@ use crate::config::entry::{ServerEntry, Target};
 use crate::config::environment::{Environment, canonical};
 use crate::config::error::{ConfigError, Finding, FindingKind, Key};
 use crate::config::expand::Scope;
-use crate::config::file::{Provenance, read, text};
+use crate::config::file::{Provenance, broken_link, read, text};
 use crate::config::formats::MAX_SERVERS;
 use crate::config::resolve::resolve;
 
@@ -103,7 +103,7 @@ pub struct FoundProject {
 }
 
 /// Names one list of servers in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ServerList {
     /// The client's name in `import`.
@@ -226,7 +226,7 @@ fn contents(
     let problem = |findings| ConfigError::new(file, findings).to_string();
     let bytes = match read(file, provenance) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return (None, Ok(None)),
+        Ok(None) => return (None, broken_link(file).map_or(Ok(None), |finding| Err(problem(vec![finding])))),
         Err(finding) => return (None, Err(problem(vec![finding]))),
     };
     // Some clients create an empty file first.
@@ -289,33 +289,43 @@ fn too_many(client: &Client, list: &Node) -> Option<Finding> {
     (count > MAX_SERVERS).then(|| Finding::unexpected(&key, list.location, expected(), count.to_string()))
 }
 
-/// The lists that a client has in its own file for single directories.
+/// Maximum number of directories for which servers in a client's own file are read. A file of megabytes is parsed again
+/// for each of them that changes.
+const MAX_PROJECTS: usize = 500;
+
+/// The lists that a client has in its own file for single directories. One more than are read says so.
 fn own_projects<'a>(
     client: &'a FoundClient,
     root: &'a Node,
     environment: &'a Environment,
 ) -> impl Iterator<Item = FoundProject> {
     let projects = root.get("projects").and_then(Node::as_object).unwrap_or_default();
-    projects.iter().filter_map(move |project| {
-        let directory = PathBuf::from(&project.name);
-        let key = client.client.list_key();
-        let scope = Scope { environment, workspace: &directory };
+    let key = client.client.list_key();
+    let lists = projects.iter().filter_map(move |project| {
         let list = project.value.get(key).filter(|list| too_many(client.client, list).is_none())?;
-        let servers = found_servers(client.client, list, scope);
-        let path = vec!["projects".to_owned(), project.name.clone(), key.to_owned()];
-        (!servers.is_empty()).then(|| FoundProject {
+        list.as_object().is_some_and(|members| !members.is_empty()).then_some((project, list))
+    });
+    lists.take(MAX_PROJECTS + 1).enumerate().map(move |(position, (project, list))| {
+        let directory = PathBuf::from(&project.name);
+        let is_read = position < MAX_PROJECTS;
+        let scope = Scope { environment, workspace: &directory };
+        let servers = if is_read { found_servers(client.client, list, scope) } else { Vec::new() };
+        let problem = (!is_read).then(|| {
+            format!("it has servers for more than {MAX_PROJECTS} directories, of which others are not read")
+        });
+        FoundProject {
             client: client.name,
             title: client.title,
             file: client.file.clone(),
             is_in_directory: false,
             has_cx: servers.iter().any(|server| server.fitness == ServerFitness::Cx),
             servers,
-            problem: None,
+            problem,
             of: client.client,
-            path,
+            path: vec!["projects".to_owned(), project.name.clone(), key.to_owned()],
             bytes: None,
             directory,
-        })
+        }
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::edit::Edit;
+use super::edit::{Edit, apply};
 use super::{Choices, Plan, SetupError, SetupLock, Survey, undo};
 use crate::config::clients::Layout;
 use crate::config::environment::{Directories, Environment};
@@ -15,7 +15,7 @@ fn edited(text: &str, gone: &[&str]) -> String {
     let entry = json!({ "command": "cx", "args": ["serve", "-v"] });
     let remove = gone.iter().map(|name| (*name).to_owned()).collect();
     let edit = Edit { set: vec![("cx".to_owned(), entry)], remove };
-    edit.apply(Layout::Json, text, &["mcpServers".to_owned()]).unwrap()
+    apply(Layout::Json, text, &[(vec!["mcpServers".to_owned()], edit)]).unwrap()
 }
 
 #[test]
@@ -59,13 +59,14 @@ fn what_stands_in_one_line_stays_in_one_line() {
 fn a_list_below_other_keys_is_changed_alone() {
     let text =
         r#"{"projects":{"/a":{"x":1,"mcpServers":{"one":{},"two":{}}},"/b":{"mcpServers":{"one":{}}}}}"#;
-    let keys = ["projects", "/a", "mcpServers"].map(str::to_owned);
-    let edit = Edit { set: Vec::new(), remove: vec!["one".to_owned()] };
+    let without = |name: &str| {
+        let edit = Edit { set: Vec::new(), remove: vec![name.to_owned()] };
+        let keys = ["projects", "/a", "mcpServers"].map(str::to_owned).to_vec();
+        apply(Layout::JsonWithProjects, text, &[(keys, edit)])
+    };
     let after = r#"{"projects":{"/a":{"x":1,"mcpServers":{"two":{}}},"/b":{"mcpServers":{"one":{}}}}}"#;
-    assert_eq!(edit.apply(Layout::JsonWithProjects, text, &keys).unwrap(), after);
-    let edit = Edit { set: Vec::new(), remove: vec!["three".to_owned()] };
-    let error = edit.apply(Layout::JsonWithProjects, text, &keys).unwrap_err();
-    assert_eq!(error, "`three` is not in it any more");
+    assert_eq!(without("one").unwrap(), after);
+    assert_eq!(without("three").unwrap_err(), "`three` is not in it any more");
 }
 
 fn write(path: &Path, text: &str) {
@@ -270,4 +271,138 @@ fn a_list_of_thousands_of_servers_is_left_where_it_is() {
         let problem = problem.unwrap();
         assert!(problem.contains("at most 1000 servers") && problem.contains("1001"), "{problem}");
     }
+}
+
+#[test]
+fn v_616_servers_of_thousands_of_directories_are_bounded() {
+    let home = tempfile::tempdir().unwrap();
+    let projects = |count: usize| {
+        let project = |number| (format!("/p{number}"), json!({ "mcpServers": { "a": { "command": "a" } } }));
+        json!({ "projects": (0..count).map(project).collect::<serde_json::Map<_, _>>() }).to_string()
+    };
+    let read = |count: usize| {
+        write(&home.path().join(".claude.json"), &projects(count));
+        Survey::of(home.path(), Environment::of([("HOME", home.path().to_str().unwrap())])).projects
+    };
+    assert!(read(500).iter().all(|project| project.problem.is_none() && project.servers.len() == 1));
+    let found = read(700);
+    assert_eq!(found.len(), 501);
+    let last = found.last().unwrap();
+    assert!(last.servers.is_empty());
+    assert!(last.problem.as_deref().is_some_and(|problem| problem.contains("more than 500 directories")));
+}
+
+/// One more, and cx would refuse the whole file.
+#[test]
+fn v_616_cx_gets_no_more_servers_than_it_can_have() {
+    let home = tempfile::tempdir().unwrap();
+    let list = |program: &str, count: usize| {
+        let server = |number| (format!("{program}{number}"), json!({ "command": program }));
+        json!({ "mcpServers": (0..count).map(server).collect::<serde_json::Map<_, _>>() }).to_string()
+    };
+    write(&home.path().join(".cursor/mcp.json"), &list("a", 600));
+    write(&home.path().join(".codeium/windsurf/mcp_config.json"), &list("b", 600));
+    let workspace = home.path().join("work");
+    fs::create_dir(&workspace).unwrap();
+    let survey = Survey::of(&workspace, Environment::of([("HOME", home.path().to_str().unwrap())]));
+    let mut choices = Choices::new("cx");
+    choices.clients = survey.clients.iter().map(|client| client.name.to_owned()).collect();
+    let servers = survey.lists().flat_map(|(list, servers)| {
+        servers.iter().map(move |server| (list.clone(), server.name.clone())).collect::<Vec<_>>()
+    });
+    choices.servers = servers.collect();
+    choices.take_out = true;
+    let plan = Plan::new(&survey, &choices).unwrap();
+    let placed = plan.servers.iter().filter(|server| server.name_in_cx.is_some()).count();
+    assert_eq!(placed, 1_000);
+    assert!(plan.notes.iter().any(|note| note.contains("`b599` is left where it is: cx has 1000 servers")));
+    // Those stay with their client.
+    let windsurf = plan.changes.iter().find(|change| change.owner == "Windsurf").unwrap();
+    let after: serde_json::Value = serde_json::from_slice(&windsurf.after).unwrap();
+    assert_eq!(after["mcpServers"].as_object().unwrap().len(), 201, "200 servers, and cx");
+}
+
+#[test]
+fn servers_are_taken_out_of_one_line_together() {
+    let entry = r#""cx":{"command":"cx","args":["serve","-v"]}"#;
+    for (before, gone, after) in [
+        (
+            r#"{"mcpServers":{"a":1,"b":2,"c":3,"d":4}}"#,
+            ["b", "c"],
+            format!(r#"{{"mcpServers":{{"a":1,"d":4,{entry}}}}}"#),
+        ),
+        (r#"{"mcpServers":{"a":1,"b":2}}"#, ["b", "a"], format!(r#"{{"mcpServers":{{{entry}}}}}"#)),
+    ] {
+        assert_eq!(edited(before, &gone), after, "{before} without {gone:?}");
+    }
+    let without = |text: &str, remove: &[&str]| {
+        let remove = remove.iter().map(|name| (*name).to_owned()).collect();
+        let edit = Edit { set: Vec::new(), remove };
+        apply(Layout::Json, text, &[(vec!["mcpServers".to_owned()], edit)])
+    };
+    let text = r#"{"mcpServers":{"a":1, "b":2, "c":3, "d":4,}}"#;
+    assert_eq!(without(text, &["a", "c", "d"]).unwrap(), r#"{"mcpServers":{"b":2,}}"#);
+    assert_eq!(without(text, &["b", "d", "c", "a"]).unwrap(), r#"{"mcpServers":{}}"#);
+    assert_eq!(without(text, &["a", "e"]).unwrap_err(), "`e` is not in it any more");
+}
+
+/// `toml_edit` writes line feeds.
+#[test]
+fn a_file_of_windows_keeps_its_line_ends() {
+    let text = "# head\nmodel = \"x\"\n\n[mcp_servers.a]\ncommand = \"a\"\n\n[other]\nt = \"\"\"a\nb\"\"\"\n";
+    let text = &text.replace('\n', "\r\n");
+    let edit =
+        Edit { set: vec![("cx".to_owned(), json!({ "command": "cx" }))], remove: vec!["a".to_owned()] };
+    let after = apply(Layout::Toml, text, &[(vec!["mcp_servers".to_owned()], edit)]).unwrap();
+    assert!(after.contains("[mcp_servers.cx]\r\ncommand = \"cx\"\r\n"), "{after:?}");
+    assert_eq!(after.matches('\n').count(), after.matches("\r\n").count(), "{after:?}");
+    assert!(after.contains("# head\r\n") && after.contains("a\r\nb"), "{after:?}");
+}
+
+/// The user may keep such files on a disk that is not there just now. A file in its place would be the end of the link.
+#[test]
+fn v_617_a_link_that_leads_to_no_file_stays() {
+    let moving = Moving::new(|home| {
+        fs::create_dir(home.join(".cursor")).unwrap();
+        std::os::unix::fs::symlink("/nowhere/mcp.json", home.join(".cursor/mcp.json")).unwrap();
+    });
+    let is_left = |note: &String| note.starts_with("Cursor is left as it is: ");
+    assert!(moving.plan.notes.iter().any(is_left), "{:?}", moving.plan.notes);
+    moving.plan.apply(&moving.lock).unwrap();
+    assert!(moving.home.path().join(".cursor/mcp.json").is_symlink());
+    // The same holds for cx's own file.
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".config/cx")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/config.json", home.path().join(".config/cx/config.json")).unwrap();
+    let survey = Survey::of(home.path(), Environment::of([("HOME", home.path().to_str().unwrap())]));
+    let error = Plan::new(&survey, &Choices::new("cx")).unwrap_err();
+    assert!(error.to_string().contains("found a link that leads to none"), "{error}");
+}
+
+/// Opening a pipe waits for who writes to it.
+#[test]
+fn v_617_a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let make_pipe = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+    };
+    let moving = Moving::new(|_| ());
+    let claude = moving.home.path().join(".claude.json");
+    moving.plan.apply(&moving.lock).unwrap();
+    let after = fs::read(&claude).unwrap();
+    make_pipe(&claude);
+    for force in [false, true] {
+        let error = undo(&moving.lock, force).unwrap_err();
+        assert!(matches!(&error, SetupError::Io { path, .. } if *path == claude), "{error}");
+    }
+    // What was there before can still be had.
+    fs::remove_file(&claude).unwrap();
+    fs::write(&claude, after).unwrap();
+    undo(&moving.lock, false).unwrap();
+    assert_eq!(fs::read_to_string(&claude).unwrap(), CLAUDE);
+    let moving = Moving::new(|_| ());
+    let claude = moving.home.path().join(".claude.json");
+    make_pipe(&claude);
+    let error = moving.plan.apply(&moving.lock).unwrap_err();
+    assert!(matches!(&error, SetupError::Io { path, .. } if *path == claude), "{error}");
 }

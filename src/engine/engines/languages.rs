@@ -1,4 +1,4 @@
-//! The engine of each language, as this build has it. This is the only file that names all of them.
+//! The engine of each language, as this build has it. No other file makes all of them.
 
 #[cfg(feature = "typescript")]
 pub(super) mod typescript {

@@ -156,6 +156,17 @@ impl Engine for Interpreters {
     }
 }
 
+/// What a script calls that something else than this engine executes.
+///
+/// # Errors
+///
+/// The run's error, for a source that this engine would not run either.
+pub(crate) fn read(host: &dyn RunHost, source: &str) -> Result<Survey, Box<Unprepared>> {
+    report::check_size(source, host.limits().source_bytes)
+        .map_err(|error| Box::<Unprepared>::from(*error))?;
+    Ok(survey::survey(source))
+}
+
 /// A CPython that has not run any script code yet.
 pub(crate) struct Interpreter {
     store: Store<GuestState<Host>>,

@@ -48,19 +48,32 @@ impl Engine for V8Engine {
     }
 
     fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<Unprepared>> {
-        let stopped = || host.cancelled().is_cancelled() || Instant::now() >= host.deadline();
-        transpile(source, host.limits().source_bytes, &stopped).map_err(|untranspiled| {
-            let Untranspiled { error, survey } = *untranspiled;
-            let error = match error.kind {
-                TranspileErrorKind::Stopped => {
-                    let late = Instant::now() >= host.deadline();
-                    failure::stopped(late.then_some(StopReason::Timeout), host)
-                }
-                TranspileErrorKind::Syntax | TranspileErrorKind::Transpile => transpile_failed(error, source),
-            };
-            Box::new(Unprepared { error, survey })
-        })
+        prepare(host, source)
     }
+}
+
+fn prepare(host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<Unprepared>> {
+    let stopped = || host.cancelled().is_cancelled() || Instant::now() >= host.deadline();
+    transpile(source, host.limits().source_bytes, &stopped).map_err(|untranspiled| {
+        let Untranspiled { error, survey } = *untranspiled;
+        let error = match error.kind {
+            TranspileErrorKind::Stopped => {
+                let late = Instant::now() >= host.deadline();
+                failure::stopped(late.then_some(StopReason::Timeout), host)
+            }
+            TranspileErrorKind::Syntax | TranspileErrorKind::Transpile => transpile_failed(error, source),
+        };
+        Box::new(Unprepared { error, survey })
+    })
+}
+
+/// What a script calls that something else than V8 executes. Needs the stack of this engine's threads.
+///
+/// # Errors
+///
+/// The run's error, for a source that V8 could not run either.
+pub(crate) fn survey(host: &dyn RunHost, source: &str) -> Result<Survey, Box<Unprepared>> {
+    prepare(host, source).map(|transpiled| transpiled.survey)
 }
 
 impl Instance<V8Engine> for Isolate {

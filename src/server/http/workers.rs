@@ -31,8 +31,14 @@ const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 /// The header with the number of callers above the run that the worker is for; without it there are none.
 const DEPTH: &str = "cx-worker-depth";
 
-/// How long a request for a nested run waits for a worker. The executor repeats the request after that.
+/// The header of a request for a worker whose run is not there yet.
+const AHEAD: &str = "cx-worker-ahead";
+
+/// How long a request for a called run waits for a worker. It is made again after that.
 const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a request for another run waits: the worker of a run that has just ended is ended first.
+const MAX_WAIT_AT_TOP: Duration = Duration::from_secs(1);
 
 /// The workers that a server lends.
 pub(crate) struct Lending {
@@ -57,14 +63,18 @@ impl Lending {
         Ok(Some(Self { workers, permits: std::array::from_fn(permits) }))
     }
 
-    /// A permit for a run with `depth` callers above it; `None` if there is none. Only nested runs wait for one,
-    /// because their callers continue when they have ended.
+    /// A permit for a run with `depth` runs above it; `None` if there is none. Called runs wait longest for it, because
+    /// those above them go on when they have ended.
     async fn permit(&self, depth: usize) -> Option<OwnedSemaphorePermit> {
         let permits = Arc::clone(self.permits.get(depth)?);
-        if depth == 0 {
-            return permits.try_acquire_owned().ok();
-        }
-        timeout(MAX_WAIT, permits.acquire_owned()).await.ok()?.ok()
+        let max = if depth == 0 { MAX_WAIT_AT_TOP } else { MAX_WAIT };
+        timeout(max, permits.acquire_owned()).await.ok()?.ok()
+    }
+
+    /// A permit for a worker whose run is not there yet: one is always left for a run that is. `None` if there is none.
+    fn permit_ahead(&self) -> Option<OwnedSemaphorePermit> {
+        let mut two = Arc::clone(self.permits.first()?).try_acquire_many_owned(2).ok()?;
+        two.split(1)
     }
 }
 
@@ -86,7 +96,9 @@ pub(super) async fn lend(
         let problem = format!("expected a number up to {MAX_DEPTH} in the header `{DEPTH}`");
         return plain(StatusCode::BAD_REQUEST, &problem);
     };
-    let Some(permit) = lending.permit(depth).await else {
+    let is_ahead = request.headers().contains_key(AHEAD);
+    let permit = if is_ahead { lending.permit_ahead() } else { lending.permit(depth).await };
+    let Some(permit) = permit else {
         return try_again("all workers are lent");
     };
     let stream = on(&mut request);

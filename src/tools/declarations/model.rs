@@ -16,6 +16,9 @@ const MAX_DEPTH: usize = 12;
 /// Maximum number of schemas in one type. References can double the number at every level.
 const MAX_SCHEMAS: usize = 2_000;
 
+/// That many required names count as one schema more: the list of a schema is read as often as the schema is visited.
+const NAMES_OF_A_SCHEMA: usize = 64;
+
 /// Maximum bytes of one type, roughly: its names, its constants and 8 for each part.
 const MAX_BYTES: usize = 40 << 10;
 
@@ -252,7 +255,9 @@ impl<'a> Builder<'a> {
                 Type::Object(Object { fields: Vec::new(), others: Some(Type::Unknown.into()) })
             }
             Value::Null => Type::Null,
-            Value::String(text) if text.chars().count() > super::types::MAX_NAME => Type::String,
+            Value::String(text) if text::start(text, super::types::MAX_NAME).len() < text.len() => {
+                Type::String
+            }
             value => {
                 self.spend(value.as_str().map_or(8, str::len));
                 Type::Constant(value.clone())
@@ -289,6 +294,8 @@ impl<'a> Builder<'a> {
     }
 
     fn object(&mut self, schema: SchemaView<'a>, depth: usize, level: usize) -> Type {
+        let names = schema.required().count();
+        self.schemas_left = self.schemas_left.saturating_sub(names / NAMES_OF_A_SCHEMA);
         let required: HashSet<&str> = schema.required().collect();
         let mut fields: Vec<Field> = Vec::new();
         let mut is_cut = false;

@@ -6,7 +6,7 @@
 
 mod literals;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use self::literals::{constant, documentation, is_name, pascal, string};
@@ -117,6 +117,10 @@ struct Writer {
     text: String,
     /// The names of classes, and names that no class may have.
     names: HashSet<String>,
+    /// The names of classes in the order in which they were taken.
+    taken: Vec<String>,
+    /// The number that the next class whose name begins with this gets.
+    numbers: HashMap<String, usize>,
 }
 
 impl Writer {
@@ -125,19 +129,34 @@ impl Writer {
         for tool in tools {
             names.extend([tool.definition.name.clone(), python_name(&tool.definition.name)]);
         }
-        Self { text: String::new(), names }
+        Self { text: String::new(), names, taken: Vec::new(), numbers: HashMap::new() }
     }
 
     /// An unused class name that begins with `hint`.
     fn name(&mut self, hint: &str) -> String {
         let hint = if hint.is_empty() { "Type" } else { text::start(hint, 120) };
         let mut name = hint.to_owned();
-        let mut at = 2_usize;
-        while !self.names.insert(name.clone()) {
-            name = format!("{hint}{at}");
-            at += 1;
+        if !self.names.insert(name.clone()) {
+            // Not counted from 2 again: thousands of tools can have the same hint.
+            let at = self.numbers.entry(hint.to_owned()).or_insert(2);
+            loop {
+                name = format!("{hint}{at}");
+                *at += 1;
+                if self.names.insert(name.clone()) {
+                    break;
+                }
+            }
         }
+        self.taken.push(name.clone());
         name
+    }
+
+    /// Takes back what was written and named since the text had `bytes` and there were `count` names.
+    fn take_back(&mut self, bytes: usize, count: usize) {
+        self.text.truncate(bytes);
+        for name in self.taken.drain(count..) {
+            self.names.remove(&name);
+        }
     }
 
     /// Writes the class of a server, and returns its name.
@@ -175,13 +194,12 @@ impl Writer {
 
     /// A tool's method. Its types are written before.
     fn method(&mut self, tool: ToolTypes<'_>, shown: &str, prefix: &str) -> String {
-        let before = (self.text.len(), self.names.clone());
+        let (bytes, count) = (self.text.len(), self.taken.len());
         let remarks = documentation(&tool.remarks(), 8);
         let hint = format!("{prefix}{}", pascal(shown));
         let body = self.signatures(tool, shown, &hint, &remarks);
-        if self.text.len() - before.0 + body.len() > MAX_TOOL_BYTES {
-            self.text.truncate(before.0);
-            self.names = before.1;
+        if self.text.len() - bytes + body.len() > MAX_TOOL_BYTES {
+            self.take_back(bytes, count);
             return format!(
                 "    async def {shown}(self, arguments: _t.Mapping[_b.str, _t.Any] = ..., /, **named: _t.Any) -> _t.Any:\
                  {}\n",
@@ -325,7 +343,9 @@ impl Types {
             return "_b.tuple[()]".to_owned();
         }
         elements.extend(rest.map(|rest| format!("*_b.tuple[{rest}, ...]")));
-        format!("_b.tuple[{}] | {list}", elements.join(", "))
+        let text = format!("_b.tuple[{}] | {list}", elements.join(", "));
+        // Twice as long as its elements: tuples in tuples would double at each level.
+        if text.len() > MAX_TOOL_BYTES { "_t.Any".to_owned() } else { text }
     }
 
     fn object(&self, writer: &mut Writer, model: &Model, object: &Object, hint: &str) -> String {

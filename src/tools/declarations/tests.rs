@@ -5,6 +5,8 @@ use swc_ecma_parser::{Parser, StringInput, Syntax, TsSyntax, lexer::Lexer};
 
 use super::*;
 
+mod bounds;
+
 fn tool(name: &str, input: Value) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),

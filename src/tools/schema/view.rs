@@ -33,6 +33,13 @@ const PART_MAP: [&str; 2] = ["properties", "patternProperties"];
 /// another search.
 const MAX_SEARCHED: usize = 1_500;
 
+/// Maximum bytes of a reference that is followed. A schema can be visited thousands of times, and its reference is read
+/// each time.
+const MAX_REFERENCE: usize = 4 << 10;
+
+/// Maximum number of names in `type`, more than twice as many as there are. A longer list says nothing.
+const MAX_TYPES: usize = 16;
+
 /// One schema of a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SchemaView<'a> {
@@ -135,6 +142,9 @@ impl<'a> SchemaView<'a> {
         let Some(reference) = self.get("$ref").or_else(|| self.get("$dynamicRef")) else { return Ok(None) };
         let reference = reference.as_str().ok_or(ReferenceError::Invalid)?;
         let shortened = || visible(&preview(reference, 60));
+        if reference.len() > MAX_REFERENCE {
+            return Err(ReferenceError::Missing(shortened()));
+        }
         let pointer = reference.strip_prefix('#').ok_or_else(|| ReferenceError::Outside(shortened()))?;
         let target = match pointer {
             "" => Some(self.document),
@@ -158,10 +168,12 @@ impl<'a> SchemaView<'a> {
                     if ["$anchor", "$dynamicAnchor"].iter().any(is_named) && found.replace(value).is_some() {
                         return None;
                     }
-                    open.extend(fields.values().filter(|value| value.is_object() || value.is_array()));
+                    let inner = fields.values().filter(|value| value.is_object() || value.is_array());
+                    open.extend(inner.take(MAX_SEARCHED));
                 }
                 Value::Array(items) => {
-                    open.extend(items.iter().filter(|value| value.is_object() || value.is_array()));
+                    let inner = items.iter().filter(|value| value.is_object() || value.is_array());
+                    open.extend(inner.take(MAX_SEARCHED));
                 }
                 _ => {}
             }
@@ -228,7 +240,9 @@ impl<'a> SchemaView<'a> {
     pub(crate) fn declared_types(self) -> Vec<&'a str> {
         match self.get("type") {
             Some(Value::String(name)) => vec![name],
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            Some(Value::Array(names)) if names.len() <= MAX_TYPES => {
+                names.iter().filter_map(Value::as_str).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -173,3 +173,19 @@ fn parameters_are_left_out_whole_and_names_stay() {
     let long = name_and_parameters(&tool(&"x".repeat(100), &["path"]), 20);
     assert_eq!(long, format!("{}…(…)", "x".repeat(64)));
 }
+
+/// References to one list of names: each would be read again, for each line that is tried.
+#[test]
+fn v_619_lists_of_names_count_as_often_as_they_are_looked_at() {
+    let line = |names: usize| {
+        let fields = json!({ "a": { "type": "string" } });
+        let one = json!({ "type": "object", "properties": fields, "required": vec!["a"; names] });
+        let fields: serde_json::Map<String, Value> =
+            (0..3).map(|at| (format!("f{at}"), json!({ "$ref": "#/$defs/one" }))).collect();
+        let [typescript, _] =
+            both(json!({ "$defs": { "one": one }, "type": "object", "properties": fields }), None);
+        typescript
+    };
+    assert_eq!(line(100), "({f0?: {a: string}, f1?: {a: string}, f2?: {a: string}})");
+    assert_eq!(line(20_000), "({f0?: {a: any}, f1?: any, f2?: any})");
+}

@@ -327,3 +327,18 @@ fn actions_exclude_each_other_and_need_one() {
     let (text, status) = home.sync(&["--install", "--dry-run", "--types", "a\nb"]);
     assert!(status == 2 && text.contains("control character"), "{text}");
 }
+
+/// systemd joins a line that ends with a backslash and the next one, which is the command. XML cannot have the third
+/// name.
+#[test]
+fn v_621_paths_that_the_systems_files_cannot_have_are_refused() {
+    let home = Home::with_servers(&json!({}));
+    for (name, expected) in [("a\\", 2), ("b ", 2), ("c\u{ffff}d", 2), ("e \\f", 0)] {
+        let directory = home.path(name);
+        fs::create_dir(&directory).unwrap();
+        let mut command = home.command(&["sync", "--install", "--dry-run", "--scheduler", "systemd"]);
+        let (text, status) = shown(&command.env("HOME", &directory).output().unwrap());
+        assert_eq!(status, expected, "{name:?}: {text}");
+        assert_eq!(text.contains("which the system's files cannot have"), expected == 2, "{text}");
+    }
+}

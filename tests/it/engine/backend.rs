@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cx::{Backend, BackendRun, BoxFuture, ErrorCode, Executor, Json, Limits, LogLevel, Outcome, Script};
+use cx::{
+    Backend, BackendRun, BoxFuture, ErrorCode, Executor, Json, Language, Limits, LogLevel, Outcome, Script,
+};
 use serde_json::json;
 
 use crate::support::mock::Mock;
@@ -83,4 +85,53 @@ async fn limits_hold_for_a_back_end() {
     let calls = "call mock.echo {}\ncall mock.echo {}";
     let result = executor.run(Script::typescript(calls).limits(limits)).await.unwrap();
     assert!(format!("{:?}", result.outcome).contains("MAX_TOOL_CALLS_EXCEEDED"), "{result:?}");
+}
+
+/// Says that it executes a script. Those of one language are cx's.
+struct Saying(Language);
+
+impl Backend for Saying {
+    fn is_checked(&self, language: Language) -> bool {
+        language == self.0
+    }
+
+    fn execute(&self, run: BackendRun) -> BoxFuture<'static, Outcome> {
+        Box::pin(async move {
+            run.print(LogLevel::Info, "executed");
+            Outcome::Returned(json!(null).into())
+        })
+    }
+}
+
+#[tokio::test]
+async fn scripts_in_languages_of_cx_are_checked_before_a_back_end_has_them() {
+    for own in [Language::TypeScript, Language::Python] {
+        let two = |_: serde_json::Value| async { Ok::<_, String>(2) };
+        let schema =
+            json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
+        let executor =
+            Executor::builder().tool("math.two", schema, two).backend(Arc::new(Saying(own))).build().unwrap();
+        let mut cases = vec![
+            ("await tools.math.two({ a: 1 })", Language::TypeScript, None),
+            ("await tools.math.twoo({ a: 1 })", Language::TypeScript, Some(ErrorCode::CheckFailed)),
+            ("await tools.math.two({ b: 1 })", Language::TypeScript, Some(ErrorCode::CheckFailed)),
+            ("const = 1", Language::TypeScript, Some(ErrorCode::SyntaxError)),
+            ("await tools.math.two(a=1)", Language::Python, None),
+            ("await tools.math.twoo(a=1)", Language::Python, Some(ErrorCode::CheckFailed)),
+            ("await tools.math.two()", Language::Python, Some(ErrorCode::CheckFailed)),
+        ];
+        // The other language is one that cx does not know: all of it is executed.
+        cases
+            .iter_mut()
+            .filter(|(_, language, _)| *language != own)
+            .for_each(|(_, _, failure)| *failure = None);
+        for (source, language, failure) in cases {
+            let is_python = language == Language::Python;
+            let script = if is_python { Script::python(source) } else { Script::typescript(source) };
+            let result = executor.run(script).await.unwrap();
+            assert_eq!(code(&result.outcome), failure, "{own:?} {source}: {result:?}");
+            let printed = if failure.is_none() { "executed" } else { "" };
+            assert_eq!(result.printed(), printed, "{own:?} {source}");
+        }
+    }
 }

@@ -126,3 +126,50 @@ fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
     let run = ask("1");
     assert_eq!(status(&run), 101);
 }
+
+/// It can wait for its run for minutes, with a worker that a run needs.
+#[test]
+fn v_620_a_worker_that_is_asked_for_ahead_of_time_is_not_the_last_one() {
+    let server = lender("2");
+    let ask = |more: &str| -> TcpStream {
+        let mut stream = server.connect();
+        let head = format!(
+            "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: upgrade\r\n\
+             Upgrade: cx-worker\r\n{more}\r\n",
+            server.address
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let status = |stream: &TcpStream| Reply::read(stream.try_clone().unwrap()).status;
+    let ahead = "cx-worker-ahead: 1\r\n";
+    let spares = [ask(ahead), ask(ahead)];
+    let mut of_spares = [status(&spares[0]), status(&spares[1])];
+    of_spares.sort_unstable();
+    assert_eq!(of_spares, [101, 503]);
+    let runs = [ask(""), ask("")];
+    let mut of_runs = [status(&runs[0]), status(&runs[1])];
+    of_runs.sort_unstable();
+    assert_eq!(of_runs, [101, 503]);
+}
+
+/// The executor's spare does not keep its only worker from its run, in either language.
+#[test]
+fn v_620_one_worker_is_enough_for_one_run_at_a_time() {
+    let (server, here) = (lender("1"), tempfile::tempdir().unwrap());
+    let token = here.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    let url = format!("http://{}", server.address);
+    let isolation = json!({ "mode": "remote", "url": url, "tokenFile": token });
+    let front = Server::start(Start::new().config("isolation", isolation));
+    let session = front.session();
+    for number in 0..6 {
+        let (tool, code) = match number % 2 {
+            0 => ("executeTypescript", format!("return {number}")),
+            _ => ("executePython", number.to_string()),
+        };
+        let params = json!({ "name": tool, "arguments": { "code": code } });
+        let result = session.begin(number, "tools/call", params).result();
+        assert_eq!(result["structuredContent"]["value"], number, "{result}");
+    }
+}

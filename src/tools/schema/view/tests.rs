@@ -119,3 +119,20 @@ fn every_schema_of_a_schema_is_visited() {
     assert_eq!(constants(&mut view.parts()), [6, 5, 7]);
     assert_eq!(view.longest_keyword(), 2);
 }
+
+/// A schema can be visited thousands of times.
+#[test]
+fn v_619_long_references_and_lists_of_types_are_not_read() {
+    let name = "a".repeat(5_000);
+    let document = json!({ "$defs": { "short": {}, name.clone(): {} } });
+    let target = |reference: String| {
+        let schema = json!({ "$ref": reference });
+        let found = SchemaView { document: &document, schema: &schema }.reference();
+        found.is_ok()
+    };
+    assert!(target("#/$defs/short".to_owned()));
+    assert!(!target(format!("#/$defs/{name}")));
+    let types =
+        |count: usize| SchemaView::root(&json!({ "type": vec!["string"; count] })).declared_types().len();
+    assert_eq!((types(16), types(17)), (16, 0));
+}

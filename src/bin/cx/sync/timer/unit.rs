@@ -45,12 +45,21 @@ impl Job {
     pub(super) fn check(&self) -> Result<(), String> {
         let values = self.environment.iter().map(|(_, value)| value);
         let mut all = self.arguments.iter().chain([&self.program, &self.home]).chain(values);
-        match all.find(|text| text.chars().any(char::is_control)) {
-            Some(text) => {
-                Err(format!("{text:?} has a control character, which the system's files cannot have"))
-            }
-            None => Ok(()),
+        // XML has no way to write the last two.
+        let is_unwritable =
+            |character: char| character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}');
+        if let Some(text) = all.find(|text| text.chars().any(is_unwritable)) {
+            return Err(format!("{text:?} has a control character, which the system's files cannot have"));
         }
+        // A line that ends with a backslash goes on in the next one, and spaces at its end are none: in systemd's files
+        // the directory has no quotes.
+        if self.home.ends_with(|last: char| last == '\\' || last.is_whitespace()) {
+            return Err(format!(
+                "{:?} ends with a backslash or a space, which the system's files cannot have",
+                self.home
+            ));
+        }
+        Ok(())
     }
 
     /// The files of a scheduler, first the one that starts the others.

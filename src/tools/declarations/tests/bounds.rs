@@ -1,0 +1,49 @@
+//! Schemas and names with which declarations would take minutes, or gigabytes.
+
+use serde_json::{Value, json};
+
+use super::super::{Layout, ServerTools, python, type_of};
+use super::{ToolDefinition, tool, types};
+
+/// References to one list of names: each would be read again.
+#[test]
+fn v_619_lists_of_names_count_as_often_as_they_are_read() {
+    let typed = |names: usize| {
+        let one =
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": vec!["a"; names]});
+        let fields: serde_json::Map<String, Value> =
+            (0..50).map(|at| (format!("f{at}"), json!({"$ref": "#/$defs/one"}))).collect();
+        let schema = json!({"$defs": {"one": one}, "type": "object", "properties": fields});
+        type_of(&schema, Layout::Line, None).matches("{ a: string }").count()
+    };
+    assert_eq!(typed(200), 50);
+    assert_eq!(typed(20_000), 6);
+}
+
+/// Each tuple is also a list in Python, so that what is in tuples in tuples doubles at each level.
+#[test]
+fn v_619_tuples_in_tuples_of_python_are_bounded() {
+    let constants: Vec<String> = (0..50).map(|at| format!("{at}{}", "a".repeat(200))).collect();
+    let nested =
+        (0..10).fold(json!({"enum": constants}), |inner, _| json!({"prefixItems": [inner], "items": false}));
+    let both = tool("t", json!({"type": "object", "properties": {"x": nested, "n": {"type": "integer"}}}));
+    let stub = python::tool_stub(types(&both));
+    assert!(stub.contains("n: int | None = ..."), "{}", crate::text::start(&stub, 2_000));
+    let few = tool(
+        "t",
+        json!({"type": "object", "properties": {"x": {"prefixItems": [{"type": "string"}], "items": false}}}),
+    );
+    assert!(python::tool_stub(types(&few)).contains("x: tuple[str] | list[str]"));
+}
+
+#[test]
+fn v_619_thousands_of_tools_have_classes_of_one_form() {
+    let input = json!({"type": "object", "properties": {"x": {"type": "string"}}});
+    let name = |at: usize| format!("a{}b{}c", "_".repeat(1 + at / 50), "_".repeat(1 + at % 50));
+    let tools: Vec<ToolDefinition> = (0..2_000).map(|at| tool(&name(at), input.clone())).collect();
+    let tools = Some(tools.iter().map(types).collect());
+    let stubs = python::stubs([ServerTools { name: "s", tools }].into_iter());
+    let text = &stubs[1].1;
+    assert!(text.contains("class SABCArguments(") && text.contains("class SABCArguments2000("));
+    assert!(!text.contains("class SABCArguments2001("));
+}
