@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
