@@ -220,9 +220,21 @@ impl Judge<'_> {
             let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
             judged.add(severity, || {
                 let message = import.message.clone();
-                self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
+                let hint = self.server_of_import(&import.at);
+                Finding {
+                    hint,
+                    ..self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
+                }
             });
         }
+    }
+
+    /// How the server is imported that has the name of a module that is not there.
+    fn server_of_import(&self, at: &Bytes) -> Option<String> {
+        let package = self.source.get(at.clone())?.split('.').next()?;
+        let server = self.in_force.catalog.server_name(package)?;
+        let name = self.in_force.catalog.python_alias(server);
+        is_python_identifier(&name).then(|| format!("a server: `from mcp_tools import {name}`"))
     }
 
     /// Adds what is wrong with one use.
