@@ -165,6 +165,7 @@ const DIRECT_2026: &[&str] = &[
     "input-required-result-request-state",
     "input-required-result-multi-round",
     "input-required-result-missing-input-response",
+    "input-required-result-tampered-state",
     "input-required-result-result-type",
     "http-custom-header-server-validation",
 ];
@@ -251,11 +252,6 @@ const NOT_HELD: &[(&str, &str)] = &[
     ),
     ("input-required-result-basic-list-roots", "roots of upstream servers come from the configuration"),
     ("input-required-result-non-tool-request", "cx has one prompt, which asks nothing"),
-    (
-        "input-required-result-tampered-state",
-        "an unknown state is refused as the error of a tool, which tells a model what to do; the scenario wants a \
-         JSON-RPC error",
-    ),
     (
         "input-required-result-ignore-extra-params",
         "its first call has answers and no `requestState`: cx knows by the state which run an answer is for, so it \
