@@ -219,22 +219,21 @@ impl Judge<'_> {
             judged.refuses |= import.is_certain;
             let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
             judged.add(severity, || {
-                let message = import.message.clone();
-                let hint = self.server_of_import(&import.at);
-                Finding {
-                    hint,
-                    ..self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
+                let mut message = import.message.clone();
+                if let Some(name) = self.server_of_import(&import.at) {
+                    message
+                        .push_str(&format!("; here a server has this name: `from mcp_tools import {name}`"));
                 }
+                self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
             });
         }
     }
 
-    /// How the server is imported that has the name of a module that is not there.
+    /// The name in Python of the server that has the name of a module.
     fn server_of_import(&self, at: &Bytes) -> Option<String> {
         let package = self.source.get(at.clone())?.split('.').next()?;
         let server = self.in_force.catalog.server_name(package)?;
-        let name = self.in_force.catalog.python_alias(server);
-        is_python_identifier(&name).then(|| format!("a server: `from mcp_tools import {name}`"))
+        Some(self.in_force.catalog.python_alias(server)).filter(|name| is_python_identifier(name))
     }
 
     /// Adds what is wrong with one use.
