@@ -84,7 +84,11 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
             line("address", &target.url.raw);
             target.headers.iter().for_each(|(name, text)| line("header", &with_references(name, &text.raw)));
             if let Some(oauth) = &target.oauth {
-                for (name, text) in [("clientId", &oauth.client_id), ("clientSecret", &oauth.client_secret)] {
+                for (name, text) in [
+                    ("clientId", &oauth.client_id),
+                    ("clientSecret", &oauth.client_secret),
+                    ("privateKey", &oauth.private_key),
+                ] {
                     text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
                 }
                 let document = oauth.client_metadata_url.iter();

@@ -109,6 +109,7 @@ impl Config {
                     "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
                     "clientMetadataUrl": oauth.client_metadata_url,
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
+                    "privateKey": oauth.private_key.as_ref().map(|_| mask::MASK),
                     "issuer": oauth.issuer,
                     "scopes": oauth.scopes,
                     "clientCredentials": oauth.client_credentials,

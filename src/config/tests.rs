@@ -181,6 +181,15 @@ fn v_346_a_secret_is_configured_with_its_issuer() {
              else"
                 .to_owned(),
         ),
+        (
+            r#"{"clientId": "x", "privateKey": "y", "clientCredentials": true}"#,
+            "`.oauth`: expected the key `issuer` beside `privateKey`, found a private key without it".to_owned(),
+        ),
+        (
+            r#"{"clientId": "x", "privateKey": "y", "issuer": "https://login.example.com"}"#,
+            "`.oauth`: expected `clientCredentials: true` beside `privateKey`, found a private key without it"
+                .to_owned(),
+        ),
         (r#"{"issuer": "login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "ftp://login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "https://a@login.example.com"}"#, format!("`.oauth.issuer`: {expected} more than that")),

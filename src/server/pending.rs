@@ -60,8 +60,8 @@ impl Default for PendingRuns {
 
 /// Makes the names of suspended runs (`requestState`), and recognizes them: a random id and its tag.
 ///
-/// A name that is changed or made up is an error of the protocol. One whose run is gone is an error that the model reads,
-/// because it has to run the script again.
+/// A name that is changed or made up is an error of the protocol. One whose run is gone is an error that the model
+/// reads, because it has to run the script again.
 struct Names {
     /// Secret, and of this process. `None` if the system provides no random numbers; nothing is suspended then.
     key: Option<[u8; 32]>,

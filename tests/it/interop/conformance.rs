@@ -52,6 +52,7 @@ const SIGN_IN: &[&str] = &[
 /// Extensions, which belong to no revision.
 const CLIENT_EXTENSIONS: &[&str] = &[
     "auth/client-credentials-basic",
+    "auth/client-credentials-jwt",
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
@@ -266,9 +267,11 @@ const NOT_HELD: &[(&str, &str)] = &[
          cannot answer otherwise, and cx answers every call without a task",
     ),
     ("tasks-status-notifications", "the suite skips it until it listens to `subscriptions/listen`"),
-    ("auth/client-credentials-jwt", "cx signs in with a secret or a person"),
-    ("auth/enterprise-managed-authorization", "the same"),
-    ("auth/wif-jwt-bearer", "the same"),
+    (
+        "auth/enterprise-managed-authorization",
+        "cx signs in as a person or as itself, and has no token of an identity provider to exchange",
+    ),
+    ("auth/wif-jwt-bearer", "the same, of the machine"),
     ("auth/dpop", "tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
