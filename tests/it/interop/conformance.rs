@@ -171,6 +171,10 @@ const DIRECT_2026: &[&str] = &[
     "http-custom-header-server-validation",
 ];
 
+/// The same with an upstream server of the stateless revision, which says for which call it asks. A server of an
+/// earlier one does not, so a question is refused while two calls are in flight that it could be for.
+const DIRECT_STATELESS: &[&str] = &["input-required-result-validate-input"];
+
 /// Long calls as tasks. Each has a server of its own, for the same reason.
 const DIRECT_EXTENSIONS: &[&str] = &[
     "tasks-request-headers",
@@ -234,13 +238,6 @@ const DIRECT_IN_PART: &[HeldInPart] = &[
         version: "",
         fails: &["tasks-mrtr-partial-fulfillment"],
         reason: "it wants two questions of one call open at once: a run asks the person one after the other",
-    },
-    HeldInPart {
-        scenario: "input-required-result-validate-input",
-        version: "2026-07-28",
-        fails: &["sep-2322-error-on-protocol-error"],
-        reason: "the second call comes while the first waits for its answer, and an upstream server does not say for \
-                 which of them it asks, so its question is refused",
     },
 ];
 
@@ -464,9 +461,17 @@ struct Direct {
 
 impl Direct {
     fn start() -> Self {
+        Self::with_fixtures(&[])
+    }
+
+    /// The arguments are those of the fixtures.
+    fn with_fixtures(arguments: &[&str]) -> Self {
+        let fixtures: Vec<String> = std::iter::once(script("conformance/fixtures.mjs"))
+            .chain(arguments.iter().map(|&argument| argument.to_owned()))
+            .collect();
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("fixtures.json");
-        let fixtures = json!({ "command": node_24(), "args": [script("conformance/fixtures.mjs")] });
+        let fixtures = json!({ "command": node_24(), "args": fixtures });
         std::fs::write(&file, json!({ "mcpServers": { "fixtures": fixtures } }).to_string()).unwrap();
         for (name, source) in SCRIPTS {
             save_script(directory.path(), &format!("{name}.ts"), source);
@@ -507,6 +512,9 @@ fn tools_that_are_shown_directly_conform() {
     for scenario in DIRECT_2026 {
         server(&[*scenario], "2026-07-28", &Direct::start().url);
     }
+    for scenario in DIRECT_STATELESS {
+        server(&[*scenario], "2026-07-28", &Direct::with_fixtures(&["stateless"]).url);
+    }
 }
 
 #[test]
@@ -546,6 +554,7 @@ fn every_scenario_is_in_a_list() {
         DIRECT,
         DIRECT_2025,
         DIRECT_2026,
+        DIRECT_STATELESS,
         DIRECT_EXTENSIONS,
     ];
     let in_part = DIRECT_IN_PART.iter().map(|part| part.scenario);
