@@ -91,7 +91,7 @@ impl Names {
     /// All ids have one length, so that the end of no hash is the beginning of another.
     fn tag(&self, id: &str) -> Option<String> {
         let hash = Sha256::new().chain_update(self.key?).chain_update(id).finalize();
-        Some(hash.iter().take(ID / 2).map(|byte| format!("{byte:02x}")).collect())
+        Some(hex::encode(&hash[..ID / 2]))
     }
 }
 

@@ -216,6 +216,8 @@ const methods = {
       description: `The fixture ${name}`,
       inputSchema: schemas[name] ?? { type: "object", properties: {} },
     })),
+    ttlMs: 0,
+    cacheScope: "private",
   }),
   "tools/call": async (params) => {
     const { name, arguments: args, _meta } = params;
