@@ -224,19 +224,25 @@ pub(super) const DIRECT_IN_PART: &[HeldInPart] = &[
 pub(super) const NOT_HELD: &[(&str, &str)] = &[
     (
         "input-required-result-multiple-input-requests",
-        "one result with elicitation, sampling and `roots/list`: a question to the person comes alone, and roots of \
-         upstream servers come from the configuration",
+        "one result with elicitation, sampling and `roots/list`: a question to the person comes alone, so that it is \
+         read, and roots of upstream servers come from the configuration",
     ),
     ("input-required-result-basic-list-roots", "roots of upstream servers come from the configuration"),
     ("input-required-result-non-tool-request", "cx has one prompt, which asks nothing"),
     (
         "input-required-result-ignore-extra-params",
-        "its first call has answers and no `requestState`: cx knows by the state which run an answer is for, so it \
-         asks",
+        "its first call has answers and no `requestState`: no question was shown yet, and an answer from before could \
+         approve what no user has seen, so cx asks",
     ),
-    ("resources-subscribe", "what cx offers as resources does not change"),
+    (
+        "resources-subscribe",
+        "what cx offers as resources does not change, so it does not declare subscriptions",
+    ),
     ("resources-unsubscribe", "the same"),
-    ("server-sse-polling", "streams have no numbers of events, so they cannot be resumed"),
+    (
+        "server-sse-polling",
+        "a dropped connection cancels its requests, so there is nothing to resume; long calls are tasks",
+    ),
     (
         "tasks-required-task-error",
         "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that \
@@ -248,7 +254,7 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
         "cx signs in as a person or as itself, and has no token of an identity provider to exchange",
     ),
     ("auth/wif-jwt-bearer", "the same, of the machine"),
-    ("auth/dpop", "tokens are not bound to a key"),
+    ("auth/dpop", "each request would need a proof of its own; tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
     ("authorization-code-grant", "the same"),
