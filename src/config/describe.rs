@@ -91,6 +91,7 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
                 ] {
                     text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
                 }
+                oauth.assertion_file.iter().for_each(|file| line("signs in with the file", &file.raw));
                 let document = oauth.client_metadata_url.iter();
                 document.for_each(|document| line("signs in with the client", &document.raw));
                 oauth.issuer.iter().for_each(|issuer| line("signs in at", &issuer.raw));

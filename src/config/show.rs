@@ -110,6 +110,7 @@ impl Config {
                     "clientMetadataUrl": oauth.client_metadata_url,
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
                     "privateKey": oauth.private_key.as_ref().map(|_| mask::MASK),
+                    "assertionFile": oauth.assertion_file.as_ref().map(|file| file.to_string_lossy()),
                     "issuer": oauth.issuer,
                     "scopes": oauth.scopes,
                     "clientCredentials": oauth.client_credentials,

@@ -1,9 +1,13 @@
-//! Signs in as the client itself with a private key, in place of a secret (`private_key_jwt`, RFC 7523).
+//! Signs in as the client itself with an assertion in place of a secret (RFC 7523): one that its private key signs
+//! (`private_key_jwt`), or one that an identity provider has signed for the workload.
 //!
-//! rmcp has this behind a feature that needs a library of JSON Web Tokens. This one has a fixed form, and `ring`, which
-//! TLS has anyway, signs it. The key never leaves this process: what is sent is for one authorization server, and for a
-//! minute.
+//! rmcp has the first behind a feature that needs a library of JSON Web Tokens. This one has a fixed form, and `ring`,
+//! which TLS has anyway, signs it. The key never leaves this process: what is sent is for one authorization server, and
+//! for a minute.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -33,6 +37,12 @@ use crate::text::ids::random_id;
 /// How the request says that the client shows an assertion.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
+/// The grant of an assertion that an identity provider has signed.
+const ASSERTION_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+/// Maximum bytes of a file with an assertion. Those of Kubernetes have about one kilobyte.
+const MAX_ASSERTION: usize = 64 << 10;
+
 /// How long an assertion is valid. It is used at once; clocks differ.
 const VALID: Duration = Duration::from_secs(60);
 
@@ -48,23 +58,32 @@ pub(crate) async fn sign_in(
     config: &OAuth,
     store: &BoundCredentials,
 ) -> Result<(), SignInError> {
-    let (Some(client_id), Some(key)) = (&config.client_id, &config.private_key) else {
-        return Err(failed("client credentials with a key need `clientId` and `privateKey`"));
-    };
-    let assertion = assertion(key, client_id, &store.binding.issuer)?;
+    let client_id = config.client_id.clone().unwrap_or_default();
     let mut resource = server.clone();
     resource.set_fragment(None);
-    let mut form = Serializer::new(String::new());
-    form.append_pair("grant_type", "client_credentials")
-        .append_pair("client_assertion_type", ASSERTION_TYPE)
-        .append_pair("client_assertion", &assertion)
-        .append_pair("resource", resource.as_str());
-    if !config.scopes.is_empty() {
-        form.append_pair("scope", &config.scopes.join(" "));
+    let mut fields = vec![("resource", resource.to_string())];
+    match (&config.private_key, &config.assertion_file) {
+        (Some(key), _) if !client_id.is_empty() => {
+            fields.push(("grant_type", "client_credentials".to_owned()));
+            fields.push(("client_assertion_type", ASSERTION_TYPE.to_owned()));
+            fields.push(("client_assertion", assertion(key, &client_id, &store.binding.issuer)?));
+        }
+        (None, Some(file)) => {
+            fields.push(("grant_type", ASSERTION_GRANT.to_owned()));
+            fields.push(("assertion", read(file).await?));
+            if !client_id.is_empty() {
+                fields.push(("client_id", client_id.clone()));
+            }
+        }
+        _ => return Err(failed("client credentials with a key need `clientId` and `privateKey`")),
     }
+    if !config.scopes.is_empty() {
+        fields.push(("scope", config.scopes.join(" ")));
+    }
+    let form = Serializer::new(String::new()).extend_pairs(&fields).finish();
     let endpoint = Url::parse(&endpoints.token_endpoint)
         .map_err(|error| failed(format!("the token endpoint is no address: {error}")))?;
-    let answer = http.post(&endpoint, form.finish()).await.map_err(|refused| failed(refused.to_string()))?;
+    let answer = http.post(&endpoint, form).await.map_err(|refused| failed(refused.to_string()))?;
     let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
     if answer.status() != StatusCode::OK {
         let said = ["error", "error_description"].map(|name| body[name].as_str().unwrap_or_default());
@@ -77,8 +96,35 @@ pub(crate) async fn sign_in(
         Some(scopes) => scopes.split_whitespace().map(str::to_owned).collect(),
         None => config.scopes.clone(),
     };
-    let credentials = StoredCredentials::new(client_id.clone(), Some(token), granted, Some(now()));
+    let credentials = StoredCredentials::new(client_id, Some(token), granted, Some(now()));
     Ok(store.save(credentials).await?)
+}
+
+/// Reads the assertion that is in a file now. Others replace it before it expires.
+async fn read(file: &Path) -> Result<String, SignInError> {
+    let path = file.to_owned();
+    // A file system can hang; whoever waits for the token has a deadline.
+    let reading = tokio::task::spawn_blocking(move || -> io::Result<String> {
+        let mut text = String::new();
+        File::open(path)?.take(MAX_ASSERTION as u64 + 1).read_to_string(&mut text)?;
+        Ok(text)
+    });
+    let name = file.display();
+    let text = match reading.await {
+        Ok(Ok(text)) => text,
+        Ok(Err(error)) => {
+            return Err(failed(format!("`oauth.assertionFile` {name} cannot be read: {error}")));
+        }
+        Err(_runtime_ends) => return Err(failed("the process is about to end")),
+    };
+    let assertion = text.trim();
+    let is_assertion = text.len() <= MAX_ASSERTION
+        && assertion.split('.').count() == 3
+        && assertion.bytes().all(|byte| byte.is_ascii_graphic());
+    match is_assertion {
+        true => Ok(assertion.to_owned()),
+        false => Err(failed(format!("`oauth.assertionFile` {name}: expected a signed JSON Web Token"))),
+    }
 }
 
 /// A statement, signed with the key, that its bearer is the client. It is for one authorization server.

@@ -321,7 +321,7 @@ impl Authorization {
             discover(&self.url, &self.config, bound).await?;
         let (tokens, lock) = (Arc::clone(&self.tokens), Some(Arc::clone(lock)));
         let store = BoundCredentials { tokens, binding, lock };
-        if self.config.client_credentials && self.config.private_key.is_some() {
+        if self.config.client_credentials && self.config.has_assertion() {
             return assertion::sign_in(&http, &endpoints, &self.url, &self.config, &store).await;
         }
         manager.set_credential_store(store);

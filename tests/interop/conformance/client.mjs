@@ -38,6 +38,11 @@ async function oauth() {
         issuer: await issuer(),
         clientCredentials: true,
       };
+    case "auth/wif-jwt-bearer": {
+      const assertionFile = join(home, "workload.jwt");
+      writeFileSync(assertionFile, context.valid_jwt);
+      return { clientId: context.client_id, assertionFile, issuer: await issuer(), clientCredentials: true };
+    }
     case "auth/client-credentials-basic":
       return { ...registered, issuer: await issuer(), clientCredentials: true };
     default:

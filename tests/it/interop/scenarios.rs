@@ -32,6 +32,7 @@ pub(super) const SIGN_IN: &[&str] = &[
 pub(super) const CLIENT_EXTENSIONS: &[&str] = &[
     "auth/client-credentials-basic",
     "auth/client-credentials-jwt",
+    "auth/wif-jwt-bearer",
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
@@ -251,9 +252,8 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
     ("tasks-status-notifications", "the suite skips it until it listens to `subscriptions/listen`"),
     (
         "auth/enterprise-managed-authorization",
-        "cx signs in as a person or as itself, and has no token of an identity provider to exchange",
+        "cx signs in as a person or as itself, and has no token of a person's identity provider to exchange",
     ),
-    ("auth/wif-jwt-bearer", "the same, of the machine"),
     ("auth/dpop", "each request would need a proof of its own; tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),

@@ -123,3 +123,55 @@ async fn a_key_that_the_authorization_server_does_not_know_is_refused() {
     assert!(error.message.contains("answers 401: invalid_client"), "{}", error.message);
     assert!(!error.message.contains("PRIVATE KEY"), "{}", error.message);
 }
+
+fn with_file(issuer: &Issuer, file: &std::path::Path) -> McpServer {
+    let mut server = issuer.server();
+    if let McpTransport::Http(http) = &mut server.transport {
+        http.oauth = Some(OAuth {
+            assertion_file: Some(file.to_owned()),
+            client_credentials: true,
+            issuer: Some(issuer.base.lock().clone()),
+            ..OAuth::default()
+        });
+    }
+    server
+}
+
+#[tokio::test]
+async fn a_workload_signs_in_with_what_is_in_its_file_now() {
+    let issuer = Issuer::start(3600).await;
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("token");
+    let server = with_file(&issuer, &file);
+    std::fs::write(&file, "for-cx.first.signature\n").unwrap();
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    std::fs::write(&file, "for-cx.second.signature\n").unwrap();
+    issuer.number.fetch_add(1, Ordering::SeqCst);
+    call(&running).await.unwrap();
+    let forms: Vec<_> = issuer.forms.lock().drain(..).collect();
+    let sent: Vec<&str> = forms.iter().map(|form| form["assertion"].as_str()).collect();
+    assert_eq!(sent, ["for-cx.first.signature", "for-cx.second.signature"]);
+}
+
+/// Threat 627.
+#[tokio::test]
+async fn v_627_a_file_that_has_no_assertion_is_not_sent() {
+    let issuer = Issuer::start(3600).await;
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("token");
+    for (content, problem) in [
+        (None, "cannot be read"),
+        (Some("password of root".to_owned()), "expected a signed JSON Web Token"),
+        (Some(format!("for-cx.{}.signature", "a".repeat(1 << 20))), "expected a signed JSON Web Token"),
+    ] {
+        if let Some(content) = content {
+            std::fs::write(&file, content).unwrap();
+        }
+        let server = with_file(&issuer, &file);
+        let error = connect(&server, authorization(&server, &directory)).await.err().unwrap();
+        assert!(error.message.contains(problem), "{}", error.message);
+        assert!(!error.message.contains("password"), "{}", error.message);
+    }
+    assert!(issuer.forms.lock().is_empty());
+}
