@@ -24,6 +24,7 @@ use rmcp::transport::auth::{
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
@@ -31,6 +32,7 @@ use super::failure::{SignInError, preview};
 use super::http::OAuthHttp;
 use super::issuer::Endpoints;
 use super::tokens::BoundCredentials;
+use crate::machine::probe;
 use crate::mcp::settings::OAuth;
 use crate::text::ids::random_id;
 
@@ -104,17 +106,16 @@ pub(crate) async fn sign_in(
 async fn read(file: &Path) -> Result<String, SignInError> {
     let path = file.to_owned();
     // A file system can hang; whoever waits for the token has a deadline.
-    let reading = tokio::task::spawn_blocking(move || -> io::Result<String> {
+    let reading = probe::spawn_blocking(&Handle::current(), move || -> io::Result<String> {
         let mut text = String::new();
         File::open(path)?.take(MAX_ASSERTION as u64 + 1).read_to_string(&mut text)?;
         Ok(text)
     });
     let name = file.display();
-    let text = match reading.await {
-        Ok(Ok(text)) => text,
-        Ok(Err(error)) => {
-            return Err(failed(format!("`oauth.assertionFile` {name} cannot be read: {error}")));
-        }
+    let unreadable =
+        |error: io::Error| failed(format!("`oauth.assertionFile` {name} cannot be read: {error}"));
+    let text = match reading.map_err(unreadable)?.await {
+        Ok(read) => read.map_err(unreadable)?,
         Err(_runtime_ends) => return Err(failed("the process is about to end")),
     };
     let assertion = text.trim();
