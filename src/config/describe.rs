@@ -84,9 +84,14 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
             line("address", &target.url.raw);
             target.headers.iter().for_each(|(name, text)| line("header", &with_references(name, &text.raw)));
             if let Some(oauth) = &target.oauth {
-                for (name, text) in [("clientId", &oauth.client_id), ("clientSecret", &oauth.client_secret)] {
+                for (name, text) in [
+                    ("clientId", &oauth.client_id),
+                    ("clientSecret", &oauth.client_secret),
+                    ("privateKey", &oauth.private_key),
+                ] {
                     text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
                 }
+                oauth.assertion_file.iter().for_each(|file| line("signs in with the file", &file.raw));
                 let document = oauth.client_metadata_url.iter();
                 document.for_each(|document| line("signs in with the client", &document.raw));
                 oauth.issuer.iter().for_each(|issuer| line("signs in at", &issuer.raw));

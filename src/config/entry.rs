@@ -94,6 +94,8 @@ pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
     pub(super) client_metadata_url: Option<Text>,
     pub(super) client_secret: Option<Text>,
+    pub(super) private_key: Option<Text>,
+    pub(super) assertion_file: Option<Text>,
     pub(super) issuer: Option<Text>,
     pub(super) scopes: Vec<String>,
     pub(super) client_credentials: bool,

@@ -68,8 +68,16 @@ pub(super) const SERVER_KEYS: &[&str] = &[
 ];
 
 /// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] =
-    &["clientId", "clientMetadataUrl", "clientSecret", "issuer", "scopes", "clientCredentials"];
+pub(super) const OAUTH_KEYS: &[&str] = &[
+    "clientId",
+    "clientMetadataUrl",
+    "clientSecret",
+    "privateKey",
+    "assertionFile",
+    "issuer",
+    "scopes",
+    "clientCredentials",
+];
 
 /// Every key of `rateLimit` and `clientRate`.
 pub(super) const RATE_LIMIT_KEYS: &[&str] = &["calls", "perMs"];
@@ -442,13 +450,24 @@ fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
             finding.hint = Some(hint.to_owned());
         }
     }
+    let client_credentials = section.read(&["clientCredentials"], At::boolean).unwrap_or(false);
+    let needed = [(section.has(&["issuer"]), "issuer"), (client_credentials, "clientCredentials")];
+    for name in ["privateKey", "assertionFile"] {
+        for (is_there, other) in needed {
+            if section.has(&[name]) && !is_there {
+                section.unexpected(&[name], &format!("the key `{other}` beside `{name}`"), "it without that");
+            }
+        }
+    }
     Some(OAuthEntry {
         client_id: section.read(&["clientId"], At::text),
         client_metadata_url: section.read(&["clientMetadataUrl"], At::text),
         client_secret: section.read(&["clientSecret"], At::text),
+        private_key: section.read(&["privateKey"], At::text),
+        assertion_file: section.read(&["assertionFile"], At::text),
         issuer: section.read(&["issuer"], At::text),
         scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),
-        client_credentials: section.read(&["clientCredentials"], At::boolean).unwrap_or(false),
+        client_credentials,
     })
 }
 

@@ -46,6 +46,8 @@ pub(super) fn oauth(fields: &Fields<'_, '_>) -> Option<OAuthEntry> {
         client_id: at("client_id").and_then(|at| at.text().ok()),
         client_metadata_url: None,
         client_secret: None,
+        private_key: None,
+        assertion_file: None,
         issuer: None,
         scopes: at("scopes").and_then(|at| at.strings().ok()).unwrap_or_default(),
         client_credentials: false,

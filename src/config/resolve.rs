@@ -85,6 +85,11 @@ impl Expander<'_> {
                 .as_ref()
                 .map(|text| self.expand(text, Role::Address)),
             client_secret: oauth.client_secret.as_ref().map(|text| self.expand(text, Role::Secret)),
+            private_key: oauth.private_key.as_ref().map(|text| self.expand(text, Role::Secret)),
+            assertion_file: oauth
+                .assertion_file
+                .as_ref()
+                .map(|text| PathBuf::from(self.expand(text, Role::Path))),
             issuer: oauth.issuer.as_ref().map(|text| self.expand(text, Role::Address)),
             scopes: oauth.scopes.clone(),
             client_credentials: oauth.client_credentials,

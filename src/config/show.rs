@@ -108,6 +108,8 @@ impl Config {
                     "clientId": oauth.client_id.as_ref().map(|_| mask::MASK),
                     "clientMetadataUrl": oauth.client_metadata_url,
                     "clientSecret": oauth.client_secret.as_ref().map(|_| mask::MASK),
+                    "privateKey": oauth.private_key.as_ref().map(|_| mask::MASK),
+                    "assertionFile": oauth.assertion_file.as_ref().map(|file| file.to_string_lossy()),
                     "issuer": oauth.issuer,
                     "scopes": oauth.scopes,
                     "clientCredentials": oauth.client_credentials,

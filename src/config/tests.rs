@@ -181,6 +181,14 @@ fn v_346_a_secret_is_configured_with_its_issuer() {
              else"
                 .to_owned(),
         ),
+        (
+            r#"{"clientId": "x", "privateKey": "y", "clientCredentials": true}"#,
+            "`.oauth`: expected the key `issuer` beside `privateKey`, found it without that".to_owned(),
+        ),
+        (
+            r#"{"assertionFile": "/run/token", "issuer": "https://login.example.com"}"#,
+            "`.oauth`: expected the key `clientCredentials` beside `assertionFile`, found it without that".to_owned(),
+        ),
         (r#"{"issuer": "login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "ftp://login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "https://a@login.example.com"}"#, format!("`.oauth.issuer`: {expected} more than that")),

@@ -4,6 +4,7 @@
 //! login` stored, renews them when they expire, and otherwise returns an error that says what to
 //! do.
 
+mod assertion;
 mod authorization;
 mod discovery;
 mod failure;

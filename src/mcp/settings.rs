@@ -139,6 +139,14 @@ pub struct OAuth {
     /// The client's secret, if it has one. Requires [`issuer`](Self::issuer), so that the secret is
     /// sent to no other server.
     pub client_secret: Option<String>,
+    /// The client's private key in place of a secret, if it signs in as itself
+    /// ([`client_credentials`](Self::client_credentials)): PKCS #8 as PEM text, for P-256, P-384 or RSA.
+    /// Requires [`issuer`](Self::issuer).
+    pub private_key: Option<String>,
+    /// A file with an assertion that an identity provider has signed for this workload, as Kubernetes has it, in
+    /// place of a secret or key. It is read for each token. Requires [`issuer`](Self::issuer), as whose audience it
+    /// was issued.
+    pub assertion_file: Option<PathBuf>,
     /// The authorization server that credentials are for, exactly as in the `issuer` field of its
     /// metadata. If the server names a different one, it is refused. With `None`, the one that the
     /// server names at the first sign-in is pinned until the next sign-in.
@@ -384,6 +392,14 @@ impl fmt::Debug for HttpTransport {
     }
 }
 
+impl OAuth {
+    /// Whether an assertion takes the place of a secret, if the client signs in as itself.
+    #[cfg(feature = "oauth")]
+    pub(crate) const fn has_assertion(&self) -> bool {
+        self.private_key.is_some() || self.assertion_file.is_some()
+    }
+}
+
 impl fmt::Debug for OAuth {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -391,6 +407,8 @@ impl fmt::Debug for OAuth {
             .field("client_id", &self.client_id)
             .field("client_metadata_url", &self.client_metadata_url)
             .field("client_secret", &self.client_secret.as_ref().map(|_| "hidden"))
+            .field("private_key", &self.private_key.as_ref().map(|_| "hidden"))
+            .field("assertion_file", &self.assertion_file)
             .field("issuer", &self.issuer)
             .field("scopes", &self.scopes)
             .field("client_credentials", &self.client_credentials)

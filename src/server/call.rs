@@ -23,7 +23,7 @@ use super::elicitation::elicitor;
 use super::fingerprint::Fingerprint;
 use super::incoming::DetachedInput;
 use super::notifications::{ProgressOf, RunNotifications};
-use super::pending::{KeyedPrompts, with_keys};
+use super::pending::{KeyedPrompts, NotResumed, with_keys};
 use super::prepare::{PreparedRun, prepare, take_rate};
 use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
@@ -56,7 +56,7 @@ pub(crate) enum Called {
 ///
 /// # Errors
 ///
-/// If the client has cancelled the call. The client ignores the answer in that case.
+/// If the client has cancelled the call, and then ignores the answer, or sends a state that this server never gave.
 pub(crate) async fn run(
     session: &McpSession,
     called: Called,
@@ -81,6 +81,7 @@ pub(crate) async fn run(
                 let responses = request.input_responses.unwrap_or_default();
                 resume(session, run, prompts, responses, context).await
             }
+            Err(error @ NotResumed::Forged) => Err(ErrorData::invalid_params(error.to_string(), None)),
             Err(error) => {
                 let refusal = answer::refusal(format, INVALID_ARGUMENTS, &error.to_string(), None);
                 Ok(refused(&called, refusal))

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::model::{InputRequests, InputRequiredResult};
+use sha2::{Digest as _, Sha256};
 use tokio::task::AbortHandle;
 
 use super::client_slots::{ClientSlot, ClientSlots};
 use super::fingerprint::Fingerprint;
 use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
-use crate::text::ids::random_id;
+use crate::text::ids::{random_bytes, random_id};
 
 /// The key of a prompt for the user in a result that requires input, and of the answer in the repeated request.
 pub(crate) const KEY: &str = "approval";
@@ -47,13 +48,54 @@ const KEPT: Duration = Duration::from_secs(10);
 pub(crate) struct PendingRuns {
     slots: ClientSlots,
     runs: Mutex<HashMap<String, SuspendedRun>>,
+    names: Names,
 }
 
 impl Default for PendingRuns {
     fn default() -> Self {
-        Self { slots: ClientSlots::new(MAX_SUSPENDED), runs: Mutex::default() }
+        Self { slots: ClientSlots::new(MAX_SUSPENDED), runs: Mutex::default(), names: Names::default() }
     }
 }
+
+/// Makes the names of suspended runs (`requestState`), and recognizes them: a random id and its tag.
+///
+/// A name that is changed or made up is an error of the protocol. One whose run is gone is an error that the model
+/// reads, because it has to run the script again.
+struct Names {
+    /// Secret, and of this process. `None` if the system provides no random numbers; nothing is suspended then.
+    key: Option<[u8; 32]>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { key: random_bytes().ok() }
+    }
+}
+
+impl Names {
+    fn make(&self) -> Option<String> {
+        let id = random_id().ok()?;
+        let tag = self.tag(&id)?;
+        Some(id + &tag)
+    }
+
+    /// Whether this process has made the name, and nothing has changed it.
+    ///
+    /// The time that the comparison takes tells nothing of value: a run is found by the whole of its name only.
+    fn has_made(&self, name: &str) -> bool {
+        let parts = name.split_at_checked(ID);
+        parts.is_some_and(|(id, tag)| self.tag(id).is_some_and(|expected| tag == expected))
+    }
+
+    /// All ids have one length, so that the end of no hash is the beginning of another.
+    fn tag(&self, id: &str) -> Option<String> {
+        let hash = Sha256::new().chain_update(self.key?).chain_update(id).finalize();
+        Some(hex::encode(&hash[..ID / 2]))
+    }
+}
+
+/// Length of an id, and of its tag, in hexadecimal digits.
+const ID: usize = 32;
 
 struct SuspendedRun {
     /// The client's session, or the session of all clients without one.
@@ -78,6 +120,9 @@ impl Drop for Expiry {
 /// Why a run is not resumed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotResumed {
+    /// No run was ever suspended under this name.
+    #[error("`requestState` is not of this server, or was changed; send the call again without it")]
+    Forged,
     /// There is no run of this name for this client, or it was dropped.
     #[error("no run waits for this answer any more; run the script again")]
     Unknown,
@@ -101,7 +146,7 @@ impl PendingRuns {
         mut run: RunInFlight,
         prompts: KeyedPrompts,
     ) -> Result<InputRequiredResult, Box<RunInFlight>> {
-        let Ok(name) = random_id() else { return Err(Box::new(run)) };
+        let Some(name) = self.names.make() else { return Err(Box::new(run)) };
         let Some(slot) = self.slots.acquire(holder) else {
             tracing::warn!("too many runs of one client wait for users; no prompt is sent");
             return Err(Box::new(run));
@@ -131,13 +176,16 @@ impl PendingRuns {
     ///
     /// # Errors
     ///
-    /// If the client has no such run, or has made a different call. The run is not removed then.
+    /// If the client has no such run, has called something else, or has changed the name. The run is not removed then.
     pub(crate) fn remove(
         &self,
         client: &str,
         call: Fingerprint,
         name: &str,
     ) -> Result<(RunInFlight, KeyedPrompts), NotResumed> {
+        if !self.names.has_made(name) {
+            return Err(NotResumed::Forged);
+        }
         let mut runs = self.runs.lock();
         let suspended = runs.get(name).filter(|run| run.client == client).ok_or(NotResumed::Unknown)?;
         if suspended.call != call {
@@ -151,5 +199,36 @@ impl PendingRuns {
     pub(crate) fn forget(&self, client: &str) {
         // Collected first, so that the runs are dropped after the lock is released.
         let _forgotten: Vec<_> = self.runs.lock().extract_if(|_, run| run.client == client).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_recognized_as_they_were_made() {
+        let names = Names::default();
+        let name = names.make().unwrap();
+        assert!(names.has_made(&name));
+        assert_eq!(name.len(), 2 * ID);
+        let (id, tag) = name.split_at(ID);
+        let changed = |digit: &str| {
+            if digit.starts_with('0') { format!("1{}", &digit[1..]) } else { format!("0{}", &digit[1..]) }
+        };
+        for forged in [
+            String::new(),
+            id.to_owned(),
+            format!("{name}-TAMPERED"),
+            format!("{}{tag}", changed(id)),
+            format!("{id}{}", changed(tag)),
+            "ä".repeat(ID),
+            "x".repeat(100_000),
+            Names::default().make().unwrap(),
+        ] {
+            assert!(!names.has_made(&forged), "{forged}");
+        }
+        let without_random_numbers = Names { key: None };
+        assert!(without_random_numbers.make().is_none() && !without_random_numbers.has_made(&name));
     }
 }

@@ -119,13 +119,23 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "base64",
         Several(
-            &["engine/host_calls/files", "mcp/http/headers", "mcp/skills", "net", "telemetry/audit/note"],
+            &[
+                "engine/host_calls/files",
+                "mcp/http/headers",
+                "mcp/oauth/assertion",
+                "mcp/skills",
+                "net",
+                "telemetry/audit/note",
+            ],
             "bytes of files; headers that are not ASCII; files of skills; bodies of requests; keys and signatures",
         ),
     ),
     (
         "ring",
-        Several(&["telemetry/audit/note", "nats/seal"], "signatures of the audit trail; seals of messages"),
+        Several(
+            &["telemetry/audit/note", "nats/seal", "mcp/oauth/assertion"],
+            "signatures of the audit trail; seals of messages; assertions of clients that sign in",
+        ),
     ),
     ("async-nats", One("nats")),
     ("hex", All("hashes and keys as text")),

@@ -15,6 +15,7 @@ mod by_name;
 mod flow;
 mod imports;
 mod literal;
+mod modules;
 mod names;
 mod references;
 mod unavailable;
@@ -41,6 +42,7 @@ use crate::engine::mend::{Lexis, MAX_MENDS, take_out};
 use crate::engine::survey::{Flow, FlowReader, Found, call_of};
 use crate::run::check::survey::{Literal, Mistake, Survey, Target};
 use crate::run::script::Language;
+use crate::tools::names::SuggestionBudget;
 
 /// Maximum size of a script that is read, in bytes: the parser cannot be interrupted. Scripts that people and
 /// models write are a tenth of it.
@@ -202,6 +204,7 @@ fn read(module: &ModModule) -> Survey {
         is_in_head: true,
         is_guarded: false,
         has_named_packages: false,
+        suggestions: SuggestionBudget::of_message(),
         names,
     };
     surveyor.module(module);
@@ -228,6 +231,8 @@ struct Surveyor<'a> {
     is_guarded: bool,
     /// Whether the message of an earlier import names the packages that exist.
     has_named_packages: bool,
+    /// The work that is left for names of modules to suggest.
+    suggestions: SuggestionBudget,
 }
 
 impl FlowReader for Surveyor<'_> {

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::assertion;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
@@ -316,9 +317,14 @@ impl Authorization {
         if bound.is_none() && !self.config.client_credentials {
             return Err(RmcpError::AuthorizationRequired.into());
         }
-        let Discovered { mut manager, binding, .. } = discover(&self.url, &self.config, bound).await?;
+        let Discovered { mut manager, endpoints, binding, http } =
+            discover(&self.url, &self.config, bound).await?;
         let (tokens, lock) = (Arc::clone(&self.tokens), Some(Arc::clone(lock)));
-        manager.set_credential_store(BoundCredentials { tokens, binding, lock });
+        let store = BoundCredentials { tokens, binding, lock };
+        if self.config.client_credentials && self.config.has_assertion() {
+            return assertion::sign_in(&http, &endpoints, &self.url, &self.config, &store).await;
+        }
+        manager.set_credential_store(store);
         if self.config.client_credentials {
             return client_credentials(&mut manager, &self.url, &self.config).await;
         }

@@ -29,6 +29,8 @@ pub(crate) struct Discovered {
     pub(crate) manager: AuthorizationManager,
     pub(crate) endpoints: Endpoints,
     pub(crate) binding: Binding,
+    /// Sends to the endpoints that were checked, and to no others.
+    pub(crate) http: Arc<OAuthHttp>,
 }
 
 /// Discovers the authorization server of the server at `url`, and checks that credentials may be
@@ -75,7 +77,7 @@ pub(crate) async fn discover(
     let endpoints = Endpoints::from(&metadata);
     http.permit(&endpoints);
     manager.set_metadata(metadata);
-    Ok(Discovered { manager, endpoints, binding })
+    Ok(Discovered { manager, endpoints, binding, http })
 }
 
 /// The binding of the metadata that rmcp has found, if the location of the document proves it. rmcp

@@ -191,6 +191,19 @@ impl OAuthHttp {
         self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
     }
 
+    /// Sends a form to an endpoint that was checked.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer, or it must not be sent there.
+    pub(crate) async fn post(&self, url: &Url, form: String) -> Result<Response<Vec<u8>>, Refused> {
+        let request = Request::post(url.as_str())
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(header::ACCEPT, "application/json")
+            .body(form.into_bytes());
+        self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
+    }
+
     async fn execute_in_time(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
         timeout(EXCHANGE_TIME, self.send(request)).await.map_err(|_elapsed| Refused::Elapsed).flatten()
     }

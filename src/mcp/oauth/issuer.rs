@@ -48,8 +48,8 @@ pub(crate) struct Endpoints {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IssuerError {
     #[error(
-        "`oauth.clientSecret` needs `oauth.issuer`: the authorization server that the secret is for, such as \
-         `https://login.example.com`"
+        "`oauth.clientSecret`, `oauth.privateKey` and `oauth.assertionFile` need `oauth.issuer`: the authorization \
+         server that they are for, such as `https://login.example.com`"
     )]
     SecretWithoutIssuer,
     #[error("it is behind `http`, where what is sent could be read; use `https`")]
@@ -180,9 +180,10 @@ impl Binding {
     }
 }
 
-/// Checks the configuration before any request: a client secret requires a configured issuer.
+/// Checks the configuration before any request: a client secret or assertion requires a configured issuer.
 pub(crate) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
-    if config.client_secret.is_some() && config.issuer.is_none() {
+    let has_secret = config.client_secret.is_some() || config.has_assertion();
+    if has_secret && config.issuer.is_none() {
         return Err(IssuerError::SecretWithoutIssuer);
     }
     Ok(())

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::assertion;
 use super::discovery::{Discovered, check_before, client_credentials, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
@@ -183,9 +184,16 @@ pub(crate) async fn login_with(
     }
     if config.client_credentials {
         let lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
-        let Discovered { mut manager, binding, .. } = discovered;
-        manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(Arc::new(lock)) });
-        let exchanged = timeout(EXCHANGE_TIME, client_credentials(&mut manager, &http.url, &config)).await;
+        let Discovered { mut manager, endpoints, binding, http: sender } = discovered;
+        let store = BoundCredentials { tokens, binding, lock: Some(Arc::new(lock)) };
+        let exchange = async {
+            if config.has_assertion() {
+                return assertion::sign_in(&sender, &endpoints, &http.url, &config, &store).await;
+            }
+            manager.set_credential_store(store);
+            client_credentials(&mut manager, &http.url, &config).await
+        };
+        let exchanged = timeout(EXCHANGE_TIME, exchange).await;
         return exchanged.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error));
     }
     let listener = TcpListener::bind(("127.0.0.1", 0)).await;
@@ -231,7 +239,7 @@ async fn begin(
     config: &OAuth,
     redirect: String,
 ) -> Result<AuthorizationSession, SignInError> {
-    let Discovered { mut manager, endpoints, binding } = discovered;
+    let Discovered { mut manager, endpoints, binding, .. } = discovered;
     // The id is the same at every authorization server.
     let has_fixed_id = config.client_id.is_some() || config.client_metadata_url.is_some();
     if has_fixed_id && config.issuer.is_none() {

@@ -29,6 +29,7 @@ use crate::mcp::notifications::Notifications;
 use crate::mcp::settings::{McpServer, McpTransport, OAuth};
 use crate::tools::{ToolError, ToolErrorCode};
 
+mod assertion;
 mod discovery;
 mod hostile;
 mod useless;
@@ -60,6 +61,8 @@ struct Issuer {
     token_fields: Mutex<serde_json::Map<String, Value>>,
     /// The target to which its token endpoint redirects.
     token_redirect: Mutex<Option<String>>,
+    /// The public key (P-256) of a client that signs in with its private one.
+    key: Mutex<Option<Vec<u8>>>,
 }
 
 type Shared = State<Arc<Issuer>>;
@@ -195,6 +198,16 @@ async fn token(State(issuer): Shared, body: String) -> Response {
         }
         "client_credentials" if form.get("client_secret").map(String::as_str) == Some("hush") => {
             issuer.issue("client_credentials")
+        }
+        "client_credentials" if form.contains_key("client_assertion") => {
+            if issuer.key.lock().as_ref().is_some_and(|key| assertion::is_signed(&form, key)) {
+                issuer.issue("client_credentials")
+            } else {
+                answer(StatusCode::UNAUTHORIZED, json!({ "error": "invalid_client" }))
+            }
+        }
+        "urn:ietf:params:oauth:grant-type:jwt-bearer" if form["assertion"].starts_with("for-cx.") => {
+            issuer.issue("jwt-bearer")
         }
         _ => refused(),
     }

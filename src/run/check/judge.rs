@@ -221,10 +221,21 @@ impl Judge<'_> {
             judged.refuses |= import.is_certain;
             let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
             judged.add(severity, || {
-                let message = import.message.clone();
+                let mut message = import.message.clone();
+                if let Some(name) = self.server_of_import(&import.at) {
+                    message
+                        .push_str(&format!("; here a server has this name: `from mcp_tools import {name}`"));
+                }
                 self.finding(FindingCode::ModuleUnavailable, severity, message, &import.at)
             });
         }
+    }
+
+    /// The name in Python of the server that has the name of a module.
+    fn server_of_import(&self, at: &Bytes) -> Option<String> {
+        let package = self.source.get(at.clone())?.split('.').next()?;
+        let server = self.in_force.catalog.server_name(package)?;
+        Some(self.in_force.catalog.python_alias(server)).filter(|name| is_python_identifier(name))
     }
 
     /// Adds what is wrong with one use.

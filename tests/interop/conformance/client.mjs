@@ -31,6 +31,18 @@ async function oauth() {
       return { clientMetadataUrl: "https://conformance-test.local/client-metadata.json" };
     case "auth/pre-registration":
       return { ...registered, issuer: await issuer() };
+    case "auth/client-credentials-jwt":
+      return {
+        clientId: context.client_id,
+        privateKey: context.private_key_pem,
+        issuer: await issuer(),
+        clientCredentials: true,
+      };
+    case "auth/wif-jwt-bearer": {
+      const assertionFile = join(home, "workload.jwt");
+      writeFileSync(assertionFile, context.valid_jwt);
+      return { clientId: context.client_id, assertionFile, issuer: await issuer(), clientCredentials: true };
+    }
     case "auth/client-credentials-basic":
       return { ...registered, issuer: await issuer(), clientCredentials: true };
     default:

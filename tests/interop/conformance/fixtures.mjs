@@ -1,10 +1,15 @@
 // An MCP server over stdio with the tools, resources and prompts that the server scenarios of the conformance suite
 // expect. By hand, so that what it sends is exactly what a scenario describes. cx calls it as an upstream server.
+//
+//   node fixtures.mjs [stateless]
+//
+// With `stateless` it speaks the stateless revision only, in which a server that asks says for which call it does.
 import { createInterface } from "node:readline";
 
 const IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
 const AUDIO = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
+const isStateless = process.argv[2] === "stateless";
 const text = (text) => ({ type: "text", text });
 const image = { type: "image", data: IMAGE, mimeType: "image/png" };
 const resource = (uri, mimeType, text) => ({ type: "resource", resource: { uri, mimeType, text } });
@@ -121,6 +126,17 @@ Object.assign(tools, {
   test_custom_header: ({ region }) => [text(`region=${region}`)],
 });
 
+/** What asks in the stateless revision: the answer of its tool is the question, and the call is repeated. */
+const asking = {
+  test_input_required_result_elicitation: ({ inputResponses }) => {
+    const answer = inputResponses?.question;
+    if (answer) return { content: [text(`action=${answer.action}, content=${JSON.stringify(answer.content)}`)] };
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    const question = { method: "elicitation/create", params: { message: "What is your name?", requestedSchema } };
+    return { resultType: "input_required", inputRequests: { question }, requestState: "asked" };
+  },
+};
+
 const schemas = {
   json_schema_2020_12_tool: {
     $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -186,6 +202,13 @@ const methods = {
     capabilities: { tools: {}, resources: {}, prompts: {} },
     serverInfo: { name: "fixtures", version: "1" },
   }),
+  "server/discover": () => ({
+    supportedVersions: ["2026-07-28"],
+    capabilities: { tools: {} },
+    ttlMs: 0,
+    cacheScope: "private",
+    _meta: { "io.modelcontextprotocol/serverInfo": { name: "fixtures", version: "1" } },
+  }),
   ping: () => ({}),
   "tools/list": () => ({
     tools: Object.keys(tools).map((name) => ({
@@ -193,8 +216,12 @@ const methods = {
       description: `The fixture ${name}`,
       inputSchema: schemas[name] ?? { type: "object", properties: {} },
     })),
+    ttlMs: 0,
+    cacheScope: "private",
   }),
-  "tools/call": async ({ name, arguments: args, _meta }) => {
+  "tools/call": async (params) => {
+    const { name, arguments: args, _meta } = params;
+    if (isStateless && name in asking) return asking[name](params);
     try {
       return { content: await tools[name](args ?? {}, _meta?.progressToken) };
     } catch (error) {
@@ -223,7 +250,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     continue;
   }
   if (message.id === undefined) continue;
-  const method = methods[message.method];
+  const isOfRevision = message.method !== (isStateless ? "initialize" : "server/discover");
+  const method = isOfRevision ? methods[message.method] : undefined;
   if (!method) {
     send({ id: message.id, error: { code: -32601, message: "Method not found" } });
     continue;
@@ -231,6 +259,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   // Not awaited: an answer to a question comes while its call is in flight.
   Promise.resolve()
     .then(() => method(message.params ?? {}))
-    .then((result) => send({ id: message.id, result }))
+    .then((result) => send({ id: message.id, result: isStateless ? { resultType: "complete", ...result } : result }))
     .catch((error) => send({ id: message.id, error: { code: error.code ?? -32603, message: error.message } }));
 }

@@ -279,6 +279,13 @@ fn cf_189_what_is_shown_has_no_secrets() {
             "headers": { "Authorization": "Bearer geheim12" },
             "oauth": { "clientId": "geheim13", "clientSecret": "geheim14", "issuer": "https://login.example" },
         },
+        "c": {
+            "url": "https://h.example/c",
+            "oauth": {
+                "clientId": "geheim16", "privateKey": "geheim17", "issuer": "https://login.example",
+                "clientCredentials": true,
+            },
+        },
     }});
     let place = Place::new().file("home/.config/cx/config.json", &user);
     for arguments in [&["config", "show"][..], &["config", "show", "--json"]] {

@@ -115,6 +115,53 @@ async fn the_check_of_imports_says_what_the_interpreter_says() {
     }
 }
 
+/// The check before a run has a table of the modules that there are, and finds what is not among them.
+#[tokio::test]
+async fn the_check_knows_every_module_that_the_interpreter_has() {
+    let executor = python().await.0;
+    let source = fs::read_to_string(root().join("python-wasm/modules.py")).unwrap();
+    let said = executor.run(Script::python(source)).await.unwrap();
+    let said = said.value().unwrap_or_else(|| panic!("{}", said.to_json()));
+    let names = |part: &str| -> BTreeSet<String> {
+        let names = said[part].as_array().unwrap().iter();
+        names.map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    let table = fs::read_to_string(root().join("src/engine/python/survey/modules.txt")).unwrap();
+    let table: BTreeSet<String> = table.lines().map(str::to_owned).collect();
+    let differing: Vec<&String> = table.symmetric_difference(&names("found")).collect();
+    assert!(differing.is_empty(), "run python-wasm/modules.py again: {differing:?}");
+
+    let all: BTreeSet<String> = names("found").union(&names("loaded")).cloned().collect();
+    let source: String = all.iter().map(|name| format!("import {name}\n")).collect();
+    let found = executor.check(Script::python(source)).await.unwrap().findings;
+    let wrong: Vec<_> =
+        found.iter().filter(|finding| finding.message.starts_with("No module named")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Names that neither the interpreter nor its table of packages has.
+#[tokio::test]
+async fn imports_of_unknown_modules_are_found_at_once_and_fail_in_the_interpreter_too() {
+    let executor = python().await.0;
+    let source = "import jsn\nfrom helpers.text import words\nimport left_pad\n1";
+    let found = executor.check(Script::python(source)).await.unwrap().findings;
+    let found: Vec<(Severity, Option<u32>)> = found.iter().map(|one| (one.severity, one.line)).collect();
+    assert_eq!(found, [1, 2, 3].map(|line| (Severity::Error, Some(line))));
+    for (module, expected) in [
+        ("jsn", "No module named 'jsn': did you mean 'json'? besides the standard library"),
+        ("helpers.text", "No module named 'helpers': besides the standard library"),
+        ("left_pad", "No module named 'left_pad': besides the standard library"),
+    ] {
+        let source =
+            format!("try:\n    import {module}\nexcept ImportError as error:\n    said = str(error)\nsaid");
+        let said = executor.run(Script::python(source)).await.unwrap();
+        let said = said.value().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        assert!(said.starts_with(expected), "{module}: {said}");
+        let checked = executor.check(Script::python(format!("import {module}\n1"))).await.unwrap().findings;
+        assert_eq!(checked.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(), [said.as_str()]);
+    }
+}
+
 /// What scripts run on must not come from a checkout with other sources.
 #[test]
 fn versions_are_the_ones_that_are_written() {

@@ -14,270 +14,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::scenarios::{
+    CLIENT_2025, CLIENT_2025_03, CLIENT_2026, CLIENT_EXTENSIONS, DIRECT, DIRECT_2025, DIRECT_2026,
+    DIRECT_EXTENSIONS, DIRECT_IN_PART, DIRECT_STATELESS, FIXTURES_2025, HeldInPart, NOT_HELD, SCRIPTS,
+    SERVER_2025, SERVER_2026, SERVER_EXTENSIONS, SIGN_IN,
+};
 use crate::support::interop::{conformance_suite, node_24, script};
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::Server;
 
 /// Fails a scenario that would hang. The suite stops waiting earlier.
 const WATCHDOG: Duration = Duration::from_secs(120);
-
-/// Scenarios for a client, with the revision in which each is run: all that the suite requires of clients of revision
-/// 2025-11-25, and those of before.
-const CLIENT_2025: &[&str] = &[
-    "initialize",
-    "tools_call",
-    "elicitation-sep1034-client-defaults",
-    "sse-retry",
-    "json-schema-2020-12-preservation",
-];
-
-/// Scenarios of signing in that both revisions have.
-const SIGN_IN: &[&str] = &[
-    "auth/metadata-default",
-    "auth/metadata-var1",
-    "auth/metadata-var2",
-    "auth/metadata-var3",
-    "auth/basic-cimd",
-    "auth/scope-from-www-authenticate",
-    "auth/scope-from-scopes-supported",
-    "auth/scope-omitted-when-undefined",
-    "auth/scope-step-up",
-    "auth/scope-retry-limit",
-    "auth/token-endpoint-auth-basic",
-    "auth/token-endpoint-auth-post",
-    "auth/token-endpoint-auth-none",
-    "auth/pre-registration",
-];
-
-/// Extensions, which belong to no revision.
-const CLIENT_EXTENSIONS: &[&str] = &[
-    "auth/client-credentials-basic",
-    "sep-2640-client-no-prefetch",
-    "sep-2640-client-verify-digest",
-    "sep-2640-client-verify-size",
-    "sep-2640-client-verify-frontmatter",
-];
-
-const CLIENT_2025_03: &[&str] =
-    &["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
-
-/// The same for revision 2026-07-28.
-const CLIENT_2026: &[&str] = &[
-    "tools_call",
-    "request-metadata",
-    "sep-2322-client-request-state",
-    "http-standard-headers",
-    "http-custom-headers",
-    "http-invalid-tool-headers",
-    "json-schema-ref-no-deref",
-    "json-schema-2020-12-preservation",
-    "auth/resource-mismatch",
-    "auth/offline-access-scope",
-    "auth/offline-access-not-supported",
-    "auth/authorization-server-migration",
-    "auth/iss-supported",
-    "auth/iss-not-advertised",
-    "auth/iss-supported-missing",
-    "auth/iss-wrong-issuer",
-    "auth/iss-unexpected",
-    "auth/iss-normalized",
-    "auth/metadata-issuer-mismatch",
-];
-
-/// What the suite requires of servers and what needs no tool of its own.
-const SERVER_2025: &[&str] = &[
-    "server-initialize",
-    "server-session-lifecycle",
-    "server-sse-multiple-streams",
-    "logging-set-level",
-    "completion-complete",
-    "ping",
-    "tools-list",
-    "resources-list",
-    "prompts-list",
-    "dns-rebinding-protection",
-];
-const SERVER_2026: &[&str] = &[
-    "server-stateless",
-    "server-sse-multiple-streams",
-    "http-header-validation",
-    "sep-2164-resource-not-found",
-    "input-required-result-unsupported-methods",
-    "completion-complete",
-    "tools-list",
-    "resources-list",
-    "prompts-list",
-    "dns-rebinding-protection",
-    "caching",
-];
-
-/// Extensions: the guide as a skill.
-const SERVER_EXTENSIONS: &[&str] =
-    &["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
-
-/// What the suite requires of servers with fixtures.
-const FIXTURES_2025: &[&str] = &[
-    "tools-call-simple-text",
-    "tools-call-image",
-    "tools-call-audio",
-    "tools-call-embedded-resource",
-    "tools-call-mixed-content",
-    "tools-call-error",
-    "tools-call-with-progress",
-    "tools-call-elicitation",
-    "elicitation-sep1034-defaults",
-    "elicitation-sep1330-enums",
-    "resources-read-text",
-    "resources-read-binary",
-    "resources-templates-read",
-    "prompts-get-simple",
-    "prompts-get-with-args",
-    "prompts-get-embedded-resource",
-    "prompts-get-with-image",
-];
-
-/// Tools of an upstream server that clients see directly, in both revisions.
-const DIRECT: &[&str] = &[
-    "tools-list",
-    "tools-call-simple-text",
-    "tools-call-image",
-    "tools-call-audio",
-    "tools-call-embedded-resource",
-    "tools-call-mixed-content",
-    "tools-call-error",
-    "json-schema-2020-12",
-];
-
-/// The same, where the tool asks the person or the model during its call, or prints.
-const DIRECT_2025: &[&str] = &[
-    "tools-call-elicitation",
-    "elicitation-sep1034-defaults",
-    "elicitation-sep1330-enums",
-    "tools-call-sampling",
-    "tools-call-with-logging",
-];
-
-/// As [`DIRECT_2025`]. Each leaves a run behind that waits for its answer, so each has its own server.
-const DIRECT_2026: &[&str] = &[
-    "input-required-result-basic-elicitation",
-    "input-required-result-basic-sampling",
-    "input-required-result-capability-check",
-    "input-required-result-request-state",
-    "input-required-result-multi-round",
-    "input-required-result-missing-input-response",
-    "input-required-result-result-type",
-    "http-custom-header-server-validation",
-];
-
-/// Long calls as tasks. Each has a server of its own, for the same reason.
-const DIRECT_EXTENSIONS: &[&str] = &[
-    "tasks-request-headers",
-    "tasks-request-state-removal",
-    "tasks-capability-negotiation",
-    "tasks-wire-fields",
-    "tasks-dispatch-and-envelope",
-    "tasks-mrtr-composition",
-];
-
-/// The saved scripts among the fixtures: what cx refuses to an upstream server, it does for scripts.
-const SCRIPTS: &[(&str, &str)] = &[
-    (
-        "test_tool_with_logging",
-        "// ---\n\
-         // description: logs three lines\n\
-         // ---\n\
-         for (const step of ['started', 'processing', 'completed']) {
-           console.log(step);
-           await new Promise((resolve) => setTimeout(resolve, 50));
-         }
-         return 'done'",
-    ),
-    (
-        "test_sampling",
-        "// ---\n\
-         // description: asks the client's language model\n\
-         // input: { type: object, properties: { prompt: { type: string } }, required: [prompt] }\n\
-         // ---\n\
-         return await llm.ask(input.prompt)",
-    ),
-    ("test_input_required_result_sampling", ASKS_FOR_A_CAPITAL),
-    ("test_input_required_result_capabilities", ASKS_FOR_A_CAPITAL),
-];
-
-const ASKS_FOR_A_CAPITAL: &str = "// ---\n\
-    // description: asks the client's language model for a capital\n\
-    // ---\n\
-    return await llm.ask('What is the capital of France?')";
-
-/// A scenario that holds but for some of its checks.
-struct HeldInPart {
-    scenario: &'static str,
-    version: &'static str,
-    /// The ids of the checks that do not hold.
-    fails: &'static [&'static str],
-    reason: &'static str,
-}
-
-/// Scenarios of tools that are shown directly.
-const DIRECT_IN_PART: &[HeldInPart] = &[
-    HeldInPart {
-        scenario: "tasks-lifecycle",
-        version: "",
-        fails: &["sep-2663-tasks-get-status-failed"],
-        reason: "a JSON-RPC error of an upstream server is the error of its tool, which a model reads, so a task of cx \
-                 ends as `completed` with `isError`",
-    },
-    HeldInPart {
-        scenario: "tasks-mrtr-input",
-        version: "",
-        fails: &["tasks-mrtr-partial-fulfillment"],
-        reason: "it wants two questions of one call open at once: a run asks the person one after the other",
-    },
-    HeldInPart {
-        scenario: "input-required-result-validate-input",
-        version: "2026-07-28",
-        fails: &["sep-2322-error-on-protocol-error"],
-        reason: "the second call comes while the first waits for its answer, and an upstream server does not say for \
-                 which of them it asks, so its question is refused",
-    },
-];
-
-/// Scenarios that do not hold, each with the reason.
-const NOT_HELD: &[(&str, &str)] = &[
-    (
-        "input-required-result-multiple-input-requests",
-        "one result with elicitation, sampling and `roots/list`: a question to the person comes alone, and roots of \
-         upstream servers come from the configuration",
-    ),
-    ("input-required-result-basic-list-roots", "roots of upstream servers come from the configuration"),
-    ("input-required-result-non-tool-request", "cx has one prompt, which asks nothing"),
-    (
-        "input-required-result-tampered-state",
-        "an unknown state is refused as the error of a tool, which tells a model what to do; the scenario wants a \
-         JSON-RPC error",
-    ),
-    (
-        "input-required-result-ignore-extra-params",
-        "its first call has answers and no `requestState`: cx knows by the state which run an answer is for, so it \
-         asks",
-    ),
-    ("resources-subscribe", "what cx offers as resources does not change"),
-    ("resources-unsubscribe", "the same"),
-    ("server-sse-polling", "streams have no numbers of events, so they cannot be resumed"),
-    (
-        "tasks-required-task-error",
-        "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that \
-         cannot answer otherwise, and cx answers every call without a task",
-    ),
-    ("tasks-status-notifications", "the suite skips it until it listens to `subscriptions/listen`"),
-    ("auth/client-credentials-jwt", "cx signs in with a secret or a person"),
-    ("auth/enterprise-managed-authorization", "the same"),
-    ("auth/wif-jwt-bearer", "the same"),
-    ("auth/dpop", "tokens are not bound to a key"),
-    ("auth/dpop-nonce", "the same"),
-    ("authorization-server-metadata-endpoint", "cx is no authorization server"),
-    ("authorization-code-grant", "the same"),
-];
 
 /// Runs the suite's command and returns the checks of the scenario that did not hold, with the output.
 fn run(arguments: &[&str], directory: &Path) -> Vec<String> {
@@ -465,9 +212,17 @@ struct Direct {
 
 impl Direct {
     fn start() -> Self {
+        Self::with_fixtures(&[])
+    }
+
+    /// The arguments are those of the fixtures.
+    fn with_fixtures(arguments: &[&str]) -> Self {
+        let fixtures: Vec<String> = std::iter::once(script("conformance/fixtures.mjs"))
+            .chain(arguments.iter().map(|&argument| argument.to_owned()))
+            .collect();
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("fixtures.json");
-        let fixtures = json!({ "command": node_24(), "args": [script("conformance/fixtures.mjs")] });
+        let fixtures = json!({ "command": node_24(), "args": fixtures });
         std::fs::write(&file, json!({ "mcpServers": { "fixtures": fixtures } }).to_string()).unwrap();
         for (name, source) in SCRIPTS {
             save_script(directory.path(), &format!("{name}.ts"), source);
@@ -508,6 +263,9 @@ fn tools_that_are_shown_directly_conform() {
     for scenario in DIRECT_2026 {
         server(&[*scenario], "2026-07-28", &Direct::start().url);
     }
+    for scenario in DIRECT_STATELESS {
+        server(&[*scenario], "2026-07-28", &Direct::with_fixtures(&["stateless"]).url);
+    }
 }
 
 #[test]
@@ -547,6 +305,7 @@ fn every_scenario_is_in_a_list() {
         DIRECT,
         DIRECT_2025,
         DIRECT_2026,
+        DIRECT_STATELESS,
         DIRECT_EXTENSIONS,
     ];
     let in_part = DIRECT_IN_PART.iter().map(|part| part.scenario);

@@ -12,6 +12,8 @@ mod http;
 mod python;
 /// What servers have besides tools.
 mod resources;
+/// Which scenarios of the conformance suite hold, and why others do not.
+mod scenarios;
 /// Servers from npm and PyPI over stdio.
 mod servers;
 /// What `cx types` writes, read by TypeScript's and Python's type checkers.

@@ -246,10 +246,13 @@ fn an_answer_is_for_the_call_that_was_asked_about() {
     let other = "return await tools.notes.echo({ text: 'other' })";
     let result = client.request("tools/call", call_of(other, &forms(), answered(&asked, yes())));
     assert!(text(&result["result"]).contains("belongs to a call with other arguments"), "{result:#}");
-    for state in ["", "0123456789abcdef0123456789abcdef", &"x".repeat(100_000)] {
+    let changed = format!("{}-changed", asked["requestState"].as_str().unwrap());
+    for state in ["", "0123456789abcdef0123456789abcdef", &changed, &"x".repeat(100_000)] {
         let forged = json!({ "requestState": state, "inputResponses": { "approval": yes() } });
         let result = client.request("tools/call", call(&forms(), forged));
-        assert!(text(&result["result"]).contains("no run waits"), "{result:#}");
+        assert_eq!(result["error"]["code"], -32602, "{result:#}");
+        let message = result["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("`requestState` is not of this server, or was changed"), "{message}");
     }
     // An answer without a question makes a new call, which needs approval.
     let unasked = json!({ "inputResponses": { "approval": yes() } });

@@ -157,7 +157,7 @@ async fn nothing_is_found_where_nothing_is_wrong() {
             (PY, "await tools.github.list_issues({'owner': 'a', 'repo': 'b'})", &[]),
             (PY, "await tools.github.list_issues({'owner': 'a'}, repo='b')", &[]),
             (PY, "await tools.github.list_issues(owner='a', repo='b', limit=None)", &[]),
-            (PY, "import json\nfrom github import x\njson.loads('1')", &[]),
+            (PY, "import json\nfrom mcp_tools import github as x\njson.loads('1')", &[]),
             (PY, "def github():\n    pass\ngithub.x()", &[]),
             (PY, "text = 'a b'\ntext.split()\n'-'.join([text])", &[]),
             (PY, "for files in [1]:\n    files.bit_length()", &[]),

@@ -87,3 +87,20 @@ async fn a_failed_run_says_which_imports_would_fail_besides() {
     let found: Vec<_> = error.problems.iter().map(|problem| (problem.severity, problem.line)).collect();
     assert_eq!(found, [(Severity::Warning, Some(2))], "{error:?}");
 }
+
+#[tokio::test]
+async fn an_import_of_a_server_says_how_servers_are_imported() {
+    python().await;
+    let answer = |arguments: Value| async move { Ok::<_, String>(arguments) };
+    let mut builder = Executor::builder().cache_directory(python_cache());
+    for tool in ["redis.get", "my-notes.add"] {
+        builder = builder.tool(tool, json!({ "type": "object" }), answer);
+    }
+    let executor = builder.build().unwrap();
+    let source = "import redis\nfrom my_notes import add\nimport numpy\n1";
+    let found = executor.check(Script::python(source)).await.unwrap().findings;
+    let said = found.iter().map(|finding| finding.message.split_once("; here a server has this name: "));
+    let said: Vec<_> = said.map(|parts| parts.map(|(_, how)| how)).collect();
+    let expected = [Some("`from mcp_tools import redis`"), Some("`from mcp_tools import my_notes`"), None];
+    assert_eq!(said, expected, "{found:#?}");
+}

@@ -144,6 +144,12 @@ fn imports_that_every_run_makes_are_certain_to_fail() {
         ("for x in y:\n    import requests", "requests"),
         ("if x:\n    return 1\nimport requests", "requests"),
         ("def f():\n    import requests\ntry:\n    f()\nexcept ImportError:\n    pass", "requests"),
+        // Names that nothing has.
+        ("import nupmy, json", "nupmy!"),
+        ("from my.helpers import x\nimport other_helpers as y", "my.helpers! other_helpers!"),
+        ("if x:\n    import nupmy", "nupmy"),
+        // The error of the import itself names the run's servers.
+        ("from servers.github import x\nimport fastmcp", "servers.github fastmcp"),
         // They can be imported.
         ("import subprocess, socket", "subprocess socket"),
         ("import urllib.request\nfrom urllib import parse, request", "urllib.request request"),
@@ -152,6 +158,7 @@ fn imports_that_every_run_makes_are_certain_to_fail() {
         ("import json, urllib.parse, yaml\nfrom http import HTTPStatus", ""),
         ("from . import requests\nfrom .requests import get", ""),
         ("from mcp_tools import requests\nimport mcp.servers.redis", ""),
+        ("import _nothing, xml.parsers.expat.errors, mcp.runtime", ""),
     ] {
         assert_eq!(imports(source), expected, "{source}");
     }
@@ -202,6 +209,32 @@ fn the_packages_that_there_are_are_named_once() {
         .map(|import| import.message.ends_with("a script cannot install more"))
         .collect();
     assert_eq!(named, [false, true, false, false], "{survey:?}");
+}
+
+#[test]
+fn a_module_that_nothing_has_is_said_as_the_interpreter_says_it() {
+    let messages: Vec<String> = survey("import jsn\nimport left_pad.x\nimport json5")
+        .imports
+        .into_iter()
+        .map(|one| one.message)
+        .collect();
+    let packages = messages[0].strip_prefix("No module named 'jsn': did you mean 'json'? ");
+    assert!(
+        packages.is_some_and(|packages| packages.starts_with("besides the standard library")),
+        "{messages:?}"
+    );
+    assert_eq!(messages[1], "No module named 'left_pad'");
+    assert_eq!(messages[2], "No module named 'json5': did you mean 'json'?");
+}
+
+/// A script chooses the names, and how many there are.
+#[test]
+fn v_625_names_of_modules_cost_a_bounded_amount_of_work_and_text() {
+    let long = "x".repeat(100 << 10);
+    let survey = survey(&format!("import {long}\n{}", "import colections_\n".repeat(MAX_IMPORTS)));
+    assert_eq!(survey.imports.len(), MAX_IMPORTS);
+    let longest = survey.imports.iter().map(|import| import.message.len()).max();
+    assert!(longest.is_some_and(|bytes| bytes < 500), "{longest:?}");
 }
 
 #[test]

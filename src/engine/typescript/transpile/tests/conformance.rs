@@ -32,7 +32,7 @@ const HOST: &str = "globalThis.printed = []; globalThis.print = (text) => { prin
     Object.defineProperty(Symbol, 'metadata', { value: Symbol('Symbol.metadata') });";
 
 /// A test is left out if one of these is in its list of features: shared and resizable buffers,
-/// `Temporal`, which has a suite of its own, and modules, of which scripts import servers only.
+/// `Temporal`, which has a suite of its own, and what modules import, of which scripts have servers and files only.
 const LEFT_OUT: &[&str] = &[
     "Atomics",
     "SharedArrayBuffer",
@@ -127,7 +127,8 @@ fn read(path: PathBuf) -> Option<Test> {
         .and_then(|(_, rest)| rest.split_once("---*/"))
         .map_or("", |(head, _)| head);
     let flags = list(head, "flags:");
-    if flags.iter().any(|flag| matches!(flag.as_str(), "module" | "raw" | "noStrict"))
+    if flags.iter().any(|flag| matches!(flag.as_str(), "raw" | "noStrict"))
+        || (flags.iter().any(|flag| flag == "module") && is_linked(&source))
         || list(head, "features:").iter().any(|feature| LEFT_OUT.contains(&feature.as_str()))
     {
         return None;
@@ -137,6 +138,12 @@ fn read(path: PathBuf) -> Option<Test> {
     let has = |wanted: &str| flags.iter().any(|flag| flag == wanted);
     let (is_async, is_parsed) = (has("async"), has("parse"));
     Some(Test { includes: list(head, "includes:"), is_async, is_parsed, negative, path, source })
+}
+
+/// Whether a module has a line that begins with `import` or `export`. A script is the body of a function, so what links
+/// modules has no meaning for it. The other code of modules has: it is strict, and may `await` at its top.
+fn is_linked(source: &str) -> bool {
+    source.lines().any(|line| ["import", "export"].iter().any(|word| line.trim_start().starts_with(word)))
 }
 
 /// A list in the head of a test: `key: [a, b]`, or a line for each.
@@ -248,4 +255,23 @@ fn evaluate(runtime: &mut JsRuntime, setup: &[String], code: &str, is_async: boo
     let printed = v8::Script::compile(scope, printed, None).and_then(|script| script.run(scope));
     let printed = printed.map(|printed| printed.to_rust_string_lossy(scope)).unwrap_or_default();
     if printed == "Test262:AsyncTestComplete" { Ok(()) } else { Err(format!("it printed: {printed}")) }
+}
+
+#[test]
+fn modules_are_read_unless_they_are_linked() {
+    let directory = tempfile::tempdir().unwrap();
+    for (text, is_read) in [
+        ("/*---\nflags: [module]\n---*/\nawait 1;", true),
+        ("/*---\nflags: [module]\nfeatures: [dynamic-import]\n---*/\nawait 1;", false),
+        (
+            "/*---\nflags: [module, async]\n---*/\nif (1) {\n  var important = 1;\n}\n  export { important };",
+            false,
+        ),
+        ("/*---\nflags: [module]\n---*/\nimport * as self from './self.js';", false),
+        ("/*---\nflags: [noStrict]\n---*/\nwith (1) {}", false),
+    ] {
+        let path = directory.path().join("test.js");
+        fs::write(&path, text).unwrap();
+        assert_eq!(read(path).is_some(), is_read, "{text}");
+    }
 }
