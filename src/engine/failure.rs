@@ -68,10 +68,10 @@ pub(crate) fn too_large(bytes: usize, host: &dyn RunHost) -> ScriptError {
         .with_hint("filter in the script and return only what matters")
 }
 
-/// The error for a returned value that is not valid JSON. Guests serialize valid JSON except for
-/// lone surrogates and too many levels of nesting.
+/// The error for a returned value that is not valid JSON. Guests serialize valid JSON except for too
+/// many levels of nesting.
 pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
     let message = format!("the script's value is not valid JSON: {error}");
     ScriptError::new(ErrorCode::RuntimeError, message)
-        .with_hint("return less nested data, and text without lone surrogates")
+        .with_hint("return less nested data")
 }
