@@ -72,6 +72,5 @@ pub(crate) fn too_large(bytes: usize, host: &dyn RunHost) -> ScriptError {
 /// many levels of nesting.
 pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
     let message = format!("the script's value is not valid JSON: {error}");
-    ScriptError::new(ErrorCode::RuntimeError, message)
-        .with_hint("return less nested data")
+    ScriptError::new(ErrorCode::RuntimeError, message).with_hint("return less nested data")
 }
