@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::{document, setup};
+use crate::{diagnostic, document, setup};
 use cx::text::rfc3339;
 
 /// How often the files are looked at for new lines.
@@ -170,8 +170,10 @@ impl Selection {
 fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> anyhow::Result<ExitStatus> {
     let selection = Selection::from_filter(filter);
     let mut reader = AuditReader::new(directory);
+    let mut is_empty = true;
     loop {
         while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+            is_empty = false;
             if selection.has(&line) {
                 if is_json {
                     print_json(&line.text)?;
@@ -179,6 +181,12 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
                     print_text(&render(&line))?;
                 }
             }
+        }
+        if std::mem::take(&mut is_empty) {
+            let place = one_line(&directory.display().to_string());
+            diagnostic::print_note(&format!(
+                "there is no audit trail in {place}; `audit` in the configuration switches it on"
+            ));
         }
         if !follow {
             return Ok(ExitStatus::Success);

@@ -27,13 +27,21 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// A number of things, in the singular or the plural.
+pub(crate) fn counted(count: usize, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    }
+}
+
 /// The number of tools of a server, and how many of its tools the rules hide from scripts.
 pub(crate) fn number_of_tools(tools: usize, hidden: usize) -> String {
     let hidden = match hidden {
         0 => String::new(),
         hidden => format!(", {hidden} more hidden by the rules `allow` and `deny`"),
     };
-    format!("{tools} tools{hidden}")
+    format!("{}{hidden}", counted(tools, "tool"))
 }
 
 /// A path on one line, in which nothing is hidden.

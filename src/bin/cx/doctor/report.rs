@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use cx::text::one_line;
 use serde_json::{Map, Value, json};
 
+pub(super) use crate::text::counted;
+
 /// Whether something works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -179,13 +181,5 @@ impl Report {
                 format!("{}, {}", counted(problems, "problem"), counted(warnings, "warning"))
             }
         }
-    }
-}
-
-/// A number of things, in the singular or the plural.
-pub(super) fn counted(count: usize, one: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        count => format!("{count} {one}s"),
     }
 }
