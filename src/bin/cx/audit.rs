@@ -97,8 +97,9 @@ fn check(
 
 fn verification(found: &Verification) -> String {
     let mut text = format!(
-        "{} lines, {} to {}, of {} processes; {} checkpoints agree, the last line that one covers is {}\n",
-        found.lines, found.first, found.last, found.writers, found.checkpoints, found.signed_through
+        "lines {} to {}, {} in all; processes that wrote them: {}; checkpoints that agree: {}, the last one covers \
+         them up to {}\n",
+        found.first, found.last, found.lines, found.writers, found.checkpoints, found.signed_through
     );
     if found.open_calls > 0 {
         // Writing to a string cannot fail.
@@ -185,7 +186,7 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
         if std::mem::take(&mut is_empty) {
             let place = one_line(&directory.display().to_string());
             diagnostic::print_note(&format!(
-                "there is no audit trail in {place}; `audit` in the configuration switches it on"
+                "there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
             ));
         }
         if !follow {
