@@ -48,3 +48,38 @@ pub(crate) fn number_of_tools(tools: usize, hidden: usize) -> String {
 pub(crate) fn shown_path(path: &Path) -> String {
     one_line(&path.display().to_string())
 }
+
+/// Text in lines of at most `columns`, where all but the first begin with `indent` blanks; so many columns are used
+/// before the first. A word that is longer than a line stays whole.
+pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
+    let mut lines = String::with_capacity(text.len());
+    let mut used = indent;
+    for (index, word) in text.split(' ').enumerate() {
+        let width = word.chars().count();
+        if index > 0 && used + 1 + width > columns {
+            lines.push('\n');
+            lines.extend(std::iter::repeat_n(' ', indent));
+            used = indent;
+        } else if index > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += width;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_end_with_a_word() {
+        assert_eq!(wrapped("one two three", 2, 9), "one two\n  three");
+        assert_eq!(wrapped("one two three", 2, 8), "one\n  two\n  three");
+        assert_eq!(wrapped("a longer-than-a-line b", 1, 6), "a\n longer-than-a-line\n b");
+        assert_eq!(wrapped("fits", 2, 80), "fits");
+        assert_eq!(wrapped("", 2, 80), "");
+    }
+}
