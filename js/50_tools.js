@@ -374,7 +374,9 @@ async function search(request) {
 }
 
 function discoverMCPTools(options) {
-  const given = options ?? { __proto__: null };
+  // As in Python, where the words come without a name.
+  const isTerms = typeof options === "string" || ArrayIsArray(options);
+  const given = isTerms ? { __proto__: null, search: options } : options ?? { __proto__: null };
   const terms = given.search;
   const words = ArrayIsArray(terms) ? ArrayPrototypeJoin(terms, " ") : terms;
   return search({

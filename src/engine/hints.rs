@@ -16,7 +16,7 @@ use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::text::{preview, visible};
-use crate::tools::names::{is_identifier, python_name};
+use crate::tools::names::{is_identifier, python_name, typescript_name};
 
 const AWAIT: &str = "did you forget `await`?";
 
@@ -39,6 +39,10 @@ const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asynci
 /// Names that scripts give the clients of servers.
 const CLIENTS: &[&str] =
     &["ClientSession", "MCPClient", "client", "list_tools", "mcp_client", "session", "stdio_client"];
+
+/// How a server is called.
+const TYPESCRIPT: &str = "`await tools.<server>.<tool>({…})`";
+const PYTHON: &str = "`await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`";
 
 const INPUTS: &str = "in Python the run's input is `inputs`";
 
@@ -128,10 +132,12 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         has_input: context.script.input.as_ref().is_some_and(|input| !input.is_null()),
     };
     let of_language = match context.script.language {
-        Language::TypeScript => failure.typescript(),
+        Language::TypeScript => failure
+            .typescript()
+            .or_else(|| failure.calls_unknown_name().then(|| servers(context, TYPESCRIPT))),
         Language::Python => failure
             .python(&|name| context.has_returned_field(name))
-            .or_else(|| failure.looks_for_server().then(|| servers(context))),
+            .or_else(|| failure.looks_for_server().then(|| servers(context, PYTHON))),
     };
     error.hint = error.hint.take().or(of_language);
 }
@@ -301,13 +307,24 @@ impl Failure<'_> {
         is_answer.then(|| ANSWER.to_owned())
     }
 
+    /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
+    fn calls_unknown_name(&self) -> bool {
+        let name = match self.name {
+            "ReferenceError" => self.message.strip_suffix(" is not defined"),
+            "NameError" => self.message.strip_prefix("name '").and_then(|rest| rest.split('\'').next()),
+            _ => None,
+        };
+        name.is_some_and(|name| self.line.contains(&format!("await {name}.")))
+    }
+
     /// Whether a Python script imports a server as from a library of another program, or connects
     /// to it.
     fn looks_for_server(&self) -> bool {
         if self.name == "NameError" {
-            return CLIENTS
-                .iter()
-                .any(|name| self.message.starts_with(&format!("name '{name}' is not defined")));
+            return self.calls_unknown_name()
+                || CLIENTS
+                    .iter()
+                    .any(|name| self.message.starts_with(&format!("name '{name}' is not defined")));
         }
         let is_missing = |module: &str| {
             self.message.starts_with(&format!("No module named '{module}'"))
@@ -348,20 +365,21 @@ fn no_input(name: &str) -> String {
     )
 }
 
-/// How a Python script reaches the run's servers.
-fn servers(context: &ExecutionContext) -> String {
+/// How a script reaches the run's servers, whose names are those of its language.
+fn servers(context: &ExecutionContext, how: &str) -> String {
     let names = context.server_names();
+    let is_python = context.script.language == Language::Python;
     let shown: Vec<String> = names
         .iter()
         .take(MAX_SERVERS)
-        .map(|name| format!("`tools.{}`", visible(&preview(&python_name(name), MAX_NAME))))
+        .map(|name| {
+            let name = if is_python { python_name(name) } else { typescript_name(name) };
+            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
+        })
         .collect();
     let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
     let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
-    format!(
-        "servers are connected already: `await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`; \
-         here there are {shown}{more}"
-    )
+    format!("servers are connected already: {how}; here there are {shown}{more}")
 }
 
 #[cfg(test)]

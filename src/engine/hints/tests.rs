@@ -198,6 +198,19 @@ fn functions_that_other_programs_have() {
 }
 
 #[test]
+fn names_that_are_taken_for_servers() {
+    for (name, message, line, expected) in [
+        ("ReferenceError", "github is not defined", "const r = await github.list({});", true),
+        ("NameError", "name 'github' is not defined", "r = await github.list()", true),
+        ("ReferenceError", "github is not defined", "return github.list;", false),
+        ("NameError", "name 'json' is not defined. Did you forget to import 'json'?", "json.loads(x)", false),
+        ("TypeError", "github is not defined", "await github.list({})", false),
+    ] {
+        assert_eq!(failure(name, message, line).calls_unknown_name(), expected, "{message}: {line}");
+    }
+}
+
+#[test]
 fn values_without_data() {
     for json in ["null", "{}", "[null]", "[null,null]", "[{},{}]", "{}"] {
         assert!(has_no_data(json), "{json}");
