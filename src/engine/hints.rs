@@ -16,6 +16,7 @@ use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::text::{preview, visible};
+use crate::tools::ToolErrorCode;
 use crate::tools::names::{is_identifier, python_name, typescript_name};
 
 const AWAIT: &str = "did you forget `await`?";
@@ -28,8 +29,8 @@ const ANSWER: &str =
 const CONNECTED: &str = "servers are connected already: `await tools.<server>.<tool>({…})`";
 
 /// `fs` has no functions that block.
-const FILES: &str = "the functions of `fs` are asynchronous: `await fs.readFile(\"/tmp/name\", \"utf8\")`; the files of a \
-                     server are read with its tools";
+const FILES: &str = "the functions of `fs` are asynchronous: `await fs.readFile(\"/tmp/name\", \"utf8\")`; \
+                     the files of a server are read with its tools";
 
 const HASHES: &str = "TypeScript has no hashes here; Python has `hashlib` and `hmac`";
 
@@ -39,6 +40,11 @@ const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asynci
 /// Names that scripts give the clients of servers.
 const CLIENTS: &[&str] =
     &["ClientSession", "MCPClient", "client", "list_tools", "mcp_client", "session", "stdio_client"];
+
+/// The beginning of the message of a call that the rules deny, and what can be done.
+const MAY_NOT_CALL: &str = "this run may not call ";
+const DENIED: &str = "`allowedTools` of the run or the rules of the operator leave it out; \
+                      to repeat the call is no use";
 
 /// How a server is called.
 const TYPESCRIPT: &str = "`await tools.<server>.<tool>({…})`";
@@ -120,6 +126,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     if let Some(code) = error.tool_code.or(facts.last_failure) {
         error.hint = codes::hint(code, source);
         if error.tool_code.is_some() {
+            let is_denied = code == ToolErrorCode::ToolDenied && error.message.starts_with(MAY_NOT_CALL);
+            error.hint = error.hint.take().or_else(|| is_denied.then(|| DENIED.to_owned()));
             return;
         }
     }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::tools::ToolErrorCode;
 
 fn failure<'a>(name: &'a str, message: &'a str, line: &'a str) -> Failure<'a> {
     let facts = CallFacts { has_returned: true, ..CallFacts::default() };
