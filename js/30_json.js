@@ -1,26 +1,41 @@
 // Serializes values to JSON text. Runs the guest's own toJSON methods and getters, inside the guest and within its time
 // limit.
 
-import { primordials } from "ext:core/mod.js";
+import { core, primordials } from "ext:core/mod.js";
 
 const {
   ArrayIsArray,
+  ArrayPrototype,
   BigIntPrototypeToString,
   JSONParse,
   JSONStringify,
+  MapPrototype,
+  MapPrototypeForEach,
+  MapPrototypeGetSize,
+  ObjectDefineProperty,
+  ObjectGetPrototypeOf,
   ObjectKeys,
+  ObjectPrototype,
   ObjectPrototypeIsPrototypeOf,
   PromisePrototype,
   RangeError,
   RangeErrorPrototype,
   SafeSet,
+  SetPrototype,
   SetPrototypeAdd,
+  SetPrototypeForEach,
+  SetPrototypeGetSize,
   SetPrototypeHas,
+  StringPrototypeIncludes,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
   TypeError,
 } = primordials;
 
-// Not among the primordials. Kept before a script can replace it.
+// Not among the primordials. Kept before a script can replace them.
 const rawJson = globalThis.JSON.rawJSON;
+const IteratorPrototype = globalThis.Iterator.prototype;
+const AsyncIteratorPrototype = ObjectGetPrototypeOf(ObjectGetPrototypeOf((async function* () {}).prototype));
 
 // Bounds of the search for the value that JSON refused. Beyond them the error has no path.
 const MAX_LEVELS = 64;
@@ -33,8 +48,14 @@ const MAX_CHARACTERS = 2 ** 26;
 // What V8 says if a value has too many levels for the stack.
 const STACK_OVERFLOW = "Maximum call stack size exceeded";
 
+// Whether an object is a list or a plain object: most values are, and no other question has to be asked of them.
+function isPlain(object) {
+  const prototype = ObjectGetPrototypeOf(object);
+  return prototype === ObjectPrototype || prototype === ArrayPrototype || prototype === null;
+}
+
 // Why JSON cannot represent a value, or undefined. `JSON.stringify` leaves out functions and symbols, and makes `{}` of
-// a promise: the author would get less than was returned and no error.
+// a promise and of an iterator: the author would get less than was returned and no error.
 function refusal(value) {
   switch (typeof value) {
     case "bigint":
@@ -44,12 +65,73 @@ function refusal(value) {
     case "symbol":
       return "is a symbol, which JSON does not have; leave it out";
     case "object":
-      return value !== null && ObjectPrototypeIsPrototypeOf(PromisePrototype, value)
-        ? "is a promise that was not awaited; write `await` before the call"
-        : undefined;
+      return value === null || isPlain(value) ? undefined : refusalOfObject(value);
     default:
       return undefined;
   }
+}
+
+function refusalOfObject(object) {
+  if (ObjectPrototypeIsPrototypeOf(PromisePrototype, object)) {
+    return "is a promise that was not awaited; write `await` before the call";
+  }
+  if (ObjectPrototypeIsPrototypeOf(IteratorPrototype, object)) {
+    return "is an iterator, which is read only once; use Array.from()";
+  }
+  if (ObjectPrototypeIsPrototypeOf(AsyncIteratorPrototype, object)) {
+    return "is an asynchronous iterator, which is read only once; use await Array.fromAsync()";
+  }
+  return undefined;
+}
+
+function define(object, key, value) {
+  ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+}
+
+// Whether `value` is a Map or a Set and not only an object that inherits from one: `getSize` throws then.
+function hasEntries(prototype, getSize, value) {
+  if (!ObjectPrototypeIsPrototypeOf(prototype, value)) {
+    return false;
+  }
+  try {
+    getSize(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// What stands in JSON for an object of which `JSON.stringify` would make `{}`, as in Python: an object for a Map whose
+// keys are text, numbers or booleans, a list of pairs for another Map, a list for a Set, and for an error its name, its
+// message and its own fields. Anything else is returned as it is.
+function represented(value) {
+  if (hasEntries(SetPrototype, SetPrototypeGetSize, value)) {
+    const list = [];
+    SetPrototypeForEach(value, (item) => define(list, list.length, item));
+    return list;
+  }
+  if (hasEntries(MapPrototype, MapPrototypeGetSize, value)) {
+    const object = { __proto__: null };
+    const pairs = [];
+    let hasNames = true;
+    MapPrototypeForEach(value, (item, key) => {
+      hasNames &&= typeof key === "string" || typeof key === "number" || typeof key === "boolean";
+      if (hasNames) {
+        define(object, `${key}`, item);
+      }
+      define(pairs, pairs.length, [key, item]);
+    });
+    return hasNames ? object : pairs;
+  }
+  if (core.isNativeError(value)) {
+    const object = { __proto__: null, name: value.name, message: value.message };
+    const keys = ObjectKeys(value);
+    for (let index = 0; index < keys.length; index++) {
+      define(object, keys[index], value[keys[index]]);
+    }
+    return object;
+  }
+  return value;
 }
 
 // Thrown by `checked`, and caught where `toJson` calls it.
@@ -58,10 +140,13 @@ const REFUSED = { __proto__: null };
 // A replacer for `JSON.stringify`. It gets each value after the guest's own `toJSON` and getters, once, so that nothing
 // of the guest is called twice.
 function checked(_key, value) {
+  if (typeof value === "object" && (value === null || isPlain(value))) {
+    return value;
+  }
   if (refusal(value) !== undefined) {
     throw REFUSED;
   }
-  return value;
+  return typeof value === "object" ? represented(value) : value;
 }
 
 // The same for arguments of tools, in which a BigInt is a number with all its digits.
@@ -86,11 +171,12 @@ function findRefused(value, path, level, seen) {
   if (typeof value.toJSON === "function") {
     return undefined;
   }
-  const isArray = ArrayIsArray(value);
-  const keys = ObjectKeys(value);
+  const object = isPlain(value) ? value : represented(value);
+  const isArray = ArrayIsArray(object);
+  const keys = ObjectKeys(object);
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index];
-    const found = findRefused(value[key], isArray ? `${path}[${key}]` : `${path}.${key}`, level + 1, seen);
+    const found = findRefused(object[key], isArray ? `${path}[${key}]` : `${path}.${key}`, level + 1, seen);
     if (found !== undefined) {
       return found;
     }
@@ -98,8 +184,28 @@ function findRefused(value, path, level, seen) {
   return undefined;
 }
 
+// JSON text with U+FFFD for each lone surrogate, as in Python: half of a character that a script has cut has no UTF-8.
+// `JSON.stringify` writes `\ud` for nothing else: control characters are `\u00` and two digits, a backslash is two.
+function wellFormed(text) {
+  if (!StringPrototypeIncludes(text, "\\ud")) {
+    return text;
+  }
+  let result = "";
+  let from = 0;
+  for (let at = StringPrototypeIndexOf(text, "\\"); at >= 0;) {
+    if (StringPrototypeSlice(text, at, at + 3) === "\\ud") {
+      result += StringPrototypeSlice(text, from, at) + "\ufffd";
+      from = at + 6;
+      at = StringPrototypeIndexOf(text, "\\", from);
+    } else {
+      at = StringPrototypeIndexOf(text, "\\", at + 2);
+    }
+  }
+  return result + StringPrototypeSlice(text, from);
+}
+
 // `value` as JSON text, or undefined if it is undefined, a function or a symbol. `what` names the value in errors: a
-// TypeError if something inside of it is a function, a symbol, a BigInt or a promise, or if it is circular.
+// TypeError if something inside of it is a function, a symbol, a BigInt, a promise or an iterator, or if it is circular.
 export function toJson(what, value, maxCharacters = MAX_CHARACTERS, replacer = checked) {
   let text;
   try {
@@ -115,9 +221,10 @@ export function toJson(what, value, maxCharacters = MAX_CHARACTERS, replacer = c
     }
     const seen = { __proto__: null, values: new SafeSet(), count: 0, takesBigInt: replacer === checkedExact };
     const found = findRefused(value, what, 0, seen);
-    throw new TypeError(found ?? `${what} has a function, a symbol, a BigInt or a promise, which JSON does not have`);
+    const kinds = "a function, a symbol, a BigInt, a promise or an iterator";
+    throw new TypeError(found ?? `${what} has ${kinds}, which JSON does not have`);
   }
-  return bounded(what, text, maxCharacters);
+  return bounded(what, text === undefined ? text : wellFormed(text), maxCharacters);
 }
 
 // Arguments of a tool as JSON text, as `toJson`. A BigInt is a number.

@@ -100,9 +100,9 @@ async function callMCPTool(fullName, args) {
 
 // --- tools.<server>.<tool> -------------------------------------------------------------------
 
-// `await tools` and `await tools.fs` must not call a tool, but promises look up `then`. A tool of that name can be
-// called by its full name.
-const NEVER_A_TOOL = "then";
+// `await tools.fs` and `return tools.fs` must not call a tool, but promises look up `then`, and JSON `toJSON`. Tools of
+// these names can be called by their full names.
+const NEVER_A_TOOL = { __proto__: null, then: true, toJSON: true };
 
 const readOnly = {
   __proto__: null,
@@ -161,10 +161,10 @@ function makeServer(server) {
       if (typeof tool === "symbol") {
         return tool === SymbolToStringTag ? server : undefined;
       }
-      return tool === NEVER_A_TOOL ? undefined : get(tool);
+      return NEVER_A_TOOL[tool] ? undefined : get(tool);
     },
     has(_target, tool) {
-      return typeof tool === "string" && tool !== NEVER_A_TOOL && has(tool);
+      return typeof tool === "string" && !NEVER_A_TOOL[tool] && has(tool);
     },
     ownKeys() {
       return toolNames(server);
@@ -374,7 +374,9 @@ async function search(request) {
 }
 
 function discoverMCPTools(options) {
-  const given = options ?? { __proto__: null };
+  // As in Python, where the words come without a name.
+  const isTerms = typeof options === "string" || ArrayIsArray(options);
+  const given = isTerms ? { __proto__: null, search: options } : options ?? { __proto__: null };
   const terms = given.search;
   const words = ArrayIsArray(terms) ? ArrayPrototypeJoin(terms, " ") : terms;
   return search({

@@ -33,11 +33,16 @@ pub(crate) fn stopped(reason: Option<StopReason>, host: &dyn RunHost) -> ScriptE
         ),
         Some(StopReason::Memory) => ScriptError::new(
             ErrorCode::MemoryLimit,
-            format!("the script used more than {} bytes of memory", limits.memory_bytes),
+            format!("the script used more than {} of memory", amount(limits.memory_bytes)),
         )
         .with_hint("keep only what is needed of each result"),
         Some(StopReason::Cancelled) | None => ScriptError::new(ErrorCode::Cancelled, "the run was cancelled"),
     }
+}
+
+/// Bytes as people name them: `128 MiB`, where it is a whole number.
+fn amount(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
 }
 
 /// The error of a run that used up its fuel.
@@ -68,10 +73,20 @@ pub(crate) fn too_large(bytes: usize, host: &dyn RunHost) -> ScriptError {
         .with_hint("filter in the script and return only what matters")
 }
 
-/// The error for a returned value that is not valid JSON. Guests serialize valid JSON except for
-/// lone surrogates and too many levels of nesting.
+/// The error for a returned value that is not valid JSON. Guests serialize valid JSON except for too
+/// many levels of nesting.
 pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
     let message = format!("the script's value is not valid JSON: {error}");
-    ScriptError::new(ErrorCode::RuntimeError, message)
-        .with_hint("return less nested data, and text without lone surrogates")
+    ScriptError::new(ErrorCode::RuntimeError, message).with_hint("return less nested data")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::amount;
+
+    #[test]
+    fn amounts_are_whole_numbers() {
+        assert_eq!(amount(128 << 20), "128 MiB");
+        assert_eq!(amount(16_000_000), "16000000 bytes");
+    }
 }

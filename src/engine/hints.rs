@@ -10,19 +10,47 @@
 mod codes;
 mod source;
 
-use self::source::{keeps_call, takes_field};
+use self::source::{has_word, keeps_call, takes_block, takes_field};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::text::{preview, visible};
-use crate::tools::names::{is_identifier, python_name};
+use crate::tools::ToolErrorCode;
+use crate::tools::names::{is_identifier, python_name, typescript_name};
 
 const AWAIT: &str = "did you forget `await`?";
 
 /// The answer of a tool is not what the script takes it for.
 const ANSWER: &str =
     "a tool's answer is its content already, parsed; what each tool returned is shown with the calls";
+
+/// Servers are not connected to.
+const CONNECTED: &str = "servers are connected already: `await tools.<server>.<tool>({…})`";
+
+/// `fs` has no functions that block.
+const FILES: &str = "the functions of `fs` are asynchronous: `await fs.readFile(\"/tmp/name\", \"utf8\")`; \
+                     the files of a server are read with its tools";
+
+const HASHES: &str = "TypeScript has no hashes here; Python has `hashlib` and `hmac`";
+
+/// `asyncio.gather` got a list.
+const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asyncio.gather(*calls)`";
+
+/// Names that scripts give the clients of servers.
+const CLIENTS: &[&str] =
+    &["ClientSession", "MCPClient", "client", "list_tools", "mcp_client", "session", "stdio_client"];
+
+/// The beginning of the message of a call that the rules deny, and what can be done.
+const MAY_NOT_CALL: &str = "this run may not call ";
+const DENIED: &str = "`allowedTools` of the run or the rules of the operator leave it out; \
+                      to repeat the call is no use";
+
+/// How a server is called.
+const TYPESCRIPT: &str = "`await tools.<server>.<tool>({…})`";
+const PYTHON: &str = "`await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`";
+
+const INPUTS: &str = "in Python the run's input is `inputs`";
 
 /// Fields of the envelopes in which other programs hand over an answer.
 const ENVELOPE: &[&str] = &["content", "structuredContent", "structured_content", "isError", "is_error"];
@@ -98,6 +126,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     if let Some(code) = error.tool_code.or(facts.last_failure) {
         error.hint = codes::hint(code, source);
         if error.tool_code.is_some() {
+            let is_denied = code == ToolErrorCode::ToolDenied && error.message.starts_with(MAY_NOT_CALL);
+            error.hint = error.hint.take().or_else(|| is_denied.then(|| DENIED.to_owned()));
             return;
         }
     }
@@ -107,29 +137,33 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         line: error.source_line.as_deref().unwrap_or_default(),
         source,
         facts,
+        has_input: context.script.input.as_ref().is_some_and(|input| !input.is_null()),
     };
     let of_language = match context.script.language {
-        Language::TypeScript => failure.typescript(),
+        Language::TypeScript => failure
+            .typescript()
+            .or_else(|| failure.calls_unknown_name().then(|| servers(context, TYPESCRIPT))),
         Language::Python => failure
             .python(&|name| context.has_returned_field(name))
-            .or_else(|| failure.imports_server().then(|| servers(context))),
+            .or_else(|| failure.looks_for_server().then(|| servers(context, PYTHON))),
     };
     error.hint = error.hint.take().or(of_language);
 }
 
-/// Warns, in the output, of a value that is null because the script took an answer for an envelope:
-/// `return r.structuredContent` is no error. A script that prints has its result in the output.
+/// Warns, in the output, of a value that is null or empty because the script took an answer for an
+/// envelope: `return r.structuredContent` is no error, and neither is `return r.content[0].text`
+/// where `content` is a text. A script that prints has its result in the output.
 pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
     let mut lines = Vec::new();
     if let Outcome::Returned(value) = outcome
-        && value.is_null()
+        && has_no_data(value.text())
         && context.call_facts().has_returned
         && !context.has_output()
-        && let Some(field) = ENVELOPE.iter().find(|field| takes_field(&context.script.source, field))
-        && !context.has_returned_field(field)
+        && let Some(field) = envelope_field(&context.script.source, &|name| context.has_returned_field(name))
     {
+        let what = if value.is_null() { "null" } else { "empty" };
         let warning = format!(
-            "the script's value is null, and it looks for `{field}`: a tool's answer is its content already, parsed"
+            "the script's value is {what}, and it looks for `{field}`: a tool's answer is its content already, parsed"
         );
         lines.push((LogLevel::Warn, warning));
     }
@@ -142,6 +176,23 @@ pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
     }
 }
 
+/// Whether the JSON of a value is `null`, or lists and objects with nothing but that: `[null,null]`,
+/// `{}`. A list without entries is data.
+fn has_no_data(json: &str) -> bool {
+    let mut rest = json.trim_start_matches(['[', ']', '{', '}', ',']);
+    while let Some(after) = rest.strip_prefix("null") {
+        rest = after.trim_start_matches(['[', ']', '{', '}', ',']);
+    }
+    rest.is_empty() && json != "[]"
+}
+
+/// The field of an envelope that a script looks for, and that no tool has returned.
+fn envelope_field(source: &str, is_field: &dyn Fn(&str) -> bool) -> Option<&'static str> {
+    let missing = ENVELOPE.iter().copied().find(|field| takes_field(source, field) && !is_field(field));
+    // A tool may well have returned a text named `content`.
+    missing.or_else(|| takes_block(source).then_some("content[0].text"))
+}
+
 /// How a script has failed.
 struct Failure<'a> {
     name: &'a str,
@@ -150,6 +201,8 @@ struct Failure<'a> {
     line: &'a str,
     source: &'a str,
     facts: CallFacts,
+    /// Whether the run was given an input.
+    has_input: bool,
 }
 
 impl Failure<'_> {
@@ -157,6 +210,14 @@ impl Failure<'_> {
         let message = self.message;
         if message.contains("[object Promise]") {
             return Some(AWAIT.to_owned());
+        }
+        if let Some(hint) = self.absent_member() {
+            return Some(hint.to_owned());
+        }
+        let is_null = message.starts_with("Cannot read properties of null")
+            || message.starts_with("Cannot destructure property") && message.ends_with("it is null.");
+        if self.name == "TypeError" && is_null && self.lacks_input("input") {
+            return Some(no_input("input"));
         }
         let is_undefined = ["Cannot read properties of undefined", "Cannot destructure property"]
             .iter()
@@ -181,11 +242,45 @@ impl Failure<'_> {
         (is_type_error && keeps_call(self.source)).then(|| AWAIT.to_owned())
     }
 
+    /// The hint for a function that is not there of an object that is.
+    fn absent_member(&self) -> Option<&'static str> {
+        if self.name != "TypeError" {
+            return None;
+        }
+        if self.message.ends_with("(reading 'digest')") && self.line.contains("crypto.subtle") {
+            return Some(HASHES);
+        }
+        let function = self.message.strip_suffix(" is not a function")?;
+        match function.split_once('.')? {
+            ("fs", name) if name.ends_with("Sync") => Some(FILES),
+            ("crypto", "createHash" | "createHmac") => Some(HASHES),
+            ("mcp", "callTool" | "call" | "call_tool") => Some(CONNECTED),
+            _ => None,
+        }
+    }
+
+    /// Whether the line that failed reads the run's input, which was not given.
+    fn lacks_input(&self, name: &str) -> bool {
+        let is_read = has_word(self.line, name) || self.source.contains("JSON.parse(input)");
+        !self.has_input && is_read
+    }
+
     fn python(&self, is_field: &dyn Fn(&str) -> bool) -> Option<String> {
         let message = self.message;
         let is_type = matches!(self.name, "TypeError" | "AttributeError");
         if is_type && COROUTINE.iter().any(|words| message.contains(words)) {
             return Some(AWAIT.to_owned());
+        }
+        if is_type && message.starts_with("'NoneType' object") && self.lacks_input("inputs") {
+            return Some(no_input("inputs"));
+        }
+        if is_type && message.starts_with("'function' object") && has_word(self.line, "input") {
+            return Some(INPUTS.to_owned());
+        }
+        let is_list = message.starts_with("cannot use 'list' as a dict key")
+            || message.starts_with("An asyncio.Future, a coroutine or an awaitable is required");
+        if is_type && is_list && self.line.contains("gather(") && !self.line.contains("gather(*") {
+            return Some(GATHER.to_owned());
         }
         if !self.facts.has_returned {
             return None;
@@ -220,16 +315,32 @@ impl Failure<'_> {
         is_answer.then(|| ANSWER.to_owned())
     }
 
+    /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
+    fn calls_unknown_name(&self) -> bool {
+        let name = match self.name {
+            "ReferenceError" => self.message.strip_suffix(" is not defined"),
+            "NameError" => self.message.strip_prefix("name '").and_then(|rest| rest.split('\'').next()),
+            _ => None,
+        };
+        name.is_some_and(|name| self.line.contains(&format!("await {name}.")))
+    }
+
     /// Whether a Python script imports a server as from a library of another program, or connects
     /// to it.
-    fn imports_server(&self) -> bool {
+    fn looks_for_server(&self) -> bool {
+        if self.name == "NameError" {
+            return self.calls_unknown_name()
+                || CLIENTS
+                    .iter()
+                    .any(|name| self.message.starts_with(&format!("name '{name}' is not defined")));
+        }
         let is_missing = |module: &str| {
             self.message.starts_with(&format!("No module named '{module}'"))
                 || self.message.starts_with(&format!("No module named '{module}."))
         };
         let is_import = matches!(self.name, "ImportError" | "ModuleNotFoundError");
         let is_name = self.message.contains(" from 'mcp'") || self.message.contains(" from 'mcp.");
-        is_import && (is_name || ["mcp", "servers", "fastmcp"].into_iter().any(is_missing))
+        is_import && (is_name || ["mcp", "servers", "fastmcp", "tools"].into_iter().any(is_missing))
     }
 
     /// Whether the script takes something for an envelope: in the line that failed, or, if the
@@ -255,20 +366,28 @@ fn attribute(message: &str) -> Option<(&str, &str)> {
     Some((kind, rest.split('\'').next()?))
 }
 
-/// How a Python script reaches the run's servers.
-fn servers(context: &ExecutionContext) -> String {
+/// The hint for a script whose input, of this name, was not given.
+fn no_input(name: &str) -> String {
+    format!(
+        "the run was given no input, so `{name}` is null: pass `input` beside `code`, or `cx run --input JSON`"
+    )
+}
+
+/// How a script reaches the run's servers, whose names are those of its language.
+fn servers(context: &ExecutionContext, how: &str) -> String {
     let names = context.server_names();
+    let is_python = context.script.language == Language::Python;
     let shown: Vec<String> = names
         .iter()
         .take(MAX_SERVERS)
-        .map(|name| format!("`tools.{}`", visible(&preview(&python_name(name), MAX_NAME))))
+        .map(|name| {
+            let name = if is_python { python_name(name) } else { typescript_name(name) };
+            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
+        })
         .collect();
     let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
     let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
-    format!(
-        "servers are connected already: `await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`; \
-         here there are {shown}{more}"
-    )
+    format!("servers are connected already: {how}; here there are {shown}{more}")
 }
 
 #[cfg(test)]

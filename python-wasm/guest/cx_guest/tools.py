@@ -355,6 +355,10 @@ def call_tool(server, tool, args=None, **named) -> dict:
 
 
 def _discover_question(search_terms=None, server=None) -> dict:
+    if isinstance(search_terms, dict):
+        # As in TypeScript, where one object has both.
+        server = search_terms.get("server", server)
+        search_terms = search_terms.get("search")
     if search_terms is None:
         words = ""
     elif isinstance(search_terms, str):

@@ -56,7 +56,8 @@ static VERSIONS: LazyLock<String> = LazyLock::new(|| {
 const EXIT_STATUSES: &str = "\
 Exit status:
   0    success
-  1    the script failed, a confirmation was refused, a server is signed out, or something does not work
+  1    the script failed, a confirmation was refused, a server is signed out,
+       or something does not work
   2    usage or configuration error, or another failure of the command
   3    a limit was exceeded, or stdout was not read in time
   4    stdout could not be written

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::{document, setup};
+use crate::{diagnostic, document, setup};
 use cx::text::rfc3339;
 
 /// How often the files are checked for new lines.
@@ -97,8 +97,9 @@ fn check(
 
 fn verification(found: &Verification) -> String {
     let mut text = format!(
-        "{} lines, {} to {}, of {} processes; {} checkpoints agree, the last line that one covers is {}\n",
-        found.lines, found.first, found.last, found.writers, found.checkpoints, found.signed_through
+        "lines {} to {}, {} in all; processes that wrote them: {}; checkpoints that agree: {}, the last one covers \
+         them up to {}\n",
+        found.first, found.last, found.lines, found.writers, found.checkpoints, found.signed_through
     );
     if found.open_calls > 0 {
         // Writing to a string cannot fail.
@@ -170,8 +171,10 @@ impl Selection {
 fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> anyhow::Result<ExitStatus> {
     let selection = Selection::from_filter(filter);
     let mut reader = AuditReader::new(directory);
+    let mut is_empty = true;
     loop {
         while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+            is_empty = false;
             if selection.has(&line) {
                 if is_json {
                     print_json(&line.text)?;
@@ -179,6 +182,12 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
                     print_text(&render(&line))?;
                 }
             }
+        }
+        if std::mem::take(&mut is_empty) {
+            let place = one_line(&directory.display().to_string());
+            diagnostic::print_note(&format!(
+                "there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
+            ));
         }
         if !follow {
             return Ok(ExitStatus::Success);

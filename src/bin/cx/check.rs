@@ -23,7 +23,8 @@ use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let Source { text, name, language, .. } =
-        source::read_named(&arguments.file, arguments.lang).map_err(invalid)?;
+        source::read_either(arguments.file.as_deref(), arguments.eval.as_deref(), arguments.lang)
+            .map_err(invalid)?;
     let mut config = setup::load(std::mem::take(&mut arguments.script.mcp_config))?;
     diagnostic::print_warnings(&config.warnings);
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);

@@ -66,7 +66,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     if arguments.json {
         output::print_json(&report.to_json().to_string())?;
     } else {
-        output::print_help(&report.render(terminal::has_color(Stream::Stdout)))?;
+        output::print_help(
+            &report.render(terminal::has_color(Stream::Stdout), terminal::width(Stream::Stdout)),
+        )?;
     }
     Ok(if report.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
 }

@@ -170,23 +170,29 @@ fn no_stdout() -> io::Error {
 
 /// The text of a text block; for other blocks a description of what they are.
 fn emitted_text(block: &Json) -> String {
-    /// The fields of a block that are shown; each may be missing.
+    /// The fields that are shown, of a block or of its resource; each may be missing.
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
     struct Shown {
         r#type: Option<String>,
         text: Option<String>,
         data: Option<String>,
+        blob: Option<String>,
+        uri: Option<String>,
         mime_type: Option<String>,
+        resource: Option<Box<Shown>>,
     }
-    let Shown { r#type, text, data, mime_type } = block.deserialize().unwrap_or_default();
-    if let Some(text) = text {
+    let mut shown: Shown = block.deserialize().unwrap_or_default();
+    let kind = shown.r#type.take().unwrap_or_else(|| "block".to_owned());
+    if let Some(text) = shown.text.take() {
         return text;
     }
-    let kind = r#type.unwrap_or_else(|| "block".to_owned());
-    let bytes = data.map_or(0, |data| data.len() / 4 * 3);
-    match mime_type {
-        Some(mime_type) => format!("[{kind}: {mime_type}, {bytes} bytes]"),
-        None => format!("[{kind}]"),
-    }
+    let Shown { text, data, blob, uri, mime_type, .. } = match shown.resource.take() {
+        Some(resource) => *resource,
+        None => shown,
+    };
+    let bytes = text.map(|text| text.len()).or_else(|| data.or(blob).map(|data| data.len() / 4 * 3));
+    let facts = [uri, mime_type, bytes.map(|bytes| format!("{bytes} bytes"))];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    if facts.is_empty() { format!("[{kind}]") } else { format!("[{kind}: {}]", facts.join(", ")) }
 }

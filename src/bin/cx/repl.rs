@@ -37,8 +37,9 @@ const NAME: &str = "input";
 const MENU: &str = "names";
 
 const HELP: &str = "\
-Each input is a script of its own, with top-level `await`; the value of its last expression is printed,
-and is the next input's `input` (`inputs` in Python). What is to stay longer goes into `state`.
+Each input is a script of its own, with top-level `await`. The value of its
+last expression is printed, and is the next input's `input` (in Python `inputs`).
+What is to stay longer goes into `state`.
 
 Enter          runs the input, or begins another line while something is open
 Alt+Enter      begins another line

@@ -14,8 +14,12 @@ use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
 use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
+use crate::text::counted;
 use crate::trail_runs::TrailRuns;
 use crate::{browser, diagnostic, running, setup, trace};
+
+/// Maximum characters to which a column of the list is filled up.
+const MAX_COLUMN: usize = 40;
 
 /// Maximum number of runs that are listed.
 const MAX_LISTED: usize = 10_000;
@@ -83,50 +87,57 @@ fn list(
     } else if listed.is_empty() {
         let place = one_line(&directory.display().to_string());
         print_text(&format!(
-            "no runs in the audit trail in {place}; `audit` in the configuration switches it on"
+            "no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
         ))?;
     } else {
-        let mut text = String::new();
-        for run in listed {
-            text.push_str(&row(run));
-        }
-        print_text(&text)?;
+        print_text(&table(&listed))?;
     }
     Ok(ExitStatus::Success)
 }
 
-fn row(run: &ListedRun) -> String {
-    let text = |fields: &Map<String, Value>, name: &str| {
-        one_line(fields.get(name).and_then(Value::as_str).unwrap_or_default())
+/// One line per run, in columns that are as wide as the widest script and outcome of all.
+fn table(runs: &[&ListedRun]) -> String {
+    let width = |column: fn(&ListedRun) -> String| {
+        runs.iter().map(|run| column(run).chars().count()).max().unwrap_or(0).min(MAX_COLUMN)
     };
-    let ended = run.ended.as_ref();
-    let outcome = ended.map_or_else(
-        // A process that was killed wrote no end.
-        || "running or killed".to_owned(),
-        |ended| match text(ended, "code") {
-            code if code.is_empty() => "ok".to_owned(),
-            code => code,
-        },
-    );
-    let number = |name: &str| ended.and_then(|ended| ended.get(name)).and_then(Value::as_u64);
+    let (script, outcome) = (width(|run| field(&run.started, "script")), width(outcome));
+    runs.iter().map(|run| row(run, script, outcome)).collect()
+}
+
+/// A field that is text, on one line.
+fn field(fields: &Map<String, Value>, name: &str) -> String {
+    one_line(fields.get(name).and_then(Value::as_str).unwrap_or_default())
+}
+
+fn outcome(run: &ListedRun) -> String {
+    // Of a process that was killed there is no end.
+    let Some(ended) = &run.ended else { return "running or killed".to_owned() };
+    let code = field(ended, "code");
+    if code.is_empty() { "ok".to_owned() } else { code }
+}
+
+fn row(run: &ListedRun, script_width: usize, outcome_width: usize) -> String {
+    let number = |name: &str| run.ended.as_ref().and_then(|ended| ended.get(name)).and_then(Value::as_u64);
     let mut row = format!(
-        "{}  {}  {:<10}  {:<20}  {outcome}",
+        "{}  {}  {:<10}  {:<script_width$}  {:<outcome_width$}",
         one_line(&run.id),
-        text(&run.started, "at"),
-        text(&run.started, "language"),
-        text(&run.started, "script")
+        field(&run.started, "at"),
+        field(&run.started, "language"),
+        field(&run.started, "script"),
+        outcome(run)
     );
     if let Some(time) = number("durationUs") {
         // Writing to a string cannot fail.
-        let _ = write!(row, "  {} ms", time / 1_000);
+        let _ = write!(row, "  {:>6} ms", time / 1_000);
     }
     if let Some(calls) = number("toolCalls") {
-        let _ = write!(row, "  {calls} {}", if calls == 1 { "call" } else { "calls" });
+        let _ = write!(row, "  {}", counted(usize::try_from(calls).unwrap_or(usize::MAX), "call"));
     }
-    let client = text(&run.started, "clientName");
+    let client = field(&run.started, "clientName");
     if !client.is_empty() {
         let _ = write!(row, "  for {client}");
     }
+    row.truncate(row.trim_end().len());
     row.push('\n');
     row
 }
@@ -209,4 +220,29 @@ fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine)) -> anyhow::Resu
         each(&line);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_listed_in_columns() {
+        let fields = |value: Value| value.as_object().unwrap().clone();
+        let run = |script: &str, code: &str, calls: u64| ListedRun {
+            id: "id".to_owned(),
+            started: fields(json!({ "at": "now", "language": "python", "script": script })),
+            ended: Some(fields(json!({ "code": code, "durationUs": 7_000, "toolCalls": calls }))),
+        };
+        let long = "examples/recipes/typed.ts";
+        assert_eq!(
+            table(&[&run("a.py", "", 1), &run(long, "RUNTIME_ERROR", 2)]),
+            format!(
+                "id  now  python      a.py{}  ok{}       7 ms  1 call\n\
+                 id  now  python      {long}  RUNTIME_ERROR       7 ms  2 calls\n",
+                " ".repeat(21),
+                " ".repeat(11)
+            )
+        );
+    }
 }

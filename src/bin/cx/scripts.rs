@@ -95,7 +95,8 @@ fn list(library: &ScriptLibrary, is_json: bool) -> anyhow::Result<()> {
         let description = start(&description, MAX_DESCRIPTION);
         let place = if script.is_of_workspace { " (workspace)" } else { "" };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:width$}  {:<10}  {description}{place}", script.name, language(script));
+        let line = format!("{:width$}  {:<10}  {description}{place}", script.name, language(script));
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     for problem in &problems {
         let _ = writeln!(text, "{}: not used: {}", shown_path(&problem.path), one_line(&problem.problem));

@@ -35,17 +35,31 @@ pub(crate) struct Source {
 ///
 /// If it cannot be read.
 pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
-    if let Some(code) = &arguments.eval {
-        let (name, language) = of_no_file("eval", arguments.lang);
-        return Ok(Source { text: code.clone(), name, language, saved: None });
-    }
-    let Some(path) = &arguments.file else {
-        bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
-    };
-    if path.as_os_str() == "-" && arguments.input.as_deref() == Some(INPUT_FROM_STDIN) {
+    let is_stdin = arguments.file.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if is_stdin && arguments.input.as_deref() == Some(INPUT_FROM_STDIN) {
         bail!("stdin can be the script (`-`) or the input (`--input @-`), not both");
     }
-    read_named(path, arguments.lang)
+    read_either(arguments.file.as_deref(), arguments.eval.as_deref(), arguments.lang)
+}
+
+/// The script that is an argument itself, or the one that an argument names.
+///
+/// # Errors
+///
+/// If there is neither, or it cannot be read.
+pub(crate) fn read_either(
+    file: Option<&Path>,
+    code: Option<&str>,
+    asked: Option<ScriptLanguage>,
+) -> anyhow::Result<Source> {
+    if let Some(code) = code {
+        let (name, language) = of_no_file("eval", asked);
+        return Ok(Source { text: code.to_owned(), name, language, saved: None });
+    }
+    let Some(path) = file else {
+        bail!("a script is needed: a file, `-` for stdin, or `-e CODE`");
+    };
+    read_named(path, asked)
 }
 
 /// Reads a script by its path or the name under which it is saved; `-` is stdin. A saved script has precedence over a
@@ -55,7 +69,7 @@ pub(crate) fn read(arguments: &RunArguments) -> anyhow::Result<Source> {
 /// # Errors
 ///
 /// If it cannot be read.
-pub(crate) fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Source> {
+fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Source> {
     let Some(saved) = saved(named)? else {
         let (text, name, language) = read_script(named, asked)?;
         return Ok(Source { text, name, language, saved: None });

@@ -13,6 +13,7 @@ use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup;
+use crate::text::counted;
 
 /// Lists or deletes the stored state.
 ///
@@ -55,18 +56,28 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
                 };
                 (store.clear(&scope).with_context(used)?, scope.to_string())
             };
-            print_text(&format!("deleted {keys} keys of {whose}"))?;
+            print_text(&format!("deleted {} of {whose}", counted_keys(keys)))?;
         }
     }
     Ok(ExitStatus::Success)
+}
+
+fn counted_keys(keys: u64) -> String {
+    counted(usize::try_from(keys).unwrap_or(usize::MAX), "key")
 }
 
 fn render(store: &StateStore, usage: &[StateUsage]) -> String {
     let mut text = format!("{}\n", store.path().display());
     for usage in usage {
         let StateUsage { scope, keys, bytes, unused_days, damaged_keys, .. } = usage;
+        let keys = counted_keys(*keys);
+        let unused = match *unused_days {
+            0 => String::new(),
+            1 => ", unused for 1 day of use".to_owned(),
+            days => format!(", unused for {days} days of use"),
+        };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {scope}: {keys} keys, {bytes} bytes, unused for {unused_days} days of use");
+        let _ = writeln!(text, "  {scope}: {keys}, {bytes} bytes{unused}");
         for key in damaged_keys {
             // A key is a script's text, so it is escaped.
             let _ = writeln!(text, "    damaged: {key:?}: set or delete it in a script, or clear the scope");

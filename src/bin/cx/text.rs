@@ -27,16 +27,59 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// A number of things, in the singular or the plural.
+pub(crate) fn counted(count: usize, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    }
+}
+
 /// The number of tools of a server, and how many of its tools the rules hide from scripts.
 pub(crate) fn number_of_tools(tools: usize, hidden: usize) -> String {
     let hidden = match hidden {
         0 => String::new(),
         hidden => format!(", {hidden} more hidden by the rules `allow` and `deny`"),
     };
-    format!("{tools} tools{hidden}")
+    format!("{}{hidden}", counted(tools, "tool"))
 }
 
 /// A path on one line, with hidden characters escaped.
 pub(crate) fn shown_path(path: &Path) -> String {
     one_line(&path.display().to_string())
+}
+
+/// Text in lines of at most `columns`, where all but the first begin with `indent` blanks; so many columns are used
+/// before the first. A word that is longer than a line stays whole.
+pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
+    let mut lines = String::with_capacity(text.len());
+    let mut used = indent;
+    for (index, word) in text.split(' ').enumerate() {
+        let width = word.chars().count();
+        if index > 0 && used + 1 + width > columns {
+            lines.push('\n');
+            lines.extend(std::iter::repeat_n(' ', indent));
+            used = indent;
+        } else if index > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += width;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_end_with_a_word() {
+        assert_eq!(wrapped("one two three", 2, 9), "one two\n  three");
+        assert_eq!(wrapped("one two three", 2, 8), "one\n  two\n  three");
+        assert_eq!(wrapped("a longer-than-a-line b", 1, 6), "a\n longer-than-a-line\n b");
+        assert_eq!(wrapped("fits", 2, 80), "fits");
+        assert_eq!(wrapped("", 2, 80), "");
+    }
 }

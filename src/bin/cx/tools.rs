@@ -115,17 +115,28 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
 
 /// One line per tool: its path and the first line of its description.
 fn table(tools: &[Tool]) -> String {
-    let paths: Vec<String> = tools.iter().map(shown_tool).collect();
-    let width = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0).min(40);
-    let max = match terminal::width(Stream::Stdout) {
+    let rows: Vec<(String, &str)> = tools
+        .iter()
+        .map(|tool| {
+            let description = tool.definition.description.as_deref().unwrap_or_default();
+            (shown_tool(tool), description.lines().next().unwrap_or_default())
+        })
+        .collect();
+    layout(&rows, terminal::width(Stream::Stdout))
+}
+
+/// Paths and descriptions in two columns, which fit a terminal of this width.
+fn layout(rows: &[(String, &str)], columns: Option<usize>) -> String {
+    let width = rows.iter().map(|(path, _)| path.chars().count()).max().unwrap_or(0).min(40);
+    let max = match columns {
         // Two spaces before the path, two after it, and the ellipsis.
         Some(columns) => columns.saturating_sub(width + 5).clamp(MIN_DESCRIPTION, MAX_DESCRIPTION),
         None => MAX_DESCRIPTION,
     };
     let mut text = String::new();
-    for (tool, path) in tools.iter().zip(&paths) {
-        let description = tool.definition.description.as_deref().unwrap_or_default();
-        let line = description.lines().next().unwrap_or_default();
+    for (path, line) in rows {
+        // A path that is wider than the column takes from its own line.
+        let max = max.saturating_sub(path.chars().count().saturating_sub(width)).max(MIN_DESCRIPTION);
         let _ = writeln!(text, "  {path:width$}  {}", one_line(&preview(line, max)));
     }
     text
@@ -178,4 +189,22 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
 
 fn section(text: &mut String, title: &str, value: &Value) {
     let _ = write!(text, "\n{title}:\n{value:#}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::layout;
+
+    #[test]
+    fn a_path_wider_than_its_column_shortens_its_own_description() {
+        let long = "word ".repeat(30);
+        let rows = [("s.short".to_owned(), &*long), (format!("s.{}", "x".repeat(43)), &*long)];
+        let text = layout(&rows, Some(80));
+        let widths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(widths, [80, 80], "{text}");
+        assert!(
+            text.lines().next().unwrap().starts_with(&format!("  s.short{}word", " ".repeat(35))),
+            "{text}"
+        );
+    }
 }

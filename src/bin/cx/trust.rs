@@ -84,7 +84,10 @@ fn list(store: &TrustStore) -> anyhow::Result<ExitStatus> {
         let state = if file.is_unchanged { "" } else { "  (changed since, and so not trusted)" };
         let _ = writeln!(text, "{}{state}", shown_path(&file.path));
     }
-    if !files.is_empty() {
+    if files.is_empty() {
+        // Not on stdout: each of its lines is a file.
+        diagnostic::print_note("no file is trusted");
+    } else {
         output::print_text(&text)?;
     }
     Ok(ExitStatus::Success)

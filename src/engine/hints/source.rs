@@ -15,6 +15,30 @@ pub(super) fn takes_field(text: &str, field: &str) -> bool {
     })
 }
 
+/// Whether `text` takes the text of a content block: `.content[0].text`, `?.content?.[0]?.text`,
+/// `["content"][0]["text"]`.
+pub(super) fn takes_block(text: &str) -> bool {
+    text.match_indices("content").any(|(start, field)| {
+        let after = text[start + field.len()..].trim_start_matches(['"', '\'', ']', '?', '.']);
+        let Some(index) = after.strip_prefix('[') else { return false };
+        let Some(after) = index.trim_start_matches(|digit: char| digit.is_ascii_digit()).strip_prefix(']')
+        else {
+            return false;
+        };
+        after.trim_start_matches(['?', '.', '[', '"', '\'']).starts_with("text")
+    })
+}
+
+/// Whether `text` has `word` as a name of its own: not as a part of a name, and not as a field.
+pub(super) fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
+    text.match_indices(word).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = text[start + word.len()..].chars().next();
+        !before.is_some_and(|letter| letter == '.' || is_part(letter)) && !after.is_some_and(is_part)
+    })
+}
+
 /// Whether TypeScript keeps what a call of a tool gives without an `await`: `= callMCPTool(…)`,
 /// `= tools.files.read(…)`.
 pub(super) fn keeps_call(source: &str) -> bool {

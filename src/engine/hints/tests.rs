@@ -1,9 +1,8 @@
 use super::*;
-use crate::tools::ToolErrorCode;
 
 fn failure<'a>(name: &'a str, message: &'a str, line: &'a str) -> Failure<'a> {
     let facts = CallFacts { has_returned: true, ..CallFacts::default() };
-    Failure { name, message, line, source: line, facts }
+    Failure { name, message, line, source: line, facts, has_input: true }
 }
 
 fn typescript(name: &str, message: &str, line: &str) -> Option<String> {
@@ -123,17 +122,113 @@ fn imports_of_other_programs() {
         ("ModuleNotFoundError", "No module named 'mcp.servers'"),
         ("ModuleNotFoundError", "No module named 'servers': besides the standard library there are"),
         ("ModuleNotFoundError", "No module named 'mcp.client'"),
+        ("ModuleNotFoundError", "No module named 'tools': besides the standard library there are"),
         ("ImportError", "cannot import name 'ClientSession' from 'mcp' (unknown location)"),
+        ("NameError", "name 'list_tools' is not defined"),
+        ("NameError", "name 'session' is not defined. Did you mean: 'sessions'?"),
     ] {
-        assert!(failure(name, message, "").imports_server(), "{message}");
+        assert!(failure(name, message, "").looks_for_server(), "{message}");
     }
     for (name, message) in [
         ("ModuleNotFoundError", "No module named 'numpy': use math"),
         ("ImportError", "cannot import name 'x' from 'json' (/python/json/__init__.py)"),
         ("ValueError", "No module named 'mcp.servers'"),
+        ("NameError", "name 'sessions' is not defined"),
     ] {
-        assert!(!failure(name, message, "").imports_server(), "{message}");
+        assert!(!failure(name, message, "").looks_for_server(), "{message}");
     }
+}
+
+#[test]
+fn an_input_that_was_not_given() {
+    let reads =
+        |message, line, has_input| Failure { has_input, ..failure("TypeError", message, line) }.typescript();
+    let message = "Cannot read properties of null (reading 'tz')";
+    let destructured = "Cannot destructure property 'tz' of 'input' as it is null.";
+    assert_eq!(reads(message, "f(input.tz)", false), Some(no_input("input")));
+    assert_eq!(reads(destructured, "const { tz } = input;", false), Some(no_input("input")));
+    assert_eq!(reads(message, "JSON.parse(input).tz", false), Some(no_input("input")));
+    assert_eq!(reads(message, "f(input.tz)", true), None);
+    assert_eq!(reads(message, "f(row.input.tz, inputs)", false), None);
+    for (message, line, expected) in [
+        ("'NoneType' object is not subscriptable", "print(inputs[\"x\"])", Some(no_input("inputs"))),
+        ("'NoneType' object has no attribute 'get'", "inputs.get(\"x\")", Some(no_input("inputs"))),
+        ("'NoneType' object has no attribute 'get'", "row.get(\"x\")", None),
+        ("'function' object is not subscriptable", "input[\"x\"]", Some(INPUTS.to_owned())),
+        ("'function' object is not subscriptable", "f[\"x\"]", None),
+    ] {
+        let failed =
+            Failure { has_input: false, facts: CallFacts::default(), ..failure("TypeError", message, line) };
+        assert_eq!(failed.python(&|_| false), expected, "{message}: {line}");
+    }
+}
+
+#[test]
+fn functions_that_other_programs_have() {
+    for (message, line, expected) in [
+        ("fs.readFileSync is not a function", "", FILES),
+        ("crypto.createHash is not a function", "", HASHES),
+        (
+            "Cannot read properties of undefined (reading 'digest')",
+            "await crypto.subtle.digest(a, b)",
+            HASHES,
+        ),
+        ("mcp.callTool is not a function", "", CONNECTED),
+    ] {
+        assert_eq!(typescript("TypeError", message, line).as_deref(), Some(expected), "{message}");
+    }
+    for (message, line, expected) in [
+        (
+            "cannot use 'list' as a dict key (unhashable type: 'list')",
+            "await asyncio.gather(r)",
+            Some(GATHER),
+        ),
+        (
+            "An asyncio.Future, a coroutine or an awaitable is required",
+            "await asyncio.gather(r)",
+            Some(GATHER),
+        ),
+        ("An asyncio.Future, a coroutine or an awaitable is required", "await asyncio.gather(*r)", None),
+        ("cannot use 'list' as a dict key (unhashable type: 'list')", "d[[1]] = 2", None),
+    ] {
+        let found = failure("TypeError", message, line).python(&|_| false);
+        assert_eq!(found.as_deref(), expected, "{message}: {line}");
+    }
+}
+
+#[test]
+fn names_that_are_taken_for_servers() {
+    for (name, message, line, expected) in [
+        ("ReferenceError", "github is not defined", "const r = await github.list({});", true),
+        ("NameError", "name 'github' is not defined", "r = await github.list()", true),
+        ("ReferenceError", "github is not defined", "return github.list;", false),
+        ("NameError", "name 'json' is not defined. Did you forget to import 'json'?", "json.loads(x)", false),
+        ("TypeError", "github is not defined", "await github.list({})", false),
+    ] {
+        assert_eq!(failure(name, message, line).calls_unknown_name(), expected, "{message}: {line}");
+    }
+}
+
+#[test]
+fn values_without_data() {
+    for json in ["null", "{}", "[null]", "[null,null]", "[{},{}]", "{}"] {
+        assert!(has_no_data(json), "{json}");
+    }
+    for json in ["[]", "0", "\"\"", "\"null\"", "[null,1]", "{\"a\":null}", "false"] {
+        assert!(!has_no_data(json), "{json}");
+    }
+    for (source, expected) in [
+        ("return r.structuredContent", Some("structuredContent")),
+        ("return r.content", None),
+        ("return r.content[0].text", Some("content[0].text")),
+        ("const { content } = r; return content?.[0]?.text", Some("content[0].text")),
+        ("return r[\"content\"][0][\"text\"]", Some("content[0].text")),
+        ("return r.content[0]", None),
+        ("return r.content.text", None),
+    ] {
+        assert_eq!(envelope_field(source, &|field| field == "content"), expected, "{source}");
+    }
+    assert_eq!(envelope_field("return r.content[0].text", &|_| false), Some("content"));
 }
 
 #[test]

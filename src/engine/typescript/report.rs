@@ -160,7 +160,8 @@ fn absent_global(name: &str) -> Option<&'static str> {
              fetches: `searchTools(\"fetch\")` finds one"
         }
         "require" | "module" | "exports" | "__dirname" | "__filename" => {
-            "scripts have no packages; `tools.<server>.<tool>()` calls a tool, `import … from \"mcp:<server>\"` imports one"
+            "scripts have no packages; `fs` is a global, `tools.<server>.<tool>()` calls a tool, \
+             `import … from \"mcp:<server>\"` imports one"
         }
         "process" | "Deno" | "Bun" => {
             "scripts have no process, environment or arguments; data comes in as `input`"
@@ -168,6 +169,11 @@ fn absent_global(name: &str) -> Option<&'static str> {
         "Buffer" => "use Uint8Array, TextEncoder and TextDecoder, atob and btoa",
         "path" | "os" | "child_process" => {
             "scripts have no processes; paths are text, `fs` has files of `/tmp`"
+        }
+        "callTool" | "useTool" | "useMcpTool" | "client" | "Client" | "mcpClient" | "MCPClient"
+        | "McpClient" | "session" => "servers are connected already: `await tools.<server>.<tool>({…})`",
+        "listTools" | "list_tools" | "getTools" | "findTools" => {
+            "`await searchTools(\"words\")` finds tools, `help(\"<server>\")` lists those of a server"
         }
         "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
         "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",

@@ -63,8 +63,7 @@ pub(super) fn parse_arguments(text: &str) -> Result<Map<String, Value>, ToolErro
         Err(TreeError::NumberOutOfRange(_)) => {
             Err(invalid("the arguments have a number beyond 10^308: send it as text".to_owned()))
         }
-        // `JSON.stringify` produces valid JSON except for lone surrogates and too many levels of
-        // nesting.
+        // Guests serialize valid JSON except for too many levels of nesting.
         Err(TreeError::Invalid(error)) => Err(invalid(format!("the arguments are not valid JSON: {error}"))),
     }
 }

@@ -49,8 +49,18 @@ pub(crate) fn router(state: Arc<HttpState>) -> Router {
         .route(METRICS, get(answer_metrics))
         .merge(rest::routes())
         .route(WORKERS, get(lend))
+        .fallback(say_paths)
         .layer(from_fn_with_state(Arc::clone(&state), admit))
         .with_state(state)
+}
+
+/// The answer to a request for another path, such as the one that a person opens in a browser.
+async fn say_paths() -> Response {
+    plain(
+        StatusCode::NOT_FOUND,
+        "nothing is here: MCP clients connect to /mcp, POST /v1/runs runs a script (see /openapi.json), \
+         /healthz reports the server's health",
+    )
 }
 
 async fn answer_health(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Response {

@@ -22,6 +22,10 @@ const MAX_ERRORS: usize = 3;
 /// number of fields of its schema.
 const MAX_EXPLAINED: usize = 100;
 
+/// Maximum number of unknown fields that are compared with the name of a missing one: more are data, and no names that
+/// somebody has mistaken.
+const MAX_UNKNOWN_FIELDS: usize = 64;
+
 /// The message for `errors`, which must not be empty.
 pub(crate) fn explain(
     mut errors: Vec<ValidationError<'_>>,
@@ -149,9 +153,15 @@ impl Explanation<'_> {
             _ => String::new(),
         };
         let others = error.instance().as_object().into_iter().flat_map(Map::keys).map(String::as_str);
-        let near = nearest(name, others.filter(|other| declared(other).is_none()), self.budget);
-        let hint = near.first().map_or_else(String::new, |near| {
-            format!("; there is an unknown field {}, is it meant?", quoted(near))
+        let unknown: Vec<&str> =
+            others.filter(|other| declared(other).is_none()).take(MAX_UNKNOWN_FIELDS).collect();
+        let meant = match unknown[..] {
+            // The only one is what was meant, whatever it is called.
+            [single] if declared(name).is_some() => Some(single),
+            _ => nearest(name, unknown.iter().copied(), self.budget).first().copied(),
+        };
+        let hint = meant.map_or_else(String::new, |meant| {
+            format!("; there is an unknown field {}, is it meant?", quoted(meant))
         });
         format!("missing `{}`{what}{hint}", path_of_field(error.instance_path(), name))
     }

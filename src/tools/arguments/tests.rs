@@ -95,11 +95,14 @@ fn paths_are_written_as_a_script_would() {
 fn a_near_name_is_offered_where_other_fields_are_allowed() {
     let schema =
         json!({"type": "object", "properties": {"owner": {"type": "string"}}, "required": ["owner"]});
+    let check = |arguments, expected| check(schema.clone(), arguments, expected);
     check(
-        schema,
         json!({"onwer": "x"}),
         "missing `owner` (a string); there is an unknown field `onwer`, is it meant?",
     );
+    // Also one that is not near, if it is the only one.
+    check(json!({"by": "x"}), "missing `owner` (a string); there is an unknown field `by`, is it meant?");
+    check(json!({"by": "x", "on": "y"}), "missing `owner` (a string)");
 }
 
 #[test]

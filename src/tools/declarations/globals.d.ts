@@ -40,7 +40,9 @@ declare function call_tools(
   calls: { server: string; tool: string; args?: { [key: string]: unknown } }[],
   options?: { max_parallel?: number },
 ): CxCallResult[];
-declare function discoverMCPTools(options?: { search?: string; server?: string }): Promise<CxToolSchema[]>;
+declare function discoverMCPTools(
+  options?: string | string[] | { search?: string | string[]; server?: string },
+): Promise<CxToolSchema[]>;
 declare function searchTools(query: string, limit?: number): Promise<CxToolSchema[]>;
 declare function search_tools(query?: string, detail?: string): Promise<any[]>;
 declare function getToolSchema(name: string): Promise<CxToolSchema | null>;

@@ -80,6 +80,8 @@ fn text(output: &Output) -> String {
 fn a_trail_is_shown_verified_signed_and_exported() {
     let user = User::new();
     user.configure(&json!({ "directory": user.trail(), "contents": true }));
+    let nothing = text(&user.cx(&["audit", "show"]));
+    assert!(nothing.contains("there is no audit trail in "), "{nothing}");
     let source = "await tools.s.echo({ text: 'a\\nb', password: 'hunter2' }); await tools.s.fail({})";
     let output = user.cx(&["run", "-e", source]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));

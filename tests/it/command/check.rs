@@ -26,6 +26,8 @@ fn a_script_is_checked_and_not_run() {
     write(&place, "good.ts", "console.log('no'); return await tools.well.echo({ a: 1 })");
     let (out, said, status) = place.prints(&["check", "good.ts"]);
     assert_eq!((out.as_str(), said.as_str(), status), ("", "good.ts: no errors, no warnings\n", 0));
+    let (out, said, status) = place.prints(&["check", "-e", "return await tools.well.echo({ a: 1 })"]);
+    assert_eq!((out.as_str(), said.as_str(), status), ("", "eval.ts: no errors, no warnings\n", 0));
     write(&place, "bad.ts", "const a = 1;\nreturn await tools.well.ecco({});");
     let (out, said, status) = place.prints(&["check", "bad.ts"]);
     let expected = "error[TOOL_NOT_FOUND]: no tool `ecco` on server `well`; did you mean `echo`?\n --> bad.ts:2:25\n  |\n\

@@ -70,6 +70,16 @@ fn what_is_printed_comes_first_and_the_value_last() {
 }
 
 #[test]
+fn what_is_emitted_and_no_text_is_described() {
+    let source =
+        "emit({ type: 'resource', resource: { uri: 'file:///a.csv', mimeType: 'text/csv', text: 'a,b' } });
+        emit({ type: 'image', data: 'aGkh', mimeType: 'image/png' }); return 1";
+    let output = cx(&["-e", source]);
+    let expected = "[resource: file:///a.csv, text/csv, 3 bytes]\n[image: image/png, 3 bytes]\n1\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+}
+
+#[test]
 fn a_failing_script_shows_its_line() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(

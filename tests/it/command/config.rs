@@ -99,6 +99,8 @@ fn cf_177_a_command_in_a_workspace_is_not_started() {
 fn cf_178_trust_ends_with_the_next_change() {
     let place = Place::new();
     place.write("work/.mcp.json", marker(&place));
+    let none = place.cx(&["trust", "--list"]);
+    assert_eq!((stdout(&none).as_str(), &*none.stderr), ("", &b"no file is trusted\n"[..]));
     assert!(place.cx(&["trust", "--yes", ".mcp.json"]).status.success());
     assert!(place.shown()["mcpServers"]["x"].is_object());
     assert_eq!(

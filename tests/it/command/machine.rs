@@ -136,11 +136,11 @@ fn on_a_full_disk_state_can_be_read_and_cleared() {
         for part in [
             "read 5000",
             "STATE_FULL",
-            "session other: 1 keys",
-            "keys of workspace",
+            "session other: 1 key",
+            "of workspace",
             "cleared []",
             "other [ \"k\" ]",
-            "deleted 1 keys of all",
+            "deleted 1 key of all",
             "no state",
         ] {
             assert!(text.contains(part), "{part}: {text}");

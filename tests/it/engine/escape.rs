@@ -816,8 +816,10 @@ async fn bv_080_081_proto() {
 
 #[tokio::test]
 async fn bv_082_lone_surrogate_out() {
-    let source = r#"try { await mock.echo({ s: "\ud800" }) } catch (e) { return e.code }"#;
-    assert_eq!(value(source).await, json!("INVALID_ARGUMENTS"));
+    let source =
+        r#"return [await mock.echo({ s: "\ud800" }), call_tool("mock", "echo", { "\udfff": 1 }), "\ud800"]"#;
+    let one = "\u{fffd}";
+    assert_eq!(value(source).await, json!([{ "s": one }, { "ok": true, "result": { one: 1 } }, one]));
 }
 
 #[tokio::test]

@@ -610,5 +610,10 @@ fn metrics_are_those_of_the_document() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    assert_eq!(Server::plain().get("/metrics", &[]).status, 404);
+    let plain = Server::plain();
+    assert_eq!(plain.get("/metrics", &[]).status, 404);
+    let other = plain.get("/", &[]);
+    assert_eq!(other.status, 404);
+    let said = other.body();
+    assert!(said.contains("MCP clients connect to /mcp"), "{said}");
 }

@@ -107,7 +107,9 @@ fn the_parameters_are_those_of_the_tools() {
         }
         run(&server, &body)
     };
-    assert_eq!(with(json!({ "allowedTools": [] }))["error"]["toolCode"], "TOOL_DENIED");
+    let denied = &with(json!({ "allowedTools": [] }))["error"];
+    assert_eq!(denied["toolCode"], "TOOL_DENIED");
+    assert!(denied["hint"].as_str().unwrap().starts_with("`allowedTools` of the run"), "{denied}");
     assert_eq!(with(json!({ "allowedTools": ["well.*"] }))["success"], true);
     assert_eq!(with(json!({ "dryRun": true }))["plannedCalls"][0]["tool"], "mcp__well__echo");
     let endless = json!({ "language": "typescript", "code": "for (;;);", "timeoutMs": 100 });

@@ -250,7 +250,7 @@ fn v_502_a_session_of_state_is_its_tenants() {
     assert_eq!(tenants, [&json!("alice"), &json!("bob")], "{listed}");
     let cleared = state(&["state", "clear", "--session", "notes", "--tenant", "alice"]);
     assert!(
-        String::from_utf8_lossy(&cleared.stdout).contains("deleted 1 keys of session notes of tenant alice")
+        String::from_utf8_lossy(&cleared.stdout).contains("deleted 1 key of session notes of tenant alice")
     );
     assert_eq!((run(alice, "notes", read), run(bob, "notes", read)), (Value::Null, json!("bob")));
 }

@@ -106,9 +106,14 @@ pub(crate) struct ReplArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("source").required(true).args(["file", "eval"]))]
 pub(crate) struct CheckArguments {
     /// The script's file, `-` for stdin, or the name of a saved script (`./NAME` is always a file)
-    pub(crate) file: PathBuf,
+    pub(crate) file: Option<PathBuf>,
+
+    /// Check this code instead of a file
+    #[arg(short = 'e', long, value_name = "CODE")]
+    pub(crate) eval: Option<String>,
 
     /// The script's language [default: Python for `.py` files, else TypeScript]
     #[arg(long, value_enum, value_name = "LANGUAGE")]

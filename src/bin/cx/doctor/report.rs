@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use cx::text::one_line;
 use serde_json::{Map, Value, json};
 
-/// The result of a check.
+pub(super) use crate::text::counted;
+use crate::text::wrapped;
+
+/// Whether something works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// It works, or is only reported.
@@ -145,8 +148,17 @@ impl Report {
         })
     }
 
-    /// The report as complete lines. Untrusted text in it is escaped.
-    pub(super) fn render(&self, has_color: bool) -> String {
+    /// The report as lines, which are complete: what others have written is escaped. At a terminal of a known width
+    /// lines end with a word.
+    pub(super) fn render(&self, has_color: bool, columns: Option<usize>) -> String {
+        /// Columns before a check's name: two, its status, two.
+        const INDENT: usize = STATUS_WIDTH + 4;
+        /// The arrow before what can be done.
+        const ARROW: usize = 3;
+        let fit = |line: &str, indent| match columns {
+            Some(columns) => wrapped(line, indent, columns),
+            None => line.to_owned(),
+        };
         let mut text = String::new();
         let mut section = "";
         for check in &self.checks {
@@ -161,9 +173,10 @@ impl Report {
                 true => format!("{}{padded}{NO_COLOR}", check.status.color()),
                 false => padded,
             };
-            let _ = writeln!(text, "  {shown}  {}: {}", one_line(&check.name), one_line(&check.message));
+            let line = format!("{}: {}", one_line(&check.name), one_line(&check.message));
+            let _ = writeln!(text, "  {shown}  {}", fit(&line, INDENT));
             if let Some(mend) = &check.mend {
-                let _ = writeln!(text, "  {:STATUS_WIDTH$}  -> {}", "", one_line(mend));
+                let _ = writeln!(text, "{:INDENT$}-> {}", "", fit(&one_line(mend), INDENT + ARROW));
             }
         }
         let _ = writeln!(text, "{}", self.summary());
@@ -179,13 +192,5 @@ impl Report {
                 format!("{}, {}", counted(problems, "problem"), counted(warnings, "warning"))
             }
         }
-    }
-}
-
-/// A number of things, in the singular or the plural.
-pub(super) fn counted(count: usize, one: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        count => format!("{count} {one}s"),
     }
 }

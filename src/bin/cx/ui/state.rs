@@ -349,7 +349,7 @@ fn notes(trails: &Trails, servers: &[ReadServer]) -> Vec<String> {
         ));
     } else if servers.is_empty() && !trails.has_lines() {
         notes.push(
-            "no server runs, and there is no audit trail: `audit` in the configuration switches it on"
+            "no server runs, and there is no audit trail: `\"audit\": {}` in the configuration switches it on"
                 .to_owned(),
         );
     }

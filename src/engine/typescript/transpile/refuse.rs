@@ -144,10 +144,13 @@ pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Res
         "fs" => "import `node:fs/promises`, whose functions are those of the global `fs`",
         "path" | "os" => "paths are text: write `/tmp/name` or `${directory}/name`",
         "http" | "https" | "net" | "axios" | "undici" | "got" | "node-fetch" => {
-            "use a server that fetches: `tools.<server>.<tool>(…)`"
+            "`fetch` reaches the hosts that a person has granted; `searchTools(\"fetch\")` finds tools that fetch"
         }
-        "child_process" => "use a server that runs commands: `tools.<server>.<tool>(…)`",
-        "crypto" => "`crypto.randomUUID` and `crypto.getRandomValues` are globals",
+        "child_process" => "call a tool that runs commands: `searchTools(\"run command\")` finds one",
+        "crypto" => "`crypto.randomUUID` and `crypto.getRandomValues` are globals; Python has `hashlib`",
+        "buffer" => "use Uint8Array, TextEncoder and TextDecoder, atob and btoa",
+        "timers" => "`setTimeout` is a global: `await new Promise((done) => setTimeout(done, 100))`",
+        "url" => "`URL` and `URLSearchParams` are globals",
         _ => "import a server as `mcp:<server>`, or call `tools.<server>.<tool>(…)`",
     };
     let message = format!("cannot import `{specifier}`: scripts have no packages and no URLs");

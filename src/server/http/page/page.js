@@ -309,7 +309,7 @@
     if (server.failure) problems.push(`its metrics cannot be read: ${server.failure}`);
     setText(item.querySelector(".problem"), problems.join(", "));
     const facts = !metrics
-      ? [["listens", "no"]]
+      ? [["metrics", "not served: start it with --metrics 127.0.0.1:0"]]
       : [
           ["runs", `${number(metrics.runsActive)} of ${number(metrics.runsLimit)}`],
           ["queued", number(metrics.runsQueued + metrics.engineQueued)],

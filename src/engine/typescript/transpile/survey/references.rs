@@ -17,9 +17,9 @@ use crate::run::check::survey::{Target, ToolUse};
 /// The scheme of the modules that scripts import.
 const SCHEME: &str = "mcp:";
 
-/// Properties of `tools` that are not servers, and the property of a server that is not a tool.
+/// Properties of `tools` that are not servers, and of a server that are not tools.
 const NOT_A_SERVER: [&str; 5] = ["then", "toJSON", "constructor", "toString", "valueOf"];
-const NOT_A_TOOL: &str = "then";
+const NOT_A_TOOL: [&str; 2] = ["then", "toJSON"];
 
 /// Globals that every script has, which are never servers.
 static GLOBALS: LazyLock<HashSet<&str>> =
@@ -137,7 +137,7 @@ impl Surveyor<'_> {
         match base.reference {
             Reference::Tools if NOT_A_SERVER.contains(&&*name) => None,
             Reference::Tools => Some(Found::at(Reference::Server(Server::named(name)), at)),
-            Reference::Server(_) if name == NOT_A_TOOL => None,
+            Reference::Server(_) if NOT_A_TOOL.contains(&&*name) => None,
             Reference::Server(server) => Some(Found {
                 reference: Reference::Tool(server, name),
                 server_at: base.server_at,

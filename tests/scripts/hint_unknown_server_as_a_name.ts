@@ -1,0 +1,2 @@
+const issues = await github.list_issues({ state: "open" });
+return issues;

@@ -1,0 +1,1 @@
+return { rows: [new Map([[1, 2]]).values()] };
