@@ -128,10 +128,11 @@ async fn the_check_knows_every_module_that_the_interpreter_has() {
     };
     let table = fs::read_to_string(root().join("src/engine/python/survey/modules.txt")).unwrap();
     let table: BTreeSet<String> = table.lines().map(str::to_owned).collect();
-    let differing: Vec<&String> = table.symmetric_difference(&names("found")).collect();
+    let found = names("found");
+    let differing: Vec<&String> = table.symmetric_difference(&found).collect();
     assert!(differing.is_empty(), "run python-wasm/modules.py again: {differing:?}");
 
-    let all: BTreeSet<String> = names("found").union(&names("loaded")).cloned().collect();
+    let all: BTreeSet<String> = found.union(&names("loaded")).cloned().collect();
     let source: String = all.iter().map(|name| format!("import {name}\n")).collect();
     let found = executor.check(Script::python(source)).await.unwrap().findings;
     let wrong: Vec<_> =
