@@ -317,7 +317,8 @@ fn tools_that_rules_hide_are_counted_apart() {
     assert!(hidden > 0, "{server}");
     assert!(home.setup(&["--undo"]).status.success());
     let output = home.setup(&["--yes", "--server", "library"]);
-    let said = format!("library  {tools} tools, {hidden} more hidden by the rules `allow` and `deny`");
+    assert_eq!(tools, 1, "{server}");
+    let said = format!("library  1 tool, {hidden} more hidden by the rules `allow` and `deny`");
     assert!(text(&output.stdout).contains(&said), "{said}: {}", text(&output.stdout));
 }
 

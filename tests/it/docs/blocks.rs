@@ -120,6 +120,8 @@ async fn every_script_of_a_page_runs() {
             // Its servers need not be there.
             findings
                 .retain(|finding| !matches!(finding.code, FindingCode::Call(_) | FindingCode::ToolsUnknown));
+            // Stubs import a module that only editors have.
+            findings.retain(|finding| !finding.message.starts_with("No module named 'cx_tools'"));
             assert_eq!(findings, [], "{}", block.location);
             checked += 1;
         } else {
