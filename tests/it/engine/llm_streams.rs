@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    Executor, ExecutorBuilder, Isolation, Language, ProviderKind, SaveRequest, Script, ScriptLibrary,
-    WorkerProcesses,
+    Executor, ExecutorBuilder, Isolation, Language, Limits, ProviderKind, SaveRequest, Script, ScriptLibrary,
+    ToolCallRecord, WorkerProcesses,
 };
 use serde_json::{Value, json};
 
@@ -209,6 +209,33 @@ async fn a_question_waits_while_its_script_waits_for_a_tool() {
         return await other";
     let result = executor.run_ts(source).await.unwrap();
     assert_eq!(result.value(), Some(&json!("one two three")), "{:#}", result.to_json());
+}
+
+/// Calls beyond the last that has a record are waited for too.
+#[tokio::test]
+async fn v_598_a_call_without_a_record_is_waited_for() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
+    let slow = |_: Value| async {
+        // Longer than a question waits for an answer that is not read.
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        Ok::<_, String>("waited")
+    };
+    let quick = |_: Value| async { Ok::<_, String>("at once") };
+    let builder = Executor::builder().llm(provider.options());
+    let executor =
+        builder.tool("slow.tool", Value::Null, slow).tool("quick.tool", Value::Null, quick).build().unwrap();
+    let source = "
+        for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 100 }, () => tools.quick.tool()));
+        const answer = llm.ask('x', { stream: true, maxTokens: 6000 })[Symbol.asyncIterator]();
+        await answer.next();
+        const other = llm.ask('y', { maxTokens: 6000 });
+        await tools.slow.tool();
+        while (!(await answer.next()).done);
+        return await other";
+    let limits = Limits { tool_calls: 0, ..Limits::default() };
+    let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
+    assert_eq!(result.tool_calls.len(), ToolCallRecord::KEPT);
+    assert_eq!(result.value(), Some(&json!("one two three")), "{:?}", result.outcome);
 }
 
 /// An answer that was left does not look like one that is complete; an iterator that is kept can be left and read on.
