@@ -183,7 +183,7 @@ fn has_no_data(json: &str) -> bool {
     while let Some(after) = rest.strip_prefix("null") {
         rest = after.trim_start_matches(['[', ']', '{', '}', ',']);
     }
-    rest.is_empty() && json != "[]"
+    rest.is_empty() && !json.contains("[]")
 }
 
 /// The field of an envelope that a script looks for, and that no tool has returned.

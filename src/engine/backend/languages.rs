@@ -19,7 +19,8 @@ pub(super) const STACK_BYTES: usize = crate::engine::typescript::transpile::STAC
 #[cfg(not(feature = "typescript"))]
 pub(super) const STACK_BYTES: usize = 2 << 20;
 
-/// What a script says that it calls. Empty for a language that this program is built without.
+/// What a script says that it calls. Empty for a language that this program is built without. Imports are left out:
+/// which modules there are, the back end knows.
 ///
 /// # Errors
 ///
@@ -27,7 +28,7 @@ pub(super) const STACK_BYTES: usize = 2 << 20;
 pub(super) fn survey(host: &dyn RunHost, source: &str) -> Result<Survey, Box<Unprepared>> {
     match host.language() {
         Language::TypeScript => typescript(host, source),
-        Language::Python => python(host, source),
+        Language::Python => python(host, source).map(|survey| Survey { imports: Vec::new(), ..survey }),
     }
 }
 

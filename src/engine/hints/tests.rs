@@ -214,7 +214,8 @@ fn values_without_data() {
     for json in ["null", "{}", "[null]", "[null,null]", "[{},{}]", "{}"] {
         assert!(has_no_data(json), "{json}");
     }
-    for json in ["[]", "0", "\"\"", "\"null\"", "[null,1]", "{\"a\":null}", "false"] {
+    for json in ["[]", "[[],[]]", "{\"a\":[]}", "0", "\"\"", "\"null\"", "[null,1]", "{\"a\":null}", "false"]
+    {
         assert!(!has_no_data(json), "{json}");
     }
     for (source, expected) in [

@@ -12,7 +12,7 @@ use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::literal::{kind_of, span_of, to_json};
 use super::look_up::{is_list_of_tools, look_up};
 use super::refusal::{MAX_NAMED, refusal};
-use super::survey::{Bytes, Literal, Survey, Target, ToolUse};
+use super::survey::{Bytes, ImportProblem, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::result::ScriptError;
@@ -222,7 +222,7 @@ impl Judge<'_> {
             let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
             judged.add(severity, || {
                 let mut message = import.message.clone();
-                if let Some(name) = self.server_of_import(&import.at) {
+                if let Some(name) = self.server_of_import(import) {
                     message
                         .push_str(&format!("; here a server has this name: `from mcp_tools import {name}`"));
                 }
@@ -232,8 +232,12 @@ impl Judge<'_> {
     }
 
     /// The name in Python of the server that has the name of a module.
-    fn server_of_import(&self, at: &Bytes) -> Option<String> {
-        let package = self.source.get(at.clone())?.split('.').next()?;
+    fn server_of_import(&self, import: &ImportProblem) -> Option<String> {
+        let package = self.source.get(import.at.clone())?.split('.').next()?;
+        // In `from http import client` the name is that of a module of the package.
+        if !import.message.starts_with(&format!("No module named '{package}")) {
+            return None;
+        }
         let server = self.in_force.catalog.server_name(package)?;
         Some(self.in_force.catalog.python_alias(server)).filter(|name| is_python_identifier(name))
     }

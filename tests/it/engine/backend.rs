@@ -119,6 +119,8 @@ async fn scripts_in_languages_of_cx_are_checked_before_a_back_end_has_them() {
             ("await tools.math.two(a=1)", Language::Python, None),
             ("await tools.math.twoo(a=1)", Language::Python, Some(ErrorCode::CheckFailed)),
             ("await tools.math.two()", Language::Python, Some(ErrorCode::CheckFailed)),
+            // Which modules there are, the back end knows.
+            ("import numpy", Language::Python, None),
         ];
         // The other language is one that cx does not know: all of it is executed.
         cases

@@ -14,7 +14,7 @@ use crate::text::preview;
 const MAX_NAME: usize = 60;
 
 /// Packages of other programs that stand for servers. The error of their import names the servers, so it may happen.
-const OF_OTHER_PROGRAMS: [&str; 2] = ["fastmcp", "servers"];
+const OF_OTHER_PROGRAMS: [&str; 3] = ["fastmcp", "servers", "tools"];
 
 impl Surveyor<'_> {
     /// Notes the modules of `import a, b.c` that the script cannot use.

@@ -33,6 +33,7 @@ fn is_of_imports(name: &str) -> bool {
             | "_bootstrap"
             | "attrgetter"
             | "getattr"
+            | "load_module"
             | "meta_path"
             | "modules"
             | "patch"

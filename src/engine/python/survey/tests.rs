@@ -188,6 +188,7 @@ fn a_script_that_changes_what_imports_find_is_not_refused() {
         "import sys\nvars(sys)['mod' + 'ules']['requests'] = sys\nimport requests",
         "from unittest import mock\nmock.patch.dict('sys.modules', requests=1).start()\nimport requests",
         "import sys\nif x:\n    sys.exit()\nimport requests",
+        "import zipimport\nzipimport.zipimporter('/tmp/a.zip').load_module('requests')\nimport requests",
     ] {
         assert_eq!(imports(source), "requests", "{source}");
     }
