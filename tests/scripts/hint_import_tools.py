@@ -1,0 +1,2 @@
+from tools import github
+return await github.list_issues()
