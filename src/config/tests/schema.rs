@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::config::clients::Client;
-use crate::config::{CONFIG_SCHEMA, audit, formats, limits, llm_settings, own};
+use crate::config::{CONFIG_SCHEMA, audit, formats, limits, llm_settings, oauth_entry, own};
 use crate::tools::AskAnnotation;
 
 fn keys(schema: &Value, pointer: &str) -> Vec<String> {
@@ -26,7 +26,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
         ("/properties/llm/properties", llm_settings::LLM_KEYS),
         ("/properties/clientRate/properties", formats::RATE_LIMIT_KEYS),
         ("/$defs/server/properties", formats::SERVER_KEYS),
-        ("/$defs/server/properties/oauth/properties", formats::OAUTH_KEYS),
+        ("/$defs/server/properties/oauth/properties", oauth_entry::OAUTH_KEYS),
         ("/$defs/server/properties/rateLimit/properties", formats::RATE_LIMIT_KEYS),
     ] {
         let mut known = known.to_vec();
