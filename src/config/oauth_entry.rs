@@ -15,6 +15,18 @@ pub(super) const OAUTH_KEYS: &[&str] = &[
     "clientCredentials",
 ];
 
+/// What a client shows to prove who it is. Each takes the place of the others.
+const PROOFS: [&str; 3] = ["clientSecret", "privateKey", "assertionFile"];
+
+/// Keys, each with another that it needs.
+const NEEDED: [(&str, &str); 5] = [
+    ("privateKey", "clientId"),
+    ("privateKey", "issuer"),
+    ("privateKey", "clientCredentials"),
+    ("assertionFile", "issuer"),
+    ("assertionFile", "clientCredentials"),
+];
+
 /// Reads how to sign in.
 pub(super) fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
     let mut section = fields.section("oauth")?;
@@ -32,13 +44,16 @@ pub(super) fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
         }
     }
     let client_credentials = section.read(&["clientCredentials"], At::boolean).unwrap_or(false);
-    let needed = [(section.has(&["issuer"]), "issuer"), (client_credentials, "clientCredentials")];
-    for name in ["privateKey", "assertionFile"] {
-        for (is_there, other) in needed {
-            if section.has(&[name]) && !is_there {
-                section.unexpected(&[name], &format!("the key `{other}` beside `{name}`"), "it without that");
-            }
+    for (name, other) in NEEDED {
+        let is_there = if other == "clientCredentials" { client_credentials } else { section.has(&[other]) };
+        if section.has(&[name]) && !is_there {
+            section.unexpected(&[name], &format!("the key `{other}` beside `{name}`"), "it without that");
         }
+    }
+    let proofs: Vec<&str> = PROOFS.into_iter().filter(|&name| section.has(&[name])).collect();
+    if let [_, second, ..] = proofs.as_slice() {
+        let expected = "one of `clientSecret`, `privateKey` and `assertionFile`";
+        section.unexpected(&[*second], expected, "more than one");
     }
     Some(OAuthEntry {
         client_id: section.read(&["clientId"], At::text),
