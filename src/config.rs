@@ -30,6 +30,7 @@ mod mask;
 mod mcpproxy;
 mod mcpproxy_entry;
 mod merge;
+mod oauth_entry;
 mod open_telemetry;
 mod own;
 mod parsed;

@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::document::{Content, Node};
-use super::entry::{HttpTarget, OAuthEntry, ServerEntry, StdioTarget, Target};
+use super::entry::{HttpTarget, ServerEntry, StdioTarget, Target};
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use super::mcpproxy_entry;
+use super::oauth_entry;
 use super::reader::{At, Fields};
 use crate::mcp::HttpKind;
 use crate::rate::RateLimit;
@@ -65,18 +66,6 @@ pub(super) const SERVER_KEYS: &[&str] = &[
     "rateLimit",
     "elicitation",
     "roots",
-];
-
-/// Every key of `oauth`.
-pub(super) const OAUTH_KEYS: &[&str] = &[
-    "clientId",
-    "clientMetadataUrl",
-    "clientSecret",
-    "privateKey",
-    "assertionFile",
-    "issuer",
-    "scopes",
-    "clientCredentials",
 ];
 
 /// Every key of `rateLimit` and `clientRate`.
@@ -423,7 +412,7 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<Htt
         }
     }
     let oauth = match dialect {
-        Dialect::Own => oauth(fields),
+        Dialect::Own => oauth_entry::oauth(fields),
         Dialect::Mcpproxy => mcpproxy_entry::oauth(fields),
         Dialect::Common | Dialect::Gemini => None,
     };
@@ -433,42 +422,6 @@ fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<Htt
 /// A reference to the variable that a text names.
 fn value_of(name: Text) -> Text {
     Text { raw: format!("${{{}}}", name.raw), ..name }
-}
-
-fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
-    let mut section = fields.section("oauth")?;
-    section.check_names(OAUTH_KEYS);
-    if section.has(&["clientSecret"]) && !section.has(&["issuer"]) {
-        section.unexpected(
-            &["clientSecret"],
-            "the key `issuer` beside `clientSecret`",
-            "a secret without it",
-        );
-        let hint = "`issuer` is the authorization server that the secret is for, such as https://login.example.com: \
-                    the secret is sent nowhere else";
-        if let Some(finding) = section.findings.last_mut() {
-            finding.hint = Some(hint.to_owned());
-        }
-    }
-    let client_credentials = section.read(&["clientCredentials"], At::boolean).unwrap_or(false);
-    let needed = [(section.has(&["issuer"]), "issuer"), (client_credentials, "clientCredentials")];
-    for name in ["privateKey", "assertionFile"] {
-        for (is_there, other) in needed {
-            if section.has(&[name]) && !is_there {
-                section.unexpected(&[name], &format!("the key `{other}` beside `{name}`"), "it without that");
-            }
-        }
-    }
-    Some(OAuthEntry {
-        client_id: section.read(&["clientId"], At::text),
-        client_metadata_url: section.read(&["clientMetadataUrl"], At::text),
-        client_secret: section.read(&["clientSecret"], At::text),
-        private_key: section.read(&["privateKey"], At::text),
-        assertion_file: section.read(&["assertionFile"], At::text),
-        issuer: section.read(&["issuer"], At::text),
-        scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),
-        client_credentials,
-    })
 }
 
 /// The treatment of calls that have private addresses in their arguments.

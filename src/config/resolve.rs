@@ -77,6 +77,17 @@ impl Expander<'_> {
         root
     }
 
+    /// The path of a file. A relative one would name another file in each directory in which cx is started.
+    fn absolute(&mut self, text: &Text) -> PathBuf {
+        let path = PathBuf::from(self.expand(text, Role::Path));
+        // A reference that cannot be expanded is a mistake already.
+        if path.is_relative() && !path.as_os_str().is_empty() {
+            let expected = "an absolute path, `~/…` or `${workspaceFolder}/…`";
+            self.findings.push(Finding::unexpected(&text.key, text.location, expected, "another text"));
+        }
+        path
+    }
+
     fn oauth(&mut self, oauth: &OAuthEntry) -> OAuth {
         OAuth {
             client_id: oauth.client_id.as_ref().map(|text| self.expand(text, Role::Secret)),
@@ -86,10 +97,7 @@ impl Expander<'_> {
                 .map(|text| self.expand(text, Role::Address)),
             client_secret: oauth.client_secret.as_ref().map(|text| self.expand(text, Role::Secret)),
             private_key: oauth.private_key.as_ref().map(|text| self.expand(text, Role::Secret)),
-            assertion_file: oauth
-                .assertion_file
-                .as_ref()
-                .map(|text| PathBuf::from(self.expand(text, Role::Path))),
+            assertion_file: oauth.assertion_file.as_ref().map(|text| self.absolute(text)),
             issuer: oauth.issuer.as_ref().map(|text| self.expand(text, Role::Address)),
             scopes: oauth.scopes.clone(),
             client_credentials: oauth.client_credentials,

@@ -189,6 +189,10 @@ fn v_346_a_secret_is_configured_with_its_issuer() {
             r#"{"assertionFile": "/run/token", "issuer": "https://login.example.com"}"#,
             "`.oauth`: expected the key `clientCredentials` beside `assertionFile`, found it without that".to_owned(),
         ),
+        (
+            r#"{"privateKey": "y", "issuer": "https://login.example.com", "clientCredentials": true}"#,
+            "`.oauth`: expected the key `clientId` beside `privateKey`, found it without that".to_owned(),
+        ),
         (r#"{"issuer": "login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "ftp://login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "https://a@login.example.com"}"#, format!("`.oauth.issuer`: {expected} more than that")),
@@ -212,6 +216,27 @@ fn v_346_a_secret_is_configured_with_its_issuer() {
         let servers = parse(&text).unwrap();
         let McpTransport::Http(http) = &servers[0].transport else { panic!("a server with an address") };
         assert_eq!(http.oauth.as_ref().unwrap().issuer.as_deref(), Some(issuer));
+    }
+}
+
+#[test]
+fn a_file_with_an_assertion_has_an_absolute_path() {
+    let oauth = |file: &str| {
+        let file = serde_json::json!(file);
+        format!(
+            r#"{{"url": "https://example.com/", "oauth": {{"assertionFile": {file}, "clientCredentials": true,
+                "issuer": "https://login.example.com"}}}}"#
+        )
+    };
+    for file in ["token", "./token", "${NOPE:-token}", "~ada/token"] {
+        let expected = "`.oauth.assertionFile`: expected an absolute path, `~/…` or `${workspaceFolder}/…`, found \
+                        another text";
+        assert_eq!(entry_error(&oauth(file)), expected, "{file}");
+    }
+    for (file, expected) in [("/run/token", "/run/token"), ("~/token", "/home/ada/token")] {
+        let servers = parse(&format!(r#"{{"mcpServers": {{"a": {}}}}}"#, oauth(file))).unwrap();
+        let McpTransport::Http(http) = &servers[0].transport else { panic!("a server with an address") };
+        assert_eq!(http.oauth.as_ref().unwrap().assertion_file.as_deref(), Some(Path::new(expected)));
     }
 }
 

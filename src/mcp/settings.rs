@@ -139,13 +139,13 @@ pub struct OAuth {
     /// The client's secret, if it has one. Requires [`issuer`](Self::issuer), so that the secret is
     /// sent to no other server.
     pub client_secret: Option<String>,
-    /// The client's private key in place of a secret, if it signs in as itself
-    /// ([`client_credentials`](Self::client_credentials)): PKCS #8 as PEM text, for P-256, P-384 or RSA.
-    /// Requires [`issuer`](Self::issuer).
+    /// The client's private key in place of a secret, if it signs in as itself: PKCS #8 as PEM text, for P-256, P-384,
+    /// or RSA of 2,048 to 4,096 bits. Requires [`client_id`](Self::client_id), [`issuer`](Self::issuer) and
+    /// [`client_credentials`](Self::client_credentials); without these nothing is sent.
     pub private_key: Option<String>,
     /// A file with an assertion that an identity provider has signed for this workload, as Kubernetes has it, in
     /// place of a secret or key. It is read for each token. Requires [`issuer`](Self::issuer), as whose audience it
-    /// was issued.
+    /// was issued, and [`client_credentials`](Self::client_credentials); without these nothing is sent.
     pub assertion_file: Option<PathBuf>,
     /// The authorization server that credentials are for, exactly as in the `issuer` field of its
     /// metadata. If the server names a different one, it is refused. With `None`, the one that the

@@ -1,9 +1,9 @@
 //! The JSON Schema and the parser have the same keys and bounds.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::clients::Client;
-use crate::config::{CONFIG_SCHEMA, audit, formats, limits, llm_settings, own};
+use crate::config::{CONFIG_SCHEMA, audit, formats, limits, llm_settings, oauth_entry, own};
 use crate::tools::AskAnnotation;
 
 fn keys(schema: &Value, pointer: &str) -> Vec<String> {
@@ -26,7 +26,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
         ("/properties/llm/properties", llm_settings::LLM_KEYS),
         ("/properties/clientRate/properties", formats::RATE_LIMIT_KEYS),
         ("/$defs/server/properties", formats::SERVER_KEYS),
-        ("/$defs/server/properties/oauth/properties", formats::OAUTH_KEYS),
+        ("/$defs/server/properties/oauth/properties", oauth_entry::OAUTH_KEYS),
         ("/$defs/server/properties/rateLimit/properties", formats::RATE_LIMIT_KEYS),
     ] {
         let mut known = known.to_vec();
@@ -47,6 +47,42 @@ fn limits_have_the_bounds_and_defaults_of_the_code() {
         assert_eq!(written["maximum"], limit.max, "{}", limit.name);
         assert_eq!(written["default"], (limit.get)(&default), "{}", limit.name);
     }
+}
+
+#[test]
+fn a_client_proves_who_it_is_in_one_way_and_with_all_of_it() {
+    let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let common = json!({ "clientId": "x", "issuer": "https://login.example.com", "clientCredentials": true });
+    let entry = |keys: &[(&str, &str)], without: &str| {
+        let mut oauth = common.clone();
+        for (key, value) in keys {
+            oauth[*key] = json!(value);
+        }
+        oauth.as_object_mut().unwrap().shift_remove(without);
+        json!({ "url": "https://example.com/", "oauth": oauth })
+    };
+    let [secret, key, file] = [("clientSecret", "y"), ("privateKey", "y"), ("assertionFile", "/run/token")];
+    let is_valid = |entry: &Value| validator.is_valid(&json!({ "mcpServers": { "fs": entry } }));
+    for (keys, without) in [(secret, ""), (key, ""), (file, ""), (file, "clientId")] {
+        let entry = entry(&[keys], without);
+        super::parse(&json!({ "mcpServers": { "fs": entry } }).to_string()).unwrap();
+        assert!(is_valid(&entry), "{entry}");
+    }
+    for keys in [[secret, key], [secret, file], [key, file]] {
+        let entry = entry(&keys, "");
+        assert!(!is_valid(&entry), "{entry}");
+        assert_eq!(
+            super::entry_error(&entry.to_string()),
+            "`.oauth`: expected one of `clientSecret`, `privateKey` and `assertionFile`, found more than one"
+        );
+    }
+    let without_client = entry(&[key], "clientId");
+    assert!(!is_valid(&without_client));
+    assert_eq!(
+        super::entry_error(&without_client.to_string()),
+        "`.oauth`: expected the key `clientId` beside `privateKey`, found it without that"
+    );
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! which TLS has anyway, signs it. The key never leaves this process: what is sent is for one authorization server, and
 //! for a minute.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,7 @@ use ring::signature::{
 use rmcp::transport::auth::{
     AuthError as RmcpError, CredentialStore as _, OAuthTokenResponse, StoredCredentials,
 };
+use rustix::fs::OFlags;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -73,11 +75,13 @@ pub(crate) async fn sign_in(
         (None, Some(file)) => {
             fields.push(("grant_type", ASSERTION_GRANT.to_owned()));
             fields.push(("assertion", read(file).await?));
-            if !client_id.is_empty() {
-                fields.push(("client_id", client_id.clone()));
-            }
         }
-        _ => return Err(failed("client credentials with a key need `clientId` and `privateKey`")),
+        _ => return Err(failed("`oauth.privateKey` needs `oauth.clientId`, the client that the key is of")),
+    }
+    // Beside an assertion of the client itself it may be left out, and some authorization servers need it (RFC 7521,
+    // section 4.2).
+    if !client_id.is_empty() {
+        fields.push(("client_id", client_id.clone()));
     }
     if !config.scopes.is_empty() {
         fields.push(("scope", config.scopes.join(" ")));
@@ -88,9 +92,7 @@ pub(crate) async fn sign_in(
     let answer = http.post(&endpoint, form).await.map_err(|refused| failed(refused.to_string()))?;
     let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
     if answer.status() != StatusCode::OK {
-        let said = ["error", "error_description"].map(|name| body[name].as_str().unwrap_or_default());
-        let said = preview(said.join(" ").trim());
-        return Err(failed(format!("the authorization server answers {}: {said}", answer.status().as_u16())));
+        return Err(failed(refusal(answer.status(), &body)));
     }
     let token: OAuthTokenResponse = serde_json::from_slice(answer.body())
         .map_err(|error| failed(format!("the authorization server's answer is no token: {error}")))?;
@@ -102,13 +104,24 @@ pub(crate) async fn sign_in(
     Ok(store.save(credentials).await?)
 }
 
+/// What an answer without a token says.
+fn refusal(status: StatusCode, body: &Value) -> String {
+    let said = ["error", "error_description"].map(|name| body[name].as_str().unwrap_or_default());
+    let said = match status.is_redirection() {
+        true => "it redirects, which is not followed".to_owned(),
+        false => preview(said.join(" ").trim()),
+    };
+    let separator = if said.is_empty() { "" } else { ": " };
+    format!("the authorization server answers {}{separator}{said}", status.as_u16())
+}
+
 /// Reads the assertion that is in a file now. Others replace it before it expires.
 async fn read(file: &Path) -> Result<String, SignInError> {
     let path = file.to_owned();
-    // A file system can hang; whoever waits for the token has a deadline.
+    // A file system can be slow: a thread for blocking work waits for it, and whoever needs the token up to a deadline.
     let reading = probe::spawn_blocking(&Handle::current(), move || -> io::Result<String> {
         let mut text = String::new();
-        File::open(path)?.take(MAX_ASSERTION as u64 + 1).read_to_string(&mut text)?;
+        open(&path)?.take(MAX_ASSERTION as u64 + 1).read_to_string(&mut text)?;
         Ok(text)
     });
     let name = file.display();
@@ -119,13 +132,27 @@ async fn read(file: &Path) -> Result<String, SignInError> {
         Err(_runtime_ends) => return Err(failed("the process is about to end")),
     };
     let assertion = text.trim();
-    let is_assertion = text.len() <= MAX_ASSERTION
-        && assertion.split('.').count() == 3
-        && assertion.bytes().all(|byte| byte.is_ascii_graphic());
-    match is_assertion {
+    let is_signed = assertion.split('.').count() == 3 && assertion.split('.').all(is_base64url);
+    match text.len() <= MAX_ASSERTION && is_signed {
         true => Ok(assertion.to_owned()),
         false => Err(failed(format!("`oauth.assertionFile` {name}: expected a signed JSON Web Token"))),
     }
+}
+
+/// Opens a file. Never blocks: a pipe is opened without waiting for a writer, and then refused.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if !file.metadata()?.is_file() {
+        let problem = "expected a regular file, found something else";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(file)
+}
+
+/// Whether a text can be a part of a signed JSON Web Token (RFC 7515, section 2).
+fn is_base64url(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 /// A statement, signed with the key, that its bearer is the client. It is for one authorization server.
@@ -155,9 +182,10 @@ impl SigningKey {
     fn read(pem: &str) -> Result<Self, SignInError> {
         let pem = pem.replace("\\n", "\n");
         let unusable = || {
-            let expected =
-                "`BEGIN PRIVATE KEY` (PKCS #8) with a key for P-256, P-384 or RSA of at least 2,048 bits";
-            failed(format!("`oauth.privateKey` cannot be used: expected {expected}"))
+            failed(
+                "`oauth.privateKey` cannot be used: expected `BEGIN PRIVATE KEY` (PKCS #8) with a key for P-256, \
+                 P-384, or RSA of 2,048 to 4,096 bits",
+            )
         };
         let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| unusable())?;
         let (der, random) = (der.secret_pkcs8_der(), SystemRandom::new());
@@ -202,23 +230,4 @@ fn failed(problem: impl Into<String>) -> SignInError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_key_is_refused_with_what_was_expected() {
-        for pem in [
-            "",
-            "secret",
-            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
-            "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n",
-        ] {
-            let error = assertion(pem, "robot", "https://login.example").unwrap_err().to_string();
-            assert!(
-                error.contains("`oauth.privateKey` cannot be used: expected `BEGIN PRIVATE KEY`"),
-                "{error}"
-            );
-            assert!(pem.is_empty() || !error.contains(pem), "{error}");
-        }
-    }
-}
+mod tests;

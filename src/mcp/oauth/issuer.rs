@@ -52,6 +52,11 @@ pub(crate) enum IssuerError {
          server that they are for, such as `https://login.example.com`"
     )]
     SecretWithoutIssuer,
+    #[error(
+        "`oauth.privateKey` and `oauth.assertionFile` need `oauth.clientCredentials`: they are used only where a \
+         client signs in as itself"
+    )]
+    AssertionWithoutClientCredentials,
     #[error("it is behind `http`, where what is sent could be read; use `https`")]
     Unencrypted,
     #[error("`{0}` is not a location of an authorization server's metadata (RFC 8414, section 3)")]
@@ -180,11 +185,15 @@ impl Binding {
     }
 }
 
-/// Checks the configuration before any request: a client secret or assertion requires a configured issuer.
+/// Checks the configuration before any request: a client secret or assertion requires a configured issuer, and an
+/// assertion a client that signs in as itself.
 pub(crate) fn check_secret(config: &OAuth) -> Result<(), IssuerError> {
     let has_secret = config.client_secret.is_some() || config.has_assertion();
     if has_secret && config.issuer.is_none() {
         return Err(IssuerError::SecretWithoutIssuer);
+    }
+    if config.has_assertion() && !config.client_credentials {
+        return Err(IssuerError::AssertionWithoutClientCredentials);
     }
     Ok(())
 }

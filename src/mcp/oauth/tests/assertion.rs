@@ -77,7 +77,7 @@ async fn a_client_signs_in_with_its_key() {
                 (form["grant_type"].as_str(), form["scope"].as_str()),
                 ("client_credentials", "read write")
             );
-            assert!(!form.contains_key("client_secret") && !form.contains_key("client_id"), "{form:?}");
+            assert!(form["client_id"] == "robot" && !form.contains_key("client_secret"), "{form:?}");
             let base = issuer.base.lock().clone();
             assert_eq!(
                 (&claims["iss"], &claims["sub"], &claims["aud"]),
@@ -159,18 +159,27 @@ async fn a_workload_signs_in_with_what_is_in_its_file_now() {
 async fn v_627_a_file_that_has_no_assertion_is_not_sent() {
     let issuer = Issuer::start(3600).await;
     let directory = TempDir::new().unwrap();
-    let file = directory.path().join("token");
-    for (content, problem) in [
-        (None, "cannot be read"),
-        (Some("password of root".to_owned()), "expected a signed JSON Web Token"),
-        (Some(format!("for-cx.{}.signature", "a".repeat(1 << 20))), "expected a signed JSON Web Token"),
+    let path = |name: &str| directory.path().join(name);
+    for (name, content) in [
+        ("words", "password of root".to_owned()),
+        ("large", format!("for-cx.{}.signature", "a".repeat(1 << 20))),
+        ("unsigned", "header.payload.".to_owned()),
+        ("split", "a.b c.d".to_owned()),
     ] {
-        if let Some(content) = content {
-            std::fs::write(&file, content).unwrap();
-        }
-        let server = with_file(&issuer, &file);
+        std::fs::write(path(name), content).unwrap();
+    }
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    for (name, problem) in [
+        ("missing", "cannot be read"),
+        ("pipe", "cannot be read: expected a regular file, found something else"),
+        ("words", "expected a signed JSON Web Token"),
+        ("large", "expected a signed JSON Web Token"),
+        ("unsigned", "expected a signed JSON Web Token"),
+        ("split", "expected a signed JSON Web Token"),
+    ] {
+        let server = with_file(&issuer, &path(name));
         let error = connect(&server, authorization(&server, &directory)).await.err().unwrap();
-        assert!(error.message.contains(problem), "{}", error.message);
+        assert!(error.message.contains(problem), "{name}: {}", error.message);
         assert!(!error.message.contains("password"), "{}", error.message);
     }
     assert!(issuer.forms.lock().is_empty());
