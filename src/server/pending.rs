@@ -223,6 +223,8 @@ mod tests {
             format!("{}{tag}", changed(id)),
             format!("{id}{}", changed(tag)),
             "ä".repeat(ID),
+            // The byte at which an id ends is within a character.
+            format!("a{}", "ä".repeat(ID)),
             "x".repeat(100_000),
             Names::default().make().unwrap(),
         ] {

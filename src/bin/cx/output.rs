@@ -170,11 +170,17 @@ fn no_stdout() -> io::Error {
 
 /// The text of a text block; for other blocks a description of what they are.
 fn emitted_text(block: &Json) -> String {
-    /// The fields that are shown, of a block or of its resource; each may be missing.
+    /// What the text of a block needs. Read alone: what else is in the block may be of any type.
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Kind {
+        r#type: Option<String>,
+        text: Option<String>,
+    }
+    /// The other fields that are shown, of a block or of its resource; each may be missing.
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
     struct Shown {
-        r#type: Option<String>,
         text: Option<String>,
         data: Option<String>,
         blob: Option<String>,
@@ -182,11 +188,12 @@ fn emitted_text(block: &Json) -> String {
         mime_type: Option<String>,
         resource: Option<Box<Shown>>,
     }
-    let mut shown: Shown = block.deserialize().unwrap_or_default();
-    let kind = shown.r#type.take().unwrap_or_else(|| "block".to_owned());
-    if let Some(text) = shown.text.take() {
+    let Kind { r#type, text } = block.deserialize().unwrap_or_default();
+    if let Some(text) = text {
         return text;
     }
+    let kind = r#type.unwrap_or_else(|| "block".to_owned());
+    let mut shown: Shown = block.deserialize().unwrap_or_default();
     let Shown { text, data, blob, uri, mime_type, .. } = match shown.resource.take() {
         Some(resource) => *resource,
         None => shown,
@@ -195,4 +202,32 @@ fn emitted_text(block: &Json) -> String {
     let facts = [uri, mime_type, bytes.map(|bytes| format!("{bytes} bytes"))];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     if facts.is_empty() { format!("[{kind}]") } else { format!("[{kind}: {}]", facts.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_shown_as_its_text_or_as_what_it_is() {
+        for (block, shown) in [
+            (json!({ "type": "text", "text": "a" }), "a"),
+            (json!({ "type": "text", "text": "a", "uri": 1, "data": null, "resource": [] }), "a"),
+            (
+                json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" }),
+                "[image: image/png, 3 bytes]",
+            ),
+            (json!({ "type": "image", "data": 1 }), "[image]"),
+            (
+                json!({ "type": "resource", "resource": { "uri": "file:///a", "text": "abc" } }),
+                "[resource: file:///a, 3 bytes]",
+            ),
+            (json!({ "type": 1 }), "[block]"),
+        ] {
+            let written = block.to_string();
+            assert_eq!(emitted_text(&block.into()), shown, "{written}");
+        }
+    }
 }

@@ -54,13 +54,14 @@ pub enum SetupError {
     },
     /// A file could not be written, and neither could others that were to be as before.
     #[error(
-        "{problem}; and these could not be put back: {}. `cx setup --undo` does it once they can be written",
+        "{}; and these could not be put back: {}. `cx setup --undo` does it once they can be written",
+        cause(problem),
         paths(left)
     )]
     HalfWritten {
         /// Why the file could not be written.
         problem: Box<Self>,
-        /// The files that have their new content.
+        /// The files that have their new content, or what another program has written since.
         left: Vec<PathBuf>,
     },
     /// A file or directory cannot be read or written.
@@ -79,6 +80,16 @@ fn holder(pid: Option<u32>, since: Option<SystemTime>) -> String {
         (Some(pid), Some(since)) => format!(" (process {pid}, since {since})"),
         (Some(pid), None) => format!(" (process {pid})"),
         _ => String::new(),
+    }
+}
+
+/// Why a change could not be finished of which files were written.
+fn cause(problem: &SetupError) -> String {
+    match problem {
+        SetupError::Changed { path } => {
+            format!("{} was changed by another program meanwhile", path.display())
+        }
+        problem => problem.to_string(),
     }
 }
 

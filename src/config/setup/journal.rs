@@ -41,7 +41,7 @@ pub struct Undone {
     pub files: Vec<PathBuf>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Journal {
     files: Vec<JournalEntry>,
     is_undone: bool,
@@ -54,6 +54,9 @@ struct JournalEntry {
     /// list.
     before: Option<String>,
     after: String,
+    /// Whether the file was never written, or was put back at once: its content is not of this change.
+    #[serde(default)]
+    is_back: bool,
 }
 
 impl Plan {
@@ -75,7 +78,7 @@ impl Plan {
         for (position, change) in self.changes.iter().enumerate() {
             if let Err(problem) = write_unchanged(change) {
                 let written = self.changes.get(..position).unwrap_or_default();
-                let left = take_back(written, &copies)?;
+                let left = take_back(written, &copies);
                 let problem = match left.is_empty() {
                     true => problem,
                     false => SetupError::HalfWritten { problem: Box::new(problem), left },
@@ -109,7 +112,7 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
     let (directory, journal) = last.ok_or(SetupError::NothingToUndo)?;
     let mut to_restore = Vec::new();
     let mut changed = Vec::new();
-    for (position, entry) in journal.files.iter().enumerate() {
+    for (position, entry) in journal.files.iter().enumerate().filter(|(_, entry)| !entry.is_back) {
         let copy = directory.join(position.to_string());
         let before = entry.before.is_some().then(|| fs::read(&copy)).transpose().map_err(io(&copy))?;
         let now = read_again(&entry.path).map_err(io(&entry.path))?;
@@ -127,7 +130,7 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
     for (path, before) in &to_restore {
         put_back(path, before.as_deref()).map_err(io(path))?;
     }
-    mark_undone(&directory)?;
+    change_journal(&directory, |journal| journal.is_undone = true)?;
     Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect() })
 }
 
@@ -147,6 +150,7 @@ fn keep_copies(root: &Path, changes: &[FileChange]) -> Result<PathBuf, SetupErro
             path: change.path.clone(),
             before: change.before.as_deref().map(sha256),
             after: sha256(&change.after),
+            is_back: false,
         });
     }
     let journal = Journal { files, is_undone: false };
@@ -163,23 +167,33 @@ fn write_unchanged(change: &FileChange) -> Result<(), SetupError> {
     write(path, &change.after).map_err(io(path))
 }
 
-/// Puts back the files that were written of a change that cannot be finished. Returns those of which that failed, as on
-/// a full disk: they can still be undone then.
-fn take_back(written: &[FileChange], copies: &Path) -> Result<Vec<PathBuf>, SetupError> {
-    let failed = written.iter().filter(|done| put_back(&done.path, done.before.as_deref()).is_err());
-    let left: Vec<PathBuf> = failed.map(|done| done.path.clone()).collect();
-    if left.is_empty() {
-        mark_undone(copies)?;
-    }
-    Ok(left)
+/// Puts back the files that were written of a change that cannot be finished. Returns those that are left: that cannot
+/// be written, as on a full disk, or that another program has written since. Only these can be undone later.
+fn take_back(written: &[FileChange], copies: &Path) -> Vec<PathBuf> {
+    let left: Vec<PathBuf> =
+        written.iter().filter(|done| !is_taken_back(done)).map(|done| done.path.clone()).collect();
+    // On a full disk this fails too, and the caller has to say why the change was not finished. If all files are as
+    // before, an undo later finds that, and only marks it.
+    let _unmarked = change_journal(copies, |journal| {
+        journal.is_undone = left.is_empty();
+        journal.files.iter_mut().for_each(|entry| entry.is_back = !left.contains(&entry.path));
+    });
+    left
 }
 
-fn mark_undone(directory: &Path) -> Result<(), SetupError> {
-    let mark = |journal: Option<Journal>| {
-        let files = journal.map(|journal| journal.files).unwrap_or_default();
-        (Journal { files, is_undone: true }, ())
+/// Puts a file back that is as this change has written it. Returns whether it is as before.
+fn is_taken_back(done: &FileChange) -> bool {
+    let is_ours = is_unchanged(&done.path, Some(&done.after)).unwrap_or(false);
+    is_ours && put_back(&done.path, done.before.as_deref()).is_ok()
+}
+
+fn change_journal(directory: &Path, change: impl FnOnce(&mut Journal)) -> Result<(), SetupError> {
+    let changed = |journal: Option<Journal>| {
+        let mut journal = journal.unwrap_or_default();
+        change(&mut journal);
+        (journal, ())
     };
-    Store::new(directory).update(JOURNAL, VERSION, mark).map_err(io(directory))
+    Store::new(directory).update(JOURNAL, VERSION, changed).map_err(io(directory))
 }
 
 /// The numbers of the changes, in order.

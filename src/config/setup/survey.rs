@@ -289,9 +289,13 @@ fn too_many(client: &Client, list: &Node) -> Option<Finding> {
     (count > MAX_SERVERS).then(|| Finding::unexpected(&key, list.location, expected(), count.to_string()))
 }
 
-/// Maximum number of directories for which servers in a client's own file are read. A file of megabytes is parsed again
-/// for each of them that changes.
+/// Maximum number of directories for which servers in a client's own file are read, and of those in a large one: the
+/// file is parsed again for each of them that changes.
 const MAX_PROJECTS: usize = 500;
+const MAX_PROJECTS_OF_LARGE_FILE: usize = 50;
+
+/// A file of more bytes is large.
+const LARGE_FILE: usize = 1 << 20;
 
 /// The lists that a client has in its own file for single directories. One more than are read says so.
 fn own_projects<'a>(
@@ -299,20 +303,21 @@ fn own_projects<'a>(
     root: &'a Node,
     environment: &'a Environment,
 ) -> impl Iterator<Item = FoundProject> {
+    let is_large = client.bytes.as_ref().is_some_and(|bytes| bytes.len() > LARGE_FILE);
+    let max = if is_large { MAX_PROJECTS_OF_LARGE_FILE } else { MAX_PROJECTS };
     let projects = root.get("projects").and_then(Node::as_object).unwrap_or_default();
     let key = client.client.list_key();
     let lists = projects.iter().filter_map(move |project| {
         let list = project.value.get(key).filter(|list| too_many(client.client, list).is_none())?;
         list.as_object().is_some_and(|members| !members.is_empty()).then_some((project, list))
     });
-    lists.take(MAX_PROJECTS + 1).enumerate().map(move |(position, (project, list))| {
+    lists.take(max + 1).enumerate().map(move |(position, (project, list))| {
         let directory = PathBuf::from(&project.name);
-        let is_read = position < MAX_PROJECTS;
+        let is_read = position < max;
         let scope = Scope { environment, workspace: &directory };
         let servers = if is_read { found_servers(client.client, list, scope) } else { Vec::new() };
-        let problem = (!is_read).then(|| {
-            format!("it has servers for more than {MAX_PROJECTS} directories, of which others are not read")
-        });
+        let problem = (!is_read)
+            .then(|| format!("it has servers for more than {max} directories, of which others are not read"));
         FoundProject {
             client: client.name,
             title: client.title,

@@ -276,20 +276,27 @@ fn a_list_of_thousands_of_servers_is_left_where_it_is() {
 #[test]
 fn v_616_servers_of_thousands_of_directories_are_bounded() {
     let home = tempfile::tempdir().unwrap();
-    let projects = |count: usize| {
+    let projects = |count: usize, history: usize| {
         let project = |number| (format!("/p{number}"), json!({ "mcpServers": { "a": { "command": "a" } } }));
-        json!({ "projects": (0..count).map(project).collect::<serde_json::Map<_, _>>() }).to_string()
+        let projects: serde_json::Map<_, _> = (0..count).map(project).collect();
+        json!({ "projects": projects, "history": "x".repeat(history) }).to_string()
     };
-    let read = |count: usize| {
-        write(&home.path().join(".claude.json"), &projects(count));
+    let read = |count: usize, history: usize| {
+        write(&home.path().join(".claude.json"), &projects(count, history));
         Survey::of(home.path(), Environment::of([("HOME", home.path().to_str().unwrap())])).projects
     };
-    assert!(read(500).iter().all(|project| project.problem.is_none() && project.servers.len() == 1));
-    let found = read(700);
-    assert_eq!(found.len(), 501);
-    let last = found.last().unwrap();
-    assert!(last.servers.is_empty());
-    assert!(last.problem.as_deref().is_some_and(|problem| problem.contains("more than 500 directories")));
+    // A large file takes longer for each of them.
+    for (history, max) in [(0, 500), (1 << 20, 50)] {
+        let found = read(max, history);
+        assert_eq!(found.len(), max);
+        assert!(found.iter().all(|project| project.problem.is_none() && project.servers.len() == 1));
+        let found = read(max + 200, history);
+        assert_eq!(found.len(), max + 1);
+        let last = found.last().unwrap();
+        assert!(last.servers.is_empty());
+        let expected = format!("more than {max} directories");
+        assert!(last.problem.as_deref().is_some_and(|problem| problem.contains(&expected)), "{expected}");
+    }
 }
 
 /// One more, and cx would refuse the whole file.

@@ -1,6 +1,5 @@
 //! The HTTP client of the exporters. Failures are counted, the first one of a series is logged, and none affects a run.
 
-use std::cell::Cell;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,22 +14,40 @@ use crate::mcp::web;
 /// Maximum bytes that are read of a collector's answer.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// By how much the priority of the threads that export is lower than that of the threads of runs.
+/// By how much the priority of the threads that export is lower than that of the process, which threads of runs have.
+#[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
+/// The lowest priority that there is.
+#[cfg(target_os = "linux")]
+const MAX_NICENESS: i32 = 19;
+
+#[cfg(target_os = "linux")]
 thread_local! {
-    static YIELDS: Cell<bool> = const { Cell::new(false) };
+    static YIELDS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Lowers the priority of the current thread, once: where all processors are busy, runs come first. Linux has a
-/// niceness for each thread.
+/// Lowers the priority of the current thread, once: where all processors are busy, runs come first.
+///
+/// The niceness is added to that of the first thread, because each thread inherits that of the one that starts it.
+#[cfg(target_os = "linux")]
 pub(super) fn yield_to_runs() {
-    if !YIELDS.replace(true)
-        && let Err(error) = rustix::process::nice(NICENESS)
-    {
+    if YIELDS.replace(true) {
+        return;
+    }
+    let first = Some(rustix::process::getpid());
+    let lowered = rustix::process::getpriority_process(first).and_then(|niceness| {
+        let lower = (niceness + NICENESS).min(MAX_NICENESS);
+        rustix::process::setpriority_process(Some(rustix::thread::gettid()), lower)
+    });
+    if let Err(error) = lowered {
         tracing::debug!(%error, "a thread that exports keeps its priority");
     }
 }
+
+/// Elsewhere a niceness is that of the whole process, with its runs.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn yield_to_runs() {}
 
 /// Sends requests on a runtime of its own: the exporters call it from threads that have none.
 #[derive(Clone)]
@@ -123,19 +140,24 @@ impl ExportClient {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
+    /// As a thread of a runtime that another of its threads starts.
     #[test]
-    fn a_thread_that_exports_lowers_its_own_priority_once() {
-        let before = rustix::process::nice(0).unwrap();
-        let exporting = std::thread::spawn(|| {
+    fn threads_that_export_lower_their_own_priority_to_one_niceness() {
+        let niceness = || rustix::process::getpriority_process(None).unwrap();
+        let before = niceness();
+        let exporting = std::thread::spawn(move || {
             yield_to_runs();
-            yield_to_runs();
-            rustix::process::nice(0).unwrap()
+            let started = std::thread::spawn(move || {
+                yield_to_runs();
+                niceness()
+            });
+            [niceness(), started.join().unwrap()]
         });
-        assert_eq!(exporting.join().unwrap(), (before + NICENESS).min(19));
-        assert_eq!(rustix::process::nice(0).unwrap(), before);
+        assert_eq!(exporting.join().unwrap(), [(before + NICENESS).min(MAX_NICENESS); 2]);
+        assert_eq!(niceness(), before);
     }
 }

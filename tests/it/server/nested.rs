@@ -151,6 +151,11 @@ fn v_620_a_worker_that_is_asked_for_ahead_of_time_is_not_the_last_one() {
     let mut of_runs = [status(&runs[0]), status(&runs[1])];
     of_runs.sort_unstable();
     assert_eq!(of_runs, [101, 503]);
+    // A run waits for one that comes back.
+    let waiting = ask("");
+    std::thread::sleep(Duration::from_millis(100));
+    drop(runs);
+    assert_eq!(status(&waiting), 101);
 }
 
 /// The executor's spare does not keep its only worker from its run, in either language.

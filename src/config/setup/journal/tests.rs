@@ -41,11 +41,76 @@ fn v_618_what_could_not_be_put_back_can_be_undone_later() {
     fs::write(&file, "new").unwrap();
     let written = [change(&file), change(&nowhere)];
     let copies = keep_copies(&lock.root, &written).unwrap();
-    assert_eq!(take_back(&written, &copies).unwrap(), [nowhere]);
+    assert_eq!(take_back(&written, &copies), [nowhere]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
     let error = undo(&lock, false).unwrap_err();
     assert!(matches!(error, SetupError::ChangedSince { .. }), "{error}");
     // Once all of them are as before there is nothing left to do.
-    assert!(take_back(&written[..1], &copies).unwrap().is_empty());
+    fs::write(&file, "new").unwrap();
+    assert!(take_back(&written[..1], &copies).is_empty());
     assert!(matches!(undo(&lock, false), Err(SetupError::NothingToUndo)));
+}
+
+/// The first file is back already, and the last one was never written: neither is of the change that is left. No
+/// user can replace the file that the link in the middle leads to.
+#[cfg(target_os = "linux")]
+#[test]
+fn v_618_only_what_could_not_be_put_back_is_undone_later() {
+    let home = tempfile::tempdir().unwrap();
+    let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
+    let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+    let [back, left, never] = ["a.json", "b.json", "c.json"].map(|name| home.path().join(name));
+    let after = fs::read("/proc/version").unwrap();
+    let changes = [change(&back), FileChange { after: after.clone(), ..change(&left) }, change(&never)];
+    let copies = keep_copies(&lock.root, &changes).unwrap();
+    fs::write(&back, "new").unwrap();
+    std::os::unix::fs::symlink("/proc/version", &left).unwrap();
+    fs::write(&never, "of another program").unwrap();
+    assert_eq!(take_back(&changes[..2], &copies), [left.clone()]);
+    assert_eq!(fs::read_to_string(&back).unwrap(), "old");
+    // Now it can be written.
+    fs::remove_file(&left).unwrap();
+    fs::write(&left, &after).unwrap();
+    fs::write(&back, "of another program").unwrap();
+    assert_eq!(undo(&lock, false).unwrap().files, [left.clone()]);
+    let texts = [&back, &left, &never].map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!(texts, ["of another program", "old", "of another program"]);
+    assert!(matches!(undo(&lock, false), Err(SetupError::NothingToUndo)));
+}
+
+/// A client writes its file while the next one cannot be written.
+#[test]
+fn v_618_what_a_client_has_written_since_is_not_put_back() {
+    let home = tempfile::tempdir().unwrap();
+    let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
+    let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+    let file = home.path().join("a.json");
+    fs::write(&file, "of a client").unwrap();
+    let written = [change(&file)];
+    let copies = keep_copies(&lock.root, &written).unwrap();
+    assert_eq!(take_back(&written, &copies), [file.clone()]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "of a client");
+    let error = undo(&lock, false).unwrap_err();
+    assert!(matches!(&error, SetupError::ChangedSince { files } if *files == [file.clone()]), "{error}");
+}
+
+/// Nor can the journal be written then, which is not what the user has to know.
+#[test]
+fn v_618_files_are_put_back_even_if_the_journal_cannot_be_written() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("a.json");
+    fs::write(&file, "new").unwrap();
+    assert!(take_back(&[change(&file)], Path::new("/proc/self/none")).is_empty());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+}
+
+#[test]
+fn a_change_that_is_half_written_does_not_say_that_nothing_was_written() {
+    let [changed, left] = ["/a.json", "/b.json"].map(PathBuf::from);
+    let problem = Box::new(SetupError::Changed { path: changed });
+    assert_eq!(
+        SetupError::HalfWritten { problem, left: vec![left] }.to_string(),
+        "/a.json was changed by another program meanwhile; and these could not be put back: /b.json. \
+         `cx setup --undo` does it once they can be written"
+    );
 }

@@ -66,4 +66,14 @@ mod tests {
             assert_eq!(nearest_to(wrong, &budget), expected, "{wrong}");
         }
     }
+
+    /// Each name takes about two thousand steps.
+    #[test]
+    fn v_625_modules_are_suggested_until_the_budget_is_spent() {
+        let budget = SuggestionBudget::of_message();
+        let suggested = (0..10_000).map_while(|_| nearest_to("colections_", &budget)).count();
+        assert!((1..10_000).contains(&suggested), "{suggested}");
+        assert_eq!(budget.left(), 0);
+        assert_eq!(nearest_to("jsn", &budget), None);
+    }
 }

@@ -4,6 +4,14 @@ use serde_json::{Value, json};
 
 use super::super::{Layout, ServerTools, python, type_of};
 use super::{ToolDefinition, tool, types};
+use crate::growth::assert_linear;
+
+/// The stubs of the classes of a server's tools.
+fn stub(tools: &[ToolDefinition]) -> String {
+    let tools = Some(tools.iter().map(types).collect());
+    let mut stubs = python::stubs([ServerTools { name: "s", tools }].into_iter());
+    stubs.remove(1).1
+}
 
 /// References to one list of names: each would be read again.
 #[test]
@@ -36,14 +44,31 @@ fn v_619_tuples_in_tuples_of_python_are_bounded() {
     assert!(python::tool_stub(types(&few)).contains("x: tuple[str] | list[str]"));
 }
 
+/// Whose class would be looked for among those of all tools before it.
 #[test]
 fn v_619_thousands_of_tools_have_classes_of_one_form() {
     let input = json!({"type": "object", "properties": {"x": {"type": "string"}}});
-    let name = |at: usize| format!("a{}b{}c", "_".repeat(1 + at / 50), "_".repeat(1 + at % 50));
-    let tools: Vec<ToolDefinition> = (0..2_000).map(|at| tool(&name(at), input.clone())).collect();
-    let tools = Some(tools.iter().map(types).collect());
-    let stubs = python::stubs([ServerTools { name: "s", tools }].into_iter());
-    let text = &stubs[1].1;
-    assert!(text.contains("class SABCArguments(") && text.contains("class SABCArguments2000("));
-    assert!(!text.contains("class SABCArguments2001("));
+    let name = |at: usize| {
+        (0..5)
+            .fold("a".to_owned(), |name, digit| format!("{name}{}b", "_".repeat(1 + (at >> (3 * digit)) % 8)))
+    };
+    let tools = |count: usize| -> Vec<ToolDefinition> {
+        (0..count).map(|at| tool(&name(at), input.clone())).collect()
+    };
+    let text = stub(&tools(1_000));
+    assert!(text.contains("class SABBBBBArguments(") && text.contains("class SABBBBBArguments1000("));
+    assert!(!text.contains("class SABBBBBArguments1001("));
+    assert_linear("tools", 1_000, tools, |tools| stub(tools));
+}
+
+#[test]
+fn the_names_of_a_tool_that_is_too_long_are_free_again() {
+    let field = |at: usize| (format!("f{at}"), json!({"type": "string"}));
+    let wide: serde_json::Map<String, Value> = (0..1_200).map(field).collect();
+    let few: serde_json::Map<String, Value> = (0..1).map(field).collect();
+    let [wide, few] = [wide, few].map(|fields| json!({"type": "object", "properties": fields}));
+    let text = stub(&[tool("a_b", wide), tool("a__b", few)]);
+    let shown = crate::text::start(&text, 2_000);
+    assert!(text.contains("async def a_b(self, arguments: _t.Mapping[_b.str, _t.Any] = ..., /"), "{shown}");
+    assert!(text.contains("class SABArguments(") && !text.contains("SABArguments2"), "{shown}");
 }
