@@ -249,7 +249,7 @@ async fn a_maximum_that_is_lowered_counts_for_runs_in_flight() {
         (endless, |limits| limits.wall_time = Duration::from_millis(300), Some(ErrorCode::Timeout), "300ms"),
         (waits, |limits| limits.wall_time = Duration::from_millis(300), Some(ErrorCode::Timeout), "300ms"),
         (endless, |limits| limits.cpu_time = Duration::from_millis(200), Some(ErrorCode::CpuLimit), "200ms"),
-        (grows, |limits| limits.memory_bytes = 16 << 20, Some(ErrorCode::MemoryLimit), "16777216"),
+        (grows, |limits| limits.memory_bytes = 16 << 20, Some(ErrorCode::MemoryLimit), "16 MiB"),
         (calls, |limits| limits.tool_calls = 2, Some(ErrorCode::MaxToolCallsExceeded), "2 tool calls"),
         (prints, |limits| limits.output_bytes = 10, None, ""),
     ];
@@ -275,7 +275,7 @@ async fn a_maximum_that_is_lowered_counts_for_python_in_flight() {
         (endless, |limits| limits.fuel = Some(1_000_000), ErrorCode::FuelLimit, "1000000 units"),
         (endless, |limits| limits.wall_time = Duration::from_millis(300), ErrorCode::Timeout, "300ms"),
         (endless, |limits| limits.cpu_time = Duration::from_millis(200), ErrorCode::CpuLimit, "200ms"),
-        (grows, |limits| limits.memory_bytes = 16 << 20, ErrorCode::MemoryLimit, "16777216"),
+        (grows, |limits| limits.memory_bytes = 16 << 20, ErrorCode::MemoryLimit, "16 MiB"),
     ];
     for isolation in isolations() {
         for (script, change, code, message) in &cases {
