@@ -116,3 +116,16 @@ fn what_has_commas_in_it_is_bounded_too() {
         assert!(check(&source).is_err(), "{source}");
     }
 }
+
+/// A block that the tokens do not have has an indentation of its own.
+#[test]
+fn different_indentations_are_bounded() {
+    let with = |count: u32| -> String {
+        (0..count).map(|width| format!("{}x\n", " ".repeat(width as usize))).collect()
+    };
+    assert_eq!(indentations(&with(MAX_INDENTATIONS)), MAX_INDENTATIONS);
+    assert_eq!(check(&with(MAX_INDENTATIONS)), Ok(()));
+    assert_eq!(check(&with(MAX_INDENTATIONS + 1)), Err(Bound::TooDeep));
+    // More columns than can be told apart.
+    assert_eq!(check(&format!("if x:\n{}y", " ".repeat(128))), Err(Bound::TooDeep));
+}
