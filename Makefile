@@ -13,7 +13,7 @@ AGENTS = $(CACHE)/agents
 .PHONY: isolation syscalls cgroup-v2 nats-kills coverage docs-rs
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
 .PHONY: v8 interop frameworks conformance bench-agents bench-agents-model bench-agents-check bench-search
-.PHONY: fuzz growth differential audit-kills
+.PHONY: fuzz fuzz-check growth differential audit-kills
 
 ## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
 ## is built, because it is only good as long as that is there.
@@ -214,6 +214,10 @@ fuzz:
 	  cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=$(FUZZ_SECONDS) -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 || exit 1; \
 	done
+
+## Check that the fuzz targets compile, and what else is built from their workspace. Needs no nightly toolchain.
+fuzz-check:
+	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo check --locked --lib --bins --examples
 
 ## Measure how the time to transpile grows with the source: each construct in a row and nested, up to 1 MB.
 growth:

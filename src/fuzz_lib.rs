@@ -8,15 +8,19 @@
 mod config;
 mod conventions;
 mod engine {
+    mod fence;
+    mod mend;
     pub(crate) mod python {
         pub(crate) mod image;
         pub(crate) mod memory;
     }
+    mod survey;
     pub(crate) mod typescript {
         pub(crate) mod transpile;
     }
 }
 mod error;
+mod files;
 #[path = "../fuzz/entries/mod.rs"]
 mod fuzzing;
 mod json;
@@ -36,17 +40,23 @@ mod run {
     pub(crate) mod check {
         pub(crate) mod survey;
     }
+    pub(crate) mod grants;
     pub(crate) mod isolation;
     pub(crate) mod limits;
+    pub(crate) mod time_zone;
 }
 mod server {
     mod incoming;
+    mod request_id;
     pub(crate) mod stdio;
 }
 mod storage {
     pub(crate) mod files;
     pub(crate) mod ownership;
     pub(crate) mod private;
+    #[cfg(feature = "cli")]
+    pub(crate) mod replace;
+    pub(crate) mod scripts;
 }
 mod sync;
 mod telemetry {

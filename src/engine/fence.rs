@@ -1,7 +1,7 @@
 //! Finds code inside a Markdown fence, for both languages. `python-wasm/guest/cx_guest/source.py` does the same for
 //! the interpreter.
 
-use crate::run::script::Language;
+use crate::tools::Language;
 
 /// A part of the author's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

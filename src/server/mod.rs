@@ -42,6 +42,7 @@ mod direct;
 mod direct_call;
 mod pending;
 mod prepare;
+mod request_id;
 mod request_span;
 mod run_answer;
 mod run_in_flight;

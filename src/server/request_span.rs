@@ -4,11 +4,10 @@ use std::time::Instant;
 
 use http::HeaderMap;
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResponse, ErrorData, RequestId};
+use rmcp::model::{CallToolResponse, ErrorData};
 use rmcp::service::RequestContext;
-use serde_json::Value;
-use serde_json::value::RawValue;
 
+use super::request_id::ClientRequestId;
 use super::shared::Shared;
 #[cfg(feature = "http")]
 use crate::conventions::REST_RUN;
@@ -18,26 +17,6 @@ use crate::tools::TraceContext;
 
 /// The outcome of a request that was dropped before its end.
 const CANCELLED: RequestFailure = RequestFailure::Type("cancelled");
-
-/// The id of a request as its client wrote it. rmcp gets a different id.
-#[derive(Clone)]
-pub(crate) struct ClientRequestId(String);
-
-impl ClientRequestId {
-    /// The id without the quotes of JSON.
-    pub(crate) fn from_json(id: &RawValue) -> Self {
-        Self(match serde_json::from_str(id.get()) {
-            Ok(Value::String(text)) => text,
-            _ => id.get().to_owned(),
-        })
-    }
-}
-
-impl From<&RequestId> for ClientRequestId {
-    fn from(id: &RequestId) -> Self {
-        Self(id.to_string())
-    }
-}
 
 /// A call of one of cx's tools, or a run over REST, in traces and metrics. It ends when this is dropped.
 pub(crate) struct ObservedRequest {

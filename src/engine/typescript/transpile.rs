@@ -54,7 +54,7 @@ use swc_common::BytePos;
 
 use crate::engine::fence::{self, Part};
 use crate::run::check::survey::Survey;
-use crate::run::script::Language;
+use crate::tools::Language;
 
 /// Stack in bytes that [`transpile`] needs for the deepest source that `bounds` accepts, in an
 /// unoptimized build. Only touched pages are ever committed.

@@ -23,7 +23,8 @@ use super::accepted::AcceptedToken;
 use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
 use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
 use crate::conventions;
-use crate::server::request_span::{ClientRequestId, CountedSession};
+use crate::server::request_id::ClientRequestId;
+use crate::server::request_span::CountedSession;
 use crate::server::session::McpSession;
 
 /// Maximum number of messages that rmcp has not received yet. Receiving takes little time: rmcp starts a task for each.

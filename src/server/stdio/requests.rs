@@ -18,7 +18,7 @@ use super::backpressure::{InFlight, LookAhead, MAX_UNREAD_BYTES, Slot};
 use super::message::{Answer, Cancelled, is_id, read_call};
 use crate::lines::{IdScan, LineQueue};
 use crate::server::incoming::{self, DetachedInput, MessageEnvelope, detach};
-use crate::server::request_span::ClientRequestId;
+use crate::server::request_id::ClientRequestId;
 
 /// The requests of one client. Lives as long as its connection.
 pub(crate) struct Requests {
