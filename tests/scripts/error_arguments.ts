@@ -1,7 +1,7 @@
 const messages = [];
 const cyclic: any = {};
 cyclic.self = cyclic;
-for (const args of ["text", 1, [1], true, () => 1, { n: Symbol() }, cyclic, { s: "\ud800" }]) {
+for (const args of ["text", 1, [1], true, () => 1, { n: Symbol() }, cyclic, { f() {} }]) {
   try {
     messages.push(await mock.echo(args as any));
   } catch (error) {
