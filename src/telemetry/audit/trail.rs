@@ -76,8 +76,10 @@ impl AuditTrail {
         std::thread::Builder::new().name("cx-audit".to_owned()).spawn(move || {
             // Notifies tasks that wait for the end, even after a panic.
             let _end = EndGuard(&writing);
-            // If all processors are busy, runs have precedence. On Linux each thread has its own niceness.
-            if let Err(error) = rustix::process::nice(NICENESS) {
+            // If all processors are busy, runs have precedence. Elsewhere a niceness is that of the whole process.
+            if cfg!(target_os = "linux")
+                && let Err(error) = rustix::process::nice(NICENESS)
+            {
                 tracing::debug!(%error, "the writer of the audit trail keeps its priority");
             }
             write(&writing);
