@@ -127,7 +127,7 @@ impl Drop for CountedOperation<'_> {
     fn drop(&mut self) {
         let OperationKeys { transport, calls } = self.keys;
         let is_usual = self.error.is_none() && self.method == conventions::TOOLS_CALL;
-        let other = (!is_usual).then(|| OperationKeys::key(*transport, self.method, self.error));
+        let other = (!is_usual).then(|| OperationKeys::key(transport, self.method, self.error));
         metrics::with_recorder(|recorder| {
             let key = other.as_ref().unwrap_or(calls);
             recorder.register_histogram(key, &PLACE).record(self.began.elapsed());

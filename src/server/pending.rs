@@ -213,9 +213,8 @@ mod tests {
         assert!(names.has_made(&name));
         assert_eq!(name.len(), 2 * ID);
         let (id, tag) = name.split_at(ID);
-        let changed = |digit: &str| {
-            if digit.starts_with('0') { format!("1{}", &digit[1..]) } else { format!("0{}", &digit[1..]) }
-        };
+        let changed =
+            |digit: &str| format!("{}{}", if digit.starts_with('0') { '1' } else { '0' }, &digit[1..]);
         for forged in [
             String::new(),
             id.to_owned(),

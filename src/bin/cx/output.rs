@@ -186,7 +186,7 @@ fn emitted_text(block: &Json) -> String {
         blob: Option<String>,
         uri: Option<String>,
         mime_type: Option<String>,
-        resource: Option<Box<Shown>>,
+        resource: Option<Box<Self>>,
     }
     let Kind { r#type, text } = block.deserialize().unwrap_or_default();
     if let Some(text) = text {

@@ -81,7 +81,7 @@ fn write_object(text: &mut Vec<u8>, fields: &Map<String, Value>) {
 fn write_sorted(text: &mut Vec<u8>, fields: &mut [(&str, &Value)], mut before: impl FnMut(&[u8], &str)) {
     // Looked at once for all, and not for each of some fifty comparisons.
     if fields.iter().all(|(name, _)| name.is_ascii()) {
-        fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        fields.sort_unstable_by_key(|(name, _)| *name);
     } else {
         fields.sort_unstable_by(|(one, _), (other, _)| order(one, other));
     }

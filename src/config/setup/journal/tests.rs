@@ -66,13 +66,13 @@ fn v_618_only_what_could_not_be_put_back_is_undone_later() {
     fs::write(&back, "new").unwrap();
     std::os::unix::fs::symlink("/proc/version", &left).unwrap();
     fs::write(&never, "of another program").unwrap();
-    assert_eq!(take_back(&changes[..2], &copies), [left.clone()]);
+    assert_eq!(take_back(&changes[..2], &copies), std::slice::from_ref(&left));
     assert_eq!(fs::read_to_string(&back).unwrap(), "old");
     // Now it can be written.
     fs::remove_file(&left).unwrap();
     fs::write(&left, &after).unwrap();
     fs::write(&back, "of another program").unwrap();
-    assert_eq!(undo(&lock, false).unwrap().files, [left.clone()]);
+    assert_eq!(undo(&lock, false).unwrap().files, std::slice::from_ref(&left));
     let texts = [&back, &left, &never].map(|path| fs::read_to_string(path).unwrap());
     assert_eq!(texts, ["of another program", "old", "of another program"]);
     assert!(matches!(undo(&lock, false), Err(SetupError::NothingToUndo)));
@@ -88,10 +88,13 @@ fn v_618_what_a_client_has_written_since_is_not_put_back() {
     fs::write(&file, "of a client").unwrap();
     let written = [change(&file)];
     let copies = keep_copies(&lock.root, &written).unwrap();
-    assert_eq!(take_back(&written, &copies), [file.clone()]);
+    assert_eq!(take_back(&written, &copies), std::slice::from_ref(&file));
     assert_eq!(fs::read_to_string(&file).unwrap(), "of a client");
     let error = undo(&lock, false).unwrap_err();
-    assert!(matches!(&error, SetupError::ChangedSince { files } if *files == [file.clone()]), "{error}");
+    assert!(
+        matches!(&error, SetupError::ChangedSince { files } if *files == std::slice::from_ref(&file)),
+        "{error}"
+    );
 }
 
 /// Nor can the journal be written then, which is not what the user has to know.
