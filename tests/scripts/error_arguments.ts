@@ -1,7 +1,9 @@
 const messages = [];
 const cyclic: any = {};
 cyclic.self = cyclic;
-for (const args of ["text", 1, [1], true, () => 1, { n: Symbol() }, cyclic, { f() {} }]) {
+let deep: any[] = [];
+for (let level = 0; level < 200; level++) deep = [deep];
+for (const args of ["text", 1, [1], true, () => 1, { n: Symbol() }, cyclic, { deep }]) {
   try {
     messages.push(await mock.echo(args as any));
   } catch (error) {
