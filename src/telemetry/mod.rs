@@ -7,5 +7,7 @@ mod masked;
 pub(crate) mod options;
 #[cfg(feature = "otel")]
 pub(crate) mod otel;
+#[cfg(any(feature = "audit", feature = "otel"))]
+mod priority;
 pub(crate) mod requests;
 pub(crate) mod run_trace;

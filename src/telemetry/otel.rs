@@ -27,6 +27,7 @@ use crate::conventions::SCOPE;
 use crate::error::{Error, OptionName};
 use crate::mcp::web;
 use crate::telemetry::options::OpenTelemetryOptions;
+use crate::telemetry::priority::yield_to_runs;
 
 /// Maximum time to connect to a collector.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -60,7 +61,7 @@ impl OpenTelemetry {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("cx-otel")
-            .on_thread_start(client::yield_to_runs)
+            .on_thread_start(yield_to_runs)
             .enable_all()
             .build()
             .map_err(|source| Error::Start { what: "OpenTelemetry", source })?;

@@ -17,6 +17,7 @@ use super::record::{Entry, shown};
 use crate::run::observer::{
     BeforeEffect, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent, at_once,
 };
+use crate::telemetry::priority::yield_to_runs;
 use crate::text::ids::short_random_id;
 use crate::text::rfc3339;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -28,9 +29,6 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Maximum time that the writer sleeps. After a pause of this length the end of the chain is signed, and after a
 /// failure writing is retried.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// How much the priority of the writer is below that of the threads of runs.
-const NICENESS: i32 = 5;
 
 /// How long the end of a process waits for the last lines.
 const MAX_STOP: Duration = Duration::from_secs(2);
@@ -76,12 +74,7 @@ impl AuditTrail {
         std::thread::Builder::new().name("cx-audit".to_owned()).spawn(move || {
             // Notifies tasks that wait for the end, even after a panic.
             let _end = EndGuard(&writing);
-            // If all processors are busy, runs have precedence. Elsewhere a niceness is that of the whole process.
-            if cfg!(target_os = "linux")
-                && let Err(error) = rustix::process::nice(NICENESS)
-            {
-                tracing::debug!(%error, "the writer of the audit trail keeps its priority");
-            }
+            yield_to_runs();
             write(&writing);
         })?;
         let trail = Self { shared };
