@@ -6,6 +6,7 @@ use cx::server::PageError;
 use serde_json::{Value, json};
 
 use crate::prometheus::{Sample, Samples};
+use crate::text::counted;
 
 /// One reading of a server's metrics.
 #[derive(Clone, Debug, Default)]
@@ -156,7 +157,7 @@ impl Reading {
         }
         let open = self.upstream.values().filter(|server| server.breaker > 0.0).count();
         if open > 0 {
-            problems.push(format!("{open} circuit breaker{} not closed", if open == 1 { "" } else { "s" }));
+            problems.push(format!("{} not closed", counted(open, "circuit breaker")));
         }
         problems
     }

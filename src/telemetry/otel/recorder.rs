@@ -57,6 +57,20 @@ impl Values {
     }
 }
 
+/// Adds a value for `key` to those of its name. Returns also these values if they are new, because an instrument has to
+/// read them then.
+fn add_value(all: &mut HashMap<String, Arc<Values>>, key: &Key) -> (Arc<AtomicU64>, Option<Arc<Values>>) {
+    let value = Arc::<AtomicU64>::default();
+    if let Some(values) = all.get(key.name()) {
+        values.add(key, &value);
+        return (value, None);
+    }
+    let values = Arc::<Values>::default();
+    values.add(key, &value);
+    all.insert(key.name().to_owned(), Arc::clone(&values));
+    (value, Some(values))
+}
+
 impl OtelRecorder {
     pub(crate) fn new(meter: otel::Meter, next: Option<Next>) -> Self {
         Self { meter, next, state: Mutex::default() }
@@ -120,14 +134,9 @@ impl Recorder for OtelRecorder {
         if let Some(counter) = state.counters.get(key) {
             return counter.clone();
         }
-        let count = Arc::<AtomicU64>::default();
-        if let Some(counts) = state.counts.get(key.name()) {
-            counts.add(key, &count);
-        } else {
-            let counts = Arc::<Values>::default();
-            counts.add(key, &count);
+        let (count, added) = add_value(&mut state.counts, key);
+        if let Some(counts) = added {
             let (unit, description) = described(&state, key.name());
-            state.counts.insert(key.name().to_owned(), Arc::clone(&counts));
             let instrument = self.meter.u64_observable_counter(exported_name(key.name()));
             // The meter keeps it. While it collects it takes no lock but that of the values.
             instrument
@@ -151,14 +160,9 @@ impl Recorder for OtelRecorder {
         if let Some(gauge) = state.gauges.get(key) {
             return gauge.clone();
         }
-        let value = Arc::<AtomicU64>::default();
-        if let Some(values) = state.values.get(key.name()) {
-            values.add(key, &value);
-        } else {
-            let values = Arc::<Values>::default();
-            values.add(key, &value);
+        let (value, added) = add_value(&mut state.values, key);
+        if let Some(values) = added {
             let (unit, description) = described(&state, key.name());
-            state.values.insert(key.name().to_owned(), Arc::clone(&values));
             let instrument = self.meter.f64_observable_gauge(exported_name(key.name()));
             instrument
                 .with_unit(unit)
