@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    Executor, ExecutorBuilder, Isolation, Language, Limits, ProviderKind, SaveRequest, Script, ScriptLibrary,
-    ToolCallRecord, WorkerProcesses,
+    ExecuteResult, Executor, ExecutorBuilder, Isolation, Language, Limits, ProviderKind, SaveRequest, Script,
+    ScriptLibrary, ToolCallRecord, WorkerProcesses,
 };
 use serde_json::{Value, json};
 
@@ -189,34 +189,11 @@ told";
     }
 }
 
-/// A script that waits for a tool between two pieces reads on afterwards, however long that takes.
-#[tokio::test]
-async fn a_question_waits_while_its_script_waits_for_a_tool() {
+/// Runs what `before` says, and then a question beside an answer whose script waits for a tool between two pieces, for
+/// longer than a question waits for an answer that is not read. Returns the result, whose value is the question's answer.
+async fn ask_while_a_tool_is_awaited(before: &str, limits: Limits) -> ExecuteResult {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
     let slow = |_: Value| async {
-        // Longer than a question waits for an answer that is not read.
-        tokio::time::sleep(Duration::from_secs(7)).await;
-        Ok::<_, String>("waited")
-    };
-    let executor =
-        Executor::builder().llm(provider.options()).tool("slow.tool", Value::Null, slow).build().unwrap();
-    let source = "
-        const answer = llm.ask('x', { stream: true, maxTokens: 6000 })[Symbol.asyncIterator]();
-        await answer.next();
-        const other = llm.ask('y', { maxTokens: 6000 });
-        await tools.slow.tool();
-        while (!(await answer.next()).done);
-        return await other";
-    let result = executor.run_ts(source).await.unwrap();
-    assert_eq!(result.value(), Some(&json!("one two three")), "{:#}", result.to_json());
-}
-
-/// Calls beyond the last that has a record are waited for too.
-#[tokio::test]
-async fn v_598_a_call_without_a_record_is_waited_for() {
-    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
-    let slow = |_: Value| async {
-        // Longer than a question waits for an answer that is not read.
         tokio::time::sleep(Duration::from_secs(7)).await;
         Ok::<_, String>("waited")
     };
@@ -224,18 +201,33 @@ async fn v_598_a_call_without_a_record_is_waited_for() {
     let builder = Executor::builder().llm(provider.options());
     let executor =
         builder.tool("slow.tool", Value::Null, slow).tool("quick.tool", Value::Null, quick).build().unwrap();
-    let source = "
-        for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 100 }, () => tools.quick.tool()));
-        const answer = llm.ask('x', { stream: true, maxTokens: 6000 })[Symbol.asyncIterator]();
+    let source = format!(
+        "{before}
+        const answer = llm.ask('x', {{ stream: true, maxTokens: 6000 }})[Symbol.asyncIterator]();
         await answer.next();
-        const other = llm.ask('y', { maxTokens: 6000 });
+        const other = llm.ask('y', {{ maxTokens: 6000 }});
         await tools.slow.tool();
         while (!(await answer.next()).done);
-        return await other";
-    let limits = Limits { tool_calls: 0, ..Limits::default() };
+        return await other"
+    );
     let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
-    assert_eq!(result.tool_calls.len(), ToolCallRecord::KEPT);
     assert_eq!(result.value(), Some(&json!("one two three")), "{:?}", result.outcome);
+    result
+}
+
+/// A script that waits for a tool between two pieces reads on afterwards, however long that takes.
+#[tokio::test]
+async fn a_question_waits_while_its_script_waits_for_a_tool() {
+    ask_while_a_tool_is_awaited("", Limits::default()).await;
+}
+
+/// Calls beyond the last that has a record are waited for too.
+#[tokio::test]
+async fn v_598_a_call_without_a_record_is_waited_for() {
+    let calls = "for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 100 }, () => tools.quick.tool()));";
+    let limits = Limits { tool_calls: 0, ..Limits::default() };
+    let result = ask_while_a_tool_is_awaited(calls, limits).await;
+    assert_eq!(result.tool_calls.len(), ToolCallRecord::KEPT);
 }
 
 /// An answer that was left does not look like one that is complete; an iterator that is kept can be left and read on.

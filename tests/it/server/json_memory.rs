@@ -305,12 +305,15 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
         let most = at_once * (SCRIPT + bar(bytes) + marking);
         check_least("values", most, measure);
         // Four at once leave V8 too little time, so that all of them can reach the limit.
-        for _attempt in 0..4 {
-            if at_once == 1 && values.get() == 0 {
+        if at_once == 1 {
+            for _attempt in 0..4 {
+                if values.get() > 0 {
+                    break;
+                }
                 check_least("values", most, measure);
             }
+            assert!(values.get() > 0, "no run has returned its value");
         }
-        assert!(at_once > 1 || values.get() > 0, "no run has returned its value");
     }
     let source =
         "emit({ type: 'text', text: 'x', a: Array.from({ length: 1.2e6 }, () => ({ '': 0 })) }); return 1";

@@ -94,21 +94,27 @@ fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
     assert_eq!(result["value"], returned(), "{result}");
 }
 
+/// Asks for a worker as an executor does, with `more` lines in the head of the request.
+fn ask_for_worker(server: &Server, more: &str) -> TcpStream {
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: upgrade\r\n\
+         Upgrade: cx-worker\r\n{more}\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+fn status(stream: &TcpStream) -> u16 {
+    Reply::read(stream.try_clone().unwrap()).status
+}
+
 /// An executor may say any depth of its runs. It gets no more workers of each than of runs that nothing has called.
 #[test]
 fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
     let server = lender("1");
-    let ask = |depth: &str| -> TcpStream {
-        let mut stream = server.connect();
-        let head = format!(
-            "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: upgrade\r\n\
-             Upgrade: cx-worker\r\ncx-worker-depth: {depth}\r\n\r\n",
-            server.address
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream
-    };
-    let status = |stream: &TcpStream| Reply::read(stream.try_clone().unwrap()).status;
+    let ask = |depth: &str| ask_for_worker(&server, &format!("cx-worker-depth: {depth}\r\n"));
     for depth in ["5", "-1", "", "one", "18446744073709551616"] {
         assert_eq!(status(&ask(depth)), 400, "{depth:?}");
     }
@@ -131,17 +137,7 @@ fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
 #[test]
 fn v_620_a_worker_that_is_asked_for_ahead_of_time_is_not_the_last_one() {
     let server = lender("2");
-    let ask = |more: &str| -> TcpStream {
-        let mut stream = server.connect();
-        let head = format!(
-            "GET /v1/workers HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: upgrade\r\n\
-             Upgrade: cx-worker\r\n{more}\r\n",
-            server.address
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream
-    };
-    let status = |stream: &TcpStream| Reply::read(stream.try_clone().unwrap()).status;
+    let ask = |more: &str| ask_for_worker(&server, more);
     let ahead = "cx-worker-ahead: 1\r\n";
     let spares = [ask(ahead), ask(ahead)];
     let mut of_spares = [status(&spares[0]), status(&spares[1])];

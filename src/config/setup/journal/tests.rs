@@ -16,12 +16,16 @@ fn change(path: &Path) -> FileChange {
     }
 }
 
+fn lock_in(home: &Path) -> SetupLock {
+    let environment = Environment::of([("HOME", home.to_str().unwrap())]);
+    SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap()
+}
+
 /// The second change stands for another program, which writes while the copies are made.
 #[test]
 fn v_618_a_file_that_changes_while_others_are_written_is_not_replaced() {
     let home = tempfile::tempdir().unwrap();
-    let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
-    let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+    let lock = lock_in(home.path());
     let file = home.path().join("a.json");
     fs::write(&file, "old").unwrap();
     let plan = Plan { changes: vec![change(&file), change(&file)], servers: Vec::new(), notes: Vec::new() };
@@ -35,8 +39,7 @@ fn v_618_a_file_that_changes_while_others_are_written_is_not_replaced() {
 #[test]
 fn v_618_what_could_not_be_put_back_can_be_undone_later() {
     let home = tempfile::tempdir().unwrap();
-    let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
-    let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+    let lock = lock_in(home.path());
     let (file, nowhere) = (home.path().join("a.json"), PathBuf::from("/proc/self/none"));
     fs::write(&file, "new").unwrap();
     let written = [change(&file), change(&nowhere)];
@@ -57,8 +60,7 @@ fn v_618_what_could_not_be_put_back_can_be_undone_later() {
 #[test]
 fn v_618_only_what_could_not_be_put_back_is_undone_later() {
     let home = tempfile::tempdir().unwrap();
-    let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
-    let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+    let lock = lock_in(home.path());
     let [back, left, never] = ["a.json", "b.json", "c.json"].map(|name| home.path().join(name));
     let after = fs::read("/proc/version").unwrap();
     let changes = [change(&back), FileChange { after: after.clone(), ..change(&left) }, change(&never)];
@@ -82,8 +84,7 @@ fn v_618_only_what_could_not_be_put_back_is_undone_later() {
 #[test]
 fn v_618_what_a_client_has_written_since_is_not_put_back() {
     let home = tempfile::tempdir().unwrap();
-    let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
-    let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
+    let lock = lock_in(home.path());
     let file = home.path().join("a.json");
     fs::write(&file, "of a client").unwrap();
     let written = [change(&file)];
