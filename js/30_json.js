@@ -4,6 +4,7 @@
 import { core, primordials } from "ext:core/mod.js";
 
 const {
+  ArrayBufferIsView,
   ArrayIsArray,
   ArrayPrototype,
   BigIntPrototypeToString,
@@ -31,6 +32,8 @@ const {
   StringPrototypeIndexOf,
   StringPrototypeSlice,
   TypeError,
+  TypedArrayPrototypeGetLength,
+  TypedArrayPrototypeGetSymbolToStringTag,
 } = primordials;
 
 // Not among the primordials. Kept before a script can replace them.
@@ -45,6 +48,9 @@ const MAX_NODES = 10_000;
 // Maximum characters of JSON in one host call, far above every limit of a call. The host copies text before it can
 // refuse it.
 const MAX_CHARACTERS = 2 ** 26;
+
+// Maximum numbers of a typed array that stands in JSON as a list. V8 makes a text of each index at once.
+const MAX_NUMBERS = 2 ** 20;
 
 // What V8 says if a value has too many levels for the stack.
 const STACK_OVERFLOW = "Maximum call stack size exceeded";
@@ -82,6 +88,21 @@ function refusalOfObject(object) {
   if (ObjectPrototypeIsPrototypeOf(AsyncIteratorPrototype, object)) {
     return "is an asynchronous iterator, which is read only once; use await Array.fromAsync()";
   }
+  return refusalOfNumbers(object);
+}
+
+// The same for an ArrayBuffer and what reads one: bytes have no form in JSON, as in Python, and other numbers are a list
+// if they are not too many.
+function refusalOfNumbers(object) {
+  const kind = TypedArrayPrototypeGetSymbolToStringTag(object);
+  const isView = kind === undefined && ArrayBufferIsView(object);
+  if (kind === "Uint8Array" || kind === "Uint8ClampedArray" || isView || core.isAnyArrayBuffer(object)) {
+    const bytes = kind === "Uint8Array" ? "bytes" : "new Uint8Array(data)";
+    return `is bytes, which JSON does not have; use ${bytes}.toBase64(), or new TextDecoder().decode() for text`;
+  }
+  if (kind !== undefined && TypedArrayPrototypeGetLength(object) > MAX_NUMBERS) {
+    return `is a typed array of ${TypedArrayPrototypeGetLength(object)} numbers, at most ${MAX_NUMBERS} can be passed on`;
+  }
   return undefined;
 }
 
@@ -108,8 +129,17 @@ const PARTS_OF_ERRORS = ["cause", "errors"];
 
 // What stands in JSON for an object of which `JSON.stringify` would make `{}`, as in Python: an object for a Map whose
 // keys are text, numbers or booleans and have different texts, a list of pairs for another Map, a list for a Set, and
-// for an error its name, its message, its cause and its own fields. Anything else is returned as it is.
+// for an error its name, its message, its cause and its own fields. A typed array, of which it would make an object, is
+// a list. Anything else is returned as it is.
 function represented(value) {
+  if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) {
+    const list = emptyList();
+    const length = TypedArrayPrototypeGetLength(value);
+    for (let index = 0; index < length; index++) {
+      list[index] = value[index];
+    }
+    return list;
+  }
   if (hasEntries(SetPrototype, SetPrototypeGetSize, value)) {
     const list = emptyList();
     SetPrototypeForEach(value, (item) => {
@@ -243,7 +273,7 @@ function wellFormed(text) {
 }
 
 // `value` as JSON text, or undefined if it is undefined, a function or a symbol. `what` names the value in errors: a
-// TypeError if something inside of it is a function, a symbol, a BigInt, a promise or an iterator, or if it is circular.
+// TypeError if something inside of it is a function, a symbol, a BigInt, a promise, an iterator or bytes, or if it is circular.
 export function toJson(what, value, maxCharacters = MAX_CHARACTERS, replacer = checked) {
   let text;
   try {
@@ -259,7 +289,7 @@ export function toJson(what, value, maxCharacters = MAX_CHARACTERS, replacer = c
     }
     const seen = { __proto__: null, values: new SafeSet(), count: 0, takesBigInt: replacer === checkedExact };
     const found = findRefused(value, what, 0, seen);
-    const kinds = "a function, a symbol, a BigInt, a promise or an iterator";
+    const kinds = "a function, a symbol, a BigInt, a promise, an iterator or bytes";
     throw new TypeError(found ?? `${what} has ${kinds}, which JSON does not have`);
   }
   return bounded(what, text === undefined ? text : wellFormed(text), maxCharacters);

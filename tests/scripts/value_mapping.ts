@@ -7,7 +7,7 @@ return {
   regexp: /a/g,
   error: new Error("x"),
   point: new Point(),
-  bytes: new Uint8Array([1, 2]),
+  short: new Int16Array([1, 2]),
   undef: undefined,
   holes: [, 1, undefined],
   boxed: [new Number(1), new String("s"), new Boolean(false)],
