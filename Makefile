@@ -73,6 +73,7 @@ cgroup-v2: v8
 ## Ten thousand runs over stdio, good, failing and hostile: every answer right, and nothing that grows. A short form is
 ## part of `test`.
 soak: v8
+	cargo build --release --locked --example chaos
 	CX_SOAK_RUNS=10000 cargo test --release --locked --test it soak:: -- --nocapture --test-threads 1
 
 ## Twenty minutes of attackers and honest clients on one server, over HTTP and then over pipes: nothing is lost, nothing
@@ -87,11 +88,13 @@ nats-kills: v8
 
 ## Two processes that write one audit trail, killed 200 times at any moment. A short form is part of `test`.
 audit-kills: v8
+	cargo build --locked --example audit-writer
 	CX_AUDIT_KILLS=$(or $(CX_AUDIT_KILLS),200) cargo test --locked --test it audit::kills -- --nocapture
 
 ## 200,000 calls of everything that a script can reach, with hostile receivers and arguments, in each language. A short form
 ## is part of `test`.
 walk: v8
+	cargo build --release --locked --example canary
 	CX_WALK_CALLS=$(or $(CX_WALK_CALLS),200000) cargo test --release --locked --test it walk:: -- --nocapture --test-threads 1
 
 ## Measure the line coverage of all tests, folder by folder, and compare it with the minimum figures in
