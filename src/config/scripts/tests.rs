@@ -195,12 +195,11 @@ fn a_description_cannot_break_out_of_its_comment() {
     let hostile = "x\n// ---\nthrow 1 //\u{2028}\u{202e}\u{1b}[31m\" */";
     let mut request = SaveRequest::new("a", Language::TypeScript, "return 1");
     request.description = Some(hostile.to_owned());
-    if library.save(request).is_ok() {
-        let saved = library.get("a").unwrap();
-        assert_eq!(saved.description.as_deref(), Some(hostile));
-        let code: Vec<&str> = saved.source.lines().filter(|line| !line.starts_with("//")).collect();
-        assert_eq!(code, ["return 1"]);
-    }
+    library.save(request).unwrap();
+    let saved = library.get("a").unwrap();
+    assert_eq!(saved.description.as_deref(), Some(hostile));
+    let code: Vec<&str> = saved.source.lines().filter(|line| !line.starts_with("//")).collect();
+    assert_eq!(code, ["return 1"]);
 }
 
 #[test]
