@@ -228,6 +228,7 @@ fn hidden_text_of_a_script_is_shown_before_it_is_trusted() {
     let place = Place::new();
     let path = place.in_workspace("a.ts", "// Says\u{202e}\u{1b}[2J.\nreturn 1 //\u{200b}");
     let lines = TrustRequest::read(&path).unwrap().description;
+    assert!(lines.iter().any(|line| line.starts_with("return 1 //")), "{lines:?}");
     assert!(lines.iter().all(|line| !line.contains(['\u{202e}', '\u{1b}', '\u{200b}'])), "{lines:?}");
     // What is wrong with it is said, and it cannot be trusted.
     let path = place.in_workspace("b.ts", "// ---\n// name: c\n// ---\n");
