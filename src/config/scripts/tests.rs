@@ -232,7 +232,8 @@ fn hidden_text_of_a_script_is_shown_before_it_is_trusted() {
     assert!(lines.iter().all(|line| !line.contains(['\u{202e}', '\u{1b}', '\u{200b}'])), "{lines:?}");
     // What is wrong with it is said, and it cannot be trusted.
     let path = place.in_workspace("b.ts", "// ---\n// name: c\n// ---\n");
-    TrustRequest::read(&path).unwrap_err();
+    let lies = TrustRequest::read(&path).unwrap_err().to_string();
+    assert!(lies.contains("says that its name is `c`"), "{lies}");
 }
 
 #[test]

@@ -238,7 +238,7 @@ async fn a_removed_tool_stays_for_runs_in_progress() {
     assert!(executor.remove_tool("clock.now"));
     assert_eq!(run.await.unwrap().value_as::<String>().ok().as_deref(), Some("noon"));
     let later = executor.run_ts("return await tools.clock.now()").await.unwrap();
-    assert!(later.error().is_some());
+    assert_eq!(later.error().unwrap().tool_code, Some(ToolErrorCode::ToolNotFound));
 }
 
 #[tokio::test]
