@@ -388,6 +388,9 @@ fn v_615_keys_of_a_deep_file_take_little_memory() {
     let longest = findings.iter().map(|finding| finding.kind.to_string().len()).max().unwrap();
     assert!(longest < 700, "{longest}");
     assert!(findings[0].kind.to_string().contains("x.…`"), "{}", findings[0].kind);
+    let lists = format!(r#"{{"a":{}{{"b":1,"b":2}}{}}}"#, "[".repeat(250), "]".repeat(250));
+    let in_lists = super::document::parse_json(&lists).unwrap_err();
+    assert!(in_lists[0].kind.to_string().contains("[0].…`"), "{}", in_lists[0].kind);
     // A path that a configuration can have is shown as a whole.
     let short = super::document::parse_json(r#"{"mcpServers":{"a":{"env":{"A":"1","A":"2"}}}}"#).unwrap_err();
     assert_eq!(short[0].kind.to_string(), "`mcpServers.a.env.A`: the key is there twice");

@@ -195,12 +195,11 @@ fn a_description_cannot_break_out_of_its_comment() {
     let hostile = "x\n// ---\nthrow 1 //\u{2028}\u{202e}\u{1b}[31m\" */";
     let mut request = SaveRequest::new("a", Language::TypeScript, "return 1");
     request.description = Some(hostile.to_owned());
-    if library.save(request).is_ok() {
-        let saved = library.get("a").unwrap();
-        assert_eq!(saved.description.as_deref(), Some(hostile));
-        let code: Vec<&str> = saved.source.lines().filter(|line| !line.starts_with("//")).collect();
-        assert_eq!(code, ["return 1"]);
-    }
+    library.save(request).unwrap();
+    let saved = library.get("a").unwrap();
+    assert_eq!(saved.description.as_deref(), Some(hostile));
+    let code: Vec<&str> = saved.source.lines().filter(|line| !line.starts_with("//")).collect();
+    assert_eq!(code, ["return 1"]);
 }
 
 #[test]
@@ -229,10 +228,12 @@ fn hidden_text_of_a_script_is_shown_before_it_is_trusted() {
     let place = Place::new();
     let path = place.in_workspace("a.ts", "// Says\u{202e}\u{1b}[2J.\nreturn 1 //\u{200b}");
     let lines = TrustRequest::read(&path).unwrap().description;
+    assert!(lines.iter().any(|line| line.starts_with("return 1 //")), "{lines:?}");
     assert!(lines.iter().all(|line| !line.contains(['\u{202e}', '\u{1b}', '\u{200b}'])), "{lines:?}");
     // What is wrong with it is said, and it cannot be trusted.
     let path = place.in_workspace("b.ts", "// ---\n// name: c\n// ---\n");
-    TrustRequest::read(&path).unwrap_err();
+    let lies = TrustRequest::read(&path).unwrap_err().to_string();
+    assert!(lies.contains("says that its name is `c`"), "{lies}");
 }
 
 #[test]

@@ -350,7 +350,8 @@ fn questions_and_roots_are_set_for_each_server() {
     assert!(config.skipped[0].reason.contains("`mcpServers.c.roots[0]`"), "{:?}", config.skipped);
     // For all servers at once.
     let place = place.file("work/.cx.json", r#"{"elicitation": false}"#).trust("work/.cx.json");
-    assert!(place.load().servers.iter().all(|server| !server.elicitation));
+    let asks: Vec<bool> = place.load().servers.iter().map(|server| server.elicitation).collect();
+    assert_eq!(asks, [false, false]);
 }
 
 #[test]

@@ -21,8 +21,9 @@ async fn v_582_a_called_script_has_the_permit_of_its_depth_when_the_queue_is_ful
     let deeper = admission.enter_nested(&runtime, 1, RUN_BYTES, &cancel).await.ok().unwrap();
     assert!(matches!(deeper, NestedPermit::Reserved(_)));
     drop(called);
-    // A run that was cancelled does not begin.
+    // A run that was cancelled does not begin with a permit of its depth.
     cancel.cancel();
-    assert!(admission.enter_nested(&runtime, 0, RUN_BYTES, &cancel).await.is_err());
+    let cancelled = admission.enter_nested(&runtime, 0, RUN_BYTES, &cancel).await.err().unwrap();
+    assert_eq!(cancelled.code, ErrorCode::QueueFull);
     drop(caller);
 }

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::DropGuard;
 
-use super::{Caller, MAX_CALLERS, MAX_OF_CALL, MAX_OPEN, MAX_QUESTION_BYTES, Questions, Reply};
+use super::{Caller, MAX_CALLERS, MAX_OF_CALL, MAX_OPEN, MAX_QUESTION_BYTES, Questions, Refused, Reply};
 use crate::mcp::answers::RequestTrace;
 use crate::mcp::settings::{McpServer, Root};
 use crate::tools::{ElicitationAnswer, ElicitationHandler, ElicitationRequest};
@@ -99,7 +99,7 @@ async fn a_server_of_the_configuration_asks_no_user() {
     let (caller, _over) = call(Some(&handler));
     let off = Questions::new(&process().elicitation(false));
     assert_eq!(answer(&off, "1", &form(), &[&caller]).await["error"]["code"], -32601);
-    assert!(off.ask(&caller, Some(&raw(&form()))).await.is_err());
+    assert!(matches!(off.ask(&caller, Some(&raw(&form()))).await, Err(Refused::Off)));
     assert!(off.capabilities(true).elicitation.is_none());
     assert!(asked.lock().is_empty());
     assert!(Questions::new(&process()).capabilities(true).elicitation.is_some());

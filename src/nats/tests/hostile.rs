@@ -188,7 +188,9 @@ async fn v_596_an_offer_counts_in_the_queue_of_its_depth_only() {
     offered.abort();
     for (text, depth) in [("cx run 1", 1), ("cx run 1 at 1", 2), ("cx run 1 at 1", 0)] {
         let sealed = key().seal(Purpose::Offer, &[RUN], text.as_bytes()).unwrap();
-        assert!(claim(&server, &key(), depth, &offer_of(&sealed)).await.is_err(), "{text} at {depth}");
+        let error = claim(&server, &key(), depth, &offer_of(&sealed)).await.err();
+        let error = error.unwrap_or_else(|| panic!("{text} at {depth}")).to_string();
+        assert!(error.contains("a message in it is not a run"), "{text} at {depth}: {error}");
     }
     let sealed = key().seal(Purpose::Offer, &[RUN], b"cx run 1 at 1").unwrap();
     let message = offer_of(&sealed);

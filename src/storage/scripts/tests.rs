@@ -60,10 +60,12 @@ fn what_is_saved_is_private_and_whole() {
 fn bad_names_and_sizes_are_not_saved() {
     let (_directory, folder) = folder(FolderOwner::User);
     for name in ["../escape", "", "__proto__", "a/b"] {
-        folder.save(name, Extension::Ts, "return 1", true).unwrap_err();
+        let refused = folder.save(name, Extension::Ts, "return 1", true).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{name}");
     }
     let large = "x".repeat(usize::try_from(MAX_SCRIPT_BYTES).unwrap() + 1);
-    folder.save("large", Extension::Ts, &large, false).unwrap_err();
+    let refused = folder.save("large", Extension::Ts, &large, false).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
     assert!(!folder.directory().exists(), "nothing was written");
 }
 

@@ -321,7 +321,8 @@ async fn a_name_that_is_not_in_the_list_from_before_is_looked_for_in_a_new_one()
     assert!(second.resolve("s", "two", soon(), &budget()).await.is_ok());
     assert_eq!(fake.asked(), 2);
     // The list now comes from the server, so an unknown name is an error.
-    assert!(second.resolve("s", "three", soon(), &budget()).await.is_err());
+    let unknown = second.resolve("s", "three", soon(), &budget()).await.err().unwrap();
+    assert_eq!(unknown.code, ToolErrorCode::ToolNotFound);
     assert_eq!(fake.asked(), 2);
     // What was resolved in the list from before is resolved in the new one, without another request.
     let again = second.resolve_again(&one, soon(), &budget()).await.unwrap().unwrap();
@@ -350,7 +351,8 @@ async fn di_166_in_strict_mode_a_changed_tool_is_neither_found_nor_called_until_
     assert_eq!(disk.pins().changes().unwrap().len(), 3);
     // A running process also sees it.
     let running = disk.strict_process(&fake);
-    assert!(running.resolve("s", "send", soon(), &budget()).await.is_err());
+    let changed = running.resolve("s", "send", soon(), &budget()).await.err().unwrap();
+    assert_eq!(changed.code, ToolErrorCode::ToolDenied);
     disk.pins().accept("s", Some("send")).unwrap();
     assert!(running.resolve("s", "send", soon(), &budget()).await.is_ok());
     assert_eq!(names(&disk.strict_process(&fake)).await, ["send"]);
@@ -365,7 +367,8 @@ async fn di_166_a_server_that_hides_its_list_gains_nothing() {
     names(&disk.strict_process(&fake)).await;
     fake.offer(&["send"], "does it, and more", None);
     // From here on the changed list is on disk.
-    assert!(disk.strict_process(&fake).resolve("s", "send", soon(), &budget()).await.is_err());
+    let changed = disk.strict_process(&fake).resolve("s", "send", soon(), &budget()).await.err().unwrap();
+    assert_eq!(changed.code, ToolErrorCode::ToolDenied);
     fake.fail();
     let later = disk.strict_process(&fake);
     for _ in 0..2 * MAX_REFRESHES {

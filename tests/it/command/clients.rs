@@ -723,7 +723,9 @@ fn servers_of_one_directory_are_in_the_report() {
     // One client alone.
     let output = at_work(&home, &["--dry-run", "--json", "--client", "claude-code"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(report["projects"].as_array().unwrap().iter().all(|project| project["client"] == "claude-code"));
+    let projects = report["projects"].as_array().unwrap();
+    assert_eq!(projects.len(), 4, "{report}");
+    assert!(projects.iter().all(|project| project["client"] == "claude-code"), "{report}");
 }
 
 /// The screen after a user has answered the questions of `cx setup`, and the exit status.

@@ -171,7 +171,9 @@ fn the_variables_bound_the_budget() {
     for (name, value) in [("CX_LLM_ROUNDS", "many"), ("CX_LLM_TOKENS", "0"), ("CX_LLM_PROVIDER", "absent")] {
         let (result, stderr) = with(&[(name, value)], ASK);
         assert!(stderr.contains(name), "{name}: {stderr}");
-        if name != "CX_LLM_PROVIDER" {
+        if name == "CX_LLM_PROVIDER" {
+            assert_eq!(result["error"]["toolCode"], "MODEL_UNAVAILABLE", "{result:#}");
+        } else {
             assert_eq!(left(&result), (9, 10_000 - 6), "{name}: {result:#}");
         }
     }

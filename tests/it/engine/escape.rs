@@ -572,7 +572,9 @@ async fn je_057_import_attributes_and_phases() {
         "import defer * as n from 'x'; n",
     ] {
         let (result, _) = attack(source, DEFAULT).await;
-        assert!(result.error().is_some(), "{source}: {}", result.to_json());
+        let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+        assert_eq!(error.code, ErrorCode::TranspileError, "{source}: {error}");
+        assert!(error.message.ends_with("are not available"), "{source}: {error}");
     }
 }
 
@@ -716,10 +718,20 @@ async fn je_071_wrapper_break_out() {
 
 #[tokio::test]
 async fn je_072_nothing_runs_during_transpilation() {
-    for source in
-        ["enum E { A = require('fs') }", "import x = require('fs'); x", "function f(@require('fs') x) {}"]
-    {
-        assert!(attack(source, DEFAULT).await.0.error().is_some(), "{source}");
+    for (source, code, message) in [
+        ("enum E { A = require('fs') }", ErrorCode::RuntimeError, "require is not defined"),
+        (
+            "import x = require('fs'); x",
+            ErrorCode::TranspileError,
+            "`import … = require(…)` is not available",
+        ),
+        (
+            "function f(@require('fs') x) {}",
+            ErrorCode::TranspileError,
+            "decorators of parameters are not available",
+        ),
+    ] {
+        assert_eq!(failure(source).await, (code, message.to_owned()), "{source}");
     }
     let source = "/// <reference path='/etc/passwd' />\nthrow new Error('ran')";
     assert_eq!(failure(source).await, (ErrorCode::RuntimeError, "ran".to_owned()));

@@ -310,7 +310,8 @@ except McpToolError as error:
 [manual.status, manual.headers['location'], manual.ok, code]";
     let found = twins(&executor, json!(host.url("/")), typescript, in_python).await;
     assert_eq!(found, json!([302, "/end", false, "NET_FAILED"]));
-    assert!(host.asked().iter().all(|asked| asked.path == "/"));
+    let paths: Vec<String> = host.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(paths, ["/"; 4]);
 }
 
 #[tokio::test]

@@ -270,8 +270,9 @@ async fn memory_of_all_runs_together_is_bounded() {
         .unwrap();
     let runs = (0..3).map(|_| executor.run_ts("await mock.sleep({ms: 300})"));
     let results = futures::future::join_all(runs).await;
-    let refused = results.iter().filter(|result| result.as_ref().unwrap().error().is_some()).count();
-    assert_eq!(refused, 1);
+    let failed = results.iter().filter_map(|result| result.as_ref().unwrap().error());
+    let codes: Vec<ErrorCode> = failed.map(|error| error.code).collect();
+    assert_eq!(codes, [ErrorCode::QueueFull]);
     let stats = executor.run_stats();
     assert_eq!(
         (stats.max_memory_bytes, stats.memory_source),
@@ -334,7 +335,8 @@ async fn servers_of_any_name_are_imported() {
     for module in ["mcp:%C3%B6l", "mcp:my server", "mcp:my+server+", "mcp:a", "mcp:50%", "mcp:x", "mcp:ab"] {
         let source = format!("await import({}); return 'imported'", json!(module));
         let result = executor.run_ts(&source).await.unwrap();
-        assert!(result.error().is_some(), "{module}: {}", result.to_json());
+        let code = result.error().map(|error| error.code);
+        assert_eq!(code, Some(ErrorCode::CheckFailed), "{module}: {}", result.to_json());
     }
 }
 

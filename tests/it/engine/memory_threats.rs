@@ -93,11 +93,14 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
         "const s = 'x'.repeat(2 ** 26); return new URLSearchParams(s + s)",
     ] {
         let outcome = bounded(source);
-        assert_eq!(outcome["error"]["name"], "RangeError", "{source}: {outcome:#}");
+        // Of a label that it does not know, the decoder itself says another `RangeError`.
+        let message = outcome["error"]["message"].as_str().unwrap_or_default();
+        let is_bound = message.ends_with(" can be converted at once; do it in parts");
+        assert!(is_bound && outcome["error"]["name"] == "RangeError", "{source}: {outcome:#}");
     }
     // What was measured is what is copied: a second reading could be longer.
     let outcome = bounded(
-        "let n = 0; const s = { toString: () => n++ ? 'x'.repeat(2 ** 28) : 'http://a/' }; return [new URL(s).href, n]",
+        "let n = 0; const s = { toString: () => n++ ? 'http://longer/' : 'http://a/' }; return [new URL(s).href, n]",
     );
     assert_eq!(outcome["value"], json!(["http://a/", 1]), "{outcome:#}");
 }

@@ -74,16 +74,17 @@ async fn memory() {
 async fn memory_below_what_an_interpreter_needs() {
     let least = Limits { memory_bytes: Limits::MIN_MEMORY_BYTES, ..small() };
     let (executor, _) = executor().await;
-    let result = executor.run(Script::python("return 1").limits(least)).await;
-    let text = match &result {
-        Ok(result) => {
-            let error = result.error().unwrap_or_else(|| panic!("{}", result.to_json()));
-            assert_eq!(error.code, ErrorCode::MemoryLimit, "{}", result.to_json());
-            format!("{} {}", error.message, error.hint.clone().unwrap_or_default())
-        }
-        Err(error) => error.to_string(),
+    let result = executor.run(Script::python("return 1").limits(least)).await.unwrap();
+    let error = result.error().unwrap_or_else(|| panic!("{}", result.to_json()));
+    assert_eq!(error.code, ErrorCode::MemoryLimit, "{error:?}");
+    let bytes = |text: &str| -> usize {
+        text.split(' ').find_map(|word| word.parse().ok()).unwrap_or_else(|| panic!("{error:?}"))
     };
-    assert!(text.contains("Python") && text.contains("memory"), "{text}");
+    assert!(error.message.starts_with("Python has "), "{error:?}");
+    let hint = error.hint.as_deref().unwrap_or_default();
+    assert!(hint.starts_with("ask for at least ") && bytes(hint) > bytes(&error.message), "{error:?}");
+    // What it says to ask for is enough.
+    obeyed("return 1", Limits { memory_bytes: bytes(hint), ..small() }, json!(1)).await;
     let none = Limits { memory_bytes: 1, ..small() };
     let refused = executor.run(Script::python("return 1").limits(none)).await;
     assert!(

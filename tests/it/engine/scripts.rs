@@ -45,3 +45,20 @@ fn snapshots() {
         });
     });
 }
+
+/// The scripts of the folder have an input.
+#[tokio::test]
+async fn a_run_without_an_input_says_so() {
+    let (executor, _) = python().await;
+    for (script, name) in [
+        (Script::typescript("return input.tz"), "input"),
+        (Script::typescript("const { tz } = input; return tz"), "input"),
+        (Script::python("inputs['tz']"), "inputs"),
+        (Script::python("inputs.get('tz')"), "inputs"),
+    ] {
+        let result = executor.run(script).await.unwrap();
+        let hint = result.error().and_then(|error| error.hint.as_deref()).unwrap_or_default();
+        let expected = format!("the run was given no input, so `{name}` is null: ");
+        assert!(hint.starts_with(&expected), "{}", result.to_json());
+    }
+}

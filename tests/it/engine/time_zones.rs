@@ -303,7 +303,8 @@ async fn a_wrong_name_is_an_error_before_anything_runs() {
             let script = script(language, "await tools.mock.echo()").time_zone(wrong);
             let error = executor.run(script.clone()).await.unwrap_err();
             assert!(matches!(error, Error::InvalidOptions { option: OptionName::TimeZone, .. }), "{error:?}");
-            assert!(executor.check(script).await.is_err());
+            let error = executor.check(script).await.err().unwrap();
+            assert!(matches!(error, Error::InvalidOptions { option: OptionName::TimeZone, .. }), "{error:?}");
         }
     }
     assert_eq!(mock.calls.load(Ordering::Relaxed), 0);

@@ -680,6 +680,7 @@ fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
+        // Of the others only a slow machine lets the client wait as long.
         let is_short = !source.contains("6_000");
         assert!(is_short || answer.starts_with("HTTP/1.1 100"), "{source}: {answer}");
         assert!(answer.contains("HTTP/1.1 200") && answer.contains(value), "{source}: {answer}");

@@ -287,10 +287,9 @@ impl Canary {
         Self { child, stdin, answers, stderr }
     }
 
-    fn ask(&mut self, source: &str, python: bool, beside: bool) -> Option<Value> {
-        let task = json!({
-            "source": source, "python": python, "ms": wall_ms(python), "mb": MEMORY_MB, "beside": beside,
-        });
+    fn ask(&mut self, source: &str, python: bool, wall_ms: u64, beside: bool) -> Option<Value> {
+        let task =
+            json!({ "source": source, "python": python, "ms": wall_ms, "mb": MEMORY_MB, "beside": beside });
         writeln!(self.stdin, "{task}").ok()?;
         self.answers.recv_timeout(SILENCE).ok()
     }
@@ -311,13 +310,20 @@ impl Drop for Canary {
 /// A canary that is replaced when it dies or is not what it was.
 pub(crate) struct Stage {
     python: bool,
+    /// Wall time of its runs in milliseconds.
+    wall_ms: u64,
     canary: Option<Canary>,
     runs: u64,
 }
 
 impl Stage {
     pub(crate) fn new(python: bool) -> Self {
-        Self { python, canary: None, runs: 0 }
+        Self { python, wall_ms: if python { PYTHON_WALL_MS } else { WALL_MS }, canary: None, runs: 0 }
+    }
+
+    /// Gives its runs another wall time.
+    pub(crate) fn with_wall_ms(self, wall_ms: u64) -> Self {
+        Self { wall_ms, ..self }
     }
 
     /// Runs a script, and says what is wrong and how many of its calls were begun; all, if it came to its end.
@@ -336,9 +342,9 @@ impl Stage {
     /// Runs a script, and says what is wrong and what the canary said.
     pub(crate) fn look(&mut self, source: &str, beside: bool) -> (Vec<Fault>, Value) {
         self.runs += 1;
-        let python = self.python;
+        let (python, wall_ms) = (self.python, self.wall_ms);
         let canary = self.canary.get_or_insert_with(|| Canary::start(python));
-        let Some(answer) = canary.ask(source, self.python, beside) else {
+        let Some(answer) = canary.ask(source, python, wall_ms, beside) else {
             let ended = canary.child.try_wait().ok().flatten();
             let said = canary.said();
             self.canary = None;
@@ -349,7 +355,7 @@ impl Stage {
             };
             return (vec![Fault::Other(fault)], Value::Null);
         };
-        let mut faults = judge(&answer, self.python, beside);
+        let mut faults = judge(&answer, wall_ms, beside);
         let said = canary.said();
         if said.contains("panicked at") {
             faults.push(Fault::Other(format!("a panic: {said}")));
@@ -361,11 +367,7 @@ impl Stage {
     }
 }
 
-fn wall_ms(python: bool) -> u64 {
-    if python { PYTHON_WALL_MS } else { WALL_MS }
-}
-
-fn judge(answer: &Value, python: bool, beside: bool) -> Vec<Fault> {
+fn judge(answer: &Value, wall_ms: u64, beside: bool) -> Vec<Fault> {
     let mut faults = Vec::new();
     let number = |name: &str| answer[name].as_u64().unwrap();
     if number("lost") > 0 {
@@ -379,7 +381,7 @@ fn judge(answer: &Value, python: bool, beside: bool) -> Vec<Fault> {
         faults.push(Fault::Other(format!("the executor failed: {error}")));
     }
     // On a loaded machine everything is late, a thread that only looks at the clock as well.
-    if number("ms") > wall_ms(python) + MAX_LATE_MS + 50 + 2 * number("lateMs") {
+    if number("ms") > wall_ms + MAX_LATE_MS + 50 + 2 * number("lateMs") {
         let (ms, late) = (number("ms"), number("lateMs"));
         faults.push(Fault::Other(format!(
             "the answer came after {ms} ms, on a machine that was {late} ms late"

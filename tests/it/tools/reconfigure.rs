@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cx::{
     Approval, Config, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Grants, Isolation, Limits,
-    PrivateAddresses, RunEvent, Script, ToolErrorCode, ToolRules, WorkerProcesses,
+    OptionName, PrivateAddresses, RunEvent, Script, ToolErrorCode, ToolRules, WorkerProcesses,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -401,8 +401,12 @@ async fn the_bounds_of_all_runs_count_at_once() {
     executor.reconfigure(config(4, 192 << 20)).unwrap();
     counts(3, 0).await;
     // A wrong value changes nothing, and the embedder's own value counts where none is configured.
-    assert!(executor.reconfigure(config(0, 192 << 20)).is_err());
-    assert!(executor.reconfigure(config(4, 32 << 20)).is_err());
+    let refused = executor.reconfigure(config(0, 192 << 20)).err();
+    let is_about_runs =
+        matches!(refused, Some(Error::InvalidOptions { option: OptionName::MaxConcurrentRuns, .. }));
+    assert!(is_about_runs, "{refused:?}");
+    let refused = executor.reconfigure(config(4, 32 << 20)).err();
+    assert!(matches!(refused, Some(Error::TotalMemoryTooSmall { .. })), "{refused:?}");
     assert_eq!((executor.run_stats().max_running, executor.run_stats().max_memory_bytes), (4, 192 << 20));
     executor.reconfigure(Config::default()).unwrap();
     assert_eq!(executor.run_stats().max_running, 100);

@@ -40,6 +40,10 @@ fn the_depth_of_a_run_is_at_the_beginning_of_its_message() {
         assert_eq!(depth_of_run(&orders[..end]), (end > depth).then_some(3), "{end}");
     }
     assert_eq!(depth_of_run(&[&orders[..first], &orders[..first]].concat()), None);
+    // Another message, which has the same behind its kind.
+    let mut other = orders[..first].to_vec();
+    frames::append(&mut other, frames::RunNumber::NONE, &(2_u32, u64::MAX, 3_u8), 1 << 10).unwrap();
+    assert_eq!(depth_of_run(&other), None);
 }
 
 #[test]

@@ -162,7 +162,8 @@ async fn v_627_a_file_that_has_no_assertion_is_not_sent() {
     let path = |name: &str| directory.path().join(name);
     for (name, content) in [
         ("words", "password of root".to_owned()),
-        ("large", format!("for-cx.{}.signature", "a".repeat(1 << 20))),
+        // Its beginning has all three parts.
+        ("large", format!("for-cx.payload.{}", "a".repeat(1 << 20))),
         ("unsigned", "header.payload.".to_owned()),
         ("split", "a.b c.d".to_owned()),
     ] {

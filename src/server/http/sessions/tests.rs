@@ -72,7 +72,8 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
     }
     // The flooding peer gets no more than it can have. New sessions of others are not evicted for
     // it.
-    assert!(by(&sessions, flood, sessions.create_session()).await.is_err());
+    let refused = by(&sessions, flood, sessions.create_session()).await.err();
+    assert!(matches!(refused, Some(SessionError::TooMany)), "{refused:?}");
     assert!(sessions.knows(&fresh) && sessions.knows(&honest));
     sessions.session(&fresh).unwrap().streams.lock().is_used = true;
     // Another peer gets its share, from the surplus of the flooding peer.
@@ -83,7 +84,8 @@ async fn v_335_each_peer_has_a_share_of_the_sessions() {
     // A session with a call in flight is never evicted.
     let calls: Vec<_> =
         listening[1..].iter().map(|(_, id)| sessions.session(id).unwrap().mcp.calls.begin()).collect();
-    assert!(by(&sessions, third, sessions.create_session()).await.is_err());
+    let refused = by(&sessions, third, sessions.create_session()).await.err();
+    assert!(matches!(refused, Some(SessionError::TooMany)), "{refused:?}");
     drop(calls);
     by(&sessions, third, sessions.create_session()).await.unwrap();
     assert!(!sessions.knows(&listening[1].1));
@@ -97,12 +99,14 @@ async fn the_one_that_was_idle_for_longest_makes_room() {
         ids.push(used(&sessions).await);
     }
     let refused = REFUSED.scope(Cell::new(false), async {
-        let refused = create(&sessions).await.is_err();
+        let refused = create(&sessions).await.err();
         (refused, REFUSED.with(Cell::get))
     });
-    assert_eq!(refused.await, (true, true));
+    let refused = refused.await;
+    assert!(matches!(refused, (Some(SessionError::TooMany), true)), "{refused:?}");
     age(&sessions, &ids[0], Duration::from_secs(59));
-    assert!(create(&sessions).await.is_err(), "a minute is the least");
+    let refused = create(&sessions).await.err();
+    assert!(matches!(refused, Some(SessionError::TooMany)), "a minute is the least: {refused:?}");
     age(&sessions, &ids[1], Duration::from_secs(62));
     age(&sessions, &ids[2], Duration::from_secs(90));
     // A session with a standalone stream is in use.
@@ -125,7 +129,8 @@ async fn ids_cannot_be_guessed_and_ended_sessions_are_not_known() {
     assert!(id != other && id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
     sessions.close_session(&id).await.unwrap();
     assert!(!sessions.knows(&id) && sessions.knows(&other));
-    assert!(sessions.accept_message(&id, cancellation(1)).await.is_err());
+    let ended = sessions.accept_message(&id, cancellation(1)).await.err();
+    assert!(matches!(ended, Some(SessionError::Ended)), "{ended:?}");
     age(&sessions, &other, Duration::from_secs(601));
     sessions.expire();
     assert_eq!(sessions.count(), 0);

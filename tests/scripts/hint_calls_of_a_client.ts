@@ -1,0 +1,1 @@
+return await mcp.callTool("mock", "echo", { n: 1 });

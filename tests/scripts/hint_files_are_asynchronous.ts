@@ -1,0 +1,2 @@
+const text = fs.readFileSync("/tmp/name", "utf8");
+return text;

@@ -1,0 +1,1 @@
+return crypto.createHash("sha256").update("a").digest("hex");
