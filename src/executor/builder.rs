@@ -147,7 +147,7 @@ impl ExecutorBuilder {
     }
 
     /// Calls `listener` with the trace of each run when it has ended, on the thread that ended it: it
-    /// must not block.
+    /// must not block. A panic is logged and changes nothing.
     #[must_use]
     pub fn on_trace(self, listener: impl Fn(RunTrace) + Send + Sync + 'static) -> Self {
         self.observer(Arc::new(TraceRecorder::new(Arc::new(listener))))

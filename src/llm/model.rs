@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 /// A language model that scripts can ask: a provider, the client of a server, or the embedder's own.
 ///
 /// Dropping a future or a stream cancels the call. cx bounds the time of both, and the tokens before
-/// it calls; an implementation need not.
+/// it calls; an implementation need not. A panic is a failure of the model: `MODEL_ERROR`.
 pub trait LanguageModel: Send + Sync {
     /// Answers a conversation.
     ///

@@ -403,6 +403,9 @@ impl Script {
     ///
     /// It runs on the script's thread: a slow listener delays the script, but neither other runs nor this run's
     /// deadline. A listener that has to wait uses [`on_output_with`](Self::on_output_with).
+    ///
+    /// If this or another listener of the run panics, the run ends with
+    /// [`Error::WorkerLost`](crate::Error::WorkerLost), and no listener is called again.
     #[must_use]
     pub fn on_output(self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
         self.on_output_with(move |entry, _cancel| listener(entry))

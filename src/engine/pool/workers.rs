@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::job::Job;
-use super::run::{ActiveRun, EndedRun, panic_message};
+use super::run::{ActiveRun, EndedRun};
 use crate::engine::allocator::return_freed_memory;
 use crate::engine::instance::{Engine, Instance};
 use crate::engine::watchdog::Watchdog;
@@ -20,6 +20,7 @@ use crate::run::compute::{ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::sync::{Condvar, Mutex, MutexGuard, now};
+use crate::text::panic_message;
 
 /// With more hung workers than this, the engine refuses runs. Each hung worker may hold a core and
 /// a heap, and if it never returns, only the end of the process frees them.

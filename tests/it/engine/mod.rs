@@ -36,6 +36,8 @@ mod llm;
 mod llm_streams;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
+/// Functions of the embedder that panic.
+mod panics;
 /// Scripts that were written for another host with Python.
 mod python_bridge;
 /// Attacks of docs/threats.md, group PX: out of the interpreter, and through the host functions.
