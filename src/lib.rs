@@ -289,9 +289,6 @@ pub use run::tape::Difference;
 pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
-/// How the command checks and replaces files: public for it alone (docs/decisions/0024).
-#[cfg(feature = "cli")]
-pub use storage::{ownership::Ownership, replace::replace_file};
 #[cfg(feature = "audit")]
 pub use telemetry::audit;
 pub use telemetry::options::OpenTelemetryOptions;
@@ -316,6 +313,16 @@ pub use url;
 /// The crates whose types are in signatures: see [Types of other crates](crate#types-of-other-crates).
 #[doc(no_inline)]
 pub use {futures, metrics, serde, serde_json, tokio};
+
+/// How the `cx` command checks and replaces files. Other programs do not need it.
+///
+/// It is public because the command is a crate of its own, and has one home because a check of owners must not exist
+/// twice: docs/decisions/0024.
+#[cfg(feature = "cli")]
+pub mod command {
+    pub use crate::storage::ownership::Ownership;
+    pub use crate::storage::replace::replace_file;
+}
 
 /// The examples of a page of the book: they compile, as those of this documentation do.
 #[cfg(all(doctest, feature = "mcp"))]
