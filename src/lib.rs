@@ -104,8 +104,8 @@
 //! # Approval and dry runs
 //!
 //! [`ExecutorBuilder::ask`] names the tools whose calls need approval, and
-//! [`ExecutorBuilder::approver`] sets the function that asks for it. The [`ApprovalRequest`] that
-//! is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
+//! [`ExecutorBuilder::approver`] sets the function that asks for it (`examples/embedding/approver.rs`).
+//! The [`ApprovalRequest`] that is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
 //! anything and lists the calls that it would have made.
 //!
 //! # Servers that ask the user
@@ -132,7 +132,8 @@
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, including those
 //! at the servers. [`Script::cancel_with`] does the same and keeps the result: the output, the
-//! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers.
+//! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers. What
+//! happens when a run, an executor or a panic of your own function ends something is in docs/library.md.
 //!
 //! # What is absent
 //!
@@ -182,6 +183,8 @@
 //!
 //! A script in a language whose feature is off ends with [`Error::InvalidOptions`].
 
+// docs.rs builds with nightly, and then says of each item which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "cli"),
     allow(

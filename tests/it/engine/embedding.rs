@@ -1,5 +1,7 @@
 //! The examples for embedders (`examples/embedding`), and what they promise beyond what they show.
 
+#[path = "../../../examples/embedding/approver.rs"]
+mod approver;
 #[path = "../../../examples/embedding/backend.rs"]
 mod backend;
 #[path = "../../../examples/embedding/blocking.rs"]
@@ -73,6 +75,14 @@ async fn example_hooks() {
         trail,
         [r#"bank.pay {"amount":10,"currency":"EUR"}: ok"#, r#"bank.pay {"amount":5000}: TOOL_DENIED"#]
     );
+}
+
+#[tokio::test]
+async fn example_approver() {
+    let (seen, planned) = approver::example().await.unwrap();
+    let refused =
+        "a person was asked and refused the call of `files.delete`: files.delete is for temporary files";
+    assert_eq!((seen, planned), (json!(["/srv/tmp/a", refused]), 2));
 }
 
 #[tokio::test]

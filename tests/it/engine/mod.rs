@@ -28,6 +28,8 @@ mod isolation;
 mod isolation_threats;
 /// The library as an embedder uses it.
 mod library;
+/// The life of an executor and of its runs.
+mod lifecycle;
 /// Limits in pairs: obeyed and violated.
 mod limits;
 /// Language models in scripts.
