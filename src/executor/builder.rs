@@ -179,15 +179,15 @@ impl ExecutorBuilder {
     /// Sets a language model of the embedder's own, in place of a provider: results call it `name`. It
     /// is within the bounds of [`llm`](Self::llm).
     #[must_use]
-    pub fn language_model(mut self, name: &str, model: Arc<dyn LanguageModel>) -> Self {
-        self.own.model = Some(NamedModel::new(name, model));
+    pub fn language_model(mut self, name: &str, model: impl LanguageModel) -> Self {
+        self.own.model = Some(NamedModel::new(name, Arc::new(model)));
         self
     }
 
     /// Executes all scripts by a back end of the embedder's, in place of V8, CPython and their worker processes.
     #[must_use]
-    pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
-        self.backend = Some(backend);
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.backend = Some(Arc::new(backend));
         self
     }
 

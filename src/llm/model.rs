@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 ///
 /// Dropping a future or a stream cancels the call. cx bounds the time of both, and the tokens before
 /// it calls; an implementation need not. A panic is a failure of the model: `MODEL_ERROR`.
-pub trait LanguageModel: Send + Sync {
+pub trait LanguageModel: Send + Sync + 'static {
     /// Answers a conversation.
     ///
     /// # Errors
@@ -26,6 +26,16 @@ pub trait LanguageModel: Send + Sync {
     ///
     /// As [`complete`](Self::complete).
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>>;
+}
+
+impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
+    fn complete(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        (**self).complete(request)
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {
+        (**self).stream(request)
+    }
 }
 
 /// The pieces of an answer.

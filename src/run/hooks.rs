@@ -81,6 +81,20 @@ pub trait CallHook: Send + Sync + 'static {
     }
 }
 
+impl<H: CallHook + ?Sized> CallHook for Arc<H> {
+    fn before<'a>(&'a self, call: &'a mut HookedCall) -> BoxFuture<'a, Result<(), ToolError>> {
+        (**self).before(call)
+    }
+
+    fn after<'a>(
+        &'a self,
+        call: &'a HookedCall,
+        result: &'a mut Result<Json, ToolError>,
+    ) -> BoxFuture<'a, ()> {
+        (**self).after(call, result)
+    }
+}
+
 /// The hooks of an executor, in order.
 pub(crate) type Hooks = Arc<[Arc<dyn CallHook>]>;
 

@@ -311,8 +311,8 @@ impl Script {
     /// [`prefer_client`](crate::LlmOptions::prefer_client) is set. Results name it `client`. Its user may
     /// be asked, so one call takes at most [`Limits::answer_time`], and the wall clock is paused during it.
     #[must_use]
-    pub fn client_model(mut self, model: Arc<dyn LanguageModel>) -> Self {
-        self.client_model = Some(NamedModel::new("client", model));
+    pub fn client_model(mut self, model: impl LanguageModel) -> Self {
+        self.client_model = Some(NamedModel::new("client", Arc::new(model)));
         self
     }
 

@@ -140,7 +140,7 @@ fn v_635_a_server_or_a_model_that_panics_is_a_failed_call() {
         let executor = Executor::builder()
             .dispatcher(BadServers)
             .llm(LlmOptions { access: LlmAccess::Always, ..LlmOptions::default() })
-            .language_model("bad", Arc::new(BadModel))
+            .language_model("bad", BadModel)
             .build()
             .unwrap();
         let source = "
@@ -272,7 +272,7 @@ impl Backend for BadBackend {
 #[test]
 fn v_637_a_back_end_that_panics_costs_its_run() {
     in_its_own_process(module_path!(), "v_637_a_back_end_that_panics_costs_its_run", async {
-        let executor = Executor::builder().backend(Arc::new(BadBackend)).build().unwrap();
+        let executor = Executor::builder().backend(BadBackend).build().unwrap();
         for source in ["at once", "polled"] {
             let result = executor.run_ts(source).await;
             assert!(matches!(&result, Err(Error::WorkerLost { message }) if message.contains("in a test")));
