@@ -31,7 +31,7 @@ pub(crate) async fn example() -> Result<(Value, usize), Error> {
         return seen;
         "#,
     );
-    // Makes none of the calls, and asks nobody.
+    // Makes none of the calls, and shows no prompt.
     let planned = executor.run(script.clone().dry_run()).await?.planned_calls.unwrap_or_default();
     let result = executor.run(script).await?;
     Ok((result.value().cloned().unwrap_or_default(), planned.len()))

@@ -177,9 +177,9 @@ impl Script {
         self
     }
 
-    /// Sets the JSON value that the script sees as `input` (Python: `inputs`). It is a [`Value`],
-    /// or JSON text ([`Json::parse`]), which takes a fraction of the memory. The default is `null`
-    /// (`None`).
+    /// Sets the JSON value that the script sees as `input` (Python: `inputs`). It is a [`Value`], or
+    /// what takes a fraction of the memory: JSON text ([`Json::parse`]), or a value of a Rust type
+    /// ([`Json::from_serialize`]). The default is `null` (`None`).
     #[must_use]
     pub fn input(mut self, input: impl Into<Json>) -> Self {
         self.input = Some(input.into());

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cx::server::{Server, ServerOptions};
 use cx::{
     CallResult, CancellationToken, Error, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, History, Json,
-    Limits, McpServer, Recording, Run, RunEvent, RunEvents, Script, StateStore, ToolCall, ToolError,
-    ToolRequest, ToolRules,
+    Language, Limits, McpServer, Recording, Run, RunEvent, RunEvents, Script, StateStore, ToolCall,
+    ToolError, ToolRequest, ToolRules,
 };
 use serde_json::{Value, json};
 
-use crate::support::{executor, wait_until};
+use crate::support::{executor, python_cache, wait_until};
 
 fn code(result: &Result<ExecuteResult, Error>) -> Option<ErrorCode> {
     result.as_ref().unwrap().error().map(|error| error.code)
@@ -79,6 +80,15 @@ fn runs_and_executors_are_dropped_anywhere() {
     let several = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     several.block_on(async { tokio::spawn(async { drops() }).await.unwrap() });
     several.block_on(async { drops() });
+}
+
+/// It starts engines and connections on the executor's runtime.
+#[test]
+fn a_server_is_warmed_from_a_thread_without_a_runtime() {
+    let executor = Executor::builder().languages([]).cache_directory(python_cache()).build().unwrap();
+    assert_eq!(executor.pool_stats(Language::TypeScript).ready, 0);
+    Server::new(executor.clone(), ServerOptions::default()).warm();
+    wait(|| executor.pool_stats(Language::TypeScript).ready > 0);
 }
 
 /// On a thread that other tasks need, which it should not be called on: the run does not wait for those.
@@ -181,7 +191,7 @@ fn what_programs_keep_can_be_shared_between_threads() {
     is_shared::<ToolRules>();
     is_shared::<ToolRequest>();
     is_shared::<Limits>();
-    is_shared::<cx::server::Server>();
+    is_shared::<Server>();
     is_an_error::<Error>();
     is_an_error::<ToolError>();
     is_an_error::<cx::ModelError>();

@@ -241,7 +241,7 @@ fn v_636_a_listener_that_panics_loses_its_run() {
     });
 }
 
-/// The run has its result by then, or nobody wants it any more.
+/// The run has its result by then, or its caller has gone.
 #[test]
 fn v_637_a_listener_of_traces_that_panics_changes_nothing() {
     let test = "v_637_a_listener_of_traces_that_panics_changes_nothing";
