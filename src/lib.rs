@@ -132,8 +132,8 @@
 //!
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, including those
 //! at the servers. [`Script::cancel_with`] does the same and keeps the result: the output, the
-//! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers. What
-//! happens when a run, an executor or a panic of your own function ends something is in docs/library.md.
+//! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers.
+//! docs/library.md has tables of what ends what, and of what a panic in a function of the embedder ends.
 //!
 //! # What is absent
 //!
