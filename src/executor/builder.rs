@@ -184,7 +184,9 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Executes all scripts by a back end of the embedder's, in place of V8, CPython and their worker processes.
+    /// Executes all scripts by a back end of the embedder's, in place of V8, CPython and their worker processes,
+    /// whatever isolation a configuration has. [`build`](Self::build) refuses it together with another
+    /// [`isolation`](Self::isolation) than [`Isolation::InProcess`].
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.backend = Some(Arc::new(backend));
