@@ -105,8 +105,8 @@
 //!
 //! [`ExecutorBuilder::ask`] names the tools whose calls need approval, and
 //! [`ExecutorBuilder::approver`] sets the function that asks for it (`examples/embedding/approver.rs`).
-//! The [`ApprovalRequest`] that is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
-//! anything and lists the calls that it would have made.
+//! The [`ApprovalRequest`] that is shown is exactly the call that is sent. [`Script::dry_run`] makes
+//! no call that could change anything and lists the calls that it would have made.
 //!
 //! # Servers that ask the user
 //!

@@ -1,6 +1,6 @@
-//! Functions of the embedder that panic: what they were called for fails, by number. The process, the executor and other
-//! runs go on. V8 calls ops as C functions, through which a panic ends the process, so each test has a process of its
-//! own.
+//! Functions of the embedder that panic: what they were called for fails, by number. The process, the executor and
+//! other runs go on. V8 calls ops as C functions, through which a panic ends the process, so each test has a process of
+//! its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
