@@ -60,9 +60,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The worker that ran the script panicked, or no engine instance could be created for the run.
-    /// Other runs are not affected.
-    #[error("the worker thread of this run was lost: {message}")]
+    /// The worker that ran the script panicked, or a listener of the run did, or no engine instance could
+    /// be created for it. Other runs are not affected.
+    #[error("this run was lost: {message}")]
     WorkerLost {
         /// The message of the panic or of the failed creation.
         message: String,

@@ -104,9 +104,9 @@
 //! # Approval and dry runs
 //!
 //! [`ExecutorBuilder::ask`] names the tools whose calls need approval, and
-//! [`ExecutorBuilder::approver`] sets the function that asks for it. The [`ApprovalRequest`] that
-//! is shown is exactly the call that is sent. [`Script::dry_run`] makes no call that could change
-//! anything and lists the calls that it would have made.
+//! [`ExecutorBuilder::approver`] sets the function that asks for it (`examples/embedding/approver.rs`).
+//! The [`ApprovalRequest`] that is shown is exactly the call that is sent. [`Script::dry_run`] makes
+//! no call that could change anything and lists the calls that it would have made.
 //!
 //! # Servers that ask the user
 //!
@@ -133,6 +133,7 @@
 //! Dropping the future of [`Executor::run`] stops the script and cancels its calls, including those
 //! at the servers. [`Script::cancel_with`] does the same and keeps the result: the output, the
 //! calls that were made, and those in flight. [`Executor::close`] ends all runs and all servers.
+//! docs/library.md has tables of what ends what, and of what a panic in a function of the embedder ends.
 //!
 //! # What is absent
 //!
@@ -182,6 +183,8 @@
 //!
 //! A script in a language whose feature is off ends with [`Error::InvalidOptions`].
 
+// docs.rs builds with nightly, and then says of each item which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "cli"),
     allow(
@@ -289,9 +292,6 @@ pub use run::tape::Difference;
 pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
-/// How the command checks and replaces files: public for it alone (docs/decisions/0024).
-#[cfg(feature = "cli")]
-pub use storage::{ownership::Ownership, replace::replace_file};
 #[cfg(feature = "audit")]
 pub use telemetry::audit;
 pub use telemetry::options::OpenTelemetryOptions;
@@ -316,6 +316,16 @@ pub use url;
 /// The crates whose types are in signatures: see [Types of other crates](crate#types-of-other-crates).
 #[doc(no_inline)]
 pub use {futures, metrics, serde, serde_json, tokio};
+
+/// How the `cx` command checks and replaces files. Other programs do not need it.
+///
+/// It is public because the command is a crate of its own, and has one home because a check of owners must not exist
+/// twice: docs/decisions/0024.
+#[cfg(feature = "cli")]
+pub mod command {
+    pub use crate::storage::ownership::Ownership;
+    pub use crate::storage::replace::replace_file;
+}
 
 /// The examples of a page of the book: they compile, as those of this documentation do.
 #[cfg(all(doctest, feature = "mcp"))]

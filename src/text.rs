@@ -1,5 +1,6 @@
 //! Text that users and models are shown: what may not be shown raw, how much is shown, and ids.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 pub(crate) mod ids;
@@ -53,6 +54,13 @@ pub(crate) fn preview_bytes(text: &str, max: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(format!("{}…", start_bytes(text, max)))
+}
+
+/// The message of a panic that was caught.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cx::{Backend, BackendRun, BoxFuture, Executor, Grants, Json, Outcome, StateStore, ToolError};
@@ -144,7 +143,7 @@ pub(crate) async fn example() -> Result<(Value, usize, String, Value), Box<dyn s
         .deny(["disk.*"])
         .state(StateStore::new(directory.path().join("state.sqlite3")), directory.path())
         .grants(Grants { net: vec![format!("127.0.0.1:{port}").parse()?], ..Grants::default() })
-        .backend(Arc::new(Node))
+        .backend(Node)
         .build()?;
     let sum = r#"
         const doubled = await Promise.all([1, 2].map((n) => callTool("math.double", { n })));

@@ -4,6 +4,7 @@
 //! `servers` starts the server of `examples/library`: `cargo build --example library-server` makes it.
 #![expect(clippy::print_stdout, reason = "a program for people to look at")]
 
+mod approver;
 mod backend;
 mod blocking;
 mod check;
@@ -33,6 +34,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if is_wanted("hooks") {
         println!("hooks: {:?}", runtime.block_on(hooks::example())?);
+    }
+    if is_wanted("approver") {
+        println!("approver: {:?}", runtime.block_on(approver::example())?);
     }
     if is_wanted("backend") {
         println!("backend: {:?}", runtime.block_on(backend::example())?);

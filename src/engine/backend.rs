@@ -59,7 +59,7 @@ use crate::run::script::Language;
 /// let two = |_: serde_json::Value| async { Ok::<_, String>(2) };
 /// let executor = Executor::builder()
 ///     .tool("math.two", serde_json::Value::Null, two)
-///     .backend(std::sync::Arc::new(OneCall))
+///     .backend(OneCall)
 ///     .build()?;
 /// let result = executor.run_ts("math.two").await?;
 /// assert_eq!(result.value_as::<u32>().ok(), Some(2));
@@ -85,6 +85,16 @@ pub trait Backend: Send + Sync + 'static {
     /// not made either for a language that cx is built without.
     fn is_checked(&self, _language: Language) -> bool {
         false
+    }
+}
+
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn execute(&self, run: BackendRun) -> BoxFuture<'static, Outcome> {
+        (**self).execute(run)
+    }
+
+    fn is_checked(&self, language: Language) -> bool {
+        (**self).is_checked(language)
     }
 }
 

@@ -30,6 +30,7 @@ use crate::run::script::Language;
 use crate::run::tape::{Performed, Tape, Wait};
 use crate::run::time_zone::TimeZone;
 use crate::tools::catalog::ResolvedTool;
+use crate::tools::caught::caught;
 use crate::tools::usage::Notation;
 use crate::tools::{Progress, ServerRequest, ToolError, ToolErrorCode};
 
@@ -113,8 +114,11 @@ impl RunHost for ExecutionContext {
     fn call(self: Arc<Self>, name: ToolName, arguments: String) -> BoxFuture<'static, Answer> {
         let is_python = self.script.language == Language::Python;
         let text = move |value: Json| if is_python { value.into_python_text() } else { value.into_text() };
+        let call = move |context: &Arc<Self>, name, arguments| {
+            caught(PROGRAM, Self::call(context, name, arguments).map_ok(text)).boxed()
+        };
         let Some(tape) = Self::tape(&self) else {
-            return Self::call(&self, name, arguments).map_ok(text).boxed();
+            return call(&self, name, arguments);
         };
         let request = match &name {
             ToolName::Pair { server, tool } => {
@@ -122,7 +126,7 @@ impl RunHost for ExecutionContext {
             }
             ToolName::Full(name) => Request::FullName { name: name.clone(), arguments: arguments.clone() },
         };
-        let performed = tape.perform(request, || Self::call(&self, name, arguments).map_ok(text).boxed());
+        let performed = tape.perform(request, || call(&self, name, arguments));
         delivered(self, performed).boxed()
     }
 
@@ -162,7 +166,7 @@ impl RunHost for ExecutionContext {
             serde_json::from_str(&names)
                 .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()))
         };
-        listing.boxed()
+        caught(PROGRAM, listing).boxed()
     }
 
     fn log(&self, level: LogLevel, text: String) {
@@ -217,6 +221,9 @@ impl RunTape for Tape {
     }
 }
 
+/// What has panicked, if nothing nearer knows it: cx itself, or a function of the embedder that must not.
+const PROGRAM: &str = "the program that runs scripts";
+
 /// Answers a query. `bytes` is the length of its text.
 fn answer_query(
     context: Arc<ExecutionContext>,
@@ -224,7 +231,7 @@ fn answer_query(
     bytes: usize,
 ) -> impl Future<Output = Result<String, ToolError>> + Send {
     let runtime = Arc::clone(&context);
-    runtime.in_runtime(async move {
+    let answer = runtime.in_runtime(async move {
         let request =
             request.map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
         let _held = request.is_held_here().then(|| context.hold_state_call(bytes)).transpose()?;
@@ -233,7 +240,8 @@ fn answer_query(
             answer = perform_query(&context, request) => answer,
             () = context.cancel.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over")),
         }
-    })
+    });
+    caught(PROGRAM, answer)
 }
 
 /// Waits for an answer of the tape, and prints the lines that belong to it.

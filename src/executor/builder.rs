@@ -147,7 +147,7 @@ impl ExecutorBuilder {
     }
 
     /// Calls `listener` with the trace of each run when it has ended, on the thread that ended it: it
-    /// must not block.
+    /// must not block. A panic is logged and changes nothing.
     #[must_use]
     pub fn on_trace(self, listener: impl Fn(RunTrace) + Send + Sync + 'static) -> Self {
         self.observer(Arc::new(TraceRecorder::new(Arc::new(listener))))
@@ -179,15 +179,17 @@ impl ExecutorBuilder {
     /// Sets a language model of the embedder's own, in place of a provider: results call it `name`. It
     /// is within the bounds of [`llm`](Self::llm).
     #[must_use]
-    pub fn language_model(mut self, name: &str, model: Arc<dyn LanguageModel>) -> Self {
-        self.own.model = Some(NamedModel::new(name, model));
+    pub fn language_model(mut self, name: &str, model: impl LanguageModel) -> Self {
+        self.own.model = Some(NamedModel::new(name, Arc::new(model)));
         self
     }
 
-    /// Executes all scripts by a back end of the embedder's, in place of V8, CPython and their worker processes.
+    /// Executes all scripts by a back end of the embedder's, in place of V8, CPython and their worker processes,
+    /// whatever isolation a configuration has. [`build`](Self::build) refuses it together with another
+    /// [`isolation`](Self::isolation) than [`Isolation::InProcess`].
     #[must_use]
-    pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
-        self.backend = Some(backend);
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.backend = Some(Arc::new(backend));
         self
     }
 

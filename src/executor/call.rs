@@ -144,6 +144,9 @@ impl Executor {
         };
         let run = context.finish(outcome, Measured::default());
         observed.finish(Ok(&run));
+        if let Some(message) = context.listening().panic() {
+            return Err(Error::WorkerLost { message: message.to_owned() });
+        }
         Ok(FinishedRequest { result, run })
     }
 }

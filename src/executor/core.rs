@@ -205,6 +205,12 @@ impl Executor {
         self.inner.engines.warm(language, &self.inner.runtime).await
     }
 
+    /// Runs a task on the executor's runtime. What the task keeps of the executor keeps the executor.
+    #[cfg(feature = "server")]
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.inner.runtime.spawn(task));
+    }
+
     /// What to tell an agent about servers that are not used until the user trusts their file.
     pub(crate) fn untrusted_hint(&self) -> Option<Arc<str>> {
         self.inner.settings.read().untrusted_hint.clone()

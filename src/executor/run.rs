@@ -15,6 +15,7 @@ use super::core::Executor;
 use crate::error::Error;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
 use crate::run::script::{CallProgress, Script};
+use crate::text::panic_message;
 use crate::tools::Progress;
 
 /// Maximum number of progress reports that wait to be read. Further ones are dropped: tools may
@@ -129,8 +130,12 @@ impl Future for Run {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match ready!(self.task.poll_join_next(context)) {
             Some(Ok(result)) => result,
-            // The runtime is shutting down, or the future was polled after its end.
-            Some(Err(_)) | None => Err(Error::Closed),
+            Some(Err(ended)) => Err(match ended.try_into_panic() {
+                Ok(panic) => Error::WorkerLost { message: panic_message(&*panic) },
+                Err(_shutting_down) => Error::Closed,
+            }),
+            // The future was polled after its end.
+            None => Err(Error::Closed),
         })
     }
 }
@@ -166,3 +171,6 @@ fn both<T: 'static>(own: Option<Listener<T>>, also: impl Fn(&T) + Send + Sync + 
         also(event);
     })
 }
+
+#[cfg(test)]
+mod tests;

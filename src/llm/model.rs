@@ -10,8 +10,8 @@ use futures::stream::BoxStream;
 /// A language model that scripts can ask: a provider, the client of a server, or the embedder's own.
 ///
 /// Dropping a future or a stream cancels the call. cx bounds the time of both, and the tokens before
-/// it calls; an implementation need not.
-pub trait LanguageModel: Send + Sync {
+/// it calls; an implementation need not. A panic is a failure of the model: `MODEL_ERROR`.
+pub trait LanguageModel: Send + Sync + 'static {
     /// Answers a conversation.
     ///
     /// # Errors
@@ -26,6 +26,16 @@ pub trait LanguageModel: Send + Sync {
     ///
     /// As [`complete`](Self::complete).
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>>;
+}
+
+impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
+    fn complete(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        (**self).complete(request)
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {
+        (**self).stream(request)
+    }
 }
 
 /// The pieces of an answer.

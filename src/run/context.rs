@@ -21,6 +21,7 @@ use crate::run::ledger::Ledger;
 use crate::run::limits::Limits;
 use crate::run::limits::call_slots::CallSlots;
 use crate::run::limits::in_force::RunLimits;
+use crate::run::listening::Listening;
 use crate::run::models::RunModels;
 use crate::run::models::streams::Streams;
 use crate::run::nested::{NestedRunner, NestedSlots};
@@ -56,6 +57,8 @@ pub(crate) struct ExecutionContext {
     /// Answers what servers ask the user; `None` if no user can be asked.
     pub(super) on_elicitation: Option<ElicitationHandler>,
     elicitor: Option<Elicitor>,
+    /// Calls the listeners of this run and of those that it has called.
+    pub(super) listening: Arc<Listening>,
     /// Bounds the calls in flight, of this run and of those that it has called.
     pub(super) slots: Arc<CallSlots>,
     pub(super) ledger: Mutex<Ledger>,
@@ -204,6 +207,8 @@ impl ExecutionContext {
         let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
         let slots = || Arc::new(CallSlots::new(environment.limits.clone()));
         let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
+        let listening = || Arc::new(Listening::new(environment.cancel.clone()));
+        let listening = caller.map_or_else(listening, |caller| Arc::clone(&caller.listening));
         let files = RunFiles::new(environment.file_options(limits.memory_bytes, script.is_dry_run));
         Self {
             files: Arc::new(files),
@@ -215,6 +220,7 @@ impl ExecutionContext {
             prompts,
             on_elicitation,
             elicitor,
+            listening,
             slots,
             ledger: Mutex::default(),
             models,
@@ -229,6 +235,11 @@ impl ExecutionContext {
             script,
             environment,
         }
+    }
+
+    /// What calls the run's listeners.
+    pub(crate) fn listening(&self) -> &Listening {
+        &self.listening
     }
 
     /// The limits in force: those at the start of the run, lowered where the operator has lowered the maximum since.

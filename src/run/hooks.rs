@@ -1,6 +1,7 @@
 //! Hooks: code of the embedder that sees each call of a script before and after it, and can change
 //! or refuse it.
 
+use std::any::Any;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use futures::future::{BoxFuture, ready};
 use serde_json::{Map, Value};
 
 use crate::json::Json;
+use crate::text::panic_message;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// A call of a script, as a [`CallHook`] sees it: a tool call, or a request for resources or
@@ -81,6 +83,20 @@ pub trait CallHook: Send + Sync + 'static {
     }
 }
 
+impl<H: CallHook + ?Sized> CallHook for Arc<H> {
+    fn before<'a>(&'a self, call: &'a mut HookedCall) -> BoxFuture<'a, Result<(), ToolError>> {
+        (**self).before(call)
+    }
+
+    fn after<'a>(
+        &'a self,
+        call: &'a HookedCall,
+        result: &'a mut Result<Json, ToolError>,
+    ) -> BoxFuture<'a, ()> {
+        (**self).after(call, result)
+    }
+}
+
 /// The hooks of an executor, in order.
 pub(crate) type Hooks = Arc<[Arc<dyn CallHook>]>;
 
@@ -92,7 +108,7 @@ pub(crate) async fn before(
 ) -> (usize, Result<(), ToolError>) {
     for (position, hook) in hooks.iter().enumerate() {
         let answer = AssertUnwindSafe(async { hook.before(call).await }).catch_unwind().await;
-        if let Err(error) = answer.unwrap_or_else(|_panic| Err(panicked())) {
+        if let Err(error) = answer.unwrap_or_else(|panic| Err(panicked(&*panic))) {
             return (position + 1, Err(error));
         }
     }
@@ -108,12 +124,13 @@ pub(crate) async fn after(
 ) {
     for hook in hooks.iter().take(called).rev() {
         let answer = AssertUnwindSafe(async { hook.after(call, result).await }).catch_unwind().await;
-        if answer.is_err() {
-            *result = Err(panicked());
+        if let Err(panic) = answer {
+            *result = Err(panicked(&*panic));
         }
     }
 }
 
-fn panicked() -> ToolError {
+fn panicked(panic: &(dyn Any + Send)) -> ToolError {
+    tracing::error!(panic = panic_message(panic), "a hook has panicked");
     ToolError::new(ToolErrorCode::ToolDenied, "a hook of the program that runs scripts has panicked")
 }

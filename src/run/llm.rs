@@ -126,7 +126,8 @@ impl ExecutionContext {
         let mut failure = over();
         for way in ways {
             let mut begun = self.begin_model_call(way, request, may_shrink, Delivery::Whole).await?;
-            let answer = begun.within(way.model.model.complete(begun.request(request))).await;
+            let sent = begun.request(request);
+            let answer = begun.within(async { way.model.model.complete(sent).await }).await;
             match answer {
                 Ok(answer) => {
                     let max = self.limits().result_bytes;
@@ -182,7 +183,8 @@ impl ExecutionContext {
         let mut failure = over();
         for way in &ways {
             let mut call = self.begin_model_call(way, &request, may_shrink, Delivery::Pieces).await?;
-            match call.within(way.model.model.stream(call.request(&request))).await {
+            let sent = call.request(&request);
+            match call.within(async { way.model.model.stream(sent).await }).await {
                 Ok(pieces) => return Ok(Box::new(OpenStream::new(call, pieces))),
                 Err(CallFailure::Unreached(error)) => failure = call.fail(&CallFailure::Unreached(error)),
                 Err(error) => return Err(call.fail(&error)),

@@ -28,6 +28,7 @@ pub(crate) mod hooks;
 pub(crate) mod isolation;
 pub(crate) mod ledger;
 pub(crate) mod limits;
+mod listening;
 mod llm;
 mod models;
 pub(crate) mod nested;

@@ -3,9 +3,11 @@
 mod measured;
 pub(super) mod streams;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,6 +26,7 @@ use crate::run::observer::sent::{ModelEnd, ObservedModelRequest};
 use crate::run::sampling::{
     CallNumber, ContentViolation, ModelCall, ModelCallStatus, ModelCalls, SamplingOptions, SamplingReport,
 };
+use crate::text::panic_message;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How many checks in a row may find no progress of other answers before a waiting call is refused. High enough that a
@@ -303,15 +306,19 @@ impl BegunCall {
         self.pause = None;
     }
 
-    /// Waits for `future` within the time limit of the call.
+    /// Waits for `call` within the time limit of the call. A panic is a failure of the model.
     pub(super) async fn within<T>(
         &mut self,
         call: impl Future<Output = Result<T, ModelError>>,
     ) -> Result<T, CallFailure> {
         let _busy = self.busy.is_none().then(|| self.shared.activity.begin());
         let left = self.time.saturating_sub(self.started.elapsed());
-        match tokio::time::timeout(left, call).await {
-            Ok(answer) => answer.map_err(CallFailure::from),
+        match tokio::time::timeout(left, AssertUnwindSafe(call).catch_unwind()).await {
+            Ok(Ok(answer)) => answer.map_err(CallFailure::from),
+            Ok(Err(panic)) => {
+                tracing::error!(model = &*self.name, panic = panic_message(&*panic), "a model has panicked");
+                Err(CallFailure::Failed(ModelError::new(ModelErrorKind::Failed, "the model has panicked")))
+            }
             Err(_elapsed) => Err(CallFailure::Timeout(self.time)),
         }
     }

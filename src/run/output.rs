@@ -41,7 +41,7 @@ impl ExecutionContext {
         }
         let mut entry = Output::Log { level, text };
         if let Some(listener) = &self.script.on_output {
-            listener(&entry, &self.cancel);
+            self.listening.call(|| listener(&entry, &self.cancel));
         }
         if let (true, Logged::Kept(bytes), Output::Log { text, .. }) =
             (self.observation().is_on(), logged, &entry)
@@ -53,7 +53,7 @@ impl ExecutionContext {
             (&self.script.on_kept_output, logged, &mut entry)
         {
             text.truncate(bytes);
-            listener(&entry);
+            self.listening.call(|| listener(&entry));
         }
     }
 
@@ -79,7 +79,7 @@ impl ExecutionContext {
             }
             report.progress = ledger.advance(report.progress);
         }
-        listener(&report);
+        self.listening.call(|| listener(&report));
         Ok(())
     }
 
@@ -99,10 +99,10 @@ impl ExecutionContext {
         self.observation().emit(|| RunEvent::Printed { level: None, text: block.text() });
         let entry = Output::Emit(block);
         if let Some(listener) = &self.script.on_output {
-            listener(&entry, &self.cancel);
+            self.listening.call(|| listener(&entry, &self.cancel));
         }
         if let Some(listener) = &self.script.on_kept_output {
-            listener(&entry);
+            self.listening.call(|| listener(&entry));
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::run::clock::RunClock;
 use crate::run::limits::in_force::RunLimits;
+use crate::text::panic_message;
 
 /// The prompts of one run.
 pub(super) struct Prompts {
@@ -111,7 +112,13 @@ impl Prompts {
         );
         match asking.join_next().await {
             Some(Ok(answer)) => answer,
-            Some(Err(_)) | None => Err(NoAnswer::Failed),
+            Some(Err(ended)) => {
+                if let Ok(panic) = ended.try_into_panic() {
+                    tracing::error!(panic = panic_message(&*panic), "what shows prompts has panicked");
+                }
+                Err(NoAnswer::Failed)
+            }
+            None => Err(NoAnswer::Failed),
         }
     }
 }

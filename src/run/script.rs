@@ -177,9 +177,9 @@ impl Script {
         self
     }
 
-    /// Sets the JSON value that the script sees as `input` (Python: `inputs`). It is a [`Value`],
-    /// or JSON text ([`Json::parse`]), which takes a fraction of the memory. The default is `null`
-    /// (`None`).
+    /// Sets the JSON value that the script sees as `input` (Python: `inputs`). It is a [`Value`], or
+    /// what takes a fraction of the memory: JSON text ([`Json::parse`]), or a value of a Rust type
+    /// ([`Json::from_serialize`]). The default is `null` (`None`).
     #[must_use]
     pub fn input(mut self, input: impl Into<Json>) -> Self {
         self.input = Some(input.into());
@@ -311,8 +311,8 @@ impl Script {
     /// [`prefer_client`](crate::LlmOptions::prefer_client) is set. Results name it `client`. Its user may
     /// be asked, so one call takes at most [`Limits::answer_time`], and the wall clock is paused during it.
     #[must_use]
-    pub fn client_model(mut self, model: Arc<dyn LanguageModel>) -> Self {
-        self.client_model = Some(NamedModel::new("client", model));
+    pub fn client_model(mut self, model: impl LanguageModel) -> Self {
+        self.client_model = Some(NamedModel::new("client", Arc::new(model)));
         self
     }
 
@@ -403,6 +403,9 @@ impl Script {
     ///
     /// It runs on the script's thread: a slow listener delays the script, but neither other runs nor this run's
     /// deadline. A listener that has to wait uses [`on_output_with`](Self::on_output_with).
+    ///
+    /// If this or another listener of the run panics, the run ends with
+    /// [`Error::WorkerLost`](crate::Error::WorkerLost), and no listener is called again.
     #[must_use]
     pub fn on_output(self, listener: impl Fn(&Output) + Send + Sync + 'static) -> Self {
         self.on_output_with(move |entry, _cancel| listener(entry))

@@ -291,7 +291,7 @@ pub(crate) fn for_client(
             options = options.elicitor(elicitor(user));
         }
         if let Some(ask) = client.model {
-            options = options.client_model(Arc::new(ClientModel { ask }));
+            options = options.client_model(ClientModel { ask });
         }
         prompts = client.in_results.unwrap_or(prompts);
     }

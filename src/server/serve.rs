@@ -55,12 +55,11 @@ impl Server {
     }
 
     /// Starts all engines and connects to all upstream servers in the background, so that the
-    /// first scripts need not wait. Must be called in a tokio runtime. Returns at once; `health`
-    /// reports the progress.
+    /// first scripts need not wait. Returns at once; `health` reports the progress.
     pub fn warm(&self) {
         for &language in engines::AVAILABLE {
             let shared = Arc::clone(&self.shared);
-            tokio::spawn(async move {
+            self.shared.executor.spawn(async move {
                 let started = shared.executor.warm(language).await;
                 shared.record_start(language, started.as_ref().err());
             });
@@ -68,7 +67,7 @@ impl Server {
         #[cfg(feature = "mcp")]
         let executor = self.shared.executor.clone();
         #[cfg(feature = "mcp")]
-        tokio::spawn(async move {
+        self.shared.executor.spawn(async move {
             for (server, connected) in executor.connect_servers().await {
                 if let Err(error) = connected {
                     tracing::warn!(%server, %error, "the server cannot be reached yet");
@@ -86,10 +85,9 @@ impl Server {
     /// ahead, so that cancellations and answers among them are handled; then nothing is read until answers have been
     /// written. The exception is a call that waits for the client's answer to a question: then lines are still read,
     /// and requests among them are refused. A client that reads nothing for two minutes meanwhile is treated as gone.
-    /// nothing for two minutes meanwhile is treated as gone.
     ///
     /// Only protocol messages are written to `writer`. Dropping the future ends the connection and
-    /// its runs.
+    /// its runs. It has to be polled in a tokio runtime, with timers.
     pub async fn serve<R, W>(&self, reader: R, writer: W, stop: &CancellationToken) -> ShutdownReason
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -109,7 +107,8 @@ impl Server {
     ///
     /// If too many workers are hung, the calls in flight may continue for up to 10 s. At the end
     /// all runs are cancelled, and their answers are written if the clients read them; that takes
-    /// at most 1.5 s. Dropping the future ends all connections and runs.
+    /// at most 1.5 s. Dropping the future ends all connections and runs. It has to be polled in the
+    /// tokio runtime of the listener.
     ///
     /// # Errors
     ///

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, ScriptError, ToolCallRecord, Usage};
 use crate::run::script::Language;
-use crate::text::preview_bytes;
+use crate::text::{panic_message, preview_bytes};
 
 /// Maximum number of traced output entries.
 const MAX_OUTPUT: usize = 10_000;
@@ -179,7 +180,10 @@ impl TraceRecorder {
                 Outcome::Failed(error) => trace.error = Some(error.clone()),
             }
         }
-        (self.listener)(open.trace);
+        // The run has its result, and this may be a destructor.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.listener)(open.trace))) {
+            tracing::error!(panic = panic_message(&*panic), "the listener of traces has panicked");
+        }
     }
 }
 

@@ -353,7 +353,8 @@ impl RequestContext {
 ///
 /// Futures are polled on the script's thread with the executor's tokio runtime entered, so
 /// `tokio::spawn`, timers and sockets work and outlive the run. Dropping a future cancels its work.
-/// The caller enforces policy, budgets and result limits, so they apply to every implementation.
+/// The caller enforces policy, budgets and result limits, so they apply to every implementation. A
+/// panic is a failure with `TOOL_ERROR`; its message is logged, and the script does not see it.
 pub trait ToolDispatcher: Send + Sync + 'static {
     /// The names of the servers, in a stable order. Must not block.
     fn servers(&self) -> Vec<Arc<str>>;

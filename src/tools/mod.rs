@@ -18,6 +18,7 @@ pub(crate) mod approval;
 pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod catalog;
+pub(crate) mod caught;
 pub(crate) mod declarations;
 pub(crate) mod direct;
 pub(crate) mod in_force;

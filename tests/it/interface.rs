@@ -341,3 +341,18 @@ fn each_form_of_a_public_type_is_found() {
         assert_eq!(found(text), expected, "{text}");
     }
 }
+
+/// The manifests, and what documents say of the oldest compiler that builds cx.
+#[test]
+fn the_oldest_rust_is_the_same_everywhere() {
+    let text = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let manifest = text("Cargo.toml");
+    let line = manifest.lines().find(|line| line.starts_with("rust-version = ")).unwrap();
+    for file in ["python-wasm/Cargo.toml", "examples/library/Cargo.toml"] {
+        assert!(text(file).lines().any(|other| other == line), "{file}");
+    }
+    let version = line.split('"').nth(1).unwrap();
+    for page in ["docs/building.md", "docs/library.md"] {
+        assert!(text(page).contains(&format!("Rust {version}")), "{page}");
+    }
+}

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use cx::replace_file;
+use cx::command::replace_file;
 
 /// Replaces a file by `text`: the text is written to a temporary file in the same directory, which is then renamed, so
 /// that the old file survives a full disk and a reader sees either content. The target of a symbolic link is replaced,

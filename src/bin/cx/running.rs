@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cx::Ownership;
+use cx::command::Ownership;
 use serde::{Deserialize, Serialize};
 
 /// The ending of the files' names.

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::bail;
-use cx::Ownership;
+use cx::command::Ownership;
 
 /// A secret in the environment.
 ///

@@ -16,7 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use cx::{Ownership, RunTrace};
+use cx::RunTrace;
+use cx::command::Ownership;
 use parking_lot::Mutex;
 
 use self::drawing::Drawing;

@@ -97,7 +97,7 @@ fn v_355_every_run_gets_a_worker_and_a_slot_without_timeouts() {
             let pool = Arc::clone(&scene.pool);
             model::thread(&format!("client-{client}"), move || {
                 for _ in 0..1 + any(2) {
-                    let source = one_of(&["1", "tool", "tool", "refuse", "panic"]);
+                    let source = one_of(&["1", "tool", "tool", "refuse", "panic", "leave"]);
                     let reply = answer(submit(&pool, source, NEVER).0);
                     match source {
                         "panic" => assert!(matches!(reply, Err(Error::WorkerLost { .. }))),

@@ -1,6 +1,5 @@
 //! One run on its worker: supervised from before its source is read, executed on an instance, and answered.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +18,7 @@ use crate::run::compute::Turn;
 use crate::run::context::{ExecutionContext, Measured, Purpose};
 use crate::run::result::Outcome;
 use crate::sync::Mutex;
+use crate::text::panic_message;
 
 /// A run that has begun on this worker.
 pub(super) struct ActiveRun {
@@ -203,25 +203,20 @@ impl EndedRun {
         let Self { context, reply, outcome, measured, .. } = self;
         context.turn.end();
         let Some(reply) = reply else { return };
-        reply.send(match outcome {
-            Ok(outcome) => {
+        let lost = |message| {
+            context.cancel.cancel();
+            Err(Error::WorkerLost { message })
+        };
+        reply.send(match (outcome, context.listening().panic()) {
+            (Err(panic), _) => lost(panic_message(&*panic)),
+            (Ok(_), Some(message)) => lost(message.to_owned()),
+            (Ok(outcome), None) => {
                 hints::warn_of_null(&outcome, &context);
                 Ok(context.finish(outcome, measured))
-            }
-            Err(panic) => {
-                context.cancel.cancel();
-                Err(Error::WorkerLost { message: panic_message(&*panic) })
             }
         });
         // The receiver of the reply should run first: making the next instance takes two milliseconds,
         // and the scheduler often wakes the receiver on this core.
         std::thread::yield_now();
     }
-}
-
-/// The message of a panic that was caught.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

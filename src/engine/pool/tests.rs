@@ -27,6 +27,7 @@ const TOO_LONG: Duration = Duration::from_secs(20);
 /// - `hang` blocks in `execute` until `released`;
 /// - `panic` panics in `prepare`;
 /// - `refuse` is refused by `prepare`;
+/// - `leave` panics when its instance is dropped;
 /// - `wait` waits for a future that never completes;
 /// - `compute` computes until its thread's priority changes;
 /// - `tool` waits twice for a future that completes at once;
@@ -85,6 +86,15 @@ impl Fake {
 pub(super) struct FakeInstance {
     fake: Fake,
     stop: Arc<Stop>,
+    panics: bool,
+}
+
+impl Drop for FakeInstance {
+    fn drop(&mut self) {
+        if self.panics {
+            std::panic::resume_unwind(Box::new("while it is dropped"));
+        }
+    }
 }
 
 impl Engine for Fake {
@@ -108,7 +118,7 @@ impl Engine for Fake {
             return Err("no memory".to_owned());
         }
         self.shared.made.fetch_add(1, Ordering::Relaxed);
-        Ok(FakeInstance { fake: self.clone(), stop: Arc::default() })
+        Ok(FakeInstance { fake: self.clone(), stop: Arc::default(), panics: false })
     }
 
     fn prepare(&self, _host: &dyn RunHost, source: &str) -> Result<(), Box<Unprepared>> {
@@ -146,6 +156,7 @@ impl Instance<Fake> for FakeInstance {
     async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
         match source {
             "hang" => self.fake.block(),
+            "leave" => self.panics = true,
             "compute" => {
                 let (before, until) = (niceness(), Instant::now() + TOO_LONG);
                 while niceness() == before && Instant::now() < until {
@@ -279,6 +290,18 @@ async fn v_261_a_panic_while_a_source_is_prepared_is_its_runs_error() {
     let Err(Error::WorkerLost { message }) = result else { panic!("{result:?}") };
     assert_eq!(message, "while it is prepared");
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+}
+
+/// The runs that come later do not wait for what such a worker would have made.
+#[tokio::test]
+async fn v_638_a_panic_while_an_instance_is_dropped_costs_its_worker() {
+    let stage = Stage::new();
+    stage.pool.warm().await;
+    for _ in 0..10 {
+        assert_eq!(code(&stage.run("leave", TOO_LONG).await), None);
+    }
+    assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
+    assert_eq!(stage.pool.stats().hung, 0);
 }
 
 #[tokio::test]

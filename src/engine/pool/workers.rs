@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::job::Job;
-use super::run::{ActiveRun, EndedRun, panic_message};
+use super::run::{ActiveRun, EndedRun};
 use crate::engine::allocator::return_freed_memory;
 use crate::engine::instance::{Engine, Instance};
 use crate::engine::watchdog::Watchdog;
@@ -20,6 +20,7 @@ use crate::run::compute::{ComputeSlots, MAX_STALL, OnFreeSlot, Slot, Turn};
 use crate::run::context::{ExecutionContext, Measured};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::sync::{Condvar, Mutex, MutexGuard, now};
+use crate::text::panic_message;
 
 /// With more hung workers than this, the engine refuses runs. Each hung worker may hold a core and
 /// a heap, and if it never returns, only the end of the process frees them.
@@ -272,14 +273,24 @@ impl<E: Engine> Shared<E> {
                     used => break used,
                 }
             };
-            {
+            let dropped = {
                 // Dropping an instance polls nothing, but V8 may post tasks while it is torn down.
                 let _entered = runtime.enter();
-                drop(instance);
+                let dropped = catch_unwind(AssertUnwindSafe(|| drop(instance)));
                 if touched_bytes > MUCH_MEMORY {
                     self.engine.release_kept_memory();
                     return_freed_memory();
                 }
+                dropped
+            };
+            if let Err(panic) = dropped {
+                // It had calls in flight, which are code of the embedder. What is left of it stays with this thread,
+                // which must not make another one.
+                tracing::error!(panic = panic_message(&*panic), "a call has panicked when it was dropped");
+                if next == Next::MakeAnother {
+                    self.state.lock().warming -= 1;
+                }
+                return;
             }
             let goes_on = match next {
                 Next::TakeAnother | Next::MakeAnother => true,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::ExecutorBuilder;
 use crate::engine::compile::CodeForm;
 use crate::engine::engines::{self, EngineOptions, Engines};
-use crate::error::Error;
+use crate::error::{Error, OptionName};
 use crate::executor::admission::Admission;
 use crate::executor::core::{Executor, Inner};
 use crate::executor::isolation::{nats_worker_program, remote_worker_program, worker_program};
@@ -59,6 +59,7 @@ impl ExecutorBuilder {
     /// system refuses a thread or a file descriptor. An engine that does not start is an error of the
     /// runs that need it.
     pub fn build(mut self) -> Result<Executor, Error> {
+        self.check_backend()?;
         let max_limits = self.max_limits.unwrap_or(Limits::CEILING);
         let settings = Settings::new(self.limits, max_limits, &self.own, &self.config)?;
         let admission = self.admission()?;
@@ -71,8 +72,10 @@ impl ExecutorBuilder {
         let observers = Observers::from(std::mem::take(&mut self.observers));
         let catalog_options = self.catalog_options(&settings, &observers, &runtime);
         let ExecutorStores { history, state } = self.kept(&runtime)?;
-        let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
-        let isolation = isolation.unwrap_or(&Isolation::InProcess).as_str();
+        let isolation = match (&self.backend, self.isolation.as_ref().or(self.config.isolation.as_ref())) {
+            (Some(_), _) => "backend",
+            (None, isolation) => isolation.unwrap_or(&Isolation::InProcess).as_str(),
+        };
         let engines = self.start_engines(&runtime)?;
         #[cfg(feature = "mcp")]
         self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
@@ -107,6 +110,18 @@ impl ExecutorBuilder {
                 _own_runtime: own_runtime,
             }),
         })
+    }
+
+    /// Checks that the embedder has not asked for both a back end and worker processes.
+    fn check_backend(&self) -> Result<(), Error> {
+        match &self.isolation {
+            Some(isolation) if self.backend.is_some() && *isolation != Isolation::InProcess => {
+                let problem =
+                    format!("a back end executes all scripts, set one of both: `{}`", isolation.as_str());
+                Err(Error::InvalidOptions { option: OptionName::Isolation, problem })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The run history and the state of scripts, and what of them is shared with other executors.
@@ -175,7 +190,9 @@ impl ExecutorBuilder {
     }
 
     fn start_engines(&mut self, runtime: &Handle) -> Result<Engines, Error> {
-        let workers = match self.isolation.take().or_else(|| self.config.isolation.clone()) {
+        let isolation = self.isolation.take().or_else(|| self.config.isolation.clone());
+        // A back end executes all scripts, whatever a configuration says.
+        let workers = match isolation.filter(|_| self.backend.is_none()) {
             Some(Isolation::Process(workers)) => {
                 Some(worker_program(&workers, &SandboxFeatures::of_kernel())?)
             }
@@ -226,3 +243,6 @@ fn default_warm_instances() -> usize {
     // being made.
     machine::processors().max(2)
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,7 +121,8 @@ impl ExecutorBuilder {
     /// `TOOL_ERROR`.
     ///
     /// The function is polled on the script's thread, so it should not block; tokio's timers,
-    /// sockets and `spawn` work in it.
+    /// sockets and `spawn` work in it. A panic fails the call with `TOOL_ERROR`; its message is logged, and the
+    /// script does not see it.
     #[must_use]
     pub fn tool<Arguments, Output, Failure, Function, Returned>(
         self,

@@ -13,6 +13,7 @@ use crate::run::observer::sent::SentSlot;
 use crate::run::script::CallProgress;
 use crate::text::preview_bytes;
 use crate::tools::catalog::ResolvedTool;
+use crate::tools::caught::caught;
 use crate::tools::{ProgressListener, ToolError, ToolKind, ToolRequest, TraceContext};
 
 /// Maximum bytes of a tool's error message that are kept if it is larger than a script may receive.
@@ -49,7 +50,7 @@ impl ExecutionContext {
             sent,
             caller,
         };
-        let result = resolved.dispatcher().call(request).await?;
+        let result = caught("the tool", async { resolved.dispatcher().call(request).await }).await?;
         // A stored list may be older than the server's output schema, and the value must not depend
         // on its age. An error leaves the list that is there.
         let again = if result.may_be_wrapped() {
@@ -101,8 +102,10 @@ impl ExecutionContext {
     fn progress_listener(&self, resolved: &ResolvedTool) -> Option<ProgressListener> {
         let listener = Arc::clone(self.script.on_progress.as_ref()?);
         let (server, tool) = (Arc::clone(&resolved.server), Arc::clone(&resolved.tool));
+        let listening = Arc::clone(&self.listening);
         Some(Arc::new(move |progress| {
-            listener(&CallProgress { server: server.to_string(), tool: tool.to_string(), progress });
+            let report = CallProgress { server: server.to_string(), tool: tool.to_string(), progress };
+            listening.call(|| listener(&report));
         }))
     }
 }

@@ -51,7 +51,7 @@ impl ExecutionContext {
         };
         // The listener may call functions that lock the ledger.
         if let Some((listener, record)) = ended {
-            listener(&record);
+            self.listening.call(|| listener(&record));
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::run::ledger::Call;
 use crate::run::result::LogLevel;
 use crate::text::{preview, visible};
 use crate::tools::approval::Effects;
+use crate::tools::caught::caught;
 use crate::tools::in_force::ToolsInForce;
 use crate::tools::skill_pins::{SKILL_SCHEME, SkillPin};
 use crate::tools::{RequestContext, ServerRequest, ToolError};
@@ -82,7 +83,8 @@ impl ExecutionContext {
                 let mut context = RequestContext::new(self.call_deadline());
                 context.cancel = self.cancel.clone();
                 (context.trace, context.sent) = (trace, sent);
-                let value = dispatcher.request(name, request, context).await?;
+                let value =
+                    caught("the server", async { dispatcher.request(name, request, context).await }).await?;
                 self.check_result_bytes("the answer", value.text().len())?;
                 if let Some(uri) = skill {
                     self.check_skill(&in_force, server, &uri, &value)?;

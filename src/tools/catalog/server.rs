@@ -12,6 +12,7 @@ use tokio::time::timeout_at;
 use super::list::IndexedList;
 use super::options::CatalogOptions;
 use crate::machine::probe;
+use crate::tools::caught::caught;
 use crate::tools::dispatch::{ToolDispatcher, ToolList};
 use crate::tools::error::{ToolError, ToolErrorCode};
 
@@ -331,7 +332,8 @@ impl CatalogServer {
         let generation = self.dispatcher.generation(&self.name);
         let (began, asked) = (Instant::now(), SystemTime::now());
         let deadline = Instant::now() + REFRESH_TIME;
-        let asking = self.dispatcher.tools(&self.name, deadline);
+        // A panic here would stay for all who wait for this refresh: they share its future.
+        let asking = caught("the server", async { self.dispatcher.tools(&self.name, deadline).await });
         let result = match &self.options.runtime {
             // All callers that need the list wait for this refresh, and no other refresh begins meanwhile. An
             // embedder's dispatcher may not keep its deadline.

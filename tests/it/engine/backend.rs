@@ -1,6 +1,5 @@
 //! An embedder's back end: it executes, and the executor decides.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cx::{
@@ -39,12 +38,7 @@ impl Backend for Lines {
 }
 
 fn executor() -> Executor {
-    Executor::builder()
-        .dispatcher(Mock::default())
-        .deny(["mock.fail"])
-        .backend(Arc::new(Lines))
-        .build()
-        .unwrap()
+    Executor::builder().dispatcher(Mock::default()).deny(["mock.fail"]).backend(Lines).build().unwrap()
 }
 
 fn code(outcome: &Outcome) -> Option<ErrorCode> {
@@ -110,7 +104,7 @@ async fn scripts_in_languages_of_cx_are_checked_before_a_back_end_has_them() {
         let schema =
             json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
         let executor =
-            Executor::builder().tool("math.two", schema, two).backend(Arc::new(Saying(own))).build().unwrap();
+            Executor::builder().tool("math.two", schema, two).backend(Saying(own)).build().unwrap();
         let mut cases = vec![
             ("await tools.math.two({ a: 1 })", Language::TypeScript, None),
             ("await tools.math.twoo({ a: 1 })", Language::TypeScript, Some(ErrorCode::CheckFailed)),

@@ -40,7 +40,7 @@ async fn run<R>(
 where
     R: Future<Output = Outcome> + Send + 'static,
 {
-    let executor = builder.backend(Arc::new(Native(execute))).build().unwrap();
+    let executor = builder.backend(Native(execute)).build().unwrap();
     executor.run(script).await.unwrap()
 }
 
@@ -409,12 +409,12 @@ async fn recorded(run: BackendRun) -> Outcome {
 
 #[tokio::test]
 async fn runs_of_back_ends_are_recorded_and_replayed() {
-    let executor = with_mock().backend(Arc::new(Native(recorded))).build().unwrap();
+    let executor = with_mock().backend(Native(recorded)).build().unwrap();
     let (result, recording) = executor.record(script()).await.unwrap();
     let seen = value(&result);
     assert_eq!((&seen[0], &seen[2]), (&json!({ "ms": 20 }), &json!("kept")));
     // Without any tool.
-    let alone = Executor::builder().backend(Arc::new(Native(recorded))).build().unwrap();
+    let alone = Executor::builder().backend(Native(recorded)).build().unwrap();
     let replay = alone.replay(&recording.unwrap()).await.unwrap();
     assert_eq!(replay.difference, None);
     assert_eq!(value(&replay.result), seen);
@@ -427,7 +427,7 @@ async fn runs_of_back_ends_are_recorded_and_replayed() {
         }
     };
     let (_, recording) = executor.record(script()).await.unwrap();
-    let alone = Executor::builder().backend(Arc::new(Native(other))).build().unwrap();
+    let alone = Executor::builder().backend(Native(other)).build().unwrap();
     let replay = alone.replay(&recording.unwrap()).await.unwrap();
     assert_eq!(replay.difference.unwrap().call, Some(1));
 }

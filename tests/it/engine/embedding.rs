@@ -1,5 +1,7 @@
 //! The examples for embedders (`examples/embedding`), and what they promise beyond what they show.
 
+#[path = "../../../examples/embedding/approver.rs"]
+mod approver;
 #[path = "../../../examples/embedding/backend.rs"]
 mod backend;
 #[path = "../../../examples/embedding/blocking.rs"]
@@ -20,8 +22,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cx::{
-    BoxFuture, CallHook, Error, ErrorCode, Executor, FindingCode, HookedCall, Json, Limits, McpServer,
-    OptionName, RuleList, RunEvent, Script, ToolError, ToolErrorCode, ToolRules,
+    Backend, BackendRun, BoxFuture, CallHook, Error, ErrorCode, Executor, FindingCode, HookedCall, Json,
+    Language, LanguageModel, Limits, LlmAccess, LlmOptions, McpServer, ModelAnswer, ModelError,
+    ModelErrorKind, ModelRequest, ModelStream, OptionName, Outcome, RuleList, RunEvent, Script, ToolError,
+    ToolErrorCode, ToolRules,
 };
 use serde_json::{Value, json};
 
@@ -73,6 +77,14 @@ async fn example_hooks() {
         trail,
         [r#"bank.pay {"amount":10,"currency":"EUR"}: ok"#, r#"bank.pay {"amount":5000}: TOOL_DENIED"#]
     );
+}
+
+#[tokio::test]
+async fn example_approver() {
+    let (seen, planned) = approver::example().await.unwrap();
+    let refused =
+        "a person was asked and refused the call of `files.delete`: files.delete is for temporary files";
+    assert_eq!((seen, planned), (json!(["/srv/tmp/a", refused]), 2));
 }
 
 #[tokio::test]
@@ -344,6 +356,86 @@ async fn hooks_cannot_do_more_than_refuse() {
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout));
     assert_eq!(mock.calls.load(Ordering::SeqCst), 4);
+}
+
+/// Counts what it is asked for, as a hook, a back end and a model.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Counting {
+    fn count(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl CallHook for Counting {
+    fn before<'a>(&'a self, _call: &'a mut HookedCall) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.count();
+        Box::pin(async { Ok(()) })
+    }
+
+    fn after<'a>(
+        &'a self,
+        _call: &'a HookedCall,
+        _result: &'a mut Result<Json, ToolError>,
+    ) -> BoxFuture<'a, ()> {
+        self.count();
+        Box::pin(async {})
+    }
+}
+
+impl Backend for Counting {
+    fn execute(&self, _run: BackendRun) -> BoxFuture<'static, Outcome> {
+        self.count();
+        Box::pin(async { Outcome::Returned(json!("executed").into()) })
+    }
+
+    fn is_checked(&self, _language: Language) -> bool {
+        true
+    }
+}
+
+impl LanguageModel for Counting {
+    fn complete(&self, _request: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        self.count();
+        Box::pin(async { Ok(ModelAnswer::text("an answer")) })
+    }
+
+    fn stream(&self, _request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {
+        self.count();
+        Box::pin(async { Err(ModelError::new(ModelErrorKind::Failed, "no streams")) })
+    }
+}
+
+/// A program can keep what it gives to an executor, and look into it.
+#[tokio::test]
+async fn hooks_back_ends_and_models_can_be_shared_with_the_program() {
+    let counted = |counting: &Counting| counting.0.load(Ordering::SeqCst);
+    let hook = Arc::new(Counting::default());
+    let executor = Executor::builder().dispatcher(Mock::default()).hook(Arc::clone(&hook)).build().unwrap();
+    executor.run_ts("await tools.mock.count()").await.unwrap();
+    assert_eq!(counted(&hook), 2, "before the call and after it");
+
+    let backend = Arc::new(Counting::default());
+    let executor = Executor::builder().backend(Arc::clone(&backend)).build().unwrap();
+    let result = executor.run_ts("return 1").await.unwrap();
+    assert_eq!(result.value(), Some(&json!("executed")));
+    let wrong = executor.run_ts("const = 1").await.unwrap();
+    assert_eq!(wrong.error().map(|error| error.code), Some(ErrorCode::SyntaxError), "it is checked");
+    assert_eq!(counted(&backend), 1);
+
+    let model = Arc::new(Counting::default());
+    let executor = Executor::builder()
+        .llm(LlmOptions { access: LlmAccess::Always, ..LlmOptions::default() })
+        .language_model("counting", Arc::clone(&model))
+        .build()
+        .unwrap();
+    let source = "
+        const read = async () => { for await (const _ of llm.ask('b', { stream: true, maxTokens: 9 })); };
+        return [await llm.ask('a', { maxTokens: 9 }), await read().catch((error) => error.message)]";
+    let result = executor.run_ts(source).await.unwrap();
+    assert_eq!(result.value(), Some(&json!(["an answer", "no streams"])), "{}", result.to_json());
+    assert_eq!(counted(&model), 2);
 }
 
 /// What a hook changes is checked like what a script writes, and is what a person is shown.

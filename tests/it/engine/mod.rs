@@ -28,6 +28,8 @@ mod isolation;
 mod isolation_threats;
 /// The library as an embedder uses it.
 mod library;
+/// The life of an executor and of its runs.
+mod lifecycle;
 /// Limits in pairs: obeyed and violated.
 mod limits;
 /// Language models in scripts.
@@ -36,6 +38,8 @@ mod llm;
 mod llm_streams;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
+/// Functions of the embedder that panic.
+mod panics;
 /// Scripts that were written for another host with Python.
 mod python_bridge;
 /// Attacks of docs/threats.md, group PX: out of the interpreter, and through the host functions.

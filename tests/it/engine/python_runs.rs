@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::mock::Mock;
 use crate::support::python_executor::{builder, executor, small, untouched, within};
-use crate::support::{own_name, wait_until};
+use crate::support::{in_its_own_process, wait_until};
 
 /// What this process has now: resident megabytes, gigabytes of address space, threads, descriptors.
 #[derive(Clone, Copy, Debug)]
@@ -119,32 +119,14 @@ async fn many_runs_with_all_their_memory() {
     assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
 }
 
-/// Runs `body` in its own process, because other tests of this one have memory and threads too: there the test of
-/// this name is started again, and then it runs the body.
-fn in_its_own_process(test: &str, body: impl Future<Output = ()>) {
-    const ALONE: &str = "CX_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(body);
-    }
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &own_name(module_path!(), test)])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success(), "{output}{}", String::from_utf8_lossy(&child.stderr));
-    assert!(output.contains("1 passed"), "{output}");
-}
-
 #[test]
 fn a_thousand_runs_leave_nothing() {
-    in_its_own_process("a_thousand_runs_leave_nothing", a_thousand_runs());
+    in_its_own_process(module_path!(), "a_thousand_runs_leave_nothing", a_thousand_runs());
 }
 
 #[test]
 fn pm_121_memory_is_given_back() {
-    in_its_own_process("pm_121_memory_is_given_back", many_runs_with_all_their_memory());
+    in_its_own_process(module_path!(), "pm_121_memory_is_given_back", many_runs_with_all_their_memory());
 }
 
 /// Threat 138: cancelled in the middle of a call, whose answer comes later and is dropped.

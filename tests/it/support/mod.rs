@@ -121,3 +121,21 @@ pub(crate) fn own_name(module: &str, test: &str) -> String {
     let (_crate_name, module) = module.split_once("::").expect("a module below the root");
     format!("{module}::{test}")
 }
+
+/// Runs `body` in its own process, because other tests of this one have memory and threads too, or because the process
+/// may end: there the test of this name in `module` is started again, and then it runs the body.
+pub(crate) fn in_its_own_process(module: &str, test: &str, body: impl Future<Output = ()>) {
+    const ALONE: &str = "CX_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(body);
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &own_name(module, test)])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{output}{}", String::from_utf8_lossy(&child.stderr));
+    assert!(output.contains("1 passed"), "{output}");
+}

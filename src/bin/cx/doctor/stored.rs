@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use cx::Config;
 use cx::audit::{VerifyOptions, verify};
-use cx::{Config, Ownership};
+use cx::command::Ownership;
 
 use super::report::{Check, counted};
 use crate::text::shown_path;
