@@ -41,10 +41,22 @@ impl UpstreamServer {
         let trace = RequestTrace { context: trace, sent };
         let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation, trace);
         let patience = Arc::clone(&caller.patience);
+        let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
-            let caller = Arc::clone(&caller);
-            async move { connection.call(&tool, arguments, &caller, on_progress).await }.boxed()
+            let (server, caller) = (Arc::clone(&server), Arc::clone(&caller));
+            async move {
+                if connection.task_tools.are_unknown() {
+                    // Without a list the call is made as any other, and the server says why it cannot be.
+                    let _list = server.listing(&connection).await;
+                }
+                if connection.task_tools.contains(&tool) {
+                    let keep = deadline.saturating_duration_since(Instant::now());
+                    return connection.call_as_task(&tool, arguments, &caller, keep, on_progress).await;
+                }
+                connection.call(&tool, arguments, &caller, on_progress).await
+            }
+            .boxed()
         };
         self.exchange(deadline, cancel, &patience, work).await
     }
