@@ -164,7 +164,8 @@ fn answer_streamable(http: &Http, request: &Request, stream: &mut TcpStream) -> 
     http.server.handle(&request.body, &sink);
     drop(sink);
     let session = faults::session_header(http, method);
-    if ["progress", "add_tool", "target"].contains(&name) || options.is("sse-answers") {
+    let streams = ["progress", "add_tool", "target"].contains(&name) || method == "tasks/result";
+    if streams || options.is("sse-answers") {
         write!(
             stream,
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{session}Transfer-Encoding: chunked\r\n\r\n"

@@ -12,7 +12,7 @@
 //!
 //! Events that a test checks afterwards are appended to the notes, a line each: `started PID`,
 //! `initialize`, `list`, `executed TOOL`, `cancelled ID`, `grandchild PID`, `answered JSON`,
-//! `request METHOD PATH`, `elsewhere METHOD authorization=…`.
+//! `request METHOD PATH`, `elsewhere METHOD authorization=…`, `task JSON`, `tasks/METHOD ID`.
 #![expect(
     unsafe_code,
     clippy::exit,
@@ -33,6 +33,8 @@ mod options;
 mod server;
 /// The transport over pipes and its faults.
 mod stdio;
+/// Tasks that the server makes of calls, and their faults.
+mod tasks;
 /// The tools and what is wrong with their definitions.
 mod tools;
 
