@@ -40,6 +40,10 @@ struct CallArguments(Json);
 #[derive(Clone)]
 struct TaskTime(Duration);
 
+/// Attached to a request that declares that this client supports tasks of the stateless revision (SEP-2663).
+#[derive(Clone)]
+struct SupportsTasks;
+
 /// The extension under which [`read_result`] keeps that a server makes tasks of calls: rmcp's types have no field for
 /// the capability of revision 2025-11-25.
 pub(crate) const TASKS_OF_CALLS: &str = "cx/tasks.requests.tools.call";
@@ -93,13 +97,33 @@ pub(crate) fn task_request(
     request
 }
 
-/// A request about the task of a call, such as `tasks/get`.
-pub(crate) fn request_about_task(method: &str, task: &str, caller: Option<Arc<Caller>>) -> ClientRequest {
-    let mut request = CustomRequest::new(method, Some(json!({ "taskId": task })));
+/// A request about the task of a call, such as `tasks/get`, with the input that the task waits for, if it is that.
+pub(crate) fn request_about_task(
+    method: &str,
+    task: &str,
+    caller: Option<Arc<Caller>>,
+    input: Option<InputResponses>,
+) -> ClientRequest {
+    let mut parameters = json!({ "taskId": task });
+    if let Some(input) = input {
+        parameters["inputResponses"] = json!(input);
+    }
+    let mut request = CustomRequest::new(method, Some(parameters));
     if let Some(caller) = caller {
         request.extensions.insert(caller);
     }
+    request.extensions.insert(SupportsTasks);
     ClientRequest::CustomRequest(request)
+}
+
+/// Declares with a request that this client supports tasks, so that the server may make one.
+pub(crate) fn declare_tasks(request: &mut ClientRequest) {
+    request.extensions_mut().insert(SupportsTasks);
+}
+
+/// Whether a request declares that this client supports tasks.
+pub(crate) fn declares_tasks(request: &ClientRequest) -> bool {
+    request.extensions().get::<SupportsTasks>().is_some()
 }
 
 /// The call that a request belongs to.
@@ -174,7 +198,7 @@ pub(crate) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
         Expected::Discover => ServerResult::DiscoverResult(serde_json::from_str::<DiscoverResult>(text)?),
         Expected::Initialize => {
             let mut result = serde_json::from_str::<InitializeResult>(text)?;
-            if declares_tasks(text) {
+            if makes_tasks(text) {
                 let extensions = result.capabilities.extensions.get_or_insert_default();
                 extensions.insert(TASKS_OF_CALLS.to_owned(), JsonObject::new());
             }
@@ -185,7 +209,7 @@ pub(crate) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
 }
 
 /// Whether a server declares in its handshake that it makes tasks of calls.
-fn declares_tasks(text: &str) -> bool {
+fn makes_tasks(text: &str) -> bool {
     let capability = "/capabilities/tasks/requests/tools/call";
     serde_json::from_str::<Value>(text)
         .is_ok_and(|result| result.pointer(capability).is_some_and(Value::is_object))

@@ -54,7 +54,14 @@ impl UpstreamServer {
                     let keep = deadline.saturating_duration_since(Instant::now());
                     return connection.call_as_task(&tool, arguments, &caller, keep, on_progress).await;
                 }
-                connection.call(&tool, arguments, &caller, on_progress).await
+                let called = connection.call(&tool, arguments.clone(), &caller, on_progress.clone()).await;
+                match called {
+                    // It was not called. A server that could do without tasks is not told that it may make one.
+                    Err(failure) if connection.needs_tasks(&failure.error) => {
+                        connection.call_with_tasks(&tool, arguments, &caller, on_progress).await
+                    }
+                    called => called,
+                }
             }
             .boxed()
         };

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ProtocolVersion,
-    RequestId, RequestMetaObject, SubscriptionFilter,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, JsonObject,
+    ProtocolVersion, RequestId, RequestMetaObject, SubscriptionFilter, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
@@ -26,7 +26,7 @@ use super::notifications::{Listening, Notifications};
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
 use super::skills::SkillFiles;
-use super::task_state::TaskTools;
+use super::task_state::{TaskState, TaskTools};
 use crate::conventions;
 use crate::json::{self, Json};
 use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolResult};
@@ -52,6 +52,13 @@ pub(crate) struct CallFailure {
     pub(crate) error: ToolError,
     /// Whether no part of it has left this process, so that it can safely be sent again.
     pub(crate) is_unsent: bool,
+}
+
+/// What a server has answered to a call.
+pub(crate) enum Called {
+    Result(ToolResult),
+    /// It has made a task of the call.
+    Task(TaskState),
 }
 
 impl CallFailure {
@@ -146,7 +153,7 @@ impl Connection {
 
     /// Whether the server uses the stateless revision, in which it announces changes only to
     /// subscribers.
-    fn is_stateless(&self) -> bool {
+    pub(crate) fn is_stateless(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
     }
 
@@ -206,19 +213,53 @@ impl Connection {
         caller: &Arc<Caller>,
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
+        match self.call_declaring(tool, arguments, caller, on_progress, None).await? {
+            Called::Result(result) => Ok(result),
+            Called::Task(_) => {
+                let error = errors::unreadable(&self.server, "it makes a task, for which it was not asked");
+                Err(CallFailure::after_sending(error))
+            }
+        }
+    }
+
+    /// As [`call`](Self::call). With `tasks`, the server is told that it may make a task of the call in the stateless
+    /// revision; it receives what ends the listening to the task's progress.
+    pub(crate) async fn call_declaring(
+        &self,
+        tool: &str,
+        arguments: Json,
+        caller: &Arc<Caller>,
+        on_progress: Option<ProgressListener>,
+        mut tasks: Option<&mut Option<Listening>>,
+    ) -> Result<Called, CallFailure> {
         let mut rounds = Rounds::default();
         let mut more = None;
         loop {
-            let request = answers::call_request(tool, arguments.clone(), Arc::clone(caller), more.take());
-            let text = match self.exchange(request, Some(caller), &caller.trace, on_progress.clone()).await {
+            let mut request = answers::call_request(tool, arguments.clone(), Arc::clone(caller), more.take());
+            if tasks.is_some() {
+                answers::declare_tasks(&mut request);
+            }
+            let mut own = None;
+            let listening = tasks.as_deref_mut().unwrap_or(&mut own);
+            let (trace, on_progress) = (&caller.trace, on_progress.clone());
+            let text = match self
+                .exchange_listening(request, Some(caller), trace, on_progress, listening)
+                .await
+            {
                 Ok(text) => text,
                 // After the first round the server has begun to work.
                 Err(error) => return Err(self.call_failure(tool, caller, error, rounds.is_first()).await),
             };
             self.has_answered.store(true, Ordering::Relaxed);
+            if tasks.is_some() {
+                let task = TaskState::created_statelessly(&self.server, &text);
+                if let Some(task) = task.map_err(CallFailure::after_sending)? {
+                    return Ok(Called::Task(task));
+                }
+            }
             let answer = results::call_answer(&self.server, &text, self.is_stateless());
             match answer.map_err(CallFailure::after_sending)? {
-                CallAnswer::Complete(result) => return Ok(result),
+                CallAnswer::Complete(result) => return Ok(Called::Result(result)),
                 CallAnswer::InputRequired(required) => {
                     let given =
                         rounds.give(self.notifications.questions(), &self.server, caller, required).await;
@@ -310,10 +351,17 @@ impl Connection {
         listening: &mut Option<Listening>,
     ) -> Result<String, ServiceError> {
         let mut options = PeerRequestOptions::no_options();
-        if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
-            // Each request states the client's capabilities; no user can be asked during this one.
+        let can_ask = caller.is_some_and(|caller| caller.can_ask());
+        let declares_tasks = answers::declares_tasks(&request);
+        if self.is_stateless() && (!can_ask || declares_tasks) {
+            // Each request states the client's capabilities, and by default that the user can be asked.
+            let mut capabilities = self.notifications.questions().capabilities(can_ask);
+            if declares_tasks {
+                let extensions = capabilities.extensions.get_or_insert_default();
+                extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
+            }
             let mut meta = RequestMetaObject::new();
-            meta.set_client_capabilities(self.notifications.questions().capabilities(false));
+            meta.set_client_capabilities(capabilities);
             options = options.with_meta(meta);
         }
         if let Some(context) = &trace.context {

@@ -72,7 +72,7 @@ impl Drop for CountedCall<'_> {
 }
 
 /// The methods that are counted by their names.
-const METHODS: [&str; 13] = [
+const METHODS: [&str; 14] = [
     "initialize",
     "server/discover",
     "subscriptions/listen",
@@ -84,6 +84,7 @@ const METHODS: [&str; 13] = [
     "tasks/cancel",
     "tasks/get",
     "tasks/result",
+    "tasks/update",
     "prompts/list",
     "prompts/get",
 ];

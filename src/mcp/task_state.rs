@@ -1,4 +1,5 @@
-//! What a server says about the tasks that it makes of calls (revision 2025-11-25), within bounds.
+//! What a server says about the tasks that it makes of calls (revision 2025-11-25, and SEP-2663 in the stateless
+//! revision), within bounds.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -112,6 +113,9 @@ struct WrittenTask<'a> {
     status_message: Option<Cow<'a, str>>,
     #[serde(borrow)]
     poll_interval: Option<&'a RawValue>,
+    /// The same in the stateless revision.
+    #[serde(borrow)]
+    poll_interval_ms: Option<&'a RawValue>,
 }
 
 impl TaskState {
@@ -146,7 +150,7 @@ impl TaskState {
             id: task.task_id.into_owned(),
             status,
             message: message.map(|message| shortened(&message, MESSAGE_BYTES)),
-            pause: pause(task.poll_interval),
+            pause: pause(task.poll_interval.or(task.poll_interval_ms)),
         })
     }
 
@@ -165,6 +169,36 @@ impl TaskState {
             serde_json::from_str(text).map_err(|error| unreadable(server, &error.to_string()))?;
         created.task.map(|task| Self::read(server, task.get())).transpose()
     }
+
+    /// The same in the stateless revision (SEP-2663).
+    ///
+    /// # Errors
+    ///
+    /// As [`created`](Self::created).
+    pub(crate) fn created_statelessly(server: &str, text: &str) -> Result<Option<Self>, ToolError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Created<'a> {
+            #[serde(borrow)]
+            result_type: Option<Cow<'a, str>>,
+        }
+        let created: Created<'_> =
+            serde_json::from_str(text).map_err(|error| unreadable(server, &error.to_string()))?;
+        let is_task = created.result_type.as_deref() == Some("task");
+        is_task.then(|| Self::read(server, text)).transpose()
+    }
+}
+
+/// What the stateless revision adds to a task that does not work.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskDetails<'a> {
+    #[serde(borrow)]
+    pub(crate) input_requests: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 /// The pause that a server asks for, within the bounds. It can be any number.

@@ -1,19 +1,28 @@
-//! Calls of tools that a server runs only as tasks (`execution.taskSupport: "required"` of revision 2025-11-25): the
-//! server makes a task of the call, is asked about it until it has ended, and then for its result.
+//! Calls of tools that a server runs only as tasks: the server makes a task of the call, is asked about it until it has
+//! ended, and its result is that of the call.
+//!
+//! In revision 2025-11-25 the list of tools says which ones these are (`execution.taskSupport: "required"`), and the client
+//! asks for the task. In the stateless revision (SEP-2663) a server refuses calls of clients that do not declare that they
+//! support tasks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rmcp::model::{ErrorCode, InputResponses, TASKS_EXTENSION_ID};
 use rmcp::service::ServiceError;
+use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
 
 use super::answers::{self, RequestTrace};
-use super::connection::{CallFailure, Connection};
+use super::connection::{CallFailure, Called, Connection};
 use super::errors::{self, unreadable};
+use super::input::Rounds;
+use super::message::read_error;
 use super::questions::Caller;
-use super::results::{self, CallAnswer};
-use super::task_state::{TaskState, TaskStatus, related_task, without_task};
+use super::results::{self, CallAnswer, RequiredInput};
+use super::task_state::{TaskDetails, TaskState, TaskStatus, related_task, without_task};
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
 
@@ -21,8 +30,8 @@ use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 impl Connection {
-    /// Calls a tool as a task, which the server is asked to keep for at least `keep`. Dropping the future tells the
-    /// server that the task is cancelled.
+    /// Calls a tool as a task of revision 2025-11-25, which the server is asked to keep for at least `keep`. Dropping the
+    /// future tells the server that the task is cancelled.
     pub(crate) async fn call_as_task(
         self: &Arc<Self>,
         tool: &str,
@@ -44,24 +53,28 @@ impl Connection {
         let server = &self.server;
         let sent = CallFailure::after_sending;
         // A server that makes no task ignores that it is asked for one.
-        let Some(state) = TaskState::created(server, &created).map_err(sent)? else {
+        let Some(mut state) = TaskState::created(server, &created).map_err(sent)? else {
             return complete(server, &created).map_err(sent);
         };
         let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
-        let state = self.await_task(tool, caller, state).await?;
+        while state.status == TaskStatus::Working {
+            sleep(state.pause).await;
+            (state, _) = self.ask_about(tool, caller, &task.id).await?;
+        }
         task.is_over = state.status.is_final();
         if state.status == TaskStatus::Cancelled {
             return Err(sent(cancelled(server, &state)));
         }
         // The answer comes when the task has ended, and the server's questions before it.
-        let request = answers::request_about_task("tasks/result", &task.id, Some(Arc::clone(caller)));
-        let text = match self.exchange(request, Some(caller), &caller.trace, None).await {
+        let text = match self.request_about(&task.id, "tasks/result", caller, None).await {
             Ok(text) => text,
             Err(error) => {
                 let mut failure = self.call_failure(tool, caller, error, false).await;
                 // An error of the server's own is how the task has ended.
                 task.is_over |= failure.error.json_rpc_code.is_some();
-                add_status(&mut failure.error, &state);
+                if failure.error.json_rpc_code.is_some() && state.status == TaskStatus::Failed {
+                    append_status(&mut failure.error, &state);
+                }
                 return Err(failure);
             }
         };
@@ -75,34 +88,143 @@ impl Connection {
         Ok(result)
     }
 
-    /// Asks about a task until it has ended or waits for input, at the pace that its server asks for within bounds. The
-    /// time is bounded by that of the call.
-    async fn await_task(
+    /// Whether the server has refused a call because the request did not declare that this client supports tasks.
+    pub(crate) fn needs_tasks(&self, error: &ToolError) -> bool {
+        // The capabilities that the server requires are in the error's data, which is part of the message.
+        error.json_rpc_code == Some(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY.0)
+            && error.message.contains(TASKS_EXTENSION_ID)
+            && self.is_stateless()
+    }
+
+    /// Calls a tool of the stateless revision, of which the server may make a task. Dropping the future tells the server
+    /// that the task is cancelled.
+    pub(crate) async fn call_with_tasks(
+        self: &Arc<Self>,
+        tool: &str,
+        arguments: Json,
+        caller: &Arc<Caller>,
+        on_progress: Option<ProgressListener>,
+    ) -> Result<ToolResult, CallFailure> {
+        let mut listening = None;
+        let called = self.call_declaring(tool, arguments, caller, on_progress, Some(&mut listening)).await?;
+        let mut state = match called {
+            Called::Result(result) => return Ok(result),
+            Called::Task(state) => state,
+        };
+        let sent = CallFailure::after_sending;
+        let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
+        let mut input = TaskInput::default();
+        let text = loop {
+            sleep(state.pause).await;
+            let (next, text) = self.ask_about(tool, caller, &task.id).await?;
+            state = next;
+            match state.status {
+                TaskStatus::Working => {}
+                TaskStatus::InputRequired => {
+                    self.give_input(&mut input, tool, caller, &task.id, &text).await?
+                }
+                _ => break text,
+            }
+        };
+        task.is_over = true;
+        self.end_of_task(tool, &state, &text).map_err(sent)
+    }
+
+    /// The result of a task of the stateless revision that has ended.
+    fn end_of_task(&self, tool: &str, state: &TaskState, text: &str) -> Result<ToolResult, ToolError> {
+        let server = &self.server;
+        let details = self.details(text)?;
+        match (state.status, details.result, details.error) {
+            (TaskStatus::Cancelled, ..) => Err(cancelled(server, state)),
+            (TaskStatus::Failed, _, Some(error)) => {
+                let error = read_error(error).map_err(|error| unreadable(server, &error.to_string()))?;
+                let mut error = errors::call_error(server, tool, &error);
+                append_status(&mut error, state);
+                Err(error)
+            }
+            (TaskStatus::Completed, Some(result), _) => complete(server, result.get()),
+            _ => Err(unreadable(server, "its task has ended without a result and without an error")),
+        }
+    }
+
+    fn details<'a>(&self, text: &'a str) -> Result<TaskDetails<'a>, ToolError> {
+        serde_json::from_str(text).map_err(|error| unreadable(&self.server, &error.to_string()))
+    }
+
+    /// Gives a task the input that it waits for, each time once.
+    async fn give_input(
+        &self,
+        input: &mut TaskInput,
+        tool: &str,
+        caller: &Arc<Caller>,
+        task: &str,
+        text: &str,
+    ) -> Result<(), CallFailure> {
+        let sent = CallFailure::after_sending;
+        let details = self.details(text).map_err(sent)?;
+        let requests = details.input_requests.map(|all| input.unanswered(all)).transpose();
+        let requests = requests.map_err(|error| sent(unreadable(&self.server, &error.to_string())))?;
+        let Some(requests) = requests.filter(|requests| !requests.is_empty()) else { return Ok(()) };
+        let required = RequiredInput { requests, state: None };
+        let questions = self.notifications.questions();
+        let given = input.rounds.give(questions, &self.server, caller, required).await;
+        let (responses, _no_state) = given.map_err(sent)?;
+        match self.request_about(task, "tasks/update", caller, Some(responses)).await {
+            Ok(_acknowledged) => Ok(()),
+            Err(error) => Err(self.call_failure(tool, caller, error, false).await),
+        }
+    }
+
+    /// Asks how a task is. Returns the answer as it was written, too.
+    async fn ask_about(
         &self,
         tool: &str,
         caller: &Arc<Caller>,
-        mut state: TaskState,
-    ) -> Result<TaskState, CallFailure> {
-        while state.status == TaskStatus::Working {
-            sleep(state.pause).await;
-            let request = answers::request_about_task("tasks/get", &state.id, Some(Arc::clone(caller)));
-            let text = match self.exchange(request, Some(caller), &caller.trace, None).await {
-                Ok(text) => text,
-                Err(ServiceError::McpError(error)) => {
-                    let own = errors::own_error(&self.server, &error);
-                    let other = || unknown(&self.server, &errors::message(&error));
-                    return Err(CallFailure::after_sending(own.unwrap_or_else(other)));
-                }
-                Err(error) => return Err(self.call_failure(tool, caller, error, false).await),
-            };
-            let next = TaskState::read(&self.server, &text).map_err(CallFailure::after_sending)?;
-            if next.id != state.id {
-                let problem = "it is asked about one task and answers about another";
-                return Err(CallFailure::after_sending(unreadable(&self.server, problem)));
+        task: &str,
+    ) -> Result<(TaskState, String), CallFailure> {
+        let text = match self.request_about(task, "tasks/get", caller, None).await {
+            Ok(text) => text,
+            Err(ServiceError::McpError(error)) => {
+                let own = errors::own_error(&self.server, &error);
+                let other = || unknown(&self.server, &errors::message(&error));
+                return Err(CallFailure::after_sending(own.unwrap_or_else(other)));
             }
-            state = next;
+            Err(error) => return Err(self.call_failure(tool, caller, error, false).await),
+        };
+        let state = TaskState::read(&self.server, &text).map_err(CallFailure::after_sending)?;
+        if state.id != task {
+            let problem = "it is asked about one task and answers about another";
+            return Err(CallFailure::after_sending(unreadable(&self.server, problem)));
         }
-        Ok(state)
+        Ok((state, text))
+    }
+
+    async fn request_about(
+        &self,
+        task: &str,
+        method: &str,
+        caller: &Arc<Caller>,
+        input: Option<InputResponses>,
+    ) -> Result<String, ServiceError> {
+        let request = answers::request_about_task(method, task, Some(Arc::clone(caller)), input);
+        self.exchange(request, Some(caller), &caller.trace, None).await
+    }
+}
+
+/// The input that a task of the stateless revision has been given.
+#[derive(Default)]
+struct TaskInput {
+    rounds: Rounds,
+    /// The keys of requests that have been answered. They are listed until the server has read the answers.
+    answered: HashSet<String>,
+}
+
+impl TaskInput {
+    /// The requests that are new, which count as answered from now on.
+    fn unanswered(&mut self, all: &RawValue) -> Result<Vec<(String, String)>, serde_json::Error> {
+        let mut requests = results::input_requests(all)?;
+        requests.retain(|(key, _)| self.answered.insert(key.clone()));
+        Ok(requests)
     }
 }
 
@@ -110,27 +232,19 @@ impl Connection {
 fn complete(server: &str, text: &str) -> Result<ToolResult, ToolError> {
     match results::call_answer(server, text, false)? {
         CallAnswer::Complete(result) => Ok(result),
-        // Only the stateless revision has such answers.
+        // Only the stateless revision has such answers, and there a task asks otherwise.
         CallAnswer::InputRequired(_) => Err(unreadable(server, "it asks for input out of turn")),
     }
 }
 
 fn cancelled(server: &str, state: &TaskState) -> ToolError {
-    let mut error = ToolError::new(
-        ToolErrorCode::ToolError,
-        format!("server `{server}` has cancelled the task of the call"),
-    );
+    let message = format!("server `{server}` has cancelled the task of the call");
+    let mut error = ToolError::new(ToolErrorCode::ToolError, message);
     append_status(&mut error, state);
     error
 }
 
-/// Adds what the server says about a task that has failed, unless its error says the same.
-fn add_status(error: &mut ToolError, state: &TaskState) {
-    if state.status == TaskStatus::Failed && error.json_rpc_code.is_some() {
-        append_status(error, state);
-    }
-}
-
+/// Adds what the server says about the status of a task, unless its error says the same.
 fn append_status(error: &mut ToolError, state: &TaskState) {
     if let Some(message) = state.message.as_deref().filter(|message| !error.message.contains(*message)) {
         error.message = format!("{}: {message}", error.message);
@@ -179,7 +293,7 @@ impl Drop for TaskInFlight {
         let (connection, id) = (Arc::clone(&self.connection), std::mem::take(&mut self.id));
         // The task ends by its deadline.
         self.connection.handle.spawn(async move {
-            let request = answers::request_about_task("tasks/cancel", &id, None);
+            let request = answers::request_about_task("tasks/cancel", &id, None, None);
             let trace = RequestTrace::default();
             let _unanswered = timeout(CANCEL_TIME, connection.exchange(request, None, &trace, None)).await;
             drop(permit);

@@ -27,6 +27,8 @@
 mod faults;
 /// The transports over HTTP.
 mod http;
+/// Tasks of the stateless revision.
+mod modern_tasks;
 /// What to do and where to write it down.
 mod options;
 /// The protocol, without a transport.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::modern_tasks;
 use crate::options::Options;
 use crate::tasks::{self, Tasks};
 use crate::tools;
@@ -88,8 +89,12 @@ impl Server {
                 self.call(id, parameters, sink);
                 Ok(())
             }
-            "tasks/get" | "tasks/result" | "tasks/cancel" if self.options.is("tasks") => {
-                tasks::answer(self, method, id, parameters, sink)
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" if self.options.is("tasks") => {
+                if self.options.variant == "modern" {
+                    modern_tasks::answer(self, method, id, parameters, sink)
+                } else {
+                    tasks::answer(self, method, id, parameters, sink)
+                }
             }
             "notifications/cancelled" => {
                 let request = parameters["requestId"].to_string();
@@ -217,6 +222,9 @@ impl Server {
                 sink.send(&text_result(id, "added"))
             }
             "target" if self.options.is("elicits") => self.elicit(id, parameters, sink),
+            "target" if self.options.is("tasks") && self.options.variant == "modern" => {
+                modern_tasks::create(self, id, parameters, sink)
+            }
             "target" if self.options.is("tasks") => tasks::create(self, id, parameters, sink),
             "target" => self.strike(id, arguments, sink),
             _ if tool.starts_with("extra_") => sink.send(&text_result(id, tool)),
@@ -428,7 +436,7 @@ fn wrong(id: &Value, kind: &str, many: usize) -> String {
 }
 
 /// A result that is no answer yet.
-fn result_of(kind: &str, id: &Value, mut inside: Value) -> Value {
+pub(crate) fn result_of(kind: &str, id: &Value, mut inside: Value) -> Value {
     inside["resultType"] = kind.into();
     result(id, inside)
 }

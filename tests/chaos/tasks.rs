@@ -17,41 +17,54 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// The tasks of a server, by their ids.
 #[derive(Default)]
-pub(crate) struct Tasks(Mutex<HashMap<String, Task>>);
+pub(crate) struct Tasks(pub(crate) Mutex<HashMap<String, Task>>);
 
 #[derive(Clone)]
-struct Task {
-    arguments: Value,
+pub(crate) struct Task {
+    pub(crate) arguments: Value,
     progress_token: Value,
     /// How often the client has asked about it.
-    asked: u64,
+    pub(crate) asked: u64,
+    /// The answers to its questions, in the stateless revision.
+    pub(crate) answers: Value,
 }
 
 impl Task {
-    fn has(&self, fault: &str) -> bool {
+    pub(crate) fn new(parameters: &Value) -> Self {
+        let progress_token = parameters["_meta"]["progressToken"].clone();
+        Self { arguments: parameters["arguments"].clone(), progress_token, asked: 0, answers: json!({}) }
+    }
+
+    pub(crate) fn has(&self, fault: &str) -> bool {
         self.arguments["fault"] == fault
     }
 
-    fn status(&self) -> &str {
+    pub(crate) fn status(&self) -> &str {
         if self.asked < self.arguments["polls"].as_u64().unwrap_or(1) {
             "working"
         } else if self.has("unknown-status") {
             "dreaming"
-        } else if self.arguments["question"].is_object() || self.has("waits-for-nothing") {
+        } else if self.has("waits-for-nothing")
+            || self.arguments["question"].is_object() && self.answers.get("question").is_none()
+        {
             "input_required"
         } else {
             self.arguments["ends"].as_str().unwrap_or("completed")
         }
     }
 
-    fn state(&self, id: &str) -> Value {
+    pub(crate) fn state(&self, id: &str) -> Value {
+        let interval = self.arguments.get("interval").cloned().unwrap_or_else(|| json!(1));
+        // The names of both revisions.
         let mut state = json!({
             "taskId": id,
             "status": self.status(),
             "createdAt": "2025-11-25T10:30:00Z",
             "lastUpdatedAt": "2025-11-25T10:30:00Z",
             "ttl": 60_000,
-            "pollInterval": self.arguments.get("interval").cloned().unwrap_or_else(|| json!(1)),
+            "ttlMs": 60_000,
+            "pollInterval": interval,
+            "pollIntervalMs": interval,
         });
         if let Some(says) = self.arguments.get("says") {
             state["statusMessage"] = says.clone();
@@ -82,9 +95,7 @@ pub(crate) fn create(
         return sink.send(&error(id, -32601, "it requires task augmentation"));
     };
     server.options.note(&format!("task {wanted}"));
-    let arguments = parameters["arguments"].clone();
-    let progress_token = parameters["_meta"]["progressToken"].clone();
-    let task = Task { arguments, progress_token, asked: 0 };
+    let task = Task::new(parameters);
     if task.has("no-task") {
         return sink.send(&text_result(id, "at once"));
     }

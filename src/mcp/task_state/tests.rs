@@ -55,6 +55,27 @@ fn a_task_is_read() {
     assert_eq!(TaskState::created("s", r#"{ "content": [] }"#).unwrap(), None);
 }
 
+/// SEP-2663 has the fields of the task beside those of the result.
+#[test]
+fn a_task_of_the_stateless_revision_is_read() {
+    let task = |kind: &str| {
+        let text = json!({
+            "resultType": kind, "taskId": "t", "status": "completed", "ttlMs": null, "pollIntervalMs": 250,
+            "result": { "content": [] },
+        });
+        text.to_string()
+    };
+    let created = TaskState::created_statelessly("s", &task("task")).unwrap().unwrap();
+    assert_eq!((created.id.as_str(), created.pause), ("t", Duration::from_millis(250)));
+    assert_eq!(TaskState::created_statelessly("s", &task("complete")).unwrap(), None);
+    assert_eq!(TaskState::created_statelessly("s", "{}").unwrap(), None);
+    assert!(TaskState::created_statelessly("s", r#"{ "resultType": "task" }"#).is_err());
+    let text = task("complete");
+    let details: TaskDetails<'_> = serde_json::from_str(&text).unwrap();
+    assert_eq!(details.result.map(RawValue::get), Some(r#"{"content":[]}"#));
+    assert!(details.error.is_none() && details.input_requests.is_none());
+}
+
 #[test]
 fn v_628_a_pause_has_bounds_whatever_the_server_asks_for() {
     let pause_of = |interval: &str| {

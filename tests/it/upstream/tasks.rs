@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 use crate::support::chaos::{CALL_TIME, Stage};
 use crate::support::wait_until;
 
-/// Every transport.
+/// Every transport, with revision 2025-11-25.
 const WAYS: [&[&str]; 2] = [&["tasks"], &["http", "tasks"]];
+
+/// The same with the stateless revision.
+const STATELESS: [&[&str]; 2] = [&["tasks", "modern"], &["http", "tasks", "modern"]];
 
 fn stage(way: &[&str]) -> Stage {
     if way[0] == "http" { Stage::http(way) } else { Stage::stdio(way) }
@@ -295,5 +298,75 @@ async fn v_634_cancelled_tasks_of_a_silent_server_are_bounded() {
     wait_until(|| stage.noted("tasks/cancel") == 64).await;
     stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
     assert_eq!(stage.noted("tasks/cancel"), 64);
+    stage.close().await;
+}
+
+/// A server of the stateless revision refuses a call that does not declare tasks, if it cannot do without.
+#[tokio::test]
+async fn a_tool_of_the_stateless_revision_that_needs_tasks_is_called_like_any_other() {
+    for way in STATELESS {
+        let stage = stage(way);
+        let script = format!("return await {}", target(&json!({ "polls": 3 })));
+        let result = stage.executor.run(&*script).await.unwrap();
+        assert_eq!(result.value(), Some(&json!("well")), "{way:?}: {}", result.to_json());
+        assert_eq!(result.to_json()["toolCallsMade"], 1, "{way:?}");
+        for (noted, count) in [("refused", 1), ("tasks/get", 3), ("tasks/update", 0), ("tasks/cancel", 0)] {
+            assert_eq!(stage.noted(noted), count, "{way:?} {noted}: {}", stage.notes());
+        }
+        stage.call(&target(&json!({ "fault": "no-task" }))).await.returned("at once");
+        // Where no task is needed, none is offered.
+        stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+        assert_eq!(stage.noted("executed echo"), 1, "{way:?}: {}", stage.notes());
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_question_of_a_task_of_the_stateless_revision_is_answered_once() {
+    for way in STATELESS {
+        let stage = stage(way);
+        let limits = Limits { wall_time: CALL_TIME, ..Limits::default() };
+        let script = asking(json!({})).limits(limits).elicitor(|request: ElicitationRequest| async move {
+            assert_eq!((request.server.as_str(), request.tool.as_deref()), ("faulty", Some("target")));
+            tokio::time::sleep(CALL_TIME + CALL_TIME / 2).await;
+            accept()
+        });
+        let answer = stage.value(script).await;
+        assert_eq!(answer, json!({ "action": "accept", "content": {} }), "{way:?}");
+        assert_eq!(stage.noted("tasks/update"), 1, "{way:?}: {}", stage.notes());
+        // Where no user can be asked, the task is of no use.
+        let called = stage.call(&target(&json!({ "question": question() }))).await;
+        called.failed("TOOL_DENIED", &["no user can be asked here"]);
+        wait_until(|| stage.noted("tasks/cancel") == 1).await;
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_the_stateless_revision_that_fails_is_an_error() {
+    for way in STATELESS {
+        let stage = stage(way);
+        for (arguments, code, part) in [
+            (json!({ "ends": "failed", "says": "the paper jams" }), "TOOL_ERROR", "it broke: the paper jams"),
+            (json!({ "ends": "cancelled", "says": "no paper" }), "TOOL_ERROR", "has cancelled the task"),
+            (json!({ "fault": "no-result" }), "UPSTREAM_PROTOCOL", "without a result"),
+            (json!({ "fault": "other-task" }), "UPSTREAM_PROTOCOL", "answers about another"),
+        ] {
+            stage.call(&target(&arguments)).await.failed(code, &[part]);
+        }
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn v_634_a_task_that_asks_again_and_again_is_cancelled() {
+    let stage = Stage::stdio_with(STATELESS[0], |server| server.call_timeout(Duration::from_secs(59)));
+    let arguments = json!({ "fault": "asks-again", "question": question() });
+    let source = format!("try {{ await {} }} catch (error) {{ return error.message }}", target(&arguments));
+    let script = Script::typescript(source).elicitor(|_request| async { ElicitationAnswer::Decline });
+    let message = stage.value(script).await;
+    assert!(message.as_str().unwrap().contains("more than 10 times"), "{message}");
+    assert_eq!(stage.noted("tasks/update"), 10, "{}", stage.notes());
+    wait_until(|| stage.noted("tasks/cancel") == 1).await;
     stage.close().await;
 }
