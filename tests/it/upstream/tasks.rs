@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cx::{CallProgress, ElicitationAnswer, ElicitationRequest, ErrorCode, Limits, Script};
+use cx::{
+    CallProgress, ElicitationAnswer, ElicitationRequest, ErrorCode, Executor, Language, Limits, Script,
+};
 use serde_json::{Value, json};
 
 use crate::support::chaos::{CALL_TIME, Stage};
@@ -51,6 +53,9 @@ async fn a_tool_that_runs_only_as_a_task_is_called_like_any_other() {
         assert_eq!(result.value(), Some(&json!("well")), "{way:?}: {}", result.to_json());
         // One call for whoever counts them, and one task for the server, which is asked until it has ended.
         assert_eq!(result.to_json()["toolCallsMade"], 1, "{way:?}");
+        let stats = stage.executor.server_stats();
+        let faulty = stats.iter().find(|server| server.name == "faulty").unwrap();
+        assert_eq!((faulty.calls_total, faulty.failures_total), (1, 0), "{way:?}");
         for (noted, count) in
             [("executed target", 1), ("tasks/get", 3), ("tasks/result", 1), ("tasks/cancel", 0)]
         {
@@ -63,6 +68,19 @@ async fn a_tool_that_runs_only_as_a_task_is_called_like_any_other() {
         assert!(task["ttl"].as_u64().unwrap() > 1_000, "{task}");
         stage.close().await;
     }
+}
+
+/// A recording has the call and nothing of the task.
+#[tokio::test]
+async fn a_call_that_ran_as_a_task_is_replayed() {
+    let stage = stage(WAYS[0]);
+    let script = format!("return await {}", target(&json!({ "polls": 2 })));
+    let (_result, recording) = stage.executor.record(&*script).await.unwrap();
+    stage.close().await;
+    let alone = Executor::builder().languages([Language::TypeScript]).build().unwrap();
+    let replay = alone.replay(&recording.unwrap()).await.unwrap();
+    assert!(replay.difference.is_none(), "{:?}", replay.difference);
+    assert_eq!(replay.result.value(), Some(&json!("well")));
 }
 
 #[tokio::test]
@@ -110,11 +128,11 @@ async fn a_task_that_has_failed_is_an_error_with_what_the_server_says() {
         let says = "the paper jams";
         for (arguments, parts) in [
             (json!({ "ends": "failed", "says": says }), &[says][..]),
-            (json!({ "ends": "failed", "says": says, "fault": "fails-well" }), &[says]),
-            (json!({ "ends": "failed", "says": says, "fault": "broken" }), &["it broke", says]),
-            (json!({ "ends": "completed", "fault": "broken" }), &["it broke"]),
-            (json!({ "ends": "cancelled", "says": says }), &["has cancelled the task", says]),
-            (json!({ "ends": "cancelled", "polls": 0 }), &["has cancelled the task"]),
+            (json!({ "ends": "failed", "says": says, "fault": "fails-well" }), &[says][..]),
+            (json!({ "ends": "failed", "says": says, "fault": "broken" }), &["it broke", says][..]),
+            (json!({ "ends": "completed", "fault": "broken" }), &["it broke"][..]),
+            (json!({ "ends": "cancelled", "says": says }), &["has cancelled the task", says][..]),
+            (json!({ "ends": "cancelled", "polls": 0 }), &["has cancelled the task"][..]),
         ] {
             stage.call(&target(&arguments)).await.failed("TOOL_ERROR", parts);
         }
