@@ -29,6 +29,10 @@ use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
 /// How long the server may take to answer that it cancels a task.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
+/// Maximum number of times in a row that it is not answered how a task is, as by a proxy that is restarted. The question
+/// has no effects, so it is asked again, and the work of the task is not lost.
+const MAX_UNANSWERED: u32 = 3;
+
 impl Connection {
     /// Calls a tool as a task of revision 2025-11-25, which the server is asked to keep for at least `keep`. Dropping the
     /// future tells the server that the task is cancelled.
@@ -58,8 +62,7 @@ impl Connection {
         };
         let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
         while state.status == TaskStatus::Working {
-            sleep(state.pause).await;
-            (state, _) = self.ask_about(tool, caller, &task.id).await?;
+            (state, _) = self.ask_later(tool, caller, &state).await?;
         }
         task.is_over = state.status.is_final();
         if state.status == TaskStatus::Cancelled {
@@ -115,8 +118,7 @@ impl Connection {
         let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
         let mut input = TaskInput::default();
         let text = loop {
-            sleep(state.pause).await;
-            let (next, text) = self.ask_about(tool, caller, &task.id).await?;
+            let (next, text) = self.ask_later(tool, caller, &state).await?;
             state = next;
             match state.status {
                 TaskStatus::Working => {}
@@ -175,24 +177,31 @@ impl Connection {
         }
     }
 
-    /// Asks how a task is. Returns the answer as it was written, too.
-    async fn ask_about(
+    /// Asks how a task is, after the pause that its server wants. Returns the answer as it was written, too.
+    async fn ask_later(
         &self,
         tool: &str,
         caller: &Arc<Caller>,
-        task: &str,
+        last: &TaskState,
     ) -> Result<(TaskState, String), CallFailure> {
-        let text = match self.request_about(task, "tasks/get", caller, None).await {
-            Ok(text) => text,
-            Err(ServiceError::McpError(error)) => {
-                let own = errors::own_error(&self.server, &error);
-                let other = || unknown(&self.server, &errors::message(&error));
-                return Err(CallFailure::after_sending(own.unwrap_or_else(other)));
+        let mut unanswered = 0;
+        let text = loop {
+            sleep(last.pause).await;
+            match self.request_about(&last.id, "tasks/get", caller, None).await {
+                Ok(text) => break text,
+                Err(ServiceError::McpError(error)) => {
+                    let own = errors::own_error(&self.server, &error);
+                    let error = own.unwrap_or_else(|| unknown(&self.server, &errors::message(&error)));
+                    unanswered += 1;
+                    if unanswered >= MAX_UNANSWERED || !self.is_alive() || !is_passing(error.code) {
+                        return Err(CallFailure::after_sending(error));
+                    }
+                }
+                Err(error) => return Err(self.call_failure(tool, caller, error, false).await),
             }
-            Err(error) => return Err(self.call_failure(tool, caller, error, false).await),
         };
         let state = TaskState::read(&self.server, &text).map_err(CallFailure::after_sending)?;
-        if state.id != task {
+        if state.id != last.id {
             let problem = "it is asked about one task and answers about another";
             return Err(CallFailure::after_sending(unreadable(&self.server, problem)));
         }
@@ -226,6 +235,11 @@ impl TaskInput {
         requests.retain(|(key, _)| self.answered.insert(key.clone()));
         Ok(requests)
     }
+}
+
+/// Whether the failure of a request may be over soon.
+fn is_passing(code: ToolErrorCode) -> bool {
+    matches!(code, ToolErrorCode::UpstreamUnavailable | ToolErrorCode::RateLimited)
 }
 
 /// The result in an answer.

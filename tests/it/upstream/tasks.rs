@@ -177,6 +177,22 @@ async fn the_progress_of_a_task_is_that_of_its_call() {
     stage.close().await;
 }
 
+/// A question about a task has no effects, so it can be asked again.
+#[tokio::test]
+async fn a_task_outlives_requests_about_it() {
+    let stage = Stage::http(&["http", "tasks", "refused"]);
+    stage.target().await.returned("well");
+    for (noted, count) in [("request POST /mcp tasks/get", 3), ("tasks/get", 1), ("executed target", 1)] {
+        assert_eq!(stage.noted(noted), count, "{noted}: {}", stage.notes());
+    }
+    stage.close().await;
+    let stage = Stage::http(&["http", "tasks", "refused-always"]);
+    stage.target().await.failed("UPSTREAM_UNAVAILABLE", &["503"]);
+    assert_eq!(stage.noted("request POST /mcp tasks/get"), 3, "{}", stage.notes());
+    wait_until(|| stage.noted("tasks/cancel") == 1).await;
+    stage.close().await;
+}
+
 #[tokio::test]
 async fn the_end_of_a_run_cancels_its_tasks() {
     for way in WAYS {
