@@ -242,7 +242,8 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
     ("resources-unsubscribe", "the same"),
     (
         "server-sse-polling",
-        "a dropped connection cancels its requests, so there is nothing to resume; long calls are tasks",
+        "a dropped connection ends its requests, by which clients cancel, so there is nothing to resume, and no event \
+         has an id; long calls are tasks",
     ),
     (
         "tasks-required-task-error",
