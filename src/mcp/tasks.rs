@@ -123,7 +123,7 @@ impl Connection {
             match state.status {
                 TaskStatus::Working => {}
                 TaskStatus::InputRequired => {
-                    self.give_input(&mut input, tool, caller, &task.id, &text).await?
+                    self.give_input(&mut input, tool, caller, &task.id, &text).await?;
                 }
                 _ => break text,
             }
