@@ -18,6 +18,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -103,7 +104,14 @@ pub(crate) struct Questions {
     /// The open questions, by the text of their ids.
     open: Mutex<HashMap<String, CancellationToken>>,
     /// The calls of which the server has made tasks that have not ended, by the ids of the tasks.
-    tasks: Mutex<HashMap<String, Arc<Caller>>>,
+    tasks: Mutex<HashMap<String, TaskOfCall>>,
+}
+
+/// A task of a call.
+struct TaskOfCall {
+    caller: Arc<Caller>,
+    /// Notified when the server says that the task has changed.
+    changed: Arc<Notify>,
 }
 
 /// The answer to a request of a server.
@@ -202,25 +210,43 @@ impl Questions {
         (!self.roots.is_empty()).then(|| json!({ "roots": self.roots.iter().map(root).collect::<Vec<_>>() }))
     }
 
-    /// Records that a task has been made of a call, so that its questions go to the call's user. Returns false if the
-    /// server uses the id already.
-    pub(crate) fn begin_task(&self, id: &str, caller: &Arc<Caller>) -> bool {
+    /// Records that a task has been made of a call, so that its questions go to the call's user. Returns what is
+    /// notified of its changes; `None` if the server uses the id already.
+    pub(crate) fn begin_task(&self, id: &str, caller: &Arc<Caller>) -> Option<Arc<Notify>> {
         let mut tasks = self.tasks.lock();
         if tasks.contains_key(id) {
-            return false;
+            return None;
         }
-        tasks.insert(id.to_owned(), Arc::clone(caller));
-        true
+        let changed = Arc::<Notify>::default();
+        let task = TaskOfCall { caller: Arc::clone(caller), changed: Arc::clone(&changed) };
+        tasks.insert(id.to_owned(), task);
+        Some(changed)
     }
 
     pub(crate) fn end_task(&self, id: &str) {
         self.tasks.lock().remove(id);
     }
 
+    /// Handles the notification that a task has changed.
+    pub(crate) fn task_changed(&self, parameters: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Changed<'a> {
+            #[serde(borrow)]
+            task_id: Cow<'a, str>,
+        }
+        let named = parameters.and_then(|text| serde_json::from_str::<Changed<'_>>(text.get()).ok());
+        let Some(Changed { task_id }) = named else { return };
+        if let Some(task) = self.tasks.lock().get(&*task_id) {
+            task.changed.notify_one();
+        }
+    }
+
     /// The calls that a question may belong to if nothing says which: those with a pending request, and those that go
     /// on as tasks. One more than are asked about at most.
     pub(crate) fn in_flight(&self, pending: impl Iterator<Item = Arc<Caller>>) -> Vec<Arc<Caller>> {
-        let tasks: Vec<Arc<Caller>> = self.tasks.lock().values().cloned().collect();
+        let tasks: Vec<Arc<Caller>> =
+            self.tasks.lock().values().map(|task| Arc::clone(&task.caller)).collect();
         let mut seen = HashSet::new();
         let is_new = |caller: &Arc<Caller>| seen.insert(Arc::as_ptr(caller));
         pending.chain(tasks).filter(is_new).take(MAX_CALLERS + 1).collect()
@@ -269,7 +295,9 @@ impl Questions {
         // The question of a task says of which, whatever else is in flight.
         let task = parameters.map(RawValue::get).filter(|text| text.len() <= MAX_QUESTION_BYTES);
         let callers = match task.and_then(related_task) {
-            Some(task) => self.tasks.lock().get(&task).cloned().into_iter().collect(),
+            Some(task) => {
+                self.tasks.lock().get(&task).map(|task| Arc::clone(&task.caller)).into_iter().collect()
+            }
             None => callers(),
         };
         let question = match self.question(callers, parameters) {

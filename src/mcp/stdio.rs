@@ -166,6 +166,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                 }
             }
             "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
+            "notifications/tasks/status" => self.notifications.questions().task_changed(parameters),
             // rmcp waits for this notification before a subscription begins. A connection has one
             // subscription; further notifications are ignored.
             "notifications/subscriptions/acknowledged" => {

@@ -29,7 +29,7 @@ const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Bounds of the pause that a server asks for. A shorter one would be a flood of requests, after a longer one runs
 /// would end before their tasks are seen to have ended.
-const MIN_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// The tools that a server runs only as tasks, as it has listed them last over one connection.

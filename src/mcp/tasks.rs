@@ -13,6 +13,7 @@ use std::time::Duration;
 use rmcp::model::{ErrorCode, InputResponses, TASKS_EXTENSION_ID};
 use rmcp::service::ServiceError;
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::answers::{self, RequestTrace};
@@ -22,7 +23,7 @@ use super::input::Rounds;
 use super::message::read_error;
 use super::questions::Caller;
 use super::results::{self, CallAnswer, RequiredInput};
-use super::task_state::{TaskDetails, TaskState, TaskStatus, related_task, without_task};
+use super::task_state::{MIN_PAUSE, TaskDetails, TaskState, TaskStatus, related_task, without_task};
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
 
@@ -62,7 +63,7 @@ impl Connection {
         };
         let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
         while state.status == TaskStatus::Working {
-            (state, _) = self.ask_later(tool, caller, &state).await?;
+            (state, _) = self.ask_later(tool, caller, &state, &task.changed).await?;
         }
         task.is_over = state.status.is_final();
         if state.status == TaskStatus::Cancelled {
@@ -118,7 +119,7 @@ impl Connection {
         let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
         let mut input = TaskInput::default();
         let text = loop {
-            let (next, text) = self.ask_later(tool, caller, &state).await?;
+            let (next, text) = self.ask_later(tool, caller, &state, &task.changed).await?;
             state = next;
             match state.status {
                 TaskStatus::Working => {}
@@ -177,16 +178,22 @@ impl Connection {
         }
     }
 
-    /// Asks how a task is, after the pause that its server wants. Returns the answer as it was written, too.
+    /// Asks how a task is, after the pause that its server wants, or soon after it says that the task has changed.
+    /// Returns the answer as it was written, too.
     async fn ask_later(
         &self,
         tool: &str,
         caller: &Arc<Caller>,
         last: &TaskState,
+        changed: &Notify,
     ) -> Result<(TaskState, String), CallFailure> {
         let mut unanswered = 0;
         let text = loop {
-            sleep(last.pause).await;
+            tokio::select! {
+                () = sleep(last.pause) => {}
+                // However often it says so.
+                () = changed.notified() => sleep(MIN_PAUSE).await,
+            }
             match self.request_about(&last.id, "tasks/get", caller, None).await {
                 Ok(text) => break text,
                 Err(ServiceError::McpError(error)) => {
@@ -280,6 +287,7 @@ fn unknown(server: &str, problem: &str) -> ToolError {
 struct TaskInFlight {
     connection: Arc<Connection>,
     id: String,
+    changed: Arc<Notify>,
     is_over: bool,
 }
 
@@ -289,10 +297,10 @@ impl TaskInFlight {
     /// `UpstreamProtocol` if another call has a task of the same id: questions of the one would go to the user of the
     /// other.
     fn begin(connection: &Arc<Connection>, caller: &Arc<Caller>, id: &str) -> Result<Self, ToolError> {
-        if !connection.notifications.questions().begin_task(id, caller) {
+        let Some(changed) = connection.notifications.questions().begin_task(id, caller) else {
             return Err(unreadable(&connection.server, "its task has the id of one that has not ended"));
-        }
-        Ok(Self { connection: Arc::clone(connection), id: id.to_owned(), is_over: false })
+        };
+        Ok(Self { connection: Arc::clone(connection), id: id.to_owned(), changed, is_over: false })
     }
 }
 

@@ -4,10 +4,12 @@
 //! - `ends`: its last status, `completed` by default; `says`: its status message,
 //! - `question`: a request for the client, whose answer it waits for before it ends,
 //! - `id`: its id, or the number of bytes of it,
+//! - `announced`: how often the server says that it has changed; `gap`: the time before each of that,
 //! - `fault`: what is wrong with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -105,8 +107,14 @@ pub(crate) fn create(
         _ => format!("task-{id}"),
     };
     let state = task.state(&name);
-    server.tasks.0.lock().unwrap().insert(name, task);
-    sink.send(&result(id, json!({ "task": state })))
+    let number = |name: &str| task.arguments[name].as_u64().unwrap_or(0);
+    let (announced, gap) = (number("announced"), Duration::from_millis(number("gap")));
+    server.tasks.0.lock().unwrap().insert(name.clone(), task);
+    sink.send(&result(id, json!({ "task": state })))?;
+    (0..announced).try_for_each(|_| {
+        std::thread::sleep(gap);
+        sink.send(&notification("notifications/tasks/status", json!({ "taskId": name, "status": "working" })))
+    })
 }
 
 /// Answers a request about a task.

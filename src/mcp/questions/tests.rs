@@ -99,8 +99,8 @@ async fn v_633_a_question_says_of_which_task_it_is() {
     let questions = Questions::new(&process());
     let ((one, asked), (other, also_asked)) = (user(), user());
     let ((first, _a), (second, _b)) = (call(Some(&one)), call(Some(&other)));
-    assert!(questions.begin_task("t", &first));
-    assert!(!questions.begin_task("t", &second));
+    assert!(questions.begin_task("t", &first).is_some());
+    assert!(questions.begin_task("t", &second).is_none());
     let in_flight =
         |pending: &[&Arc<Caller>]| questions.in_flight(pending.iter().map(|caller| Arc::clone(caller)));
     // It could be that of the task, whose user is another one.

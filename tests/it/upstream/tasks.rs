@@ -177,6 +177,17 @@ async fn the_progress_of_a_task_is_that_of_its_call() {
     stage.close().await;
 }
 
+/// The pause that the server asks for is longer than the call may take.
+#[tokio::test]
+async fn a_task_that_is_said_to_have_changed_is_asked_about_soon() {
+    let stage = stage(WAYS[0]);
+    // What is said before the answer has been read is not heard.
+    let arguments = json!({ "announced": 50, "gap": 20, "interval": 9_000 });
+    stage.call(&target(&arguments)).await.returned("well");
+    assert_eq!(stage.noted("tasks/get"), 1, "{}", stage.notes());
+    stage.close().await;
+}
+
 /// A question about a task has no effects, so it can be asked again.
 #[tokio::test]
 async fn a_task_outlives_requests_about_it() {
@@ -219,6 +230,20 @@ async fn v_628_tasks_are_asked_about_at_a_bounded_pace() {
     let forever = json!({ "interval": 9_223_372_036_854_775_808_u64 });
     stage.call(&target(&forever)).await.failed("TOOL_TIMEOUT", &["whether the call took effect is unknown"]);
     assert_eq!(stage.noted("tasks/get"), 2, "{}", stage.notes());
+    stage.close().await;
+}
+
+/// The server says without end that the task has changed. It is asked no faster for that.
+#[tokio::test]
+async fn v_628_a_flood_of_announcements_is_no_flood_of_requests() {
+    let stage = stage(WAYS[0]);
+    let arguments = json!({ "announced": 20_000, "polls": 1_000_000, "interval": 9_000 });
+    stage
+        .beside(async {
+            stage.call(&target(&arguments)).await.failed("TOOL_TIMEOUT", &[]);
+        })
+        .await;
+    assert!(stage.noted("tasks/get") < 100, "{}", stage.notes());
     stage.close().await;
 }
 
