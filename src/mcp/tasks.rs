@@ -1,9 +1,9 @@
 //! Calls of tools that a server runs only as tasks: the server makes a task of the call, is asked about it until it has
 //! ended, and its result is that of the call.
 //!
-//! In revision 2025-11-25 the list of tools says which ones these are (`execution.taskSupport: "required"`), and the client
-//! asks for the task. In the stateless revision (SEP-2663) a server refuses calls of clients that do not declare that they
-//! support tasks.
+//! In revision 2025-11-25 the list of tools says which ones these are (`execution.taskSupport: "required"`), and the
+//! client asks for the task. In the stateless revision (SEP-2663) a server refuses calls of clients that do not declare
+//! that they support tasks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
 /// How long the server may take to answer that it cancels a task.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
-/// Maximum number of times in a row that it is not answered how a task is, as by a proxy that is restarted. The question
-/// has no effects, so it is asked again, and the work of the task is not lost.
+/// Maximum number of requests about a task in a row that fail on the way, as at a proxy that is restarted. Such a request
+/// has no effects, so it is sent again, and the work of the task is not lost.
 const MAX_UNANSWERED: u32 = 3;
 
 impl Connection {
-    /// Calls a tool as a task of revision 2025-11-25, which the server is asked to keep for at least `keep`. Dropping the
-    /// future tells the server that the task is cancelled.
+    /// Calls a tool as a task of revision 2025-11-25, which the server is asked to keep for at least `keep`. Dropping
+    /// the future tells the server that the task is cancelled.
     pub(crate) async fn call_as_task(
         self: &Arc<Self>,
         tool: &str,
@@ -100,8 +100,8 @@ impl Connection {
             && self.is_stateless()
     }
 
-    /// Calls a tool of the stateless revision, of which the server may make a task. Dropping the future tells the server
-    /// that the task is cancelled.
+    /// Calls a tool of the stateless revision, of which the server may make a task. Dropping the future tells the
+    /// server that the task is cancelled.
     pub(crate) async fn call_with_tasks(
         self: &Arc<Self>,
         tool: &str,

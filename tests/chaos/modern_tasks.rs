@@ -1,5 +1,5 @@
-//! Tasks of the stateless revision (SEP-2663). The arguments of `target` are those of `tasks`, and the fault `asks-again`:
-//! a task that has another question whenever it is asked.
+//! Tasks of the stateless revision (SEP-2663). The arguments of `target` are those of `tasks`. Of the faults there are
+//! some of those, `no-result`, and `asks-again`: a task that has another question whenever it is asked about.
 
 use std::sync::Arc;
 

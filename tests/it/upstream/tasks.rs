@@ -1,5 +1,4 @@
-//! Tools that a server runs only as tasks (revision 2025-11-25), and servers that make wrong tasks: docs/threats.md, 628
-//! to 634.
+//! Tools that a server runs only as tasks, and servers that make wrong tasks: docs/threats.md, 628 to 634.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
