@@ -46,9 +46,8 @@ impl UpstreamServer {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
             let (server, caller) = (Arc::clone(&server), Arc::clone(&caller));
             async move {
-                if connection.task_tools.are_unknown() {
-                    // Without a list the call is made as any other, and the server says why it cannot be.
-                    let _list = server.listing(&connection).await;
+                if connection.task_tools.have_to_be_listed() {
+                    server.list_for_call(&connection).await;
                 }
                 if connection.task_tools.contains(&tool) {
                     let keep = deadline.saturating_duration_since(Instant::now());
@@ -66,6 +65,17 @@ impl UpstreamServer {
             .boxed()
         };
         self.exchange(deadline, cancel, &patience, work).await
+    }
+
+    /// Lists the tools if there is no current list over this connection. Some servers add tools as soon as they are
+    /// connected, so it may take two lists. Without one a call is made as any other, and the server says why it cannot
+    /// be.
+    async fn list_for_call(self: &Arc<Self>, connection: &Arc<Connection>) {
+        for _ in 0..2 {
+            if self.known_tools().is_some() || self.listing(connection).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Sends a request for something other than a tool, under the same rules.

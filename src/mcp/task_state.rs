@@ -36,7 +36,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) struct TaskTools {
     /// Whether the server has declared that it makes tasks of calls. No task is asked for otherwise.
     makes_tasks: bool,
-    names: Mutex<Option<HashSet<String>>>,
+    names: Mutex<HashSet<String>>,
 }
 
 impl TaskTools {
@@ -46,19 +46,19 @@ impl TaskTools {
 
     /// Whether the tools have to be listed before it is known how they are called. Lists that were kept from an
     /// earlier connection do not say it.
-    pub(crate) fn are_unknown(&self) -> bool {
-        self.makes_tasks && self.names.lock().is_none()
+    pub(crate) fn have_to_be_listed(&self) -> bool {
+        self.makes_tasks
     }
 
     pub(crate) fn set(&self, names: HashSet<String>) {
         if self.makes_tasks {
-            *self.names.lock() = Some(names);
+            *self.names.lock() = names;
         }
     }
 
     /// Whether the tool runs only as a task.
     pub(crate) fn contains(&self, tool: &str) -> bool {
-        self.makes_tasks && self.names.lock().as_ref().is_some_and(|names| names.contains(tool))
+        self.makes_tasks && self.names.lock().contains(tool)
     }
 }
 

@@ -158,6 +158,9 @@ impl Server {
         if self.options.is("hang-list") {
             return Ok(());
         }
+        if tasks::adds_late(self, self.lists.load(Ordering::SeqCst)) {
+            sink.send(&notification("notifications/tools/list_changed", json!({})))?;
+        }
         sink.send_text(&tools::page(self, id, parameters["cursor"].as_str()))
     }
 

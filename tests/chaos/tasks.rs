@@ -86,6 +86,11 @@ pub(crate) fn declare(tools: &mut [Value]) {
     }
 }
 
+/// Whether the tool is not in the list that is the `lists`th, because a server that was started again adds it late.
+pub(crate) fn adds_late(server: &Server, lists: u64) -> bool {
+    server.options.is("tasks") && server.options.variant == "late" && server.restarted && lists == 0
+}
+
 /// Makes a task of a call of `target`.
 pub(crate) fn create(
     server: &Server,

@@ -41,7 +41,12 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
         "hostile-declarations" => tools.push(hostile()),
         "odd-schemas" => tools.extend(odd_schemas()),
         "apps" => tools.extend(apps()),
-        "tasks" => tasks::declare(&mut tools),
+        "tasks" => {
+            tasks::declare(&mut tools);
+            if tasks::adds_late(server, lists) {
+                tools.retain(|tool| tool["name"] != "target");
+            }
+        }
         "rug-pull" => {
             let pulled = match options.variant.as_str() {
                 "restart" | "restart-annotations" => server.restarted,

@@ -120,6 +120,17 @@ async fn a_list_that_was_kept_is_no_reason_for_a_wrong_call() {
     second.close().await;
 }
 
+/// Some servers add tools as soon as they are connected, and say so before they have answered with the first list.
+#[tokio::test]
+async fn a_tool_that_is_added_late_is_called_as_its_list_says() {
+    let first = Stage::kept_in(tempfile::tempdir().unwrap(), &["tasks", "late"], false);
+    first.target().await.returned("well");
+    let second = Stage::kept_in(first.close().await, &["tasks", "late"], false);
+    second.target().await.returned("well");
+    assert_eq!(second.noted("executed target"), 2, "{}", second.notes());
+    second.close().await;
+}
+
 #[tokio::test]
 async fn a_task_that_has_failed_is_an_error_with_what_the_server_says() {
     for way in WAYS {
