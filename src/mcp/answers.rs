@@ -2,15 +2,16 @@
 //! trees.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomResult,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CustomRequest, CustomResult,
     DiscoverResult, GetExtensions as _, InitializeResult, InputResponses, JsonObject, JsonRpcMessage,
     ServerResult,
 };
 use serde::de::Error as _;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::questions::Caller;
 use crate::json::{self, Json, TreeError};
@@ -33,6 +34,19 @@ pub(crate) enum Expected {
 /// would keep them as a tree, and make a second tree when it serializes them.
 #[derive(Clone)]
 struct CallArguments(Json);
+
+/// How long the server is asked to keep the task of a call. A call that has it attached is made as a task, for which
+/// rmcp's type has no field.
+#[derive(Clone)]
+struct TaskTime(Duration);
+
+/// Attached to a request that declares that this client supports tasks of the stateless revision (SEP-2663).
+#[derive(Clone)]
+struct SupportsTasks;
+
+/// The extension under which [`read_result`] keeps that a server makes tasks of calls: rmcp's types have no field for
+/// the capability of revision 2025-11-25.
+pub(crate) const TASKS_OF_CALLS: &str = "cx/tasks.requests.tools.call";
 
 /// What connects a request with the trace of its caller.
 #[derive(Clone, Default)]
@@ -71,6 +85,47 @@ pub(crate) fn call_request(
     ClientRequest::CallToolRequest(request)
 }
 
+/// A request to make a task of a call, which the server is asked to keep for this long.
+pub(crate) fn task_request(
+    tool: &str,
+    arguments: Json,
+    caller: Arc<Caller>,
+    keep: Duration,
+) -> ClientRequest {
+    let mut request = call_request(tool, arguments, caller, None);
+    request.extensions_mut().insert(TaskTime(keep));
+    request
+}
+
+/// A request about the task of a call, such as `tasks/get`, with the input that the task waits for, if it is that.
+pub(crate) fn request_about_task(
+    method: &str,
+    task: &str,
+    caller: Option<Arc<Caller>>,
+    input: Option<InputResponses>,
+) -> ClientRequest {
+    let mut parameters = json!({ "taskId": task });
+    if let Some(input) = input {
+        parameters["inputResponses"] = json!(input);
+    }
+    let mut request = CustomRequest::new(method, Some(parameters));
+    if let Some(caller) = caller {
+        request.extensions.insert(caller);
+    }
+    request.extensions.insert(SupportsTasks);
+    ClientRequest::CustomRequest(request)
+}
+
+/// Declares with a request that this client supports tasks, so that the server may make one.
+pub(crate) fn declare_tasks(request: &mut ClientRequest) {
+    request.extensions_mut().insert(SupportsTasks);
+}
+
+/// Whether a request declares that this client supports tasks.
+pub(crate) fn declares_tasks(request: &ClientRequest) -> bool {
+    request.extensions().get::<SupportsTasks>().is_some()
+}
+
 /// The call that a request belongs to.
 pub(crate) fn caller(request: &ClientRequest) -> Option<Arc<Caller>> {
     request.extensions().get().cloned()
@@ -106,7 +161,12 @@ pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     let Some(CallArguments(arguments)) = extensions.get() else { return Ok(body) };
     let end = end_of(&body, EMPTY)?;
     let (before, after) = (&body[..end - 2], &body[end..]);
-    Ok([before, arguments.text().as_bytes(), after].concat())
+    let task = extensions.get::<TaskTime>().map(|TaskTime(keep)| {
+        let milliseconds = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        format!(r#","task":{{"ttl":{milliseconds}}}"#)
+    });
+    let task = task.unwrap_or_default();
+    Ok([before, arguments.text().as_bytes(), task.as_bytes(), after].concat())
 }
 
 /// The expected answer to a request.
@@ -115,7 +175,8 @@ pub(crate) fn expected(request: &ClientRequest) -> Expected {
         "server/discover" => Expected::Discover,
         "initialize" => Expected::Initialize,
         "tools/list" => Expected::ListTools,
-        "tools/call" => Expected::CallTool,
+        // The result of a task is that of its call.
+        "tools/call" | "tasks/result" => Expected::CallTool,
         "subscriptions/listen" => Expected::Listen,
         _ => Expected::Other,
     }
@@ -136,10 +197,22 @@ pub(crate) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
     Ok(match expected {
         Expected::Discover => ServerResult::DiscoverResult(serde_json::from_str::<DiscoverResult>(text)?),
         Expected::Initialize => {
-            ServerResult::InitializeResult(serde_json::from_str::<InitializeResult>(text)?)
+            let mut result = serde_json::from_str::<InitializeResult>(text)?;
+            if makes_tasks(text) {
+                let extensions = result.capabilities.extensions.get_or_insert_default();
+                extensions.insert(TASKS_OF_CALLS.to_owned(), JsonObject::new());
+            }
+            ServerResult::InitializeResult(result)
         }
         _ => serde_json::from_str(text)?,
     })
+}
+
+/// Whether a server declares in its handshake that it makes tasks of calls.
+fn makes_tasks(text: &str) -> bool {
+    let capability = "/capabilities/tasks/requests/tools/call";
+    serde_json::from_str::<Value>(text)
+        .is_ok_and(|result| result.pointer(capability).is_some_and(Value::is_object))
 }
 
 /// The text of a result that [`read_result`] has not parsed.

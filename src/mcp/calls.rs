@@ -41,12 +41,41 @@ impl UpstreamServer {
         let trace = RequestTrace { context: trace, sent };
         let (caller, _over) = Caller::new(&self.name, &tool, on_elicitation, trace);
         let patience = Arc::clone(&caller.patience);
+        let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
             let (tool, arguments, on_progress) = (Arc::clone(&tool), arguments.clone(), on_progress.clone());
-            let caller = Arc::clone(&caller);
-            async move { connection.call(&tool, arguments, &caller, on_progress).await }.boxed()
+            let (server, caller) = (Arc::clone(&server), Arc::clone(&caller));
+            async move {
+                if connection.task_tools.have_to_be_listed() {
+                    server.list_for_call(&connection).await;
+                }
+                if connection.task_tools.contains(&tool) {
+                    let keep = deadline.saturating_duration_since(Instant::now());
+                    return connection.call_as_task(&tool, arguments, &caller, keep, on_progress).await;
+                }
+                let called = connection.call(&tool, arguments.clone(), &caller, on_progress.clone()).await;
+                match called {
+                    // It was not called. A server that could do without tasks is not told that it may make one.
+                    Err(failure) if connection.needs_tasks(&failure.error) => {
+                        connection.call_with_tasks(&tool, arguments, &caller, on_progress).await
+                    }
+                    called => called,
+                }
+            }
+            .boxed()
         };
         self.exchange(deadline, cancel, &patience, work).await
+    }
+
+    /// Lists the tools if there is no current list over this connection. Some servers add tools as soon as they are
+    /// connected, so it may take two lists. Without one a call is made as any other, and the server says why it cannot
+    /// be.
+    async fn list_for_call(self: &Arc<Self>, connection: &Arc<Connection>) {
+        for _ in 0..2 {
+            if self.known_tools().is_some() || self.listing(connection).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Sends a request for something other than a tool, under the same rules.

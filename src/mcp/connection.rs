@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ProtocolVersion,
-    RequestId, RequestMetaObject, SubscriptionFilter,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, JsonObject,
+    ProtocolVersion, RequestId, RequestMetaObject, SubscriptionFilter, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -21,16 +22,21 @@ use super::connect::{CLOSED, ConnectionEnd};
 use super::counted::{CountedOperation, OperationKeys};
 use super::errors::{self, unavailable};
 use super::input::{self, Rounds};
-use super::notifications::Notifications;
+use super::notifications::{Listening, Notifications};
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
 use super::skills::SkillFiles;
+use super::task_state::{TaskState, TaskTools};
 use crate::conventions;
 use crate::json::{self, Json};
 use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
 const REASON_TIME: Duration = Duration::from_secs(1);
+
+/// Maximum number of tasks that are being cancelled at once, as many as a run has calls in flight. A server that does
+/// not answer is told of no more; its tasks end by themselves.
+const MAX_TASK_CANCELLATIONS: usize = 64;
 
 /// How long establishing a connection took.
 #[derive(Clone, Copy, Debug)]
@@ -48,11 +54,25 @@ pub(crate) struct CallFailure {
     pub(crate) is_unsent: bool,
 }
 
+/// What a server has answered to a call.
+pub(crate) enum Called {
+    Result(ToolResult),
+    /// It has made a task of the call.
+    Task(TaskState),
+}
+
+impl CallFailure {
+    /// The failure of a call of which the server has got something.
+    pub(crate) fn after_sending(error: ToolError) -> Self {
+        Self { error, is_unsent: false }
+    }
+}
+
 /// A live connection, shared by all runs. It ends with the server's stdout and is not used again.
 pub(crate) struct Connection {
     pub(crate) server: Arc<str>,
     pub(crate) peer: Peer<RoleClient>,
-    handle: Handle,
+    pub(crate) handle: Handle,
     pub(crate) notifications: Notifications,
     /// Whether the server has answered anything but the handshake.
     pub(crate) has_answered: AtomicBool,
@@ -61,6 +81,9 @@ pub(crate) struct Connection {
     /// Why the last list was cut.
     pub(crate) list_problem: Mutex<Option<String>>,
     pub(crate) skill_files: SkillFiles,
+    pub(crate) task_tools: TaskTools,
+    /// Permits for requests that cancel tasks.
+    pub(crate) task_cancellations: Arc<Semaphore>,
     /// Cancelled when no more answers will come.
     pub(crate) ended: CancellationToken,
     /// Cancelled when nothing more may be sent, at the latest with `ended`.
@@ -88,6 +111,11 @@ impl Connection {
         transport: &'static str,
         start_times: StartTimes,
     ) -> Arc<Self> {
+        let makes_tasks = peer.peer_info().is_some_and(|info| {
+            let extensions = info.capabilities.extensions.as_ref();
+            info.protocol_version < ProtocolVersion::V_2026_07_28
+                && extensions.is_some_and(|extensions| extensions.contains_key(answers::TASKS_OF_CALLS))
+        });
         let connection = Arc::new(Self {
             server,
             peer: peer.clone(),
@@ -97,6 +125,8 @@ impl Connection {
             is_counted: AtomicBool::new(false),
             list_problem: Mutex::default(),
             skill_files: SkillFiles::default(),
+            task_tools: TaskTools::new(makes_tasks),
+            task_cancellations: Arc::new(Semaphore::new(MAX_TASK_CANCELLATIONS)),
             ended: ended.clone(),
             retired: retired.clone(),
             stop: CancellationToken::new(),
@@ -123,7 +153,7 @@ impl Connection {
 
     /// Whether the server uses the stateless revision, in which it announces changes only to
     /// subscribers.
-    fn is_stateless(&self) -> bool {
+    pub(crate) fn is_stateless(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
     }
 
@@ -183,35 +213,79 @@ impl Connection {
         caller: &Arc<Caller>,
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
+        match self.call_declaring(tool, arguments, caller, on_progress, None).await? {
+            Called::Result(result) => Ok(result),
+            Called::Task(_) => {
+                let error = errors::unreadable(&self.server, "it makes a task, for which it was not asked");
+                Err(CallFailure::after_sending(error))
+            }
+        }
+    }
+
+    /// As [`call`](Self::call). With `tasks`, the server is told that it may make a task of the call in the stateless
+    /// revision; it receives what ends the listening to the task's progress.
+    pub(crate) async fn call_declaring(
+        &self,
+        tool: &str,
+        arguments: Json,
+        caller: &Arc<Caller>,
+        on_progress: Option<ProgressListener>,
+        mut tasks: Option<&mut Option<Listening>>,
+    ) -> Result<Called, CallFailure> {
         let mut rounds = Rounds::default();
         let mut more = None;
         loop {
-            let request = answers::call_request(tool, arguments.clone(), Arc::clone(caller), more.take());
-            let answer = match self.exchange(request, Some(caller), &caller.trace, on_progress.clone()).await
+            let mut request = answers::call_request(tool, arguments.clone(), Arc::clone(caller), more.take());
+            if tasks.is_some() {
+                answers::declare_tasks(&mut request);
+            }
+            let mut own = None;
+            let listening = tasks.as_deref_mut().unwrap_or(&mut own);
+            let (trace, on_progress) = (&caller.trace, on_progress.clone());
+            let text = match self
+                .exchange_listening(request, Some(caller), trace, on_progress, listening)
+                .await
             {
-                Ok(text) => results::call_answer(&self.server, &text, self.is_stateless()),
-                Err(ServiceError::McpError(error)) => {
-                    Err(input::call_error(self.notifications.questions(), &self.server, tool, caller, &error)
-                        .await)
-                }
-                Err(error) => {
-                    // After the first round the server has begun to work.
-                    let is_unsent = matches!(error, ServiceError::TransportSend(_)) && rounds.is_first();
-                    let meanwhile = "the call was running; whether it took effect is unknown";
-                    return Err(CallFailure { error: self.lost(error, meanwhile).await, is_unsent });
-                }
+                Ok(text) => text,
+                // After the first round the server has begun to work.
+                Err(error) => return Err(self.call_failure(tool, caller, error, rounds.is_first()).await),
             };
             self.has_answered.store(true, Ordering::Relaxed);
-            let sent = |error| CallFailure { error, is_unsent: false };
-            match answer.map_err(sent)? {
-                CallAnswer::Complete(result) => return Ok(result),
+            if tasks.is_some() {
+                let task = TaskState::created_statelessly(&self.server, &text);
+                if let Some(task) = task.map_err(CallFailure::after_sending)? {
+                    return Ok(Called::Task(task));
+                }
+            }
+            let answer = results::call_answer(&self.server, &text, self.is_stateless());
+            match answer.map_err(CallFailure::after_sending)? {
+                CallAnswer::Complete(result) => return Ok(Called::Result(result)),
                 CallAnswer::InputRequired(required) => {
                     let given =
                         rounds.give(self.notifications.questions(), &self.server, caller, required).await;
-                    more = Some(given.map_err(sent)?);
+                    more = Some(given.map_err(CallFailure::after_sending)?);
                 }
             }
         }
+    }
+
+    /// Why a request for a call has no result. `is_first` is whether the server has got no earlier one for this call.
+    pub(crate) async fn call_failure(
+        &self,
+        tool: &str,
+        caller: &Arc<Caller>,
+        error: ServiceError,
+        is_first: bool,
+    ) -> CallFailure {
+        if let ServiceError::McpError(error) = error {
+            self.has_answered.store(true, Ordering::Relaxed);
+            let questions = self.notifications.questions();
+            let error = input::call_error(questions, &self.server, tool, caller, &error).await;
+            return CallFailure::after_sending(error);
+        }
+        let is_unsent = matches!(error, ServiceError::TransportSend(_)) && is_first;
+        let meanwhile = "the call was running; whether it took effect is unknown";
+        CallFailure { error: self.lost(error, meanwhile).await, is_unsent }
     }
 
     /// Sends any other request once and returns its result unchanged. Dropping the future tells the
@@ -258,16 +332,36 @@ impl Connection {
     /// Sends a request whose answer passes through rmcp as text, and returns the text.
     pub(crate) async fn exchange(
         &self,
-        mut request: ClientRequest,
+        request: ClientRequest,
         caller: Option<&Arc<Caller>>,
         trace: &RequestTrace,
         on_progress: Option<ProgressListener>,
     ) -> Result<String, ServiceError> {
+        self.exchange_listening(request, caller, trace, on_progress, &mut None).await
+    }
+
+    /// As [`exchange`](Self::exchange). `listening` receives what ends the listening to the request's progress, which
+    /// may go on after the answer.
+    pub(crate) async fn exchange_listening(
+        &self,
+        mut request: ClientRequest,
+        caller: Option<&Arc<Caller>>,
+        trace: &RequestTrace,
+        on_progress: Option<ProgressListener>,
+        listening: &mut Option<Listening>,
+    ) -> Result<String, ServiceError> {
         let mut options = PeerRequestOptions::no_options();
-        if self.is_stateless() && caller.is_none_or(|caller| !caller.can_ask()) {
-            // Each request states the client's capabilities; no user can be asked during this one.
+        let can_ask = caller.is_some_and(|caller| caller.can_ask());
+        let declares_tasks = answers::declares_tasks(&request);
+        if self.is_stateless() && (!can_ask || declares_tasks) {
+            // Each request states the client's capabilities, and by default that the user can be asked.
+            let mut capabilities = self.notifications.questions().capabilities(can_ask);
+            if declares_tasks {
+                let extensions = capabilities.extensions.get_or_insert_default();
+                extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
+            }
             let mut meta = RequestMetaObject::new();
-            meta.set_client_capabilities(self.notifications.questions().capabilities(false));
+            meta.set_client_capabilities(capabilities);
             options = options.with_meta(meta);
         }
         if let Some(context) = &trace.context {
@@ -284,7 +378,7 @@ impl Connection {
             // pages.
             let _again = sent.set(SentRequest { request_id, protocol_version });
         }
-        let _listening =
+        *listening =
             on_progress.map(|listener| self.notifications.listen(handle.progress_token.clone(), listener));
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;

@@ -72,7 +72,7 @@ impl Drop for CountedCall<'_> {
 }
 
 /// The methods that are counted by their names.
-const METHODS: [&str; 10] = [
+const METHODS: [&str; 14] = [
     "initialize",
     "server/discover",
     "subscriptions/listen",
@@ -81,6 +81,10 @@ const METHODS: [&str; 10] = [
     "resources/list",
     "resources/read",
     "skills/list",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/result",
+    "tasks/update",
     "prompts/list",
     "prompts/get",
 ];

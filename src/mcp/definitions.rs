@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::errors::shortened;
+use super::task_state::requires_task;
 use crate::json;
 use crate::text::{hidden_text, one_line, preview, visible};
 use crate::tools::{Schema, ToolDefinition};
@@ -84,6 +85,8 @@ struct WrittenTool<'a> {
     output_schema: Option<&'a RawValue>,
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    execution: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
@@ -102,6 +105,8 @@ pub(crate) struct ListBuilder<'a> {
     names: HashSet<String>,
     bytes: usize,
     definitions: Vec<ToolDefinition>,
+    /// The names of those that run only as tasks.
+    task_tools: HashSet<String>,
     /// What was left out and why: the first few problems, and their total number.
     problems: Vec<String>,
     problem_count: usize,
@@ -127,6 +132,7 @@ impl<'a> ListBuilder<'a> {
             names: HashSet::new(),
             bytes: 0,
             definitions: Vec::new(),
+            task_tools: HashSet::new(),
             problems: Vec::new(),
             problem_count: 0,
         }
@@ -158,6 +164,9 @@ impl<'a> ListBuilder<'a> {
         }
         if !self.names.insert(name.clone()) {
             return self.leave_out(&name, "there is another one of this name");
+        }
+        if tool.execution.is_some_and(requires_task) {
+            self.task_tools.insert(name.clone());
         }
         let description = tool.description.map(|text| shortened(&visible(&text), DESCRIPTION_BYTES));
         let input_schema = self.schema(&name, tool.input_schema).unwrap_or_else(Schema::any_object);
@@ -214,6 +223,11 @@ impl<'a> ListBuilder<'a> {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(problem);
         }
+    }
+
+    /// The names of the tools that run only as tasks.
+    pub(crate) fn take_task_tools(&mut self) -> HashSet<String> {
+        std::mem::take(&mut self.task_tools)
     }
 
     pub(crate) fn finish(self, ttl: Option<Duration>) -> crate::tools::ToolList {

@@ -71,14 +71,20 @@ impl Connection {
             if let Some(cut) = push_all(&mut list, page.tools) {
                 break cut;
             }
-            let Some(next) = page.next_cursor else { return Ok(list.finish(ttl)) };
+            let Some(next) = page.next_cursor else { return Ok(self.finish(list, ttl)) };
             match pages.follow(next) {
                 Ok(next) => cursor = Some(next),
                 Err(cut) => break cut,
             }
         };
         self.note_cut("tools/list", &pages, cut);
-        Ok(list.finish(ttl))
+        Ok(self.finish(list, ttl))
+    }
+
+    /// The list, after the connection has learned from it how its tools are called.
+    fn finish(&self, mut list: ListBuilder<'_>, ttl: Option<Duration>) -> ToolList {
+        self.task_tools.set(list.take_task_tools());
+        list.finish(ttl)
     }
 
     fn has_tools(&self) -> bool {

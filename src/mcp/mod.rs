@@ -43,6 +43,8 @@ mod start;
 mod stats;
 mod stderr;
 mod stdio;
+mod task_state;
+mod tasks;
 pub(crate) mod web;
 
 pub(crate) use handshake::protocol_revisions;

@@ -4,7 +4,7 @@
 //! not say which call that is, so a question is refused while calls of several runs are in flight.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,6 +18,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -26,6 +27,7 @@ use super::answers::RequestTrace;
 use super::message::answer_to;
 use super::patience::Patience;
 use super::settings::{McpServer, McpTransport, Root};
+use super::task_state::related_task;
 use crate::json;
 use crate::tools::{
     ElicitationAnswer, ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, Form,
@@ -40,7 +42,7 @@ const MAX_OPEN: usize = 16;
 const MAX_OF_CALL: usize = 1_000;
 
 /// Maximum number of calls that a question may belong to. It pauses the time limits of all of them.
-pub(crate) const MAX_CALLERS: usize = 1_000;
+const MAX_CALLERS: usize = 1_000;
 
 /// Maximum bytes of a question, as of the arguments in an approval prompt.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
@@ -101,6 +103,15 @@ pub(crate) struct Questions {
     interfaces: bool,
     /// The open questions, by the text of their ids.
     open: Mutex<HashMap<String, CancellationToken>>,
+    /// The calls of which the server has made tasks that have not ended, by the ids of the tasks.
+    tasks: Mutex<HashMap<String, TaskOfCall>>,
+}
+
+/// A task of a call.
+struct TaskOfCall {
+    caller: Arc<Caller>,
+    /// Notified when the server says that the task has changed.
+    changed: Arc<Notify>,
 }
 
 /// The answer to a request of a server.
@@ -168,7 +179,9 @@ impl Questions {
             McpTransport::Stdio(_) => None,
         };
         let (asks, roots) = (settings.elicitation, settings.roots.clone());
-        Arc::new(Self { asks, address, roots, interfaces: settings.interfaces, open: Mutex::default() })
+        let interfaces = settings.interfaces;
+        let (open, tasks) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { asks, address, roots, interfaces, open, tasks })
     }
 
     /// What this client declares to the server. `can_ask` is whether there is a user.
@@ -195,6 +208,48 @@ impl Questions {
     pub(crate) fn roots(&self) -> Option<Value> {
         let root = |root: &Root| json!({ "uri": root.uri, "name": root.name });
         (!self.roots.is_empty()).then(|| json!({ "roots": self.roots.iter().map(root).collect::<Vec<_>>() }))
+    }
+
+    /// Records that a task has been made of a call, so that its questions go to the call's user. Returns what is
+    /// notified of its changes; `None` if the server uses the id already.
+    pub(crate) fn begin_task(&self, id: &str, caller: &Arc<Caller>) -> Option<Arc<Notify>> {
+        let mut tasks = self.tasks.lock();
+        if tasks.contains_key(id) {
+            return None;
+        }
+        let changed = Arc::<Notify>::default();
+        let task = TaskOfCall { caller: Arc::clone(caller), changed: Arc::clone(&changed) };
+        tasks.insert(id.to_owned(), task);
+        Some(changed)
+    }
+
+    pub(crate) fn end_task(&self, id: &str) {
+        self.tasks.lock().remove(id);
+    }
+
+    /// Handles the notification that a task has changed.
+    pub(crate) fn task_changed(&self, parameters: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Changed<'a> {
+            #[serde(borrow)]
+            task_id: Cow<'a, str>,
+        }
+        let named = parameters.and_then(|text| serde_json::from_str::<Changed<'_>>(text.get()).ok());
+        let Some(Changed { task_id }) = named else { return };
+        if let Some(task) = self.tasks.lock().get(&*task_id) {
+            task.changed.notify_one();
+        }
+    }
+
+    /// The calls that a question may belong to if nothing says which: those with a pending request, and those that go
+    /// on as tasks. One more than are asked about at most.
+    pub(crate) fn in_flight(&self, pending: impl Iterator<Item = Arc<Caller>>) -> Vec<Arc<Caller>> {
+        let tasks: Vec<Arc<Caller>> =
+            self.tasks.lock().values().map(|task| Arc::clone(&task.caller)).collect();
+        let mut seen = HashSet::new();
+        let is_new = |caller: &Arc<Caller>| seen.insert(Arc::as_ptr(caller));
+        pending.chain(tasks).filter(is_new).take(MAX_CALLERS + 1).collect()
     }
 
     /// Answers a request of the server: `ping`, `roots/list`, or a question to the user of `callers`,
@@ -237,7 +292,15 @@ impl Questions {
         if !has_room(&self.open.lock(), &key) {
             return Reply::Now(answer(Err(Refused::TooMany), &key));
         }
-        let question = match self.question(callers(), parameters) {
+        // The question of a task says of which, whatever else is in flight.
+        let task = parameters.map(RawValue::get).filter(|text| text.len() <= MAX_QUESTION_BYTES);
+        let callers = match task.and_then(related_task) {
+            Some(task) => {
+                self.tasks.lock().get(&task).map(|task| Arc::clone(&task.caller)).into_iter().collect()
+            }
+            None => callers(),
+        };
+        let question = match self.question(callers, parameters) {
             Ok(question) => question,
             Err(refused) => return Reply::Now(answer(Err(refused), &key)),
         };

@@ -106,23 +106,30 @@ pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Resul
     }
 }
 
+/// The requests for input in an object, by their keys, within the bounds.
+pub(crate) fn input_requests(all: &RawValue) -> Result<Vec<(String, String)>, serde_json::Error> {
+    if all.get().len() > MAX_REQUEST_BYTES {
+        return Err(serde_json::Error::custom(format!("more than {MAX_REQUEST_BYTES} bytes of requests")));
+    }
+    let mut requests = Vec::new();
+    json::each_field(all.get(), |key, request| {
+        if requests.len() <= MAX_REQUESTS {
+            requests.push((key.to_owned(), request.get().to_owned()));
+        }
+    })?;
+    if requests.len() > MAX_REQUESTS {
+        return Err(serde_json::Error::custom(format!("more than {MAX_REQUESTS} requests for input")));
+    }
+    Ok(requests)
+}
+
 fn required_input(result: &WrittenResult<'_>) -> Result<RequiredInput, serde_json::Error> {
     let size = |part: Option<&RawValue>| part.map_or(0, |part| part.get().len());
     if size(result.input_requests) + size(result.request_state) > MAX_REQUEST_BYTES {
         return Err(serde_json::Error::custom(format!("more than {MAX_REQUEST_BYTES} bytes of requests")));
     }
     let state = result.request_state.map(|state| serde_json::from_str(state.get())).transpose()?;
-    let mut requests = Vec::new();
-    if let Some(all) = result.input_requests {
-        json::each_field(all.get(), |key, request| {
-            if requests.len() <= MAX_REQUESTS {
-                requests.push((key.to_owned(), request.get().to_owned()));
-            }
-        })?;
-    }
-    if requests.len() > MAX_REQUESTS {
-        return Err(serde_json::Error::custom(format!("more than {MAX_REQUESTS} requests for input")));
-    }
+    let requests = result.input_requests.map(input_requests).transpose()?.unwrap_or_default();
     if requests.is_empty() && state.is_none() {
         return Err(serde_json::Error::custom("expected `inputRequests` or `requestState`"));
     }

@@ -332,7 +332,7 @@ impl UpstreamServer {
 
     /// Returns the list over this connection. It is requested if there is none, or if the server
     /// has announced a change.
-    fn listing(self: &Arc<Self>, connection: &Arc<Connection>) -> Driven<Arc<ToolList>> {
+    pub(crate) fn listing(self: &Arc<Self>, connection: &Arc<Connection>) -> Driven<Arc<ToolList>> {
         let mut state = self.state.lock();
         if let Some(listing) = &state.listing
             && listing.is_for(connection)

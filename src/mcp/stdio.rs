@@ -29,7 +29,7 @@ use super::answers::{Expected, caller, encoded, expected, read_result};
 use super::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER};
 use super::message::{IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, read_error};
 use super::notifications::Notifications;
-use super::questions::{Caller, MAX_CALLERS, Reply};
+use super::questions::{Caller, Reply};
 use crate::json::TreeError;
 use crate::lines::{FoundId, IdScan, LineQueue, LineReader, MAX_LINE, MAX_SKIPPED_LINE, Piece, trimmed};
 
@@ -166,6 +166,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                 }
             }
             "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
+            "notifications/tasks/status" => self.notifications.questions().task_changed(parameters),
             // rmcp waits for this notification before a subscription begins. A connection has one
             // subscription; further notifications are ignored.
             "notifications/subscriptions/acknowledged" => {
@@ -244,10 +245,10 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     /// Answers a request of the server, now or when the user has answered.
     fn answer(&mut self, method: &str, id: &RawValue, parameters: Option<&RawValue>) -> Read {
-        let callers = || {
-            self.pending.values().filter_map(|pending| pending.caller.clone()).take(MAX_CALLERS + 1).collect()
-        };
-        match self.notifications.questions().answer(method, id, parameters, callers) {
+        let questions = self.notifications.questions();
+        let callers =
+            || questions.in_flight(self.pending.values().filter_map(|pending| pending.caller.clone()));
+        match questions.answer(method, id, parameters, callers) {
             Reply::None => Read::Nothing,
             Reply::Now(answer) => self.push_answer(&answer),
             Reply::Later(answer) => {

@@ -23,10 +23,23 @@ pub(crate) struct Http {
     pub(crate) elsewhere: String,
     /// Counts sessions; the last one is the one that is open.
     pub(crate) sessions: AtomicU64,
+    /// Requests about tasks.
+    polls: AtomicU64,
     /// The call whose stream was cut.
     pub(crate) cut: Mutex<Option<Value>>,
     /// The stream of the transport of 2024.
     events: Mutex<Option<mpsc::Sender<String>>>,
+}
+
+impl Http {
+    /// Whether a request about a task is refused, by a proxy that is restarted: the first two of three, or all.
+    fn refuses_again(&self) -> bool {
+        match self.server.options.variant.as_str() {
+            "refused" => self.polls.fetch_add(1, Ordering::SeqCst) % 3 < 2,
+            "refused-always" => true,
+            _ => false,
+        }
+    }
 }
 
 pub(crate) struct Request {
@@ -86,6 +99,7 @@ pub(crate) fn serve(server: &Arc<Server>) {
         origin: origin(&listener),
         elsewhere: origin(&elsewhere),
         sessions: AtomicU64::new(0),
+        polls: AtomicU64::new(0),
         cut: Mutex::default(),
         events: Mutex::default(),
     });
@@ -152,6 +166,9 @@ fn answer_streamable(http: &Http, request: &Request, stream: &mut TcpStream) -> 
     if method != "initialize" && method != "server/discover" && !is_lenient && !is_known {
         return respond(stream, "404 Not Found", &[], b"");
     }
+    if method == "tasks/get" && http.refuses_again() {
+        return respond(stream, "503 Service Unavailable", &[], b"");
+    }
     let (sender, messages) = mpsc::channel();
     let sink: Arc<dyn Sink> = Arc::new(Channel(Mutex::new(sender)));
     if method.is_empty() || request.body["id"].is_null() {
@@ -164,7 +181,8 @@ fn answer_streamable(http: &Http, request: &Request, stream: &mut TcpStream) -> 
     http.server.handle(&request.body, &sink);
     drop(sink);
     let session = faults::session_header(http, method);
-    if ["progress", "add_tool", "target"].contains(&name) || options.is("sse-answers") {
+    let streams = ["progress", "add_tool", "target"].contains(&name) || method == "tasks/result";
+    if streams || options.is("sse-answers") {
         write!(
             stream,
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{session}Transfer-Encoding: chunked\r\n\r\n"

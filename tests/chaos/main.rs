@@ -12,7 +12,7 @@
 //!
 //! Events that a test checks afterwards are appended to the notes, a line each: `started PID`,
 //! `initialize`, `list`, `executed TOOL`, `cancelled ID`, `grandchild PID`, `answered JSON`,
-//! `request METHOD PATH`, `elsewhere METHOD authorization=…`.
+//! `request METHOD PATH`, `elsewhere METHOD authorization=…`, `task JSON`, `tasks/METHOD ID`.
 #![expect(
     unsafe_code,
     clippy::exit,
@@ -27,12 +27,16 @@
 mod faults;
 /// The transports over HTTP.
 mod http;
+/// Tasks of the stateless revision.
+mod modern_tasks;
 /// What to do and where to write it down.
 mod options;
 /// The protocol, without a transport.
 mod server;
 /// The transport over pipes and its faults.
 mod stdio;
+/// Tasks that the server makes of calls, and their faults.
+mod tasks;
 /// The tools and what is wrong with their definitions.
 mod tools;
 

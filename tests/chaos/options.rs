@@ -38,6 +38,7 @@ const COMMON: &[&str] = &[
     "asks",
     "input-required",
     "elicits",
+    "tasks",
 ];
 
 const STDIO: &[&str] = &[

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::modern_tasks;
 use crate::options::Options;
+use crate::tasks::{self, Tasks};
 use crate::tools;
 
 /// Where messages go: the line, the response's body or the stream of the request that asked.
@@ -33,6 +35,7 @@ pub(crate) struct Server {
     /// Whether this server was started before, as far as its notes tell.
     pub(crate) restarted: bool,
     cancelled: Mutex<HashSet<String>>,
+    pub(crate) tasks: Tasks,
     /// What the client answered to requests of this server, by their ids.
     answers: Mutex<HashMap<String, Value>>,
     answered: Condvar,
@@ -47,6 +50,7 @@ impl Server {
             added: AtomicU64::new(0),
             lists: AtomicU64::new(0),
             cancelled: Mutex::default(),
+            tasks: Tasks::default(),
             answers: Mutex::default(),
             answered: Condvar::new(),
         }
@@ -85,6 +89,13 @@ impl Server {
                 self.call(id, parameters, sink);
                 Ok(())
             }
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" if self.options.is("tasks") => {
+                if self.options.variant == "modern" {
+                    modern_tasks::answer(self, method, id, parameters, sink)
+                } else {
+                    tasks::answer(self, method, id, parameters, sink)
+                }
+            }
             "notifications/cancelled" => {
                 let request = parameters["requestId"].to_string();
                 self.options.note(&format!("cancelled {request}"));
@@ -111,11 +122,15 @@ impl Server {
         let asked = parameters["protocolVersion"].as_str().unwrap_or_default();
         let known = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
         let version = if known.contains(&asked) { asked } else { "2025-11-25" };
-        let answer = json!({
+        let mut answer = json!({
             "protocolVersion": version,
             "capabilities": { "tools": { "listChanged": true }, "logging": {} },
             "serverInfo": { "name": "chaos", "version": "1" },
         });
+        if self.options.is("tasks") && self.options.variant != "undeclared" {
+            answer["capabilities"]["tasks"] =
+                json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        }
         sink.send(&result(id, answer))?;
         if self.options.is("asks") { ask("connecting", sink) } else { Ok(()) }
     }
@@ -142,6 +157,9 @@ impl Server {
         self.options.note("list");
         if self.options.is("hang-list") {
             return Ok(());
+        }
+        if tasks::adds_late(self, self.lists.load(Ordering::SeqCst)) {
+            sink.send(&notification("notifications/tools/list_changed", json!({})))?;
         }
         sink.send_text(&tools::page(self, id, parameters["cursor"].as_str()))
     }
@@ -207,6 +225,10 @@ impl Server {
                 sink.send(&text_result(id, "added"))
             }
             "target" if self.options.is("elicits") => self.elicit(id, parameters, sink),
+            "target" if self.options.is("tasks") && self.options.variant == "modern" => {
+                modern_tasks::create(self, id, parameters, sink)
+            }
+            "target" if self.options.is("tasks") => tasks::create(self, id, parameters, sink),
             "target" => self.strike(id, arguments, sink),
             _ if tool.starts_with("extra_") => sink.send(&text_result(id, tool)),
             _ if tools::has_odd_tool(self, tool) => sink.send(&text_result(id, "odd")),
@@ -294,7 +316,16 @@ impl Server {
                 json!({ "code": -32042, "message": message, "data": { "elicitations": elicitations } });
             return sink.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
         }
-        let own = json!(format!("question {id}"));
+        told(&self.question(&json!(format!("question {id}")), &request, sink)?)
+    }
+
+    /// Sends the client a request with this id, and waits for the answer.
+    pub(crate) fn question(
+        &self,
+        own: &Value,
+        request: &Value,
+        sink: &Arc<dyn Sink>,
+    ) -> std::io::Result<Value> {
         let request = json!({
             "jsonrpc": "2.0", "id": own, "method": request["method"], "params": request["params"],
         });
@@ -303,7 +334,7 @@ impl Server {
         let waiting = |answers: &mut HashMap<String, Value>| !answers.contains_key(&own.to_string());
         let (mut answers, _elapsed) =
             self.answered.wait_timeout_while(answers, Duration::from_secs(20), waiting).unwrap();
-        told(&answers.remove(&own.to_string()).unwrap_or_default())
+        Ok(answers.remove(&own.to_string()).unwrap_or_default())
     }
 
     fn is_cancelled(&self, id: &Value) -> bool {
@@ -408,7 +439,7 @@ fn wrong(id: &Value, kind: &str, many: usize) -> String {
 }
 
 /// A result that is no answer yet.
-fn result_of(kind: &str, id: &Value, mut inside: Value) -> Value {
+pub(crate) fn result_of(kind: &str, id: &Value, mut inside: Value) -> Value {
     inside["resultType"] = kind.into();
     result(id, inside)
 }

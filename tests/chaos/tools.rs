@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use crate::server::{Server, result};
+use crate::tasks;
 
 /// One page of the list as the text of the whole answer.
 pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String {
@@ -40,6 +41,12 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
         "hostile-declarations" => tools.push(hostile()),
         "odd-schemas" => tools.extend(odd_schemas()),
         "apps" => tools.extend(apps()),
+        "tasks" => {
+            tasks::declare(&mut tools);
+            if tasks::adds_late(server, lists) {
+                tools.retain(|tool| tool["name"] != "target");
+            }
+        }
         "rug-pull" => {
             let pulled = match options.variant.as_str() {
                 "restart" | "restart-annotations" => server.restarted,

@@ -100,6 +100,8 @@ impl Promotions {
             name: Option<Cow<'a, str>>,
             #[serde(borrow)]
             uri: Option<Cow<'a, str>>,
+            #[serde(borrow, rename = "taskId")]
+            task: Option<Cow<'a, str>>,
             #[serde(borrow)]
             arguments: Option<&'a RawValue>,
         }
@@ -118,6 +120,7 @@ impl Promotions {
         let name = match &*method {
             "tools/call" | "prompts/get" => parameters.name,
             "resources/read" => parameters.uri,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => parameters.task,
             _ => None,
         };
         let Some(name) = name else { return headers };

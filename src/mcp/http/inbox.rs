@@ -18,7 +18,7 @@ use crate::lines::{FoundId, IdScan};
 use crate::mcp::answers::{Expected, read_result};
 use crate::mcp::message::{IncomingMessage, MAX_NOTIFICATION_BYTES, ProgressNotification, read_error};
 use crate::mcp::notifications::Notifications;
-use crate::mcp::questions::{Caller, MAX_CALLERS, Reply};
+use crate::mcp::questions::{Caller, Reply};
 
 /// Maximum number of messages that wait for rmcp, which receives them without delay.
 const MAX_WAITING: usize = 64;
@@ -147,7 +147,8 @@ impl Inbox {
         match request.and_then(|id| pending.get(&id)?.caller.clone()) {
             Some(caller) => vec![caller],
             None => {
-                pending.values().filter_map(|pending| pending.caller.clone()).take(MAX_CALLERS + 1).collect()
+                let callers = pending.values().filter_map(|pending| pending.caller.clone());
+                self.notifications.questions().in_flight(callers)
             }
         }
     }
@@ -226,6 +227,7 @@ impl Inbox {
                 }
             }
             "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
+            "notifications/tasks/status" => self.notifications.questions().task_changed(parameters),
             "notifications/subscriptions/acknowledged" if !self.pending.lock().is_empty() => {
                 if let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(text) {
                     self.pass_on(message).await;

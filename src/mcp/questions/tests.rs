@@ -93,6 +93,35 @@ async fn a_question_of_several_runs_is_put_to_no_user() {
     assert_eq!(asked.lock().pop().unwrap().tool, None);
 }
 
+/// A call that goes on as a task is in flight also while no request of it is pending.
+#[tokio::test]
+async fn v_633_a_question_says_of_which_task_it_is() {
+    let questions = Questions::new(&process());
+    let ((one, asked), (other, also_asked)) = (user(), user());
+    let ((first, _a), (second, _b)) = (call(Some(&one)), call(Some(&other)));
+    assert!(questions.begin_task("t", &first).is_some());
+    assert!(questions.begin_task("t", &second).is_none());
+    let in_flight =
+        |pending: &[&Arc<Caller>]| questions.in_flight(pending.iter().map(|caller| Arc::clone(caller)));
+    // It could be that of the task, whose user is another one.
+    let all = in_flight(&[&second]);
+    assert_eq!(all.len(), 2);
+    let both: Vec<&Arc<Caller>> = all.iter().collect();
+    assert_eq!(answer(&questions, "1", &form(), &both).await["error"]["code"], -32600);
+    // A request about the task is no second call.
+    assert_eq!(in_flight(&[&first, &first]).len(), 1);
+    let named = |task: &str| {
+        let mut question = form();
+        question["_meta"] = json!({ "io.modelcontextprotocol/related-task": { "taskId": task } });
+        question
+    };
+    assert_eq!(answer(&questions, "1", &named("t"), &[&second]).await["result"]["action"], "accept");
+    assert_eq!(answer(&questions, "1", &named("u"), &[&second]).await["error"]["code"], -32600);
+    questions.end_task("t");
+    assert_eq!(answer(&questions, "1", &named("t"), &[&second]).await["error"]["code"], -32600);
+    assert_eq!((asked.lock().len(), also_asked.lock().len()), (1, 0));
+}
+
 #[tokio::test]
 async fn a_server_of_the_configuration_asks_no_user() {
     let (handler, asked) = user();

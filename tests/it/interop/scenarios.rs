@@ -228,7 +228,10 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
         "one result with elicitation, sampling and `roots/list`: a question to the person comes alone, so that it is \
          read, and roots of upstream servers come from the configuration",
     ),
-    ("input-required-result-basic-list-roots", "roots of upstream servers come from the configuration"),
+    (
+        "input-required-result-basic-list-roots",
+        "roots of upstream servers come from the configuration; a server whose roots change there is connected anew",
+    ),
     ("input-required-result-non-tool-request", "cx has one prompt, which asks nothing"),
     (
         "input-required-result-ignore-extra-params",
@@ -242,7 +245,8 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
     ("resources-unsubscribe", "the same"),
     (
         "server-sse-polling",
-        "a dropped connection cancels its requests, so there is nothing to resume; long calls are tasks",
+        "a dropped connection ends its requests, by which clients cancel, so there is nothing to resume, and no event \
+         has an id; long calls are tasks",
     ),
     (
         "tasks-required-task-error",

@@ -17,8 +17,7 @@ fn time() -> Executor {
 }
 
 /// All that server-everything offers to cx, with arguments and what the answer must contain.
-/// `simulate-research-query` answers only as a task, which cx does not ask for; it says so. The two that ask
-/// the user say that no user can be asked.
+/// `simulate-research-query` runs only as a task. The two that ask the user say that no user can be asked.
 ///
 /// Not offered are the tools that need what cx does not declare: sampling (`trigger-sampling-request` and its
 /// `-async`), tasks (`trigger-elicitation-request-async`), and roots where none are configured
@@ -40,14 +39,13 @@ const EVERYTHING: &[(&str, &str, &str)] = &[
     ("toggle-simulated-logging", "{}", "Started simulated"),
     ("toggle-subscriber-updates", "{}", "Started simulated"),
     ("trigger-long-running-operation", r#"{"duration":0.2,"steps":2}"#, "operation completed"),
-    ("simulate-research-query", r#"{"topic":"x"}"#, "requires task augmentation"),
+    ("simulate-research-query", r#"{"topic":"x"}"#, "Research Report: x"),
     ("trigger-elicitation-request", "{}", "no user can be asked here"),
     ("trigger-url-elicitation", r#"{"url":"https://example.com/"}"#, "no user can be asked here"),
 ];
 
 /// Those of them that fail.
-const FAILING: &[&str] =
-    &["simulate-research-query", "trigger-elicitation-request", "trigger-url-elicitation"];
+const FAILING: &[&str] = &["trigger-elicitation-request", "trigger-url-elicitation"];
 
 #[tokio::test]
 async fn every_tool_of_server_everything_answers() {
@@ -79,6 +77,8 @@ async fn the_user_answers_server_everything() {
         let script = Script::typescript(source).elicitor(|request: ElicitationRequest| async move {
             assert_eq!(request.server, "everything");
             let filled = match request.mode {
+                // The question of a task, which is asked for its result meanwhile.
+                ElicitationMode::Form(form) if form.fields.len() == 1 => json!({ "interpretation": "snake" }),
                 ElicitationMode::Form(form) => {
                     assert_eq!(form.fields.len(), 13);
                     json!({ "name": "Ada", "titledMultipleSelectEnum": ["fish-2", "fish-3"] })
@@ -96,6 +96,9 @@ async fn the_user_answers_server_everything() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let said =
+        ask("return tools.everything.simulateResearchQuery({ topic: 'python', ambiguous: true })").await;
+    assert!(said.contains("**Clarification**: snake"), "{said}");
     let said = ask("return tools.everything.triggerUrlElicitation({ url: 'https://example.com/' })").await;
     assert!(said.contains("completed the URL elicitation flow"), "{said}");
     // It wants an address opened before it answers, and the call is made again when that is done.

@@ -22,3 +22,5 @@ mod sampling_threats;
 mod sign_in;
 /// Servers over stdio: healthy, slow, crashing, garbled.
 mod stdio;
+/// Tools that run only as tasks.
+mod tasks;

@@ -34,6 +34,19 @@ fn declared_arguments_travel_as_headers() {
 }
 
 #[test]
+fn requests_about_tasks_name_them() {
+    let named = |method: &str, parameters: Value| {
+        let message = json!({ "method": method, "params": parameters });
+        let headers = Promotions::default().headers(message.to_string().as_bytes());
+        headers.get("mcp-name").map(|name| name.to_str().unwrap().to_owned())
+    };
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        assert_eq!(named(method, json!({ "taskId": "t" })).as_deref(), Some("t"), "{method}");
+    }
+    assert_eq!(named("tools/list", json!({ "taskId": "t" })), None);
+}
+
+#[test]
 fn tools_with_declarations_against_the_rules_are_left_out() {
     for properties in [
         json!({ "a": { "type": "object", "x-mcp-header": "A" } }),
