@@ -911,10 +911,10 @@ fn nothing_is_left_between_runs() {
     client.end();
 }
 
-/// Threat 383. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
+/// Threat 701. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
 /// when its task has ended.
 #[test]
-fn v_383_no_more_than_64_runs_of_a_client_are_tasks() {
+fn v_701_no_more_than_64_runs_of_a_client_are_tasks() {
     let mut client = Start::new().arguments(&["--max-runs", "100"]).spawn();
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
