@@ -2,25 +2,24 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::unfold;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
 use super::answers::RunAnswer;
+use super::event_queue::{EventQueue, Queued, RunEvent};
 use super::problem;
 use super::runs::RestRun;
 use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Script;
 use crate::server::calls::CallGuard;
-use crate::server::notifications::{MAX_MESSAGE, MAX_WAITING, REPORT_INTERVAL, shortened};
+use crate::server::notifications::{MAX_MESSAGE, REPORT_INTERVAL, shortened};
 use crate::server::yielded::Printed;
 use crate::text::{one_line, preview};
 use crate::tools::{Progress, names};
@@ -30,19 +29,9 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Receives the events of a run.
 pub(super) struct RunEvents {
-    waiting: mpsc::Receiver<RunEvent>,
-    /// Number of events that were dropped because the queue was full.
-    dropped: Arc<AtomicU64>,
-    /// The latest report of progress.
-    reported: watch::Receiver<Option<Progress>>,
-    /// When the next report may be sent.
+    queue: EventQueue,
+    /// When the next report may be sent that nothing follows.
     next_report: Instant,
-}
-
-/// An event of a run: its name and its data.
-struct RunEvent {
-    name: &'static str,
-    data: Value,
 }
 
 /// What a stream needs until it ends.
@@ -68,68 +57,54 @@ enum Step {
 impl RunEvents {
     /// Adds listeners to a run. They also append its output to `printed`, if there is one.
     pub(super) fn attach(script: Script, printed: Option<Printed>) -> (Script, Self) {
-        let (sender, waiting) = mpsc::channel(MAX_WAITING);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let (latest, reported) = watch::channel(None);
-        // A slow client must not slow down its script.
-        let send = {
-            let dropped = Arc::clone(&dropped);
-            move |event| {
-                if sender.try_send(event).is_err() {
-                    dropped.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        };
-        let send_call = send.clone();
+        let queue = EventQueue::default();
+        let (of_reports, of_calls, of_output) = (queue.clone(), queue.clone(), queue.clone());
         let mut script = script
-            .on_report(move |progress: &Progress| drop(latest.send_replace(Some(progress.clone()))))
-            .on_call(move |call| send_call(call_event(call)));
+            .on_report(move |progress: &Progress| of_reports.push_report(progress.clone()))
+            .on_call(move |call| of_calls.push(call_event(call)));
         script.on_kept_output = Some(Arc::new(move |entry: &Output| {
             if let Some(printed) = &printed {
                 printed.add(entry);
             }
             if let Output::Log { level, text } = entry {
                 let data = json!({ "level": level_name(*level), "text": shortened(text) });
-                send(RunEvent { name: "output", data });
+                of_output.push(RunEvent { name: "output", data });
             }
         }));
-        (script, Self { waiting, dropped, reported, next_report: Instant::now() })
+        (script, Self { queue, next_report: Instant::now() })
     }
 
     /// Waits for the next event. Never completes after the last one. Cancel-safe.
     async fn next(&mut self) -> RunEvent {
-        tokio::select! {
-            Some(event) = self.waiting.recv() => event,
-            Ok(()) = report(&mut self.reported, self.next_report) => self.progress_event(),
-            else => std::future::pending().await,
+        loop {
+            if let Some(queued) = self.queue.pop(Instant::now() >= self.next_report) {
+                return self.event(queued);
+            }
+            let waits_for_its_time = !self.queue.is_empty();
+            tokio::select! {
+                () = self.queue.added() => {}
+                () = sleep_until(self.next_report), if waits_for_its_time => {}
+            }
         }
     }
 
     /// The remaining events when the run has ended.
     fn next_of_rest(&mut self) -> Option<RunEvent> {
-        if let Ok(event) = self.waiting.try_recv() {
-            return Some(event);
+        if let Some(queued) = self.queue.pop(true) {
+            return Some(self.event(queued));
         }
-        // Not `has_changed`: the run has dropped the sender.
-        let is_new = futures::FutureExt::now_or_never(self.reported.changed()).is_some_and(|new| new.is_ok());
-        if is_new {
-            return Some(self.progress_event());
-        }
-        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let dropped = self.queue.take_dropped();
         (dropped > 0).then(|| RunEvent { name: "dropped", data: json!({ "events": dropped }) })
     }
 
-    fn progress_event(&mut self) -> RunEvent {
-        self.next_report = Instant::now() + REPORT_INTERVAL;
-        let latest = self.reported.borrow_and_update().clone();
-        let mut data = json!({ "progress": latest.as_ref().map_or(0.0, |latest| latest.progress) });
-        if let Some(total) = latest.as_ref().and_then(|latest| latest.total) {
-            data["total"] = total.into();
+    fn event(&mut self, queued: Queued) -> RunEvent {
+        match queued {
+            Queued::Event(event) => event,
+            Queued::Report(progress) => {
+                self.next_report = Instant::now() + REPORT_INTERVAL;
+                progress_event(progress)
+            }
         }
-        if let Some(message) = latest.and_then(|latest| latest.message) {
-            data["message"] = preview(&one_line(&message), MAX_MESSAGE).into();
-        }
-        RunEvent { name: "progress", data }
     }
 }
 
@@ -194,6 +169,17 @@ fn event(name: &str, data: &Value) -> Event {
     Event::default().event(name).data(data.to_string())
 }
 
+fn progress_event(progress: Progress) -> RunEvent {
+    let mut data = json!({ "progress": progress.progress });
+    if let Some(total) = progress.total {
+        data["total"] = total.into();
+    }
+    if let Some(message) = progress.message {
+        data["message"] = preview(&one_line(&message), MAX_MESSAGE).into();
+    }
+    RunEvent { name: "progress", data }
+}
+
 fn call_event(call: &ToolCallRecord) -> RunEvent {
     let data = json!({
         "tool": names::full_name(&call.server, &call.tool),
@@ -214,11 +200,5 @@ fn level_name(level: LogLevel) -> &'static str {
     }
 }
 
-/// Waits until a progress report may be sent. Cancel-safe: a report is marked as seen only on completion.
-async fn report(
-    reports: &mut watch::Receiver<Option<Progress>>,
-    next: Instant,
-) -> Result<(), watch::error::RecvError> {
-    sleep_until(next).await;
-    reports.changed().await
-}
+#[cfg(test)]
+mod tests;
