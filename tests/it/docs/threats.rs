@@ -26,7 +26,8 @@ fn each_threat_has_a_number_of_its_own() {
     let mut seen = HashSet::new();
     let rows = rows(&read(Path::new(THREATS)));
     assert!(rows.len() > 500, "only {} rows were read", rows.len());
-    let twice: Vec<_> = rows.iter().map(|(number, _)| number).filter(|number| !seen.insert(*number)).collect();
+    let twice: Vec<_> =
+        rows.iter().map(|(number, _)| number).filter(|number| !seen.insert(*number)).collect();
     assert!(twice.is_empty(), "{THREATS}: more than one row has the number: {twice:?}");
 }
 
