@@ -326,6 +326,10 @@ impl Conversation {
             host.compute_elsewhere(true);
         }
         match message {
+            // The machine that lends it has no permit for the run.
+            FromWorker::Failed(problem) if self.worker.is_elsewhere && !self.has_begun => {
+                Ok(Some(Event::Ended(RunEnd::NoWorker(preview(&problem, MAX_PROBLEM)))))
+            }
             FromWorker::Ready { .. } | FromWorker::Failed(_) => Err("it is ready twice".to_owned()),
             FromWorker::Surveyed { survey, took_ns } => {
                 if std::mem::replace(&mut self.has_begun, true) {
