@@ -141,6 +141,16 @@ impl WorkerProcess {
         }
     }
 
+    /// Whether its first message has arrived, or is not waited for.
+    fn has_spoken(&self) -> bool {
+        if self.is_elsewhere && self.idle_since.elapsed() > MAX_SILENCE {
+            return true;
+        }
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let socket = self.socket.as_ref();
+        socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))
+    }
+
     /// The exit status, if the process has ended.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
@@ -246,23 +256,43 @@ impl Workers {
     ///
     /// If the program cannot be started, or this is dropped.
     pub(super) async fn acquire(&self, tenant: &Tenant) -> Result<WorkerProcess, NoWorker> {
-        let started = {
-            let mut state = self.shared.state.lock();
-            let position = state.used.iter().rposition(|(of, _)| of == tenant);
-            if let Some(position) = position {
-                return Ok(state.used.swap_remove(position).1);
-            }
-            let worker = state.fresh.pop_front();
-            // The thread replaces it, or starts one for this run.
-            self.shared.changed.notify_one();
-            if let Some(worker) = worker {
-                return Ok(worker);
-            }
-            let (sender, started) = oneshot::channel();
-            state.wanted.push_back(sender);
-            started
-        };
+        let (wanted, started) = oneshot::channel();
+        if let Some(worker) = self.take_idle(tenant, wanted) {
+            return Ok(worker);
+        }
         Ok(started.await.map_err(|_closed| NoWorker::Closed)??)
+    }
+
+    /// Removes an idle worker for a run of `tenant`. If there is none, the thread starts one, which it sends to `wanted`.
+    ///
+    /// A worker that was killed while it was idle, such as by the system when it had no memory left, is left out: its
+    /// run would end with it. The thread may not have seen that yet.
+    fn take_idle(
+        &self,
+        tenant: &Tenant,
+        wanted: oneshot::Sender<io::Result<WorkerProcess>>,
+    ) -> Option<WorkerProcess> {
+        // Dropped after the lock, which the drop of a worker takes.
+        let mut ended = Vec::new();
+        let mut state = self.shared.state.lock();
+        while let Some(position) = state.used.iter().rposition(|(of, _)| of == tenant) {
+            let (_tenant, mut worker) = state.used.swap_remove(position);
+            if worker.status().is_none() {
+                return Some(worker);
+            }
+            ended.push(worker);
+        }
+        // The thread replaces it, or starts one for this run.
+        self.shared.changed.notify_one();
+        while let Some(mut worker) = state.fresh.pop_front() {
+            if worker.status().is_none() {
+                return Some(worker);
+            }
+            state.pause();
+            ended.push(worker);
+        }
+        state.wanted.push_back(wanted);
+        None
     }
 
     /// Takes a worker back after a regular end of its run. It serves its tenant once more, or ends.
@@ -298,15 +328,7 @@ impl Workers {
         if self.options.program.stands_in {
             return state.fresh.len() >= self.options.spare || state.failures > 0 || state.is_closed;
         }
-        let has_spoken = |worker: &WorkerProcess| {
-            if worker.is_elsewhere && worker.idle_since.elapsed() > MAX_SILENCE {
-                return true;
-            }
-            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-            let socket = worker.socket.as_ref();
-            socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))
-        };
-        let spoken = state.fresh.iter().filter(|worker| has_spoken(worker)).count();
+        let spoken = state.fresh.iter().filter(|worker| worker.has_spoken()).count();
         spoken >= self.options.spare || state.failures > 0 || state.is_closed
     }
 }
@@ -424,3 +446,6 @@ impl Keeper {
         ended
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Starts worker processes.
+//! Starts a worker process and sends it its first message.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
