@@ -212,6 +212,9 @@ async fn connect(
             Ok(response.upgrade().await.map_err(unreached)?)
         }
         StatusCode::UNAUTHORIZED => Err(format!("`{url}` does not accept the token").into()),
+        StatusCode::FORBIDDEN => {
+            Err(format!("`{url}` refuses the request: with tenants it needs the token of one").into())
+        }
         StatusCode::NOT_FOUND => {
             Err(format!("`{url}` lends no workers: its `cx serve` needs `--compute`").into())
         }
