@@ -413,6 +413,11 @@ impl Conversation {
         self.worker.was_ready
     }
 
+    /// Whether a worker has the run. A process that stands for workers elsewhere may still wait for one.
+    pub(super) fn was_taken(&self) -> bool {
+        self.has_begun || !self.worker.is_elsewhere
+    }
+
     /// The calls that the script has not awaited.
     pub(super) fn take_calls(&mut self) -> FuturesUnordered<Call> {
         std::mem::take(&mut self.calls)
