@@ -7,7 +7,6 @@ mod handlers;
 mod openapi;
 
 mod accept;
-mod event_queue;
 mod events;
 mod request;
 mod start;

@@ -2,24 +2,24 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::unfold;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
 use super::answers::RunAnswer;
-use super::event_queue::{EventQueue, Queued, RunEvent};
 use super::problem;
 use super::runs::RestRun;
 use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Script;
 use crate::server::calls::CallGuard;
-use crate::server::notifications::{MAX_MESSAGE, REPORT_INTERVAL, shortened};
+use crate::server::event_queue::{EventReader, Queued, event_queue};
+use crate::server::notifications::{MAX_MESSAGE, shortened};
 use crate::server::yielded::Printed;
 use crate::text::{one_line, preview};
 use crate::tools::{Progress, names};
@@ -29,9 +29,15 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Receives the events of a run.
 pub(super) struct RunEvents {
-    queue: EventQueue,
-    /// When the next report may be sent that nothing follows.
-    next_report: Instant,
+    waiting: EventReader<RunEvent>,
+    /// Number of events that were dropped because the queue was full.
+    dropped: Arc<AtomicU64>,
+}
+
+/// An event of a run: its name and its data.
+struct RunEvent {
+    name: &'static str,
+    data: Value,
 }
 
 /// What a stream needs until it ends.
@@ -57,54 +63,45 @@ enum Step {
 impl RunEvents {
     /// Adds listeners to a run. They also append its output to `printed`, if there is one.
     pub(super) fn attach(script: Script, printed: Option<Printed>) -> (Script, Self) {
-        let queue = EventQueue::default();
-        let (of_reports, of_calls, of_output) = (queue.clone(), queue.clone(), queue.clone());
+        let (queue, waiting) = event_queue();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let reports = queue.clone();
+        let send = {
+            let dropped = Arc::clone(&dropped);
+            move |event| {
+                if !queue.push(event) {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let send_call = send.clone();
         let mut script = script
-            .on_report(move |progress: &Progress| of_reports.push_report(progress.clone()))
-            .on_call(move |call| of_calls.push(call_event(call)));
+            .on_report(move |progress: &Progress| reports.push_report(progress.clone()))
+            .on_call(move |call| send_call(call_event(call)));
         script.on_kept_output = Some(Arc::new(move |entry: &Output| {
             if let Some(printed) = &printed {
                 printed.add(entry);
             }
             if let Output::Log { level, text } = entry {
                 let data = json!({ "level": level_name(*level), "text": shortened(text) });
-                of_output.push(RunEvent { name: "output", data });
+                send(RunEvent { name: "output", data });
             }
         }));
-        (script, Self { queue, next_report: Instant::now() })
+        (script, Self { waiting, dropped })
     }
 
     /// Waits for the next event. Never completes after the last one. Cancel-safe.
     async fn next(&mut self) -> RunEvent {
-        loop {
-            if let Some(queued) = self.queue.pop(Instant::now() >= self.next_report) {
-                return self.event(queued);
-            }
-            let waits_for_its_time = !self.queue.is_empty();
-            tokio::select! {
-                () = self.queue.added() => {}
-                () = sleep_until(self.next_report), if waits_for_its_time => {}
-            }
-        }
+        run_event(self.waiting.next().await)
     }
 
     /// The remaining events when the run has ended.
     fn next_of_rest(&mut self) -> Option<RunEvent> {
-        if let Some(queued) = self.queue.pop(true) {
-            return Some(self.event(queued));
+        if let Some(queued) = self.waiting.next_of_rest() {
+            return Some(run_event(queued));
         }
-        let dropped = self.queue.take_dropped();
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
         (dropped > 0).then(|| RunEvent { name: "dropped", data: json!({ "events": dropped }) })
-    }
-
-    fn event(&mut self, queued: Queued) -> RunEvent {
-        match queued {
-            Queued::Event(event) => event,
-            Queued::Report(progress) => {
-                self.next_report = Instant::now() + REPORT_INTERVAL;
-                progress_event(progress)
-            }
-        }
     }
 }
 
@@ -167,6 +164,13 @@ fn last_event(answer: Option<RunAnswer>) -> Event {
 fn event(name: &str, data: &Value) -> Event {
     // JSON text has no line breaks, which would end a line of the event.
     Event::default().event(name).data(data.to_string())
+}
+
+fn run_event(queued: Queued<RunEvent>) -> RunEvent {
+    match queued {
+        Queued::Event(event) => event,
+        Queued::Report(progress) => progress_event(progress),
+    }
 }
 
 fn progress_event(progress: Progress) -> RunEvent {

@@ -27,17 +27,3 @@ async fn events_have_the_order_of_the_script() {
     let printed = |text: &str| ("output", json!({ "level": "info", "text": text }));
     assert_eq!(rest, [printed("end"), ("progress", json!({ "progress": 2.0 })), printed("after")]);
 }
-
-/// Reports that nothing follows are sent ten times a second, and no earlier one instead of the last.
-#[tokio::test(start_paused = true)]
-async fn reports_alone_have_their_interval() {
-    let (script, mut events) = RunEvents::attach(Script::typescript(""), None);
-    let report = script.on_report.unwrap();
-    let began = Instant::now();
-    report(&Progress::new(1.0));
-    assert_eq!(events.next().await.data["progress"], 1.0);
-    report(&Progress::new(2.0));
-    report(&Progress::new(3.0));
-    assert_eq!(events.next().await.data["progress"], 3.0);
-    assert!(began.elapsed() >= REPORT_INTERVAL);
-}
