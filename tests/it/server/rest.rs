@@ -341,6 +341,11 @@ fn invalid_request_bodies() {
     stream.write_all(announced.as_bytes()).unwrap();
     let _refused = stream.write_all(&vec![b' '; 40_000_000]);
     problem(Reply::read(stream), 413, "");
+    // A client that waits for the answer sends no megabytes in vain.
+    let mut stream = server.connect();
+    let expecting = announced.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    stream.write_all(expecting.as_bytes()).unwrap();
+    problem(Reply::read(stream), 413, "");
     let mut stream = server.connect();
     let request = format!(
         "POST /v1/runs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n",
