@@ -272,8 +272,8 @@ where
     }
 }
 
-/// Reads the beginning of a run, and appends what was read to `head`. Returns the number of the run and how many runs it
-/// is nested in; `None` if the stream ends before it.
+/// Reads the beginning of a run, and appends what was read to `head`. Returns the run's number and how many runs it is
+/// nested in; `None` if the stream ends before it.
 async fn read_start<S>(stream: &mut S, head: &mut Vec<u8>) -> Result<Option<(RunNumber, usize)>, LentError>
 where
     S: AsyncRead + Unpin,

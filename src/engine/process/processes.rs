@@ -29,7 +29,8 @@ const WARM_PAUSE: Duration = Duration::from_millis(5);
 const MAX_STARTS: u32 = 3;
 
 /// The hint for a run that has timed out before a worker elsewhere had it. Those of other runs are about the script.
-const NOT_TAKEN: &str = "nothing of the script was run: no worker on another machine took it in this time; see whether some are free";
+const NOT_TAKEN: &str = "nothing of the script was run: no worker on another machine took it in this time; \
+     see whether some are free";
 
 /// Runs scripts of one language in worker processes.
 pub(crate) struct Processes {

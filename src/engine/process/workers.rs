@@ -263,7 +263,7 @@ impl Workers {
         Ok(started.await.map_err(|_closed| NoWorker::Closed)??)
     }
 
-    /// Removes an idle worker for a run of `tenant`. If there is none, the thread starts one, which it sends to `wanted`.
+    /// Removes an idle worker for a run of `tenant`. If there is none, the thread starts one and sends it to `wanted`.
     ///
     /// A worker that was killed while it was idle, such as by the system when it had no memory left, is left out: its
     /// run would end with it. The thread may not have seen that yet.

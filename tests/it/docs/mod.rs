@@ -14,8 +14,6 @@ mod promises;
 mod recipes;
 /// Names, keys, limits and codes in tables are those of the code.
 mod reference;
-/// Threats have numbers of their own, and tests that exist.
-mod threats;
 /// Messages that a page quotes are messages that the code prints.
 mod troubleshooting;
 
