@@ -1,7 +1,7 @@
 //! The events of a run that wait to be sent to its client, in the order in which they happened.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -24,14 +24,15 @@ pub(crate) enum Queued<E> {
     Report(Progress),
 }
 
-/// The end of the queue for the listeners of a run. It never waits: a slow client must not slow down its script.
+/// The end of the queue for the listeners of a run. It never waits: a slow client must not slow down its script. Nothing
+/// is kept when the other end is gone.
 pub(crate) struct EventQueue<E> {
-    shared: Arc<Shared<E>>,
+    shared: Weak<Shared<E>>,
 }
 
 impl<E> Clone for EventQueue<E> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { shared: Weak::clone(&self.shared) }
     }
 }
 
@@ -51,35 +52,37 @@ struct Shared<E> {
 /// Makes an empty queue.
 pub(crate) fn event_queue<E>() -> (EventQueue<E>, EventReader<E>) {
     let shared = Arc::new(Shared { waiting: Mutex::default(), added: Notify::new() });
-    (EventQueue { shared: Arc::clone(&shared) }, EventReader { shared, next_report: Instant::now() })
+    (EventQueue { shared: Arc::downgrade(&shared) }, EventReader { shared, next_report: Instant::now() })
 }
 
 impl<E> EventQueue<E> {
     /// Appends an event. Returns whether there was room for it; if not, it is dropped.
     pub(crate) fn push(&self, event: E) -> bool {
+        let Some(shared) = self.shared.upgrade() else { return false };
         {
-            let mut waiting = self.shared.waiting.lock();
+            let mut waiting = shared.waiting.lock();
             if waiting.len() >= MAX_WAITING {
                 return false;
             }
             waiting.push_back(Queued::Event(event));
         }
-        self.shared.added.notify_one();
+        shared.added.notify_one();
         true
     }
 
     /// Appends a report in place of an earlier one that still waits. Only the latest is of use, so that a full queue
     /// takes it too.
     pub(crate) fn push_report(&self, report: Progress) {
+        let Some(shared) = self.shared.upgrade() else { return };
         {
-            let mut waiting = self.shared.waiting.lock();
+            let mut waiting = shared.waiting.lock();
             let earlier = waiting.iter().rposition(|queued| matches!(queued, Queued::Report(_)));
             if let Some(earlier) = earlier {
                 waiting.remove(earlier);
             }
             waiting.push_back(Queued::Report(report));
         }
-        self.shared.added.notify_one();
+        shared.added.notify_one();
     }
 }
 

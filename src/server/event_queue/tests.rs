@@ -56,3 +56,14 @@ async fn a_full_queue_takes_the_last_report_and_nothing_else() {
     let rest = rest(&mut reader);
     assert_eq!((rest.len(), rest.last().map(String::as_str)), (MAX_WAITING, Some("2")));
 }
+
+/// A run whose client reads no events, or has gone, keeps none in memory.
+#[tokio::test]
+async fn nothing_is_kept_for_a_reader_that_is_gone() {
+    let (queue, reader) = event_queue();
+    let event = Arc::new(());
+    assert!(queue.push(Arc::clone(&event)));
+    drop(reader);
+    assert!(!queue.push(Arc::clone(&event)));
+    assert_eq!(Arc::strong_count(&event), 1);
+}
