@@ -53,6 +53,9 @@ fn problem(reply: Reply, status: u16, code: &str) -> Value {
 /// All events of a stream: their names and data.
 fn events(reply: Reply) -> Vec<(String, Value)> {
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
+    // Neither kept nor held back by proxies.
+    let of_proxies = (reply.header("cache-control"), reply.header("x-accel-buffering"));
+    assert_eq!(of_proxies, (Some("no-store"), Some("no")));
     let body = reply.body();
     let events = body.split("\n\n").filter(|event| event.starts_with("event: "));
     let parsed = events.map(|event| {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::unfold;
@@ -26,6 +28,9 @@ use crate::tools::{Progress, names};
 
 /// Interval of comments on a stream without events, so that proxies keep it open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The header with which nginx is told not to buffer an answer, as streams of MCP have it.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Receives the events of a run.
 pub(super) struct RunEvents {
@@ -111,7 +116,12 @@ pub(super) fn stream(streamed: Streamed) -> Response {
         let (event, next) = streamed.next(step).await?;
         Some((Ok::<_, Infallible>(event), (streamed, next)))
     });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)).into_response()
+    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
+    let mut response = stream.into_response();
+    // A proxy must neither keep what scripts return nor hold events back until it has many.
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
 }
 
 impl Streamed {
