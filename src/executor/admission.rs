@@ -146,7 +146,10 @@ impl Admission {
         let Queue { max_waiting, max_wait, .. } = self.queue;
         match self.queue.enter(acquire, None, cancel, timer).await {
             Ok(permit) => permit.ok_or_else(cancelled),
-            Err(QueueRefusal::Full) => Err(self.full(format!("{max_waiting} runs are waiting already"))),
+            Err(QueueRefusal::Full) => {
+                let runs = if max_waiting == 1 { "run is" } else { "runs are" };
+                Err(self.full(format!("{max_waiting} {runs} waiting already")))
+            }
             Err(QueueRefusal::TimedOut | QueueRefusal::DeadlinePassed) => {
                 Err(self.full(format!("no slot was free within {max_wait:?}")))
             }

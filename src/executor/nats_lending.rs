@@ -164,8 +164,10 @@ impl Site {
         metrics::counter!("cx_queue_runs_taken_total").increment(1);
         let (near, far) = duplex(CHUNK);
         let mut passing = std::pin::pin!(channel.pass_on(far, LocalEnd::Finish));
+        // The queue has admitted it.
+        let admit = |_depth| std::future::ready(Some(()));
         let lent = tokio::select! {
-            lent = self.workers.lend(near) => lent,
+            lent = self.workers.lend(near, admit) => lent,
             ended = &mut passing => {
                 // The worker process is killed with the future.
                 tracing::debug!(%ended, "the other side aborted a run");

@@ -34,7 +34,7 @@ const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
 /// The header with the number of runs that the worker's run is nested in.
 const DEPTH: &str = "cx-worker-depth";
 
-/// The header of a request for a worker whose run is not there yet. A server leaves one for a run that is.
+/// The header of a request for a worker whose run is not there yet. Its run gets a permit when it has come.
 const AHEAD: &str = "cx-worker-ahead";
 
 /// Path of the lent workers, below the address.
@@ -212,6 +212,9 @@ async fn connect(
             Ok(response.upgrade().await.map_err(unreached)?)
         }
         StatusCode::UNAUTHORIZED => Err(format!("`{url}` does not accept the token").into()),
+        StatusCode::FORBIDDEN => {
+            Err(format!("`{url}` refuses the request: with tenants it needs the token of one").into())
+        }
         StatusCode::NOT_FOUND => {
             Err(format!("`{url}` lends no workers: its `cx serve` needs `--compute`").into())
         }

@@ -183,6 +183,7 @@ impl ExecutionContext {
             exact_numbers: question.exact.to_vec(),
             reason: question.reason.clone(),
             script: self.script.name.clone(),
+            tenant: self.script.tenant.as_deref().map(str::to_owned),
             time: self.limits().answer_time,
         };
         if request.arguments_text().len() > MAX_SHOWN_BYTES {

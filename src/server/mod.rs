@@ -54,6 +54,7 @@ mod yielded;
 mod approval;
 mod arguments;
 mod elicitation;
+mod event_queue;
 mod incoming;
 mod list_changes;
 mod notifications;

@@ -8,16 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
 use rmcp::RoleServer;
 use rmcp::model::{
     LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
     ProgressNotificationParam, ProgressToken, ServerNotification,
 };
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Interval, MissedTickBehavior, interval_at, sleep_until, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout};
 
+use super::event_queue::{EventReader, Queued, event_queue};
 use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::script::Script;
 use crate::text::{one_line, preview, preview_bytes};
@@ -29,18 +28,10 @@ pub(crate) type Severity = rmcp::model::LoggingLevel;
 /// Interval of progress notifications that say that the script still runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Maximum number of notifications that wait to be sent. Further ones are dropped, and dropped lines are counted: the
-/// answer contains all output in any case.
-pub(crate) const MAX_WAITING: usize = 256;
-
 /// How long the connection may take to queue a notification.
 const MAX_SEND: Duration = Duration::from_millis(200);
 
-/// Minimum time between two notifications of progress that the script or tool itself reports. Only the
-/// latest report is sent.
-pub(crate) const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Maximum characters of a message in such a report.
+/// Maximum characters of a message in a report of progress.
 pub(crate) const MAX_MESSAGE: usize = 500;
 
 /// Maximum bytes of one printed line in a notification.
@@ -62,7 +53,7 @@ pub(crate) enum RunNotification {
     /// The heartbeat interval has passed.
     StillRunning,
     /// The script, or the tool that is called directly, has reported progress.
-    Reported,
+    Reported(Progress),
 }
 
 /// The source of the progress notifications of a call.
@@ -82,15 +73,12 @@ pub(crate) struct RunNotifications {
     request: OriginatingRequestId,
     /// The script's name.
     logger: String,
-    notifications: mpsc::Receiver<RunNotification>,
+    waiting: EventReader<RunNotification>,
+    /// Number of printed lines that were dropped because the queue was full.
     dropped: Arc<AtomicU64>,
     heartbeat: Interval,
     started: Instant,
     calls: u64,
-    /// The latest report.
-    reported: watch::Receiver<Option<Progress>>,
-    /// When the next report may be sent.
-    next_report: Instant,
     sent: SentProgress,
 }
 
@@ -133,21 +121,19 @@ impl RunNotifications {
         of: ProgressOf,
     ) -> (Script, Self) {
         let logger = script.name.clone();
-        let (sender, notifications) = mpsc::channel(MAX_WAITING);
+        let (queue, waiting) = event_queue();
         let dropped = Arc::new(AtomicU64::new(0));
-        let (latest, reported) = watch::channel(None);
-        let report = move |progress: &Progress| drop(latest.send_replace(Some(progress.clone())));
+        let reports = queue.clone();
+        let report = move |progress: &Progress| reports.push_report(progress.clone());
         match of {
             _ if wanted.progress.is_none() => {}
             ProgressOf::Script => script = script.on_report(report),
             ProgressOf::Tool => script = script.on_progress(move |call| report(&call.progress)),
         }
         if wanted.progress.is_some() && of == ProgressOf::Script {
-            let sender = sender.clone();
-            // A slow client must not slow down its script. If the channel is full, the notification
-            // is dropped.
+            let queue = queue.clone();
             script = script.on_call(move |call| {
-                let _full = sender.try_send(RunNotification::CallEnded(call_text(call)));
+                let _full = queue.push(RunNotification::CallEnded(call_text(call)));
             });
         }
         if let Some(min) = wanted.log {
@@ -157,7 +143,7 @@ impl RunNotifications {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
                 if rank(severity) >= rank(min)
-                    && sender.try_send(RunNotification::Printed(severity, shortened(text))).is_err()
+                    && !queue.push(RunNotification::Printed(severity, shortened(text)))
                 {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
@@ -170,13 +156,11 @@ impl RunNotifications {
             peer: context.peer.clone(),
             request: OriginatingRequestId(context.id.clone()),
             logger,
-            notifications,
+            waiting,
             dropped,
             heartbeat,
             started: Instant::now(),
             calls: 0,
-            reported,
-            next_report: Instant::now(),
             sent: SentProgress::default(),
         };
         (script, notifications)
@@ -193,22 +177,15 @@ impl RunNotifications {
     /// loses no event.
     pub(crate) async fn next(&mut self) -> RunNotification {
         tokio::select! {
-            Some(notification) = self.notifications.recv() => notification,
-            Ok(()) = reported(&mut self.reported, self.next_report) => RunNotification::Reported,
+            queued = self.waiting.next() => notification(queued),
             _ = self.heartbeat.tick(), if self.wanted.progress.is_some() => RunNotification::StillRunning,
-            // The script and all other senders are gone.
-            else => std::future::pending().await,
         }
     }
 
     /// Sends the remaining events when the run has ended.
     pub(crate) async fn finish(&mut self) {
-        while let Ok(notification) = self.notifications.try_recv() {
-            self.send(notification).await;
-        }
-        // Not `has_changed`: the run has dropped the sender.
-        if let Some(Ok(())) = self.reported.changed().now_or_never() {
-            self.send(RunNotification::Reported).await;
+        while let Some(queued) = self.waiting.next_of_rest() {
+            self.send(notification(queued)).await;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
@@ -231,13 +208,7 @@ impl RunNotifications {
                 let value = self.sent.other();
                 self.send_progress(value, None, Some(message)).await;
             }
-            RunNotification::Reported => {
-                let Some(Progress { progress, total, message, .. }) =
-                    self.reported.borrow_and_update().clone()
-                else {
-                    return;
-                };
-                self.next_report = Instant::now() + REPORT_INTERVAL;
+            RunNotification::Reported(Progress { progress, total, message, .. }) => {
                 let value = self.sent.report(progress);
                 let message = message.map(|message| preview(&one_line(&message), MAX_MESSAGE));
                 self.send_progress(value, total, message).await;
@@ -271,13 +242,11 @@ impl RunNotifications {
     }
 }
 
-/// Waits until a progress report may be sent. Cancel-safe: a report is marked as seen only on completion.
-async fn reported(
-    reports: &mut watch::Receiver<Option<Progress>>,
-    next: Instant,
-) -> Result<(), watch::error::RecvError> {
-    sleep_until(next.into()).await;
-    reports.changed().await
+fn notification(queued: Queued<RunNotification>) -> RunNotification {
+    match queued {
+        Queued::Event(notification) => notification,
+        Queued::Report(progress) => RunNotification::Reported(progress),
+    }
 }
 
 fn call_text(call: &ToolCallRecord) -> String {

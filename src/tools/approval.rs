@@ -32,6 +32,8 @@ pub struct ApprovalRequest {
     pub reason: AskReason,
     /// The script's name, as in stack traces.
     pub script: String,
+    /// The tenant whose client asked for the run, in a server with tenants.
+    pub tenant: Option<String>,
     /// Time limit for the answer. After it the future is dropped and the call is refused.
     pub time: Duration,
 }

@@ -53,7 +53,7 @@ fn the_system_is_used_by_few_modules() {
             &[
                 "src/mcp/connect.rs",
                 "src/mcp/connect/guardian.rs",
-                "src/engine/process/workers.rs",
+                "src/engine/process/workers/start.rs",
                 "src/bin/cx/sync/timer.rs",
                 "src/bin/cx/typecheck.rs",
                 "src/bin/cx/watch.rs",
@@ -341,6 +341,7 @@ fn number_of_threat(test: &str) -> Option<u32> {
 fn every_threat_has_its_tests_and_every_test_its_threat() {
     let text = fs::read_to_string(root().join("docs/threats.md")).unwrap();
     let (mut numbers, mut named) = (BTreeSet::new(), BTreeSet::new());
+    let mut rows_of_threats = BTreeSet::new();
     // Threats whose row names all tests of a module.
     let mut of_modules = BTreeSet::new();
     for row in text.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |")) {
@@ -350,6 +351,8 @@ fn every_threat_has_its_tests_and_every_test_its_threat() {
         let digits = first.trim_matches(|letter: char| !letter.is_ascii_digit());
         let Ok(number) = digits.parse::<u32>() else { continue };
         numbers.insert(number);
+        let (_group, own) = first.split_at(first.find(digits).unwrap_or_default());
+        assert!(rows_of_threats.insert(own.to_owned()), "two threats have the number {own}: {row}");
         let tests = cells.next_back().unwrap();
         assert!(tests.contains('`') || tests.starts_with("none: "), "no test, and no reason: {row}");
         for name in tests.split('`').skip(1).step_by(2) {

@@ -7,13 +7,21 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::terminal::has_color;
+use crate::writer::Stream;
+
 /// The library of the providers of language models. It logs answers, and errors in which a provider may repeat a key.
 const MODELS: &str = "genai";
 
 /// Logs go to stderr, and only if `CX_LOG` enables them, as in `CX_LOG=cx=debug`.
 pub(crate) fn start() {
     if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("CX_LOG") {
-        let logger = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).finish();
+        let logger = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr)
+            // The default has colors in files and pipes too.
+            .with_ansi(has_color(Stream::Stderr))
+            .finish();
         logger.with(filter_fn(has_no_secrets)).init();
     }
 }

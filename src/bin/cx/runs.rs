@@ -15,7 +15,7 @@ use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::counted;
-use crate::trail_runs::TrailRuns;
+use crate::trail_runs::{TrailRuns, client_of};
 use crate::{browser, diagnostic, running, setup, trace};
 
 /// Maximum characters to which a column of the list is filled up.
@@ -133,7 +133,7 @@ fn row(run: &ListedRun, script_width: usize, outcome_width: usize) -> String {
     if let Some(calls) = number("toolCalls") {
         let _ = write!(row, "  {}", counted(usize::try_from(calls).unwrap_or(usize::MAX), "call"));
     }
-    let client = field(&run.started, "clientName");
+    let client = one_line(&client_of(&run.started));
     if !client.is_empty() {
         let _ = write!(row, "  for {client}");
     }

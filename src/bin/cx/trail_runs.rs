@@ -127,7 +127,7 @@ impl TrailRuns {
             id: id.to_owned(),
             script: text("script"),
             language: text("language"),
-            client: text("clientName"),
+            client: kept(&client_of(fields)),
             started: text("at"),
             ..TrailRun::default()
         };
@@ -338,6 +338,17 @@ impl TrailRun {
             contents: None,
             note: Some(NOTE.to_owned()),
         }
+    }
+}
+
+/// Who asked for a run: what the client calls itself, and for one of a tenant the name that cx gives it, which begins
+/// with the tenant's.
+pub(crate) fn client_of(started: &Map<String, Value>) -> String {
+    let of_tenant = Some(text(started, "client")).filter(|client| client.contains('/'));
+    match (of_tenant, text(started, "clientName")) {
+        (None, name) => name.to_owned(),
+        (Some(client), "") => client.to_owned(),
+        (Some(client), name) => format!("{client} ({name})"),
     }
 }
 

@@ -326,6 +326,10 @@ impl Conversation {
             host.compute_elsewhere(true);
         }
         match message {
+            // The machine that lends it has no permit for the run.
+            FromWorker::Failed(problem) if self.worker.is_elsewhere && !self.has_begun => {
+                Ok(Some(Event::Ended(RunEnd::NoWorker(preview(&problem, MAX_PROBLEM)))))
+            }
             FromWorker::Ready { .. } | FromWorker::Failed(_) => Err("it is ready twice".to_owned()),
             FromWorker::Surveyed { survey, took_ns } => {
                 if std::mem::replace(&mut self.has_begun, true) {
@@ -407,6 +411,11 @@ impl Conversation {
     /// Whether the worker has been ready for its run.
     pub(super) fn was_ready(&self) -> bool {
         self.worker.was_ready
+    }
+
+    /// Whether a worker has the run. A process that stands for workers elsewhere may still wait for one.
+    pub(super) fn was_taken(&self) -> bool {
+        self.has_begun || !self.worker.is_elsewhere
     }
 
     /// The calls that the script has not awaited.

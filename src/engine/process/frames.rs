@@ -89,7 +89,7 @@ pub(crate) fn append<M: Serialize>(
 
 /// The beginning of the message of a frame, as far as `T` reads it. `None` if that much has not arrived, or is something
 /// else.
-#[cfg(any(feature = "mcp", feature = "nats", test))]
+#[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
 pub(super) fn beginning<T: DeserializeOwned>(frame: &[u8]) -> Option<T> {
     let (value, _rest) = postcard::take_from_bytes(frame.get(HEADER..)?).ok()?;
     Some(value)

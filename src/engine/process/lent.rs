@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -13,9 +14,9 @@ use tokio::net::UnixStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::frames::{Decoder, FrameError, RunNumber};
-use super::refusal::failed;
+use super::refusal::{failed, failed_run};
 use super::resources::Resources;
-use super::wire::{Hello, PROTOCOL, ToWorker};
+use super::wire::{Hello, PROTOCOL, ToWorker, start_of_run};
 use super::workers::{NoWorker, WorkerOptions, WorkerProcess, WorkerProgram, Workers};
 use crate::run::limits::Limits;
 
@@ -37,6 +38,12 @@ const TICK: Duration = Duration::from_millis(50);
 /// Bytes that are forwarded at once.
 const CHUNK: usize = 32 << 10;
 
+/// Bytes within which the number and the depth of a run have arrived: the header of a frame and three numbers.
+const MAX_START: usize = 64;
+
+/// What a run is told that is not admitted, as the rest of a sentence.
+const NOT_ADMITTED: &str = "the machine that lends them has as many runs as it takes";
+
 /// The workers that can be lent.
 pub(crate) struct LentWorkers {
     typescript: Workers,
@@ -56,6 +63,8 @@ pub(crate) enum LentError {
     Version { theirs: u32 },
     #[error("the worker was ended: {0}")]
     Bound(&'static str),
+    #[error("its run was not admitted")]
+    NotAdmitted,
     #[error("no worker process can be started: {0}")]
     NoWorker(#[source] NoWorker),
     #[error("the connection broke")]
@@ -96,13 +105,19 @@ impl LentWorkers {
     /// Lends a worker to the executor at the other end of a stream, until one of them ends.
     /// Dropping the future kills the worker.
     ///
+    /// The worker starts before its run is there. `admit` is called when it is, with the number of runs that it is
+    /// nested in. Before it has returned a permit, which is kept until the worker is killed, the worker gets nothing of
+    /// the run. Without a permit the executor is told so, and the worker is killed.
+    ///
     /// # Errors
     ///
-    /// If the worker cannot be started, breaks a bound, or loses its connection before the other
-    /// side has closed the stream.
-    pub(crate) async fn lend<S>(&self, mut stream: S) -> Result<(), LentError>
+    /// If the run is not admitted, or the worker cannot be started, breaks a bound, or loses its connection before the
+    /// other side has closed the stream.
+    pub(crate) async fn lend<S, A, F, P>(&self, mut stream: S, admit: A) -> Result<(), LentError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
+        A: FnOnce(usize) -> F,
+        F: Future<Output = Option<P>>,
     {
         let mut decoder = Decoder::new(MAX_HELLO);
         let hello = timeout(MAX_HELLO_TIME, read_hello(&mut stream, &mut decoder));
@@ -119,40 +134,56 @@ impl LentWorkers {
             (true, true) => &self.python_with_fuel,
         };
         let worker = workers.acquire(&None).await.map_err(LentError::NoWorker)?;
-        self.pass_on(stream, decoder.rest(), worker).await
+        self.pass_on(stream, decoder.rest(), worker, admit).await
     }
 
     /// Forwards bytes in both directions, beginning with `first`, which was read before.
-    async fn pass_on<S>(&self, stream: S, first: &[u8], mut worker: WorkerProcess) -> Result<(), LentError>
+    async fn pass_on<S, A, F, P>(
+        &self,
+        stream: S,
+        first: &[u8],
+        worker: WorkerProcess,
+        admit: A,
+    ) -> Result<(), LentError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
+        A: FnOnce(usize) -> F,
+        F: Future<Output = Option<P>>,
     {
+        // Dropped after the worker, which it is for.
+        let mut permit = None;
+        let mut worker = worker;
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
+        let (killer, refused) = (worker.killer()?, OnceLock::<RunNumber>::new());
         let resources = Resources::of(worker.killer()?, worker.group.clone());
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
         to_worker.write_all(&std::mem::take(&mut worker.out)).await?;
-        to_worker.write_all(first).await?;
-        let (began, mut begun) = tokio::sync::oneshot::channel();
-        let mut began = Some(began);
-        let mut begin = move || {
-            if let Some(began) = began.take() {
-                let _receiver_gone = began.send(());
-            }
-        };
-        if !first.is_empty() {
-            begin();
-        }
+        let (began, begun) = tokio::sync::oneshot::channel();
         let max_wait = self.max.wall_time.saturating_add(EXTRA_TIME);
         let orders = async {
+            let mut head = first.to_vec();
+            let Some((run, depth)) = read_start(&mut from_executor, &mut head).await? else {
+                return Ok::<(), LentError>(());
+            };
+            let Some(admitted) = admit(depth).await else {
+                let _once = refused.set(run);
+                // `replies` tells the executor when the worker has ended.
+                killer.kill();
+                let _late = timeout(EXTRA_TIME, read_to_end(&mut from_executor)).await;
+                return Ok(());
+            };
+            let _kept = permit.insert(admitted);
+            let _receiver_gone = began.send(());
+            to_worker.write_all(&head).await?;
+            drop(head);
             let mut buffer = vec![0; CHUNK];
             loop {
                 let count = from_executor.read(&mut buffer).await?;
                 if count == 0 {
-                    return Ok::<(), LentError>(());
+                    return Ok(());
                 }
-                begin();
                 // While this waits, the end of the other side is not noticed.
                 let written = timeout(max_wait, to_worker.write_all(&buffer[..count])).await;
                 written.map_err(|_late| LentError::Bound("it did not read what was sent to it"))??;
@@ -160,27 +191,43 @@ impl LentWorkers {
         };
         let replies = async {
             let mut buffer = vec![0; CHUNK];
+            let mut is_ready = false;
             loop {
-                let count = from_worker.read(&mut buffer).await?;
+                let read = from_worker.read(&mut buffer).await;
+                if let Some(run) = refused.get()
+                    && !matches!(read, Ok(1..))
+                {
+                    let run = if is_ready { *run } else { RunNumber::NONE };
+                    to_executor.write_all(&failed_run(run, NOT_ADMITTED)).await?;
+                    to_executor.shutdown().await?;
+                    // The stream is kept until the executor has read this: `orders` completes then.
+                    return std::future::pending().await;
+                }
+                let count = read?;
                 if count == 0 {
                     to_executor.shutdown().await?;
                     return Ok::<(), io::Error>(());
                 }
+                // The only message of a worker before its run says that it is ready.
+                is_ready = true;
                 to_executor.write_all(&buffer[..count]).await?;
                 to_executor.flush().await?;
             }
         };
         let watched = async {
-            if timeout(MAX_IDLE_TIME, &mut begun).await.is_err() {
-                return "no run came for ten minutes";
+            match timeout(MAX_IDLE_TIME, begun).await {
+                Err(_late) => "no run came for ten minutes",
+                Ok(Ok(())) => self.watch(&resources).await,
+                // There is no run, and the other futures end.
+                Ok(Err(_dropped)) => std::future::pending().await,
             }
-            self.watch(&resources).await
         };
         tokio::select! {
-            ended = orders => Ok(ended?),
-            ended = replies => Ok(ended?),
-            bound = watched => Err(LentError::Bound(bound)),
+            ended = orders => ended?,
+            ended = replies => ended?,
+            bound = watched => return Err(LentError::Bound(bound)),
         }
+        if refused.get().is_some() { Err(LentError::NotAdmitted) } else { Ok(()) }
     }
 
     /// Completes when a worker uses more than a run may.
@@ -223,4 +270,36 @@ where
         }
         decoder.filled(count);
     }
+}
+
+/// Reads the beginning of a run, and appends what was read to `head`. Returns the run's number and how many runs it is
+/// nested in; `None` if the stream ends before it.
+async fn read_start<S>(stream: &mut S, head: &mut Vec<u8>) -> Result<Option<(RunNumber, usize)>, LentError>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        if let Some(start) = start_of_run(head) {
+            return Ok(Some(start));
+        }
+        if head.len() > MAX_START {
+            return Err(FrameError::Malformed.into());
+        }
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(None);
+        }
+        head.extend_from_slice(&buffer[..count]);
+    }
+}
+
+/// Reads what comes until the stream ends.
+async fn read_to_end<S>(stream: &mut S) -> io::Result<()>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut buffer = vec![0; CHUNK];
+    while stream.read(&mut buffer).await? > 0 {}
+    Ok(())
 }

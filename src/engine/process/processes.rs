@@ -28,6 +28,10 @@ const WARM_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum workers that a run tries if they end before they are ready.
 const MAX_STARTS: u32 = 3;
 
+/// The hint for a run that has timed out before a worker elsewhere had it. Those of other runs are about the script.
+const NOT_TAKEN: &str = "nothing of the script was run: no worker on another machine took it in this time; \
+     see whether some are free";
+
 /// Runs scripts of one language in worker processes.
 pub(crate) struct Processes {
     workers: Arc<Workers>,
@@ -195,7 +199,9 @@ impl RemoteRun {
         self.memory_bytes = conversation.peak_bytes();
         // A run that was stopped has ended for that reason, whatever the worker reports.
         if self.stop.reason().is_some() || host.cancelled().is_cancelled() {
-            return Outcome::Failed(failure::stopped(self.stop.reason(), host));
+            let error = failure::stopped(self.stop.reason(), host);
+            let was_taken = error.code != ErrorCode::Timeout || conversation.was_taken();
+            return Outcome::Failed(if was_taken { error } else { error.with_hint(NOT_TAKEN) });
         }
         match end {
             RunEnd::Done(done) => {

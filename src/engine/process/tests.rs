@@ -2,6 +2,8 @@
 //! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
 mod impostor;
+#[cfg(any(feature = "http", feature = "nats"))]
+mod lent;
 mod messages;
 
 use std::collections::BTreeMap;
@@ -40,8 +42,8 @@ const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// The name of the test below, which is the worker, and the argument by which it knows that it is one. For the test
 /// harness it is a `--skip` that matches no test.
-const WORKER: &str = "engine::process::tests::worker";
-const MARK: &str = "--skip=this-is-a-worker-process";
+pub(super) const WORKER: &str = "engine::process::tests::worker";
+pub(super) const MARK: &str = "--skip=this-is-a-worker-process";
 
 /// Not a test: the worker, if this program was started as one.
 #[test]
@@ -54,6 +56,18 @@ fn worker() {
 /// The rest of the argument of this program that begins with `mark`.
 fn argument_after(mark: &str) -> Option<String> {
     std::env::args().find_map(|argument| argument.strip_prefix(mark).map(str::to_owned))
+}
+
+/// Workers that are the test `worker` of this program, which knows by `mark` that it is one.
+pub(super) fn program(worker: &str, mark: &str, runs: u32) -> WorkerProgram {
+    WorkerProgram {
+        stands_in: false,
+        is_elsewhere: false,
+        program: "/proc/self/exe".into(),
+        arguments: ["--exact", worker, "--nocapture", "--test-threads=1", mark].map(str::to_owned).to_vec(),
+        requires_sandbox: true,
+        runs,
+    }
 }
 
 struct Stage {
@@ -69,34 +83,17 @@ impl Stage {
         Self::of(WORKER, MARK, runs, spare)
     }
 
-    /// Workers that are the test `worker` of this program, which knows by `mark` that it is one.
+    /// Workers of [`program`].
     fn of(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
-        Self::with(worker, mark, Language::TypeScript, runs, spare, Vec::new())
+        Self::with(program(worker, mark, runs), Language::TypeScript, spare, Vec::new())
     }
 
     fn of_language(language: Language, runs: u32, spare: usize, caches: Vec<PathBuf>) -> Self {
-        Self::with(WORKER, MARK, language, runs, spare, caches)
+        Self::with(program(WORKER, MARK, runs), language, spare, caches)
     }
 
-    fn with(
-        worker: &str,
-        mark: &str,
-        language: Language,
-        runs: u32,
-        spare: usize,
-        caches: Vec<PathBuf>,
-    ) -> Self {
+    fn with(program: WorkerProgram, language: Language, spare: usize, caches: Vec<PathBuf>) -> Self {
         let is_python = language == Language::Python;
-        let program = WorkerProgram {
-            stands_in: false,
-            is_elsewhere: false,
-            program: "/proc/self/exe".into(),
-            arguments: ["--exact", worker, "--nocapture", "--test-threads=1", mark]
-                .map(str::to_owned)
-                .to_vec(),
-            requires_sandbox: true,
-            runs,
-        };
         let workers = Workers::new(WorkerOptions {
             program,
             spare,

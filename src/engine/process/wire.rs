@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(any(feature = "mcp", feature = "nats", test))]
-use super::frames;
+#[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
+use super::frames::{self, RunNumber};
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
@@ -111,11 +111,18 @@ pub(crate) struct Start {
 /// `Start`. `None` if not enough of them has arrived.
 #[cfg(any(feature = "mcp", feature = "nats", test))]
 pub(crate) fn depth_of_run(orders: &[u8]) -> Option<usize> {
+    let (_number, depth) = start_of_run(orders.get(frames::length(orders)?..)?)?;
+    Some(depth)
+}
+
+/// The number of the run that a frame starts, and how many runs it is nested in. `None` if not enough of the frame has
+/// arrived, or it starts no run.
+#[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
+pub(super) fn start_of_run(frame: &[u8]) -> Option<(RunNumber, usize)> {
     /// The number of the variant `Start`.
     const START: u32 = 1;
-    let start = orders.get(frames::length(orders)?..)?;
-    let (kind, _number, depth) = frames::beginning::<(u32, u64, u8)>(start)?;
-    (kind == START).then_some(usize::from(depth))
+    let (kind, number, depth) = frames::beginning::<(u32, u64, u8)>(frame)?;
+    (kind == START).then_some((RunNumber(number), usize::from(depth)))
 }
 
 /// The limits that an engine enforces.

@@ -5,29 +5,29 @@
 //! child when the thread that started it ends.
 
 mod end;
+mod start;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socketpair};
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::net::{RecvFlags, recv};
+use rustix::process::{Pid, pidfd_send_signal};
 use tokio::sync::oneshot;
 
 pub(super) use self::end::Killer;
 use self::end::{MAX_END, StopSignal, describe};
-use super::frames::{self, Decoder, RunNumber};
+use self::start::start;
+use super::frames::Decoder;
 use super::group::Group;
-use super::wire::{self, Hello, PROTOCOL, ToWorker};
 use crate::text::preview;
 
 /// How often the thread checks for processes to reap, while some are ending.
@@ -141,6 +141,16 @@ impl WorkerProcess {
         }
     }
 
+    /// Whether its first message has arrived, or is not waited for.
+    fn has_spoken(&self) -> bool {
+        if self.is_elsewhere && self.idle_since.elapsed() > MAX_SILENCE {
+            return true;
+        }
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let socket = self.socket.as_ref();
+        socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))
+    }
+
     /// The exit status, if the process has ended.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
@@ -246,23 +256,43 @@ impl Workers {
     ///
     /// If the program cannot be started, or this is dropped.
     pub(super) async fn acquire(&self, tenant: &Tenant) -> Result<WorkerProcess, NoWorker> {
-        let started = {
-            let mut state = self.shared.state.lock();
-            let position = state.used.iter().rposition(|(of, _)| of == tenant);
-            if let Some(position) = position {
-                return Ok(state.used.swap_remove(position).1);
-            }
-            let worker = state.fresh.pop_front();
-            // The thread replaces it, or starts one for this run.
-            self.shared.changed.notify_one();
-            if let Some(worker) = worker {
-                return Ok(worker);
-            }
-            let (sender, started) = oneshot::channel();
-            state.wanted.push_back(sender);
-            started
-        };
+        let (wanted, started) = oneshot::channel();
+        if let Some(worker) = self.take_idle(tenant, wanted) {
+            return Ok(worker);
+        }
         Ok(started.await.map_err(|_closed| NoWorker::Closed)??)
+    }
+
+    /// Removes an idle worker for a run of `tenant`. If there is none, the thread starts one and sends it to `wanted`.
+    ///
+    /// A worker that was killed while it was idle, such as by the system when it had no memory left, is left out: its
+    /// run would end with it. The thread may not have seen that yet.
+    fn take_idle(
+        &self,
+        tenant: &Tenant,
+        wanted: oneshot::Sender<io::Result<WorkerProcess>>,
+    ) -> Option<WorkerProcess> {
+        // Dropped after the lock, which the drop of a worker takes.
+        let mut ended = Vec::new();
+        let mut state = self.shared.state.lock();
+        while let Some(position) = state.used.iter().rposition(|(of, _)| of == tenant) {
+            let (_tenant, mut worker) = state.used.swap_remove(position);
+            if worker.status().is_none() {
+                return Some(worker);
+            }
+            ended.push(worker);
+        }
+        // The thread replaces it, or starts one for this run.
+        self.shared.changed.notify_one();
+        while let Some(mut worker) = state.fresh.pop_front() {
+            if worker.status().is_none() {
+                return Some(worker);
+            }
+            state.pause();
+            ended.push(worker);
+        }
+        state.wanted.push_back(wanted);
+        None
     }
 
     /// Takes a worker back after a regular end of its run. It serves its tenant once more, or ends.
@@ -298,15 +328,7 @@ impl Workers {
         if self.options.program.stands_in {
             return state.fresh.len() >= self.options.spare || state.failures > 0 || state.is_closed;
         }
-        let has_spoken = |worker: &WorkerProcess| {
-            if worker.is_elsewhere && worker.idle_since.elapsed() > MAX_SILENCE {
-                return true;
-            }
-            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-            let socket = worker.socket.as_ref();
-            socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))
-        };
-        let spoken = state.fresh.iter().filter(|worker| has_spoken(worker)).count();
+        let spoken = state.fresh.iter().filter(|worker| worker.has_spoken()).count();
         spoken >= self.options.spare || state.failures > 0 || state.is_closed
     }
 }
@@ -425,63 +447,5 @@ impl Keeper {
     }
 }
 
-/// Starts a worker. It warms up by itself.
-fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProcess> {
-    let (own, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(io::Error::from)?;
-    rustix::io::ioctl_fionbio(&own, true)?;
-    #[expect(clippy::disallowed_methods, reason = "this starts this program itself, as a worker")]
-    let mut command = Command::new(&options.program.program);
-    command
-        .arg0("cx-worker")
-        .args(&options.program.arguments)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // A process group of its own: it gets no signals of the terminal, and its priority can be
-        // lowered with one call.
-        .process_group(0);
-    let mut child = command.spawn()?;
-    let pid = Pid::from_child(&child);
-    // The child is not reaped before it is dropped, so no other process has its number.
-    let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
-        let _killed = child.kill();
-        let _reaped = child.wait();
-    })?;
-    // The process waits for its first message, so it does nothing outside of its group. A process
-    // that stands for a worker elsewhere executes no script here and needs no group.
-    let group = if options.program.stands_in { None } else { Group::for_process(pid) };
-    let hello = ToWorker::Hello(Hello {
-        protocol: PROTOCOL,
-        is_python: options.is_python,
-        counts_fuel: options.counts_fuel,
-        requires_sandbox: options.program.requires_sandbox,
-        memory_bytes: options.memory_bytes as u64,
-        caches: options.caches.clone(),
-        parent: rustix::process::getpid().as_raw_nonzero().get(),
-    });
-    let mut out = Vec::new();
-    frames::append(&mut out, RunNumber::NONE, &hello, wire::MAX_START_BYTES)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-    // A new connection has space for it. If not, the rest is sent with the first run.
-    let sent = rustix::net::send(&own, &out, SendFlags::NOSIGNAL).unwrap_or(0);
-    out.drain(..sent);
-    Ok(WorkerProcess {
-        child: Some(child),
-        pid,
-        process,
-        socket: Some(own),
-        decoder: Decoder::new(wire::MAX_READY_BYTES),
-        out,
-        is_ready: false,
-        was_ready: false,
-        runs: 0,
-        idle_since: Instant::now(),
-        stop_signal: StopSignal { asks_first: options.program.stands_in, asked_at: Arc::default() },
-        is_elsewhere: options.program.is_elsewhere,
-        group: group.map(Arc::new),
-        shared: Arc::clone(shared),
-    })
-}
+#[cfg(test)]
+mod tests;

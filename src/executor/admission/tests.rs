@@ -12,7 +12,10 @@ async fn v_582_a_called_script_has_the_permit_of_its_depth_when_the_queue_is_ful
     let (runtime, cancel) = (Handle::current(), CancellationToken::new());
     let caller = admission.enter(&runtime, RUN_BYTES, &cancel).await.ok().unwrap();
     let refused = admission.enter(&runtime, RUN_BYTES, &cancel).await.err().unwrap();
-    assert_eq!(refused.code, ErrorCode::QueueFull);
+    assert_eq!(
+        (refused.code, refused.message.as_str()),
+        (ErrorCode::QueueFull, "0 runs are waiting already")
+    );
     let called = admission.enter_nested(&runtime, 0, RUN_BYTES, &cancel).await.ok().unwrap();
     assert!(matches!(called, NestedPermit::Reserved(_)));
     // There is one for each depth.

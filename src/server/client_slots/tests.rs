@@ -1,8 +1,8 @@
 use super::*;
 
-/// Threat 383.
+/// Threat 701.
 #[test]
-fn v_383_each_client_has_slots_of_its_own_which_are_freed() {
+fn v_701_each_client_has_slots_of_its_own_which_are_freed() {
     let slots = ClientSlots::new(64);
     let mut taken: Vec<_> = (0..64).map(|_| slots.acquire("a").expect("a slot")).collect();
     assert!(slots.acquire("a").is_none());

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::CONTENT_LENGTH;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures::StreamExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -49,8 +49,8 @@ impl BodyReader {
     ///
     /// # Errors
     ///
-    /// The HTTP answer, if the body is too long, comes too slowly or is incomplete, or if too many bytes of other
-    /// bodies are being read.
+    /// The HTTP answer, if the body is too long, comes too slowly, is incomplete or compressed, or if too many bytes of
+    /// other bodies are being read.
     pub(crate) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
         match timeout(MAX_TIME, self.read_all(headers, body)).await {
             Ok(read) => read,
@@ -64,6 +64,12 @@ impl BodyReader {
         let mut body = body.into_data_stream();
         let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
         let mut is_too_long = announced.is_some_and(|length| length > MAX_LINE);
+        if expects_continue(headers) {
+            // Its client waits for the answer before it sends the body.
+            if let Some(refused) = refusal(headers, is_too_long) {
+                return Err(refused);
+            }
+        }
         let mut skipped = 0;
         while let Some(piece) = body.next().await {
             let Ok(piece) = piece else {
@@ -93,10 +99,35 @@ impl BodyReader {
             }
             bytes.extend_from_slice(&piece);
         }
-        if is_too_long {
-            let problem = format!("the message is longer than {} MB, the most that is read", MAX_LINE >> 20);
-            return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &problem));
+        // After it was read: a client that writes its whole request first sees the answer.
+        if let Some(refused) = refusal(headers, is_too_long) {
+            return Err(refused);
         }
         Ok(RequestBody { bytes: bytes.into(), permit: held })
     }
+}
+
+/// The answer to a body that is too long or compressed. `None` for others.
+fn refusal(headers: &HeaderMap, is_too_long: bool) -> Option<Response> {
+    if is_too_long {
+        let problem = format!("the message is longer than {} MB, the most that is read", MAX_LINE >> 20);
+        return Some(plain(StatusCode::PAYLOAD_TOO_LARGE, &problem));
+    }
+    if is_encoded(headers) {
+        let problem = "a compressed body is not read: send it without `Content-Encoding`";
+        let mut response = plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem);
+        response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        return Some(response);
+    }
+    None
+}
+
+fn expects_continue(headers: &HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// Whether the body is said to be compressed. It would be JSON of garbage, and its size would say nothing.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let is_none = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    headers.get_all(CONTENT_ENCODING).iter().any(|value| !is_none(value))
 }

@@ -81,11 +81,17 @@ impl Pages {
             return refused(&refusal);
         }
         if request.uri().path() != METRICS {
-            return plain(StatusCode::NOT_FOUND, "there is only `/metrics` here");
+            let there_is = if self.page.is_some() {
+                "there are only `/metrics` and `/ui` here"
+            } else {
+                "there is only `/metrics` here"
+            };
+            return plain(StatusCode::NOT_FOUND, there_is);
         }
-        if request.method() != Method::GET {
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+        // As on the address of `--http`, where monitors ask with HEAD too.
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
         metrics::sample(&self.shared, 0, 0);

@@ -76,7 +76,7 @@ async fn answer_if_allowed(state: &HttpState, request: Request, next: Next) -> R
     };
     let Some(origin) = origin else { return answer_authenticated(state, request, next).await };
     let mut response = if cors::is_preflight(&request) {
-        cors::preflight_response()
+        cors::preflight_response(request.headers())
     } else {
         answer_authenticated(state, request, next).await
     };

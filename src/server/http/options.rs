@@ -47,9 +47,9 @@ pub struct HttpOptions {
     pub metrics: Option<MetricsPrinter>,
     /// The page at `/ui`. Without it the path is not found.
     pub page: Option<Page>,
-    /// Maximum number of worker processes that are lent at the same time to executors of other machines, which
-    /// send their scripts here ([`Isolation::Remote`](crate::Isolation::Remote)). Default: 0, which lends none.
-    /// Linux only.
+    /// Maximum number of runs that have a worker process of this machine at the same time, of executors of other
+    /// machines, which send their scripts here ([`Isolation::Remote`](crate::Isolation::Remote)). As many more are
+    /// started for runs that come later. Default: 0, which lends none. Linux only.
     pub lent_workers: usize,
     /// Maximum number of sessions, which only clients of the handshake revisions have. Default:
     /// 256.

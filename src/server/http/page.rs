@@ -196,11 +196,13 @@ impl Page {
     async fn route(&self, authentication: &Authentication, request: Request<Body>) -> Response {
         let path = request.uri().path().strip_prefix(PAGE).unwrap_or_default().to_owned();
         let is_get = request.method() == Method::GET;
+        // Monitors ask with HEAD. hyper leaves the body out.
+        let reads = is_get || request.method() == Method::HEAD;
         // The files contain no user data, so they need no token.
         match path.as_str() {
-            "" if is_get => return file("text/html; charset=utf-8", DOCUMENT),
-            "/page.css" if is_get => return file("text/css; charset=utf-8", STYLE),
-            "/page.js" if is_get => return file("text/javascript; charset=utf-8", SCRIPT),
+            "" if reads => return file("text/html; charset=utf-8", DOCUMENT),
+            "/page.css" if reads => return file("text/css; charset=utf-8", STYLE),
+            "/page.js" if reads => return file("text/javascript; charset=utf-8", SCRIPT),
             _ => {}
         }
         if let Some(ticket) = path.strip_prefix("/shown/").filter(|_| is_get) {

@@ -37,19 +37,39 @@ const AHEAD: &str = "cx-worker-ahead";
 /// How long a request for a called run waits for a worker. It is made again after that.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a request for another run waits: the worker of a run that has just ended is ended first.
+/// How long a called run waits whose worker was asked for ahead of time, so that it is not asked for again: as long as
+/// all requests for another called run.
+const MAX_WAIT_OF_AHEAD: Duration = Duration::from_secs(20);
+
+/// How long a run that nothing has called waits: the worker of a run that has just ended is ended first.
 const MAX_WAIT_AT_TOP: Duration = Duration::from_secs(1);
 
 /// The workers that a server lends.
 pub(crate) struct Lending {
     workers: Arc<LentWorkers>,
-    /// Permits for the workers that may be lent at the same time. Nested runs have separate permits for each depth,
-    /// because their callers keep their own while they wait.
-    permits: [Arc<Semaphore>; MAX_DEPTH + 1],
+    permits: Arc<Permits>,
+}
+
+/// The permits for lent workers.
+struct Permits {
+    /// Those for runs, by depth. Nested runs have separate ones, because their callers keep their own while they wait.
+    runs: [Arc<Semaphore>; MAX_DEPTH + 1],
+    /// Those for workers whose runs are not there yet. Such a worker may wait for minutes, so that it must not have the
+    /// permit of a run: it gets one when its run has come.
+    ahead: Arc<Semaphore>,
+}
+
+/// What a worker has while it is lent.
+enum Lent {
+    /// The permit of its run.
+    Run(OwnedSemaphorePermit),
+    /// Its run is not there yet.
+    Ahead(OwnedSemaphorePermit),
 }
 
 impl Lending {
-    /// Lends `max` workers at the same time, and as many for each depth of nested runs; `None` if `max` is 0.
+    /// Lends `max` workers to runs at the same time, as many for each depth of nested runs, and as many ahead of time;
+    /// `None` if `max` is 0.
     ///
     /// # Errors
     ///
@@ -59,22 +79,33 @@ impl Lending {
             return Ok(None);
         }
         let workers = Arc::new(executor.lend_workers(1)?);
-        let permits = |_depth: usize| Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Ok(Some(Self { workers, permits: std::array::from_fn(permits) }))
+        Ok(Some(Self { workers, permits: Arc::new(Permits::new(max)) }))
+    }
+}
+
+impl Permits {
+    fn new(max: usize) -> Self {
+        let semaphore = || Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        Self { runs: std::array::from_fn(|_depth| semaphore()), ahead: semaphore() }
     }
 
-    /// A permit for a run with `depth` runs above it; `None` if there is none. Called runs wait longest for it, because
-    /// those above them go on when they have ended.
-    async fn permit(&self, depth: usize) -> Option<OwnedSemaphorePermit> {
-        let permits = Arc::clone(self.permits.get(depth)?);
-        let max = if depth == 0 { MAX_WAIT_AT_TOP } else { MAX_WAIT };
-        timeout(max, permits.acquire_owned()).await.ok()?.ok()
+    /// A permit for a run with `depth` runs above it; `None` if there is none. Called runs wait longest for it,
+    /// `max_wait_of_called`, because those above them go on when they have ended.
+    async fn run(&self, depth: usize, max_wait_of_called: Duration) -> Option<OwnedSemaphorePermit> {
+        let permits = Arc::clone(self.runs.get(depth)?);
+        let max_wait = if depth == 0 { MAX_WAIT_AT_TOP } else { max_wait_of_called };
+        timeout(max_wait, permits.acquire_owned()).await.ok()?.ok()
     }
 
-    /// A permit for a worker whose run is not there yet: one is always left for a run that is. `None` if there is none.
-    fn permit_ahead(&self) -> Option<OwnedSemaphorePermit> {
-        let mut two = Arc::clone(self.permits.first()?).try_acquire_many_owned(2).ok()?;
-        two.split(1)
+    /// A permit for a worker whose run is not there yet; `None` if there is none.
+    fn ahead(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.ahead).try_acquire_owned().ok()
+    }
+
+    /// Admits the run of a worker that was asked for ahead of time. Its permit is free for another one from then on.
+    async fn admit(&self, ahead: OwnedSemaphorePermit, depth: usize) -> Option<OwnedSemaphorePermit> {
+        drop(ahead);
+        self.run(depth, MAX_WAIT_OF_AHEAD).await
     }
 }
 
@@ -96,9 +127,13 @@ pub(super) async fn lend(
         let problem = format!("expected a number up to {MAX_DEPTH} in the header `{DEPTH}`");
         return plain(StatusCode::BAD_REQUEST, &problem);
     };
-    let is_ahead = request.headers().contains_key(AHEAD);
-    let permit = if is_ahead { lending.permit_ahead() } else { lending.permit(depth).await };
-    let Some(permit) = permit else {
+    let permits = Arc::clone(&lending.permits);
+    let lent = if request.headers().contains_key(AHEAD) {
+        permits.ahead().map(Lent::Ahead)
+    } else {
+        permits.run(depth, MAX_WAIT).await.map(Lent::Run)
+    };
+    let Some(lent) = lent else {
         return try_again("all workers are lent");
     };
     let stream = on(&mut request);
@@ -106,7 +141,7 @@ pub(super) async fn lend(
     let ended = requester.tenant.session.cancellation_with(requester.revoked());
     tokio::spawn(async move {
         let _ends_with_this = ended.clone().drop_guard();
-        ended.run_until_cancelled(serve(workers, stream, permit)).await;
+        ended.run_until_cancelled(serve(workers, stream, lent, permits)).await;
     });
     let headers = [(CONNECTION, HeaderValue::from_static("upgrade")), (UPGRADE, PROTOCOL)];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
@@ -119,9 +154,15 @@ fn depth(headers: &HeaderMap) -> Option<usize> {
 }
 
 /// Lends a worker over a connection, from its upgrade to its end.
-async fn serve(workers: Arc<LentWorkers>, stream: OnUpgrade, _permit: OwnedSemaphorePermit) {
+async fn serve(workers: Arc<LentWorkers>, stream: OnUpgrade, lent: Lent, permits: Arc<Permits>) {
+    let admit = |depth| async move {
+        match lent {
+            Lent::Run(permit) => Some(permit),
+            Lent::Ahead(permit) => permits.admit(permit, depth).await,
+        }
+    };
     let lent = match stream.await {
-        Ok(stream) => workers.lend(TokioIo::new(stream)).await.map_err(|error| error.to_string()),
+        Ok(stream) => workers.lend(TokioIo::new(stream), admit).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     if let Err(error) = lent {

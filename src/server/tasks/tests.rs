@@ -1,8 +1,8 @@
 use super::*;
 
-/// Threat 383.
+/// Threat 701.
 #[test]
-fn v_383_results_of_ended_tasks_are_bounded_for_each_client() {
+fn v_701_results_of_ended_tasks_are_bounded_for_each_client() {
     let state = Arc::new(Mutex::new(State::default()));
     let end = |client: &str, number: usize, kept: Duration| {
         let task = Task {

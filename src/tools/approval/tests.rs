@@ -53,6 +53,7 @@ fn what_is_shown_hides_nothing_and_is_the_same_json() {
         exact_numbers: Vec::new(),
         reason: AskReason::Pattern("s.*".to_owned()),
         script: "script.ts".to_owned(),
+        tenant: None,
         time: Duration::ZERO,
     };
     let text = request.arguments_text();

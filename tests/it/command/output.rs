@@ -38,6 +38,23 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Programs that collect logs get no escape sequences, unless they ask for colors.
+#[test]
+fn logs_have_colors_for_those_who_see_them() {
+    let home = tempfile::tempdir().unwrap();
+    let servers = json!({ "mcpServers": { "broken": { "command": "false" } } });
+    fs::write(home.path().join("servers.json"), servers.to_string()).unwrap();
+    let arguments = ["run", "--mcp-config", "servers.json", "-e", "return await tools.broken.tool({})"];
+    for (variable, has_color) in [("CLICOLOR", false), ("CLICOLOR_FORCE", true)] {
+        let mut command = cx(home.path(), &arguments);
+        let output = command.env("CX_LOG", "cx=info").env(variable, "1").output().unwrap();
+        let log = text(&output.stderr);
+        let line = log.lines().find(|line| line.contains("server did not start"));
+        let line = line.unwrap_or_else(|| panic!("nothing is logged: {log}"));
+        assert_eq!(line.contains('\u{1b}'), has_color, "{variable}: {line}");
+    }
+}
+
 /// Each command, and each way to print.
 const COMMANDS: &[&[&str]] = &[
     &["--help"],

@@ -150,9 +150,9 @@ fn v_397_what_is_left_out_of_a_list_is_said() {
     assert!(out.trim() == "0" && errors.contains("was left out: its `inputSchema`"), "{out}{errors}");
 }
 
-/// Threat 384. Damaged pins are not the first use of a server once more.
+/// Threat 702. Damaged pins are not the first use of a server once more.
 #[test]
-fn v_384_damaged_pins_are_said_set_aside_and_repaired() {
+fn v_702_damaged_pins_are_said_set_aside_and_repaired() {
     let place = Place::new(&json!({ "well": entry(&["well"]) }));
     assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
     let (out, errors, _) = place.prints(&["tools", "changed"]);

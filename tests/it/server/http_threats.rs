@@ -65,6 +65,24 @@ fn pages_of_other_origins_may_not_ask() {
         assert_eq!(preflight.header("access-control-allow-origin"), told);
         assert_eq!(preflight.header("access-control-allow-methods").is_some(), is_allowed);
     }
+    // A page may send what the protocol asks of it: the headers of arguments have the names that tools give them.
+    let asks = [
+        ("Origin", allowed),
+        ("Access-Control-Request-Method", "POST"),
+        ("Access-Control-Request-Headers", "mcp-method,mcp-param-region, Mcp-Param-N ,traceparent,x-odd"),
+    ];
+    let preflight = server.send("OPTIONS", "/mcp", &asks, "");
+    let may_send = preflight.header("access-control-allow-headers").unwrap().to_ascii_lowercase();
+    let may_send: Vec<&str> = may_send.split(", ").collect();
+    for (name, is_allowed) in [
+        ("mcp-method", true),
+        ("mcp-param-region", true),
+        ("mcp-param-n", true),
+        ("traceparent", true),
+        ("x-odd", false),
+    ] {
+        assert_eq!(may_send.contains(&name), is_allowed, "{name}: {may_send:?}");
+    }
     // Two are none.
     assert_eq!(
         server.get("/healthz", &[("Origin", allowed), ("Origin", "https://evil.example")]).status,
@@ -172,6 +190,7 @@ fn what_is_no_message_is_told_so() {
     for (headers, status) in [
         (vec![JSON[0], ("Content-Type", "text/plain")], 415),
         (vec![JSON[0]], 415),
+        (vec![JSON[0], JSON[1], ("Content-Encoding", "gzip")], 415),
         (vec![JSON[1], ("Accept", "application/json")], 406),
         (vec![JSON[1]], 406),
     ] {

@@ -262,6 +262,13 @@ fn the_metrics_page_answers_nothing_else() {
     for path in ["/", "/mcp", "/healthz", "/metrics/", "/metrics/../x"] {
         assert_eq!(head(get(address, path)), "HTTP/1.1 404 Not Found", "{path}");
     }
+    assert!(get(address, "/").contains("there are only `/metrics` and `/ui` here"));
+    // Monitors ask without wanting a body.
+    for path in ["/metrics", "/ui"] {
+        let asks = format!("HEAD {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let answer = send(address, &asks);
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+    }
     let post = format!(
         "POST /metrics HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );

@@ -48,6 +48,8 @@ mod stdio;
 mod telemetry;
 /// Several tokens over HTTP, and what is separate for each tenant.
 mod tenants;
+/// The operator's page of a server with tenants.
+mod tenants_page;
 /// Attacks of docs/threats.md, group MP, by number.
 mod threats;
 /// Tokens that are added and revoked while the server serves.

@@ -133,20 +133,21 @@ fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
     assert_eq!(status(&run), 101);
 }
 
-/// It can wait for its run for minutes, with a worker that a run needs.
+/// They can wait for their runs for minutes, and are bounded by themselves.
 #[test]
-fn v_620_a_worker_that_is_asked_for_ahead_of_time_is_not_the_last_one() {
+fn v_611_workers_that_are_asked_for_ahead_of_time_keep_none_from_runs() {
     let server = lender("2");
     let ask = |more: &str| ask_for_worker(&server, more);
+    let statuses = |asked: &[TcpStream]| {
+        let mut statuses: Vec<u16> = asked.iter().map(status).collect();
+        statuses.sort_unstable();
+        statuses
+    };
     let ahead = "cx-worker-ahead: 1\r\n";
-    let spares = [ask(ahead), ask(ahead)];
-    let mut of_spares = [status(&spares[0]), status(&spares[1])];
-    of_spares.sort_unstable();
-    assert_eq!(of_spares, [101, 503]);
-    let runs = [ask(""), ask("")];
-    let mut of_runs = [status(&runs[0]), status(&runs[1])];
-    of_runs.sort_unstable();
-    assert_eq!(of_runs, [101, 503]);
+    let spares = [ask(ahead), ask(ahead), ask(ahead)];
+    assert_eq!(statuses(&spares), [101, 101, 503]);
+    let runs = [ask(""), ask(""), ask("")];
+    assert_eq!(statuses(&runs), [101, 101, 503]);
     // A run waits for one that comes back.
     let waiting = ask("");
     std::thread::sleep(Duration::from_millis(100));

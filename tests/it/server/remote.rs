@@ -186,6 +186,12 @@ fn what_is_wrong_with_the_server_is_said() {
     said(&format!("http://{}", server.address), "does not accept the token");
     std::fs::remove_file(here.path("token")).unwrap();
     said(&format!("http://{}", server.address), "cannot be read");
+    // The operator's token runs nothing.
+    let tenants = "a fedcba9876543210fedcba9876543210";
+    let of_tenants = Start::new().variable("CX_HTTP_TOKEN", TOKEN).variable("CX_HTTP_TOKENS", tenants);
+    let server = Server::start(of_tenants.arguments(&["--compute", "1"]));
+    std::fs::write(here.path("token"), TOKEN).unwrap();
+    said(&format!("http://{}", server.address), "it needs the token of one");
 }
 
 /// Neither side trusts what comes over the connection.

@@ -53,6 +53,9 @@ fn problem(reply: Reply, status: u16, code: &str) -> Value {
 /// All events of a stream: their names and data.
 fn events(reply: Reply) -> Vec<(String, Value)> {
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
+    // Neither kept nor held back by proxies.
+    let of_proxies = (reply.header("cache-control"), reply.header("x-accel-buffering"));
+    assert_eq!(of_proxies, (Some("no-store"), Some("no")));
     let body = reply.body();
     let events = body.split("\n\n").filter(|event| event.starts_with("event: "));
     let parsed = events.map(|event| {
@@ -288,6 +291,17 @@ fn invalid_request_bodies() {
     let send = |kind: &str, body: &str| server.send("POST", "/v1/runs", &[("Content-Type", kind)], body);
     problem(send("text/plain", "{}"), 415, "INVALID_ARGUMENTS");
     problem(server.send("POST", "/v1/runs", &[], "{}"), 415, "INVALID_ARGUMENTS");
+    // A compressed body would be no JSON, and the message would not say why.
+    for (encoding, is_read) in [("gzip", false), ("br, identity", false), ("Identity", true)] {
+        let reply = create(&server, &[("Content-Encoding", encoding)], &typescript("return 1"));
+        if is_read {
+            assert_eq!(reply.message()["value"], 1, "{encoding}");
+        } else {
+            assert_eq!(reply.header("accept-encoding"), Some("identity"), "{encoding}");
+            let refused = problem(reply, 415, "");
+            assert!(refused["detail"].as_str().unwrap().contains("`Content-Encoding`"), "{refused}");
+        }
+    }
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
     let deep_input = format!(
         r#"{{"language":"typescript","code":"return 1","input":{}1{}}}"#,
@@ -329,6 +343,11 @@ fn invalid_request_bodies() {
     let mut stream = server.connect();
     stream.write_all(announced.as_bytes()).unwrap();
     let _refused = stream.write_all(&vec![b' '; 40_000_000]);
+    problem(Reply::read(stream), 413, "");
+    // A client that waits for the answer sends no megabytes in vain.
+    let mut stream = server.connect();
+    let expecting = announced.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    stream.write_all(expecting.as_bytes()).unwrap();
     problem(Reply::read(stream), 413, "");
     let mut stream = server.connect();
     let request = format!(
@@ -449,6 +468,15 @@ fn the_openapi_document_is_valid_and_true() {
     let token = ("Authorization", token.as_str());
     let document = server.get("/openapi.json", &[token]).message();
     assert_eq!(document["security"], json!([{ "token": [] }]));
+    let responses = &document["paths"]["/v1/runs"]["post"]["responses"];
+    for (response, header) in [
+        (&responses["200"], "Idempotency-Replayed"),
+        (&responses["202"], "Idempotency-Replayed"),
+        (&responses["202"], "Location"),
+        (&document["components"]["responses"]["Problem"], "Retry-After"),
+    ] {
+        assert!(response["headers"][header].is_object(), "{header}: {response}");
+    }
     let mut lines = vec![document.clone()];
     let bodies = [
         (true, json!({ "language": "typescript", "code": "return { a: 1 }", "input": [1] })),

@@ -692,6 +692,26 @@ fn progress_when_asked_for() {
     client.end();
 }
 
+/// A report is told after what was printed before it, and before what was printed after it.
+#[test]
+fn progress_and_printed_lines_have_the_order_of_the_script() {
+    let mut client = Client::plain();
+    client.request("logging/setLevel", json!({ "level": "debug" }));
+    let code = "console.log('one'); progress(1); console.log('two'); progress(2); console.log('three')";
+    let call = json!({
+        "name": "executeTypescript", "arguments": { "code": code }, "_meta": { "progressToken": "p" },
+    });
+    let answer = client.request("tools/call", call);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    let params: Vec<Value> = client.take_seen().into_iter().map(|note| note["params"].clone()).collect();
+    let position =
+        |of: &dyn Fn(&Value) -> bool| params.iter().position(of).unwrap_or_else(|| panic!("{params:?}"));
+    let line = |text: &'static str| position(&|params: &Value| params["data"] == text);
+    let last = position(&|params: &Value| params["progress"].as_f64().is_some_and(|value| value >= 2.0));
+    assert!(line("one") < line("two") && line("two") < last && last < line("three"), "{params:?}");
+    client.end();
+}
+
 #[test]
 fn printed_lines_when_asked_for() {
     let mut client = Client::plain();
@@ -911,10 +931,10 @@ fn nothing_is_left_between_runs() {
     client.end();
 }
 
-/// Threat 383. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
+/// Threat 701. The bound holds for runs that wait to become tasks at the same time, and a slot is free again
 /// when its task has ended.
 #[test]
-fn v_383_no_more_than_64_runs_of_a_client_are_tasks() {
+fn v_701_no_more_than_64_runs_of_a_client_are_tasks() {
     let mut client = Start::new().arguments(&["--max-runs", "100"]).spawn();
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));

@@ -164,9 +164,9 @@ async fn up_221_a_session_that_is_gone_is_begun_again() {
     stage.close().await;
 }
 
-/// Threat 382. Each call of a session that has ended is told the same, and what is true of it.
+/// Threat 700. Each call of a session that has ended is told the same, and what is true of it.
 #[tokio::test]
-async fn v_382_calls_of_an_ended_session_are_told_the_truth() {
+async fn v_700_calls_of_an_ended_session_are_told_the_truth() {
     for _ in 0..5 {
         let stage = Stage::http(&["http", "404-session"]);
         let source = "const call = () => call_tool('faulty', 'target', {});

@@ -200,9 +200,9 @@ fn started_late(doing: &str, directory: &std::path::Path) -> McpServer {
     McpServer::stdio("faulty", "sh").args(["-c", &script])
 }
 
-/// Threat 381. The time for connecting is longer for a process that shows signs of life, and only for that one.
+/// Threat 699. The time for connecting is longer for a process that shows signs of life, and only for that one.
 #[tokio::test]
-async fn v_381_a_server_that_downloads_first_has_more_time() {
+async fn v_699_a_server_that_downloads_first_has_more_time() {
     let directory = tempfile::tempdir().unwrap();
     let works = |doing: &str| format!("for i in 1 2 3 4 5 6 7 8 9 10; do {doing}; sleep 0.5; done");
     let call = async |server: McpServer| {

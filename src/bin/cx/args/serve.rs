@@ -119,8 +119,8 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) tokens_file: Option<PathBuf>,
 
-    /// Lend N worker processes at the same time to `cx run --remote` of other machines, whose scripts then run
-    /// here without files and network. Needs a token if others can reach the address
+    /// Lend worker processes to N runs at the same time of `cx run --remote` on other machines, whose scripts then
+    /// run here without files and network. Needs a token if others can reach the address
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
     pub(crate) compute: usize,
 

@@ -78,6 +78,7 @@ impl Inbox {
                 "arguments": request.arguments_text(),
                 "reason": one_line(&request.reason.to_string()),
                 "script": one_line(&request.script),
+                "tenant": request.tenant,
                 "description": one_line(start_bytes(description, MAX_DESCRIPTION)),
                 "waitedMs": u64::try_from(approval.asked.elapsed().as_millis()).unwrap_or(u64::MAX),
                 "timeMs": u64::try_from(request.time.as_millis()).unwrap_or(u64::MAX),

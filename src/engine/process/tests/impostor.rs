@@ -4,14 +4,14 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::{Stage, argument_after, code, text};
+use super::{Stage, argument_after, code, program, text};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
-use crate::engine::process::own_socket;
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
+use crate::engine::process::{WorkerProgram, own_socket};
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome};
-use crate::run::script::Script;
+use crate::run::script::{Language, Script};
 use crate::run::tape::Tape;
 
 /// The name of the test that is the process, and the beginning of the argument that says what it does.
@@ -69,6 +69,9 @@ impl Impostor {
         if kind == "end-unready" {
             return self.end(RunNumber::NONE, "1");
         }
+        if kind == "silent" {
+            return;
+        }
         let ready = || FromWorker::Ready { protocol: PROTOCOL, active: Vec::new(), missing: Vec::new() };
         self.send(RunNumber::NONE, &ready());
         let ToWorker::Start(start) = self.receive(RunNumber::NONE) else { panic!("no run") };
@@ -83,6 +86,7 @@ impl Impostor {
                 return self.send(run, &FromWorker::Log { level: 1, text: "early".to_owned() });
             }
             "random-unsurveyed" => return self.send(run, &FromWorker::Random(1)),
+            "not-admitted" => return self.send(run, &FromWorker::Failed("all are taken".to_owned())),
             _ => {}
         }
         self.send(run, &surveyed());
@@ -108,8 +112,15 @@ fn surveyed() -> FromWorker {
 }
 
 async fn run(kind: &str, has_tape: bool) -> ExecuteResult {
-    let stage = Stage::of(IMPOSTOR, &format!("{MARK}{kind}"), 1, 0);
-    let limits = Limits { wall_time: Duration::from_secs(10), ..Limits::default() };
+    run_on(&Stage::of(IMPOSTOR, &format!("{MARK}{kind}"), 1, 0), has_tape).await
+}
+
+async fn run_on(stage: &Stage, has_tape: bool) -> ExecuteResult {
+    run_for(stage, has_tape, Duration::from_secs(10)).await
+}
+
+async fn run_for(stage: &Stage, has_tape: bool, wall_time: Duration) -> ExecuteResult {
+    let limits = Limits { wall_time, ..Limits::default() };
     let mut environment = RunEnvironment::empty(limits, tokio::runtime::Handle::current());
     environment.tape = has_tape.then(|| Tape::recording([1; 32]));
     let running = stage.run_in(environment, Script::typescript("return 1"));
@@ -125,6 +136,7 @@ async fn v_473_a_worker_that_speaks_out_of_turn_is_killed() {
         ("survey-unready", "it speaks before it is ready"),
         ("end-unready", "it speaks before it is ready"),
         ("ready-twice", "it is ready twice"),
+        ("not-admitted", "it is ready twice"),
         ("call-unsurveyed", "it asks for something before its script may run"),
         ("line-unsurveyed", "it asks for something before its script may run"),
         ("random-unsurveyed", "it asks for something before its script may run"),
@@ -153,6 +165,38 @@ async fn v_475_the_reason_of_a_worker_that_cannot_start_is_short() {
     assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
     let Outcome::Failed(error) = &result.outcome else { unreachable!() };
     assert!(error.message.contains("xxx") && error.message.len() < 2_000, "{}", error.message.len());
+}
+
+/// Processes that stand for workers elsewhere.
+fn elsewhere(kind: &str) -> Stage {
+    let program = WorkerProgram { is_elsewhere: true, ..program(IMPOSTOR, &format!("{MARK}{kind}"), 1) };
+    Stage::with(program, Language::TypeScript, 0, Vec::new())
+}
+
+/// The script is not the reason, so the hint is not about it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_no_worker_elsewhere_takes_is_told_so() {
+    let short = Duration::from_secs(1);
+    for (stage, is_told) in
+        [(elsewhere("silent"), true), (Stage::of(IMPOSTOR, &format!("{MARK}silent"), 1, 0), false)]
+    {
+        let result = run_for(&stage, false, short).await;
+        let Outcome::Failed(error) = &result.outcome else { panic!("{result:?}") };
+        let hint = error.hint.as_deref().unwrap_or_default();
+        assert_eq!(
+            (error.code, hint.contains("no worker on another machine")),
+            (ErrorCode::Timeout, is_told)
+        );
+    }
+}
+
+/// The machine that lends a worker decides about its run after the worker is ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_611_a_worker_elsewhere_may_not_be_admitted() {
+    let result = run_on(&elsewhere("not-admitted"), false).await;
+    assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
+    let Outcome::Failed(error) = &result.outcome else { unreachable!() };
+    assert!(error.message.contains("all are taken"), "{}", error.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]

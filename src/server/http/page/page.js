@@ -172,7 +172,8 @@
   function makeApproval(approval) {
     const item = make("li", "approval");
     item.append(make("h3", "", approval.call));
-    const asker = approval.script ? `The script ${approval.script} asks to make this call once.` : "";
+    const tenant = approval.tenant ? ` of the tenant ${approval.tenant}` : "";
+    const asker = approval.script ? `The script ${approval.script}${tenant} asks to make this call once.` : "";
     item.append(make("p", "", `${asker} Because: ${approval.reason}.`));
     if (!approval.answerable) {
       item.append(make("p", "soft", "It is answered where its run was started, at the client or at the terminal; or it comes after another."));

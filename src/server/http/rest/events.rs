@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::unfold;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
 use super::answers::RunAnswer;
@@ -20,7 +20,8 @@ use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Script;
 use crate::server::calls::CallGuard;
-use crate::server::notifications::{MAX_MESSAGE, MAX_WAITING, REPORT_INTERVAL, shortened};
+use crate::server::event_queue::{EventReader, Queued, event_queue};
+use crate::server::notifications::{MAX_MESSAGE, shortened};
 use crate::server::yielded::Printed;
 use crate::text::{one_line, preview};
 use crate::tools::{Progress, names};
@@ -28,15 +29,14 @@ use crate::tools::{Progress, names};
 /// Interval of comments on a stream without events, so that proxies keep it open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
+/// The header with which nginx is told not to buffer an answer, as streams of MCP have it.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
 /// Receives the events of a run.
 pub(super) struct RunEvents {
-    waiting: mpsc::Receiver<RunEvent>,
+    waiting: EventReader<RunEvent>,
     /// Number of events that were dropped because the queue was full.
     dropped: Arc<AtomicU64>,
-    /// The latest report of progress.
-    reported: watch::Receiver<Option<Progress>>,
-    /// When the next report may be sent.
-    next_report: Instant,
 }
 
 /// An event of a run: its name and its data.
@@ -68,21 +68,20 @@ enum Step {
 impl RunEvents {
     /// Adds listeners to a run. They also append its output to `printed`, if there is one.
     pub(super) fn attach(script: Script, printed: Option<Printed>) -> (Script, Self) {
-        let (sender, waiting) = mpsc::channel(MAX_WAITING);
+        let (queue, waiting) = event_queue();
         let dropped = Arc::new(AtomicU64::new(0));
-        let (latest, reported) = watch::channel(None);
-        // A slow client must not slow down its script.
+        let reports = queue.clone();
         let send = {
             let dropped = Arc::clone(&dropped);
             move |event| {
-                if sender.try_send(event).is_err() {
+                if !queue.push(event) {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
         };
         let send_call = send.clone();
         let mut script = script
-            .on_report(move |progress: &Progress| drop(latest.send_replace(Some(progress.clone()))))
+            .on_report(move |progress: &Progress| reports.push_report(progress.clone()))
             .on_call(move |call| send_call(call_event(call)));
         script.on_kept_output = Some(Arc::new(move |entry: &Output| {
             if let Some(printed) = &printed {
@@ -93,43 +92,21 @@ impl RunEvents {
                 send(RunEvent { name: "output", data });
             }
         }));
-        (script, Self { waiting, dropped, reported, next_report: Instant::now() })
+        (script, Self { waiting, dropped })
     }
 
     /// Waits for the next event. Never completes after the last one. Cancel-safe.
     async fn next(&mut self) -> RunEvent {
-        tokio::select! {
-            Some(event) = self.waiting.recv() => event,
-            Ok(()) = report(&mut self.reported, self.next_report) => self.progress_event(),
-            else => std::future::pending().await,
-        }
+        run_event(self.waiting.next().await)
     }
 
     /// The remaining events when the run has ended.
     fn next_of_rest(&mut self) -> Option<RunEvent> {
-        if let Ok(event) = self.waiting.try_recv() {
-            return Some(event);
-        }
-        // Not `has_changed`: the run has dropped the sender.
-        let is_new = futures::FutureExt::now_or_never(self.reported.changed()).is_some_and(|new| new.is_ok());
-        if is_new {
-            return Some(self.progress_event());
+        if let Some(queued) = self.waiting.next_of_rest() {
+            return Some(run_event(queued));
         }
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         (dropped > 0).then(|| RunEvent { name: "dropped", data: json!({ "events": dropped }) })
-    }
-
-    fn progress_event(&mut self) -> RunEvent {
-        self.next_report = Instant::now() + REPORT_INTERVAL;
-        let latest = self.reported.borrow_and_update().clone();
-        let mut data = json!({ "progress": latest.as_ref().map_or(0.0, |latest| latest.progress) });
-        if let Some(total) = latest.as_ref().and_then(|latest| latest.total) {
-            data["total"] = total.into();
-        }
-        if let Some(message) = latest.and_then(|latest| latest.message) {
-            data["message"] = preview(&one_line(&message), MAX_MESSAGE).into();
-        }
-        RunEvent { name: "progress", data }
     }
 }
 
@@ -139,7 +116,12 @@ pub(super) fn stream(streamed: Streamed) -> Response {
         let (event, next) = streamed.next(step).await?;
         Some((Ok::<_, Infallible>(event), (streamed, next)))
     });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)).into_response()
+    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
+    let mut response = stream.into_response();
+    // A proxy must neither keep what scripts return nor hold events back until it has many.
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
 }
 
 impl Streamed {
@@ -194,6 +176,24 @@ fn event(name: &str, data: &Value) -> Event {
     Event::default().event(name).data(data.to_string())
 }
 
+fn run_event(queued: Queued<RunEvent>) -> RunEvent {
+    match queued {
+        Queued::Event(event) => event,
+        Queued::Report(progress) => progress_event(progress),
+    }
+}
+
+fn progress_event(progress: Progress) -> RunEvent {
+    let mut data = json!({ "progress": progress.progress });
+    if let Some(total) = progress.total {
+        data["total"] = total.into();
+    }
+    if let Some(message) = progress.message {
+        data["message"] = preview(&one_line(&message), MAX_MESSAGE).into();
+    }
+    RunEvent { name: "progress", data }
+}
+
 fn call_event(call: &ToolCallRecord) -> RunEvent {
     let data = json!({
         "tool": names::full_name(&call.server, &call.tool),
@@ -214,11 +214,5 @@ fn level_name(level: LogLevel) -> &'static str {
     }
 }
 
-/// Waits until a progress report may be sent. Cancel-safe: a report is marked as seen only on completion.
-async fn report(
-    reports: &mut watch::Receiver<Option<Progress>>,
-    next: Instant,
-) -> Result<(), watch::error::RecvError> {
-    sleep_until(next).await;
-    reports.changed().await
-}
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,9 @@ pub(super) fn document(shared: &Shared, has_token: bool) -> Value {
             "responses": {
                 "Problem": {
                     "description": "Why there is no result",
+                    "headers": {
+                        "Retry-After": header("seconds after which the same request may succeed", "integer"),
+                    },
                     "content": { "application/problem+json": { "schema": schema("Problem") } },
                 },
             },
@@ -56,6 +59,10 @@ pub(super) fn document(shared: &Shared, has_token: bool) -> Value {
 
 fn schema(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn header(description: &str, kind: &str) -> Value {
+    json!({ "description": description, "schema": { "type": kind } })
 }
 
 fn json_of(description: &str, schema: Value) -> Value {
@@ -86,10 +93,11 @@ fn paths() -> Value {
             "description": "events `run`, `output`, `progress`, `call`, `dropped`, and last `result` or `problem`",
         },
     });
+    let replayed = header("`true` if the run is that of an earlier request with the same key", "string");
+    ended["headers"] = json!({ "Idempotency-Replayed": replayed });
     let mut accepted = json_of("The run goes on without this request", schema("RunningRun"));
-    accepted["headers"] = json!({
-        "Location": { "description": "where its result is", "schema": { "type": "string" } },
-    });
+    accepted["headers"] =
+        json!({ "Idempotency-Replayed": replayed, "Location": header("where its result is", "string") });
     let state = json!({ "oneOf": [schema("RunResult"), schema("RunningRun")] });
     json!({
         "/v1/runs": { "post": {

@@ -1,0 +1,130 @@
+//! Workers that are lent before their runs are there. A stream in this process stands for the executor.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+use super::{MARK, WORKER, program};
+use crate::engine::process::frames::{self, Decoder, RunNumber};
+use crate::engine::process::lent::{LentError, LentWorkers};
+use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker, WireLimits};
+use crate::run::limits::Limits;
+
+const RUN: RunNumber = RunNumber(7);
+
+/// How many runs the run is nested in.
+const DEPTH: usize = 2;
+
+fn lent() -> LentWorkers {
+    LentWorkers::new(&program(WORKER, MARK, 1), &[], Limits::default(), 0).unwrap()
+}
+
+/// The executor's half of a conversation.
+struct Executor {
+    stream: DuplexStream,
+    decoder: Decoder,
+}
+
+impl Executor {
+    fn new(stream: DuplexStream) -> Self {
+        Self { stream, decoder: Decoder::new(wire::MAX_START_BYTES) }
+    }
+
+    async fn send(&mut self, message: &ToWorker) {
+        let mut bytes = Vec::new();
+        frames::append(&mut bytes, RunNumber::NONE, message, wire::MAX_START_BYTES).unwrap();
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    async fn receive(&mut self, run: RunNumber) -> FromWorker {
+        loop {
+            if let Some(message) = self.decoder.next(run).unwrap() {
+                return message;
+            }
+            let count = self.stream.read(self.decoder.space()).await.unwrap();
+            assert!(count > 0, "the worker has gone");
+            self.decoder.filled(count);
+        }
+    }
+
+    /// Asks for a worker, and waits until it is ready.
+    async fn greet(&mut self) {
+        let hello = Hello {
+            protocol: PROTOCOL,
+            is_python: false,
+            counts_fuel: false,
+            memory_bytes: Limits::default().memory_bytes as u64,
+            caches: Vec::new(),
+            requires_sandbox: false,
+            parent: 0,
+        };
+        self.send(&ToWorker::Hello(hello)).await;
+        let FromWorker::Ready { .. } = self.receive(RunNumber::NONE).await else { panic!("it is not ready") };
+    }
+
+    async fn start_run(&mut self) {
+        let start = Start {
+            number: RUN.0,
+            depth: u8::try_from(DEPTH).unwrap(),
+            is_check: false,
+            source: "return 1".to_owned(),
+            name: "a.ts".to_owned(),
+            input: None,
+            servers: Vec::new(),
+            time_zone: "UTC".to_owned(),
+            clock_resolution_ns: 1_000_000,
+            has_tape: false,
+            has_network: false,
+            is_alone: false,
+            directories: Vec::new(),
+            time_left_ns: 60_000_000_000,
+            limits: WireLimits::from_limits(&Limits::default()),
+        };
+        self.send(&ToWorker::Start(Box::new(start))).await;
+    }
+}
+
+/// The executor is told so as by a worker that cannot start, although this one has said that it is ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_611_a_run_that_is_not_admitted_reaches_no_worker() {
+    let (lent, asked) = (lent(), AtomicUsize::new(0));
+    let (near, far) = duplex(64 << 10);
+    let lending = lent.lend(far, |depth| {
+        asked.store(depth, Ordering::SeqCst);
+        ready(None::<()>)
+    });
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "a run was admitted that is not there yet");
+        executor.start_run().await;
+        let FromWorker::Failed(problem) = executor.receive(RUN).await else {
+            panic!("the worker has the run")
+        };
+        assert!(problem.contains("as many runs as it takes"), "{problem}");
+        assert_eq!(executor.stream.read(&mut [0; 1]).await.unwrap(), 0);
+    };
+    let (lent, ()) = tokio::join!(lending, executing);
+    assert!(matches!(lent, Err(LentError::NotAdmitted)), "{lent:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), DEPTH);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v_611_a_permit_is_kept_until_its_run_has_ended() {
+    let (lent, permit) = (lent(), Arc::new(()));
+    let (near, far) = duplex(64 << 10);
+    let given = Arc::clone(&permit);
+    let lending = lent.lend(far, move |_depth| ready(Some(given)));
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        executor.start_run().await;
+        let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
+        assert_eq!(Arc::strong_count(&permit), 2, "the permit is free while the run is in flight");
+    };
+    let (lent, ()) = tokio::join!(lending, executing);
+    assert!(lent.is_ok(), "{lent:?}");
+    assert_eq!(Arc::strong_count(&permit), 1);
+}

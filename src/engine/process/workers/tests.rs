@@ -1,0 +1,87 @@
+//! Workers that are killed while they are idle.
+
+use rustix::process::{Signal, kill_process};
+
+use super::*;
+use crate::engine::process::tests::{MARK, WORKER, program};
+use crate::run::limits::Limits;
+
+/// Timeout of tests that would otherwise hang.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// How often a test looks.
+const PAUSE: Duration = Duration::from_millis(5);
+
+fn options(spare: usize) -> WorkerOptions {
+    WorkerOptions {
+        program: program(WORKER, MARK, 1),
+        spare,
+        is_python: false,
+        counts_fuel: false,
+        memory_bytes: Limits::default().memory_bytes,
+        caches: Vec::new(),
+    }
+}
+
+/// Looks over and over.
+fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < WATCHDOG, "it did not happen");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The idle worker that is warm and is not `other`.
+fn warm_one(workers: &Workers, other: Option<Pid>) -> Pid {
+    wait_for(|| {
+        let state = workers.shared.state.lock();
+        state
+            .fresh
+            .iter()
+            .find(|worker| Some(worker.pid) != other && worker.has_spoken())
+            .map(|worker| worker.pid)
+    })
+}
+
+/// It is replaced while no run needs it, so that the next run does not wait for a start.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_612_an_idle_worker_that_was_killed_is_replaced() {
+    let workers = Workers::new(options(1)).unwrap();
+    let first = warm_one(&workers, None);
+    kill_process(first, Signal::KILL).unwrap();
+    let second = warm_one(&workers, Some(first));
+    let mut worker = workers.acquire(&None).await.unwrap();
+    assert_eq!((worker.pid, worker.has_spoken(), worker.status()), (second, true, None));
+}
+
+/// Until the thread has seen that, no run is given to it. Here no thread looks.
+#[test]
+fn v_612_no_run_is_given_to_an_idle_worker_that_was_killed() {
+    let shared = Arc::<Shared>::default();
+    let workers = Workers { options: options(2), shared: Arc::clone(&shared), runs: Arc::default() };
+    let started = || start(&workers.options, &shared).unwrap();
+    let killed = || {
+        let mut worker = started();
+        kill_process(worker.pid, Signal::KILL).unwrap();
+        wait_for(|| worker.status());
+        worker
+    };
+    let (tenant, alive) = (Some("a".to_owned()), started());
+    let pid = alive.pid;
+    {
+        let mut state = shared.state.lock();
+        state.used.push((tenant.clone(), killed()));
+        state.fresh.extend([killed(), alive]);
+    }
+    let (wanted, _started) = oneshot::channel();
+    assert_eq!(workers.take_idle(&tenant, wanted).map(|worker| worker.pid), Some(pid));
+    shared.state.lock().fresh.push_back(killed());
+    let (wanted, _started) = oneshot::channel();
+    assert!(workers.take_idle(&tenant, wanted).is_none());
+    let state = shared.state.lock();
+    assert_eq!((state.used.len(), state.fresh.len(), state.wanted.len()), (0, 0, 1));
+}
