@@ -106,7 +106,11 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         ),
         (
             r#"{"command": "x", "timeoutMs": "5"}"#,
-            "`.timeoutMs`: expected a whole number of milliseconds from 1 to 3600000, found a string",
+            "`.timeoutMs`: expected a whole number of milliseconds from 1 to 3600000, found a string | write 5, a number of milliseconds",
+        ),
+        (
+            r#"{"command": "x", "idleMs": "5m"}"#,
+            "`.idleMs`: expected a whole number of milliseconds from 1 to 86400000, found a string | write 300000, a number of milliseconds",
         ),
         (r#"{"command": "x", "enabled": "yes"}"#, "`.enabled`: expected true or false, found a string"),
         (r#"{"comand": "x"}"#, "`.comand`: unknown key | did you mean `command`?"),

@@ -7,6 +7,8 @@ use bytesize::ByteSize;
 use clap::Args;
 use cx::{HostPattern, Isolation, Limits};
 
+use super::size::parse_memory;
+
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum ScriptLanguage {
     /// TypeScript or JavaScript
@@ -55,7 +57,7 @@ pub(crate) struct ScriptArguments {
     pub(crate) fuel: Option<u64>,
 
     /// Memory limit of a script [default: as configured, else 128MiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<ByteSize>,
 
     /// Maximum number of tool calls of a script, whatever a client requests; 0 for no limit
