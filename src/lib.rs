@@ -289,9 +289,13 @@ pub use run::tape::Difference;
 pub use run::tool_call::{CallResult, ToolCall};
 #[cfg(feature = "state")]
 pub use storage::state::{StateScope, StateStore, StateUsage};
-/// How the command checks and replaces files: public for it alone (docs/decisions/0024).
+/// How the command checks, reads and replaces files: public for it alone (docs/decisions/0024).
 #[cfg(feature = "cli")]
-pub use storage::{ownership::Ownership, replace::replace_file};
+pub use storage::{
+    ownership::Ownership,
+    regular::{open_regular, read_regular},
+    replace::replace_file,
+};
 #[cfg(feature = "audit")]
 pub use telemetry::audit;
 pub use telemetry::options::OpenTelemetryOptions;

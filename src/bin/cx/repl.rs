@@ -31,6 +31,9 @@ use crate::{diagnostic, logging, output, run, setup, terminal};
 /// Maximum number of inputs that are remembered between sessions.
 const MAX_HISTORY: usize = 1_000;
 
+/// Maximum bytes of the file with them, which is read as a whole: a thousand inputs of many pages.
+const MAX_HISTORY_BYTES: u64 = 64 << 20;
+
 /// The name of an input in error messages.
 const NAME: &str = "input";
 
@@ -276,7 +279,7 @@ impl Session {
         if file.is_symlink() {
             bail!("the history `{}` is a symbolic link, a file was expected", file.display());
         }
-        crate::document::make_private(&file)
+        crate::document::make_private(&file, MAX_HISTORY_BYTES)
             .with_context(|| format!("failed to open the history `{}`", file.display()))?;
         Ok(Some(file))
     }

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
         Ok(lock) => lock,
         Err(error) => return refused(&error.to_string(), arguments.json),
     };
-    let mut record = SyncRecord::begin(&directories);
+    let mut record = SyncRecord::begin(&directories)?;
     if let Err(error) = synchronize(arguments, &mut record) {
         record.error = Some(diagnostic::message(&error));
         if !arguments.json {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use cx::text::one_line;
-use cx::{Config, ConfigFiles, Executor, ToolError};
+use cx::{Config, ConfigFiles, Executor, ToolError, read_regular};
 
 use crate::args::{ScriptLanguage, TypesArguments};
 use crate::exit::ExitStatus;
@@ -23,6 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Maximum number of lines of a file that `--check` shows, for added and for removed lines each.
 const MAX_SHOWN_LINES: usize = 5;
+
+/// Maximum bytes that are read of a file that is compared: more than declarations of all tools that cx can have.
+const MAX_OLD: u64 = 256 << 20;
 
 /// Maximum number of files in the cache that `--watch` checks.
 const MAX_CACHE_FILES: usize = 10_000;
@@ -177,7 +180,7 @@ fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
     for (path, text) in files {
         let failed = || format!("failed to write `{}`", path.display());
         // A device is written to and not read first: some never end.
-        if path.is_file() && fs::read_to_string(path).is_ok_and(|old| old == *text) {
+        if read_regular(path, text.len() as u64).is_ok_and(|old| old == text.as_bytes()) {
             continue;
         }
         document::replace(path, text).with_context(failed)?;
@@ -190,9 +193,12 @@ fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
 fn check(files: &[(PathBuf, String)], declarations: &Declarations) -> anyhow::Result<ExitStatus> {
     let mut report = String::new();
     for (path, text) in files {
-        match fs::read_to_string(path) {
-            Ok(old) if old == *text => {}
-            Ok(old) => report.push_str(&format!("{}: {}", path.display(), difference(&old, text))),
+        match read_regular(path, MAX_OLD) {
+            Ok(old) if old == text.as_bytes() => {}
+            Ok(old) => {
+                let old = String::from_utf8_lossy(&old);
+                report.push_str(&format!("{}: {}", path.display(), difference(&old, text)));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 report.push_str(&format!("{}: missing\n", path.display()));
             }

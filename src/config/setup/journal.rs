@@ -16,6 +16,7 @@ use super::plan::{FileChange, Plan, is_unchanged};
 use crate::config::file::read_again;
 use crate::storage::files::{Store, sha256};
 use crate::storage::private::PrivateDirectory;
+use crate::storage::regular::read_regular;
 use crate::storage::replace::replace_file;
 
 /// The document in the directory of one change, and its format.
@@ -24,6 +25,9 @@ const VERSION: u32 = 1;
 
 /// How many changes are kept. Their copies have secrets, as the files had.
 const MAX_KEPT: usize = 20;
+
+/// Maximum bytes of a copy: more than of any file that setup changes.
+const MAX_COPY: u64 = 32 << 20;
 
 /// The result of applying a plan.
 #[derive(Clone, Debug)]
@@ -114,7 +118,8 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
     let mut changed = Vec::new();
     for (position, entry) in journal.files.iter().enumerate().filter(|(_, entry)| !entry.is_back) {
         let copy = directory.join(position.to_string());
-        let before = entry.before.is_some().then(|| fs::read(&copy)).transpose().map_err(io(&copy))?;
+        let before =
+            entry.before.is_some().then(|| read_regular(&copy, MAX_COPY)).transpose().map_err(io(&copy))?;
         let now = read_again(&entry.path).map_err(io(&entry.path))?;
         if now == before {
             continue;

@@ -1,14 +1,13 @@
 //! The result of a synchronization: `last-sync.json` in the state directory.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::Context as _;
-use cx::Directories;
+use anyhow::{Context as _, bail};
 use cx::text::one_line;
+use cx::{Directories, read_regular};
 use serde_json::{Value, json};
 
 use crate::document;
@@ -71,9 +70,7 @@ pub(super) fn path(directories: &Directories) -> PathBuf {
 
 /// The last record; `None` if there is none, or it cannot be read.
 pub(super) fn read(path: &Path) -> Option<Value> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-    let record: Value = serde_json::from_str(&text).ok()?;
+    let record: Value = serde_json::from_slice(&read_regular(path, MAX_BYTES).ok()?).ok()?;
     (record["version"] == VERSION).then_some(record)
 }
 
@@ -83,13 +80,20 @@ fn now() -> String {
 
 impl SyncRecord {
     /// A record that begins now. It keeps only the servers' times of the last record.
-    pub(super) fn begin(directories: &Directories) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If something else is in its place, such as a pipe, to which writing would wait for a reader.
+    pub(super) fn begin(directories: &Directories) -> anyhow::Result<Self> {
         let path = path(directories);
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            bail!("`{}` is not a regular file: remove it, the record is written there", shown_path(&path));
+        }
         let last = read(&path).unwrap_or_default();
         let times = last["servers"].as_array().into_iter().flatten();
         let times = times.filter_map(|server| Some((server["name"].as_str()?, &server["lastSuccess"])));
         let last_success = times.map(|(name, time)| (name.to_owned(), time.clone())).collect();
-        Self {
+        Ok(Self {
             path,
             started: now(),
             finished: String::new(),
@@ -98,7 +102,7 @@ impl SyncRecord {
             clients: Vec::new(),
             types: Vec::new(),
             error: None,
-        }
+        })
     }
 
     pub(super) fn set_servers(&mut self, servers: Vec<ServerRecord>) {
