@@ -123,7 +123,7 @@ impl Connection {
 
     /// Whether the server uses the stateless revision, in which it announces changes only to
     /// subscribers.
-    fn is_stateless(&self) -> bool {
+    pub(super) fn is_stateless(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28)
     }
 

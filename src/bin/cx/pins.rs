@@ -42,7 +42,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
         let path = path(change);
         match (&change.pinned, &change.current) {
             (Some(_), None) => {
-                let _ = writeln!(text, "{path}: is gone");
+                let _ = writeln!(text, "{path}: is gone from the server's list");
             }
             (None, Some(current)) => {
                 let _ = writeln!(text, "{path}: is new");
