@@ -25,6 +25,7 @@ use self::lines::{PlainLines, Typed};
 use crate::args::{ReplArguments, ScriptLanguage};
 use crate::console::Console;
 use crate::exit::ExitStatus;
+use crate::rules::ArgumentRules;
 use crate::writer::{self, Stream, Writer};
 use crate::{diagnostic, logging, output, run, setup, terminal};
 
@@ -81,6 +82,9 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     let gone = CancellationToken::new();
     let writer = writer::start(gone.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut rules = ArgumentRules::new(&script_arguments);
+    rules.warn(&executor);
+    let rules = Mutex::new(rules);
     let session = Session {
         language,
         limits,
@@ -90,6 +94,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
         writer,
         gone,
         names: Arc::default(),
+        rules,
         executor,
     };
     let status = session.talk(&runtime);
@@ -111,6 +116,7 @@ struct Session {
     writer: &'static Writer,
     gone: CancellationToken,
     names: Arc<Mutex<Names>>,
+    rules: Mutex<ArgumentRules>,
     executor: Executor,
 }
 
@@ -220,6 +226,7 @@ impl Session {
             }
         };
         self.console.release();
+        self.rules.lock().warn(&self.executor);
         Ok(result?)
     }
 
