@@ -378,6 +378,11 @@ fn cf_184_odd_files_are_refused_at_once() {
     check(&path("large.json"), "is larger than 1 MB");
     fs::write(path("latin1.json"), b"{\"\xfc\": 1}").unwrap();
     check(&path("latin1.json"), "is not UTF-8: byte 2");
+    for (name, bytes) in [("little.json", b"\xff\xfe{\0}\0"), ("big.json", b"\xfe\xff\0{\0}")] {
+        fs::write(path(name), bytes).unwrap();
+        let error = read_mcp_config(&path(name)).unwrap_err();
+        assert!(error.hint().is_some_and(|hint| hint.starts_with("it is UTF-16")), "{error}");
+    }
     fs::write(path("bom.json"), "\u{feff}{\"mcpServers\": {}}").unwrap();
     assert!(read_mcp_config(&path("bom.json")).unwrap().is_empty());
 }

@@ -800,16 +800,17 @@ fn questions_can_be_answered_otherwise() {
     assert!(screen.contains("[ ] database (Claude Code, in ~/project only)"), "{screen}");
     let own = home.json(OWN);
     assert_eq!(own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["everywhere", "library"]);
-    // No, Escape and Ctrl-C change nothing.
+    // No, Escape and Ctrl-C change nothing. Only the last is an interrupt.
     let home = Home::with(&[CLAUDE]);
     let before = home.files();
-    for answers in [
-        &[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "n\r")][..],
-        &[(SERVERS, "\x1b")],
-        &[(SERVERS, "\r"), (CLIENTS, "\x03")],
+    for (answers, expected) in [
+        (&[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "n\r")][..], 1),
+        (&[(SERVERS, "\x1b")], 1),
+        (&[(SERVERS, "\r"), (CLIENTS, "\x03")], 130),
+        (&[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "\x03")], 130),
     ] {
         let (screen, status) = dialogue(&home, ".", &[], answers);
-        assert_eq!(status, Some(1), "{screen}");
+        assert_eq!(status, Some(expected), "{screen}");
         assert!(screen.ends_with("nothing was changed\n"), "{screen}");
         assert_eq!(home.files(), before);
     }

@@ -232,7 +232,7 @@ fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
     let (out, errors, status) = read_in_python(&place);
     assert!(status == 1 && errors.contains("TOOL_DENIED") && !out.contains("second"), "{out}{errors}");
     let (out, errors, status) = place.prints(&["tools", "accept", "well"]);
-    assert!(status == 0 && out.contains("pinned 1 definition"), "{out}{errors}");
+    assert!(status == 0 && out.contains("pinned 1 definition of well"), "{out}{errors}");
     let (out, errors, status) = read(&place);
     assert!(status == 0 && out.contains("second") && !errors.contains("skill"), "{out}{errors}");
     let (out, _, _) = place.prints(&["tools", "changed"]);

@@ -11,7 +11,7 @@ use cx::{Directories, read_regular};
 use serde_json::{Value, json};
 
 use crate::document;
-use crate::text::shown_path;
+use crate::text::{counted, shown_path};
 use cx::text::rfc3339_seconds;
 
 /// The file's name.
@@ -180,10 +180,11 @@ impl SyncRecord {
             let name = one_line(&server.name);
             // Writing to a string cannot fail.
             let _ = match (&server.error, server.tools) {
-                (None, tools) => write!(text, "{name}: {} tools", tools.unwrap_or_default()),
+                (None, tools) => write!(text, "{name}: {}", counted(tools.unwrap_or_default(), "tool")),
                 (Some(error), None) => write!(text, "{name}: failed: {error}"),
                 (Some(error), Some(tools)) => {
-                    write!(text, "{name}: {tools} tools when it was last asked; now it failed: {error}")
+                    let tools = counted(tools, "tool");
+                    write!(text, "{name}: {tools} when it was last asked; now it failed: {error}")
                 }
             };
             if server.changed_definitions > 0 {
