@@ -20,6 +20,21 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_file(path, text.as_bytes(), 0o666)
 }
 
+/// Checks that a path which the command chooses has no file, or a regular one. Writing to a pipe would wait for its
+/// reader, and nobody has named it.
+///
+/// # Errors
+///
+/// If something else is there.
+pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file: remove it"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// As [`replace`], but a new file can be read by its user only.
 ///
 /// # Errors

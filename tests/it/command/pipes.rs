@@ -27,9 +27,16 @@ fn v_605_no_command_waits_for_a_pipe_in_the_place_of_a_file() {
     let home = Home::new();
     home.make_pipe(".local/state/cx/last-sync.json");
     let (status, text) = home.end(&["sync"]);
-    assert!(status == 2 && text.contains("last-sync.json` is not a regular file: remove it"), "{text}");
+    assert!(status == 2 && text.contains("last-sync.json`: it is not a regular file: remove it"), "{text}");
     let (status, text) = home.end(&["sync", "--status"]);
     assert!(status == 1 && text.contains("it was never run"), "{text}");
+
+    home.make_pipe(".config/systemd/user/cx-sync.timer");
+    let (status, text) = home.end(&["sync", "--install", "--scheduler", "systemd"]);
+    assert!(status == 2 && text.contains("cx-sync.timer`: it is not a regular file: remove it"), "{text}");
+    home.make_pipe(".local/state/cx/setup/lock");
+    let (status, text) = home.end(&["setup", "--yes"]);
+    assert!(status == 2 && text.contains("setup/lock is not a regular file"), "{text}");
 
     home.make_pipe(".local/state/cx/running/12-34.json");
     let (status, text) = home.end(&["top", "--once"]);

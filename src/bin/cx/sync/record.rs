@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use cx::text::one_line;
 use cx::{Directories, read_regular};
 use serde_json::{Value, json};
@@ -83,12 +83,10 @@ impl SyncRecord {
     ///
     /// # Errors
     ///
-    /// If something else is in its place, such as a pipe, to which writing would wait for a reader.
+    /// If something else than a regular file is in its place.
     pub(super) fn begin(directories: &Directories) -> anyhow::Result<Self> {
         let path = path(directories);
-        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-            bail!("`{}` is not a regular file: remove it, the record is written there", shown_path(&path));
-        }
+        document::check_regular(&path).with_context(|| format!("failed to write `{}`", shown_path(&path)))?;
         let last = read(&path).unwrap_or_default();
         let times = last["servers"].as_array().into_iter().flatten();
         let times = times.filter_map(|server| Some((server["name"].as_str()?, &server["lastSuccess"])));

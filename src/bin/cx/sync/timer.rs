@@ -128,7 +128,8 @@ pub(super) fn install(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
         let directory = unit.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory)
             .with_context(|| format!("failed to make `{}`", shown_path(directory)))?;
-        document::replace(&unit.path, &unit.text)
+        document::check_regular(&unit.path)
+            .and_then(|()| document::replace(&unit.path, &unit.text))
             .with_context(|| format!("failed to write `{}`", shown_path(&unit.path)))?;
     }
     let scheduler = arguments.scheduler.unwrap_or(Scheduler::of_system());
