@@ -1,6 +1,7 @@
 //! Pipes and endless files where the command expects files of its own or of other programs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::home::Home;
@@ -9,7 +10,10 @@ impl Home {
     /// Puts a pipe, to which nothing writes, in the place of a file.
     fn make_pipe(&self, path: &str) {
         let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let directory = path.parent().unwrap();
+        fs::create_dir_all(directory).unwrap();
+        // As cx makes its own, whatever the umask.
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
     }
 
