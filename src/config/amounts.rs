@@ -28,7 +28,7 @@ pub(super) fn hint(content: &Content, min: u64, max: u64, unit: &str) -> Option<
     match content {
         // A number of megabytes, as in the options of the command.
         Content::Number(written) if unit == "bytes" => {
-            let number: u64 = written.parse().ok().filter(|number| *number < min)?;
+            let number = written.parse::<u64>().ok().filter(|number| *number < min)?;
             let meant = |(name, bytes): (&'static str, u64)| {
                 Some((name, number.checked_mul(bytes).filter(is_allowed)?))
             };
