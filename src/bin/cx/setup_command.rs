@@ -119,11 +119,21 @@ fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     let undone = undo(&SetupLock::acquire(&setup::directories()?)?, arguments.force)?;
     if arguments.json {
         let files: Vec<_> = undone.files.iter().map(|path| path.to_string_lossy()).collect();
-        print_json(&json!({ "restored": files }).to_string())?;
+        let mut report = json!({ "restored": files });
+        if !undone.replaced.is_empty() {
+            let copies = undone.replaced.iter().map(|(path, copy)| json!({ "file": path, "copy": copy }));
+            report["replaced"] = copies.collect();
+        }
+        print_json(&report.to_string())?;
     } else {
         let files: String =
             undone.files.iter().map(|path| format!("  {}\n", shown_below_home(path))).collect();
-        print_text(&format!("as they were before:\n{files}"))?;
+        let mut text = format!("as they were before:\n{files}");
+        for (path, copy) in &undone.replaced {
+            let (path, copy) = (shown_below_home(path), shown_below_home(copy));
+            let _ = writeln!(text, "what {path} had is in {copy}");
+        }
+        print_text(&text)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -304,11 +314,7 @@ impl std::fmt::Display for Interrupted {
     }
 }
 
-/// The answer to a question. `None` if the user cancelled with Escape.
-///
-/// # Errors
-///
-/// [`Interrupted`], and what prevents asking.
+/// The answer to a question; `None` if the user cancelled with Escape. Ctrl-C is the error [`Interrupted`].
 fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
     match answered {
         Ok(answer) => Ok(Some(answer)),

@@ -43,6 +43,8 @@ pub struct Applied {
 pub struct Undone {
     /// The files that were restored. A file that did not exist before was removed.
     pub files: Vec<PathBuf>,
+    /// Those of them that others had changed since, each with a copy of what it had.
+    pub replaced: Vec<(PathBuf, PathBuf)>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -124,19 +126,40 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
         if now == before {
             continue;
         }
-        if now.map(|bytes| sha256(&bytes)).as_deref() != Some(&*entry.after) {
-            changed.push(entry.path.clone());
+        if now.as_deref().map(sha256).as_deref() != Some(&*entry.after) {
+            changed.push((position, entry.path.clone(), now));
         }
         to_restore.push((entry.path.clone(), before));
     }
     if !changed.is_empty() && !force {
-        return Err(SetupError::ChangedSince { files: changed });
+        return Err(SetupError::ChangedSince {
+            files: changed.into_iter().map(|(_, path, _)| path).collect(),
+        });
     }
+    let replaced = keep_changed(&directory, changed)?;
     for (path, before) in &to_restore {
         put_back(path, before.as_deref()).map_err(io(path))?;
     }
     change_journal(&directory, |journal| journal.is_undone = true)?;
-    Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect() })
+    Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect(), replaced })
+}
+
+/// Copies files that were changed since, before their old content replaces what a user has written. Returns each with
+/// its copy.
+fn keep_changed(
+    directory: &Path,
+    changed: Vec<(usize, PathBuf, Option<Vec<u8>>)>,
+) -> Result<Vec<(PathBuf, PathBuf)>, SetupError> {
+    let mut kept = Vec::new();
+    for (position, path, now) in changed {
+        let Some(now) = now else { continue };
+        let name = format!("{position}.replaced");
+        let copied = PrivateDirectory::create(directory)
+            .and_then(|private| private.replace(&name, ".new", |file| file.write_all(&now)));
+        copied.map_err(io(directory))?;
+        kept.push((path, directory.join(name)));
+    }
+    Ok(kept)
 }
 
 /// Copies the files, and writes the journal of what they become.

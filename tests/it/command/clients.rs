@@ -222,9 +222,14 @@ fn a_file_that_was_changed_since_is_not_put_back() {
     let output = home.setup(&["--undo"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains(".claude.json"), "{}", text(&output.stderr));
-    assert_eq!((home.read(CLAUDE.0), home.read(CURSOR.0)), (changed, cursor));
-    assert!(home.setup(&["--undo", "--force"]).status.success());
+    assert_eq!((home.read(CLAUDE.0), home.read(CURSOR.0)), (changed.clone(), cursor));
+    let output = home.setup(&["--undo", "--force"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!home.read(CLAUDE.0).contains("\"serve\""));
+    // What a user has written is not lost, only moved.
+    let said = text(&output.stdout);
+    let (_, copy) = said.split_once("what ~/.claude.json had is in ~/").unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(home.read(copy.trim_end()), changed);
 }
 
 #[test]
