@@ -121,8 +121,10 @@ fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
         let files: Vec<_> = undone.files.iter().map(|path| path.to_string_lossy()).collect();
         let mut report = json!({ "restored": files });
         if !undone.replaced.is_empty() {
-            let copies = undone.replaced.iter().map(|(path, copy)| json!({ "file": path, "copy": copy }));
-            report["replaced"] = copies.collect();
+            let replaced = undone.replaced.iter().map(
+                |(path, copy)| json!({ "file": path.to_string_lossy(), "copy": copy.to_string_lossy() }),
+            );
+            report["replaced"] = replaced.collect();
         }
         print_json(&report.to_string())?;
     } else {
