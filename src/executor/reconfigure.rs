@@ -256,8 +256,8 @@ impl Executor {
         self.servers().tools.policy.unmatched(&self.known_names())
     }
 
-    /// As [`unmatched_patterns`](Self::unmatched_patterns), for the rules of a script in place of the executor's. Before
-    /// a run less may be known than after it.
+    /// As [`unmatched_patterns`](Self::unmatched_patterns), for the rules of a script in place of the executor's.
+    /// Before a run less may be known than after it.
     ///
     /// # Errors
     ///

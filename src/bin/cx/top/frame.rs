@@ -43,8 +43,8 @@ const OTHER_ROWS: usize = 6;
 const SERVER_WIDTHS: [u16; 10] = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
 const MIN_PLACE: u16 = 8;
 
-/// Which of them a narrow terminal does without, the first one first: the rate, how clients connect, the percentile, the
-/// memory, the age, and what is queued and has ended.
+/// Which of them a narrow terminal does without, the first one first: the rate, how clients connect, the percentile,
+/// the memory, the age, and what is queued and has ended.
 const SERVER_DISPENSABLE: [usize; 7] = [8, 1, 7, 9, 2, 4, 5];
 
 /// The columns of upstream servers after the first one, which has their names, and at least `MIN_NAME`.
