@@ -8,6 +8,7 @@
 //! A file in a workspace is untrusted. Until a user has trusted exactly its content, it
 //! can only restrict what is allowed: it starts no server and allows nothing more.
 
+mod amounts;
 mod audit;
 mod clients;
 mod code_executor;

@@ -106,7 +106,16 @@ fn has_link(path: &Path) -> bool {
 
 /// The file's bytes as UTF-8 text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Finding> {
-    std::str::from_utf8(bytes).map_err(|error| FindingKind::NotUtf8(error.valid_up_to()).into())
+    std::str::from_utf8(bytes).map_err(|error| {
+        let finding = Finding::from(FindingKind::NotUtf8(error.valid_up_to()));
+        match bytes {
+            // Its byte order mark, in either order.
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+                finding.hint("it is UTF-16, as Windows PowerShell writes it: save it as UTF-8")
+            }
+            _ => finding,
+        }
+    })
 }
 
 fn unopened(path: &Path, provenance: Provenance, error: io::Error) -> Result<Option<Vec<u8>>, Finding> {

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::amounts;
 use super::document::{Content, Member, Node};
 use super::error::{Finding, FindingKind, Key};
 use super::expand::{Text, without_nul};
@@ -90,15 +91,27 @@ impl<'a> At<'a> {
                     Content::Number(written) => text::start(written, 40).to_owned(),
                     _ => self.node.kind().to_owned(),
                 };
-                Finding::unexpected(&self.key, self.node.location, expected, found)
+                let hint = amounts::hint(&self.node.content, min, max, unit);
+                Finding { hint, ..Finding::unexpected(&self.key, self.node.location, expected, found) }
             })
     }
 
     /// A time such as `30s` or `1m30s`; zero is `None`. A longer one counts as `max`.
     pub(super) fn duration(&self, max: Duration) -> Result<Option<Duration>, Finding> {
-        let expected = "a time such as `30s` or `1m30s`";
-        let time = humantime::parse_duration(&self.string()?)
-            .map_err(|_| Finding::unexpected(&self.key, self.node.location, expected, "another text"))?;
+        let unexpected = |found: &str| {
+            let expected = "a time such as `30s` or `1m30s`";
+            Finding::unexpected(&self.key, self.node.location, expected, found)
+        };
+        let without_unit = || unexpected("a number").hint("write its unit too, in quotes: `\"30s\"`");
+        let text = match &self.node.content {
+            Content::Number(_) => return Err(without_unit()),
+            Content::String(text) if text.parse::<u64>().is_ok_and(|number| number > 0) => {
+                return Err(without_unit());
+            }
+            Content::String(text) => text,
+            _ => return Err(unexpected(self.node.kind())),
+        };
+        let time = humantime::parse_duration(text).map_err(|_| unexpected("another text"))?;
         Ok((!time.is_zero()).then(|| time.min(max)))
     }
 

@@ -106,7 +106,11 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         ),
         (
             r#"{"command": "x", "timeoutMs": "5"}"#,
-            "`.timeoutMs`: expected a whole number of milliseconds from 1 to 3600000, found a string",
+            "`.timeoutMs`: expected a whole number of milliseconds from 1 to 3600000, found a string | write 5, a number of milliseconds",
+        ),
+        (
+            r#"{"command": "x", "idleMs": "5m"}"#,
+            "`.idleMs`: expected a whole number of milliseconds from 1 to 86400000, found a string | write 300000, a number of milliseconds",
         ),
         (r#"{"command": "x", "enabled": "yes"}"#, "`.enabled`: expected true or false, found a string"),
         (r#"{"comand": "x"}"#, "`.comand`: unknown key | did you mean `command`?"),
@@ -374,6 +378,11 @@ fn cf_184_odd_files_are_refused_at_once() {
     check(&path("large.json"), "is larger than 1 MB");
     fs::write(path("latin1.json"), b"{\"\xfc\": 1}").unwrap();
     check(&path("latin1.json"), "is not UTF-8: byte 2");
+    for (name, bytes) in [("little.json", b"\xff\xfe{\0}\0"), ("big.json", b"\xfe\xff\0{\0}")] {
+        fs::write(path(name), bytes).unwrap();
+        let error = read_mcp_config(&path(name)).unwrap_err();
+        assert!(error.hint().is_some_and(|hint| hint.starts_with("it is UTF-16")), "{error}");
+    }
     fs::write(path("bom.json"), "\u{feff}{\"mcpServers\": {}}").unwrap();
     assert!(read_mcp_config(&path("bom.json")).unwrap().is_empty());
 }

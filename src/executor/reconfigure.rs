@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::mcp::McpServer;
 #[cfg(feature = "http")]
 use crate::rate::RateLimit;
-use crate::tools::UnmatchedPattern;
 use crate::tools::policy::Policy;
 use crate::tools::unmatched::KnownNames;
+use crate::tools::{ToolRules, UnmatchedPattern};
 
 /// What [`Executor::reconfigure`] has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -253,6 +253,21 @@ impl Executor {
     /// The patterns of all rules that match no tool, as far as tools are known without asking any
     /// server. At most 50. Reads files.
     pub fn unmatched_patterns(&self) -> Vec<UnmatchedPattern> {
+        self.servers().tools.policy.unmatched(&self.known_names())
+    }
+
+    /// As [`unmatched_patterns`](Self::unmatched_patterns), for the rules of a script in place of the executor's.
+    /// Before a run less may be known than after it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPattern`] if one of them is no pattern.
+    pub fn unmatched_patterns_of(&self, rules: &ToolRules) -> Result<Vec<UnmatchedPattern>, Error> {
+        Ok(Policy::new(rules)?.unmatched(&self.known_names()))
+    }
+
+    /// The names that patterns can match, as far as they are known without asking any server.
+    fn known_names(&self) -> KnownNames {
         let servers = self.servers();
         let skipped = self.inner.config.lock().skipped.clone();
         let mut known = KnownNames { servers: servers.tools.catalog.known_names(), skipped };
@@ -263,6 +278,6 @@ impl Executor {
                 known.tools = Some(list.tools.iter().map(|tool| tool.name.as_str().into()).collect());
             }
         }
-        servers.tools.policy.unmatched(&known)
+        known
     }
 }

@@ -236,7 +236,7 @@ impl<'a> ListBuilder<'a> {
             problem.push_str(&format!("; and {} more", self.problem_count - self.problems.len()));
         }
         let problem = (!problem.is_empty()).then_some(problem);
-        crate::tools::ToolList { tools: self.definitions, ttl, problem }
+        crate::tools::ToolList { ttl, problem, ..crate::tools::ToolList::new(self.definitions) }
     }
 }
 

@@ -28,7 +28,7 @@ impl Connection {
     /// Lists all tools, within bounds.
     pub(crate) async fn list(&self) -> Result<ToolList, ToolError> {
         let pages = self.list_pages();
-        let list = timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
+        let mut list = timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
             Err(ToolError::new(
                 ToolErrorCode::ToolTimeout,
                 format!(
@@ -39,6 +39,8 @@ impl Connection {
             ))
         })?;
         self.has_answered.store(true, Ordering::Relaxed);
+        // Without a handshake each request states the capabilities, and during this one nobody can be asked.
+        list.with_elicitation = !self.is_stateless() && self.notifications.questions().may_ask();
         Ok(list)
     }
 

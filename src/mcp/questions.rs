@@ -184,6 +184,11 @@ impl Questions {
         Arc::new(Self { asks, address, roots, interfaces, open, tasks })
     }
 
+    /// Whether the server may ask a user, if a call has one.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.asks
+    }
+
     /// What this client declares to the server. `can_ask` is whether there is a user.
     pub(crate) fn capabilities(&self, can_ask: bool) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();

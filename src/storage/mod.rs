@@ -3,6 +3,8 @@
 pub(crate) mod files;
 pub(crate) mod ownership;
 pub(crate) mod private;
+#[cfg(any(feature = "audit", feature = "oauth"))]
+pub(crate) mod regular;
 #[cfg(feature = "cli")]
 pub(crate) mod replace;
 pub(crate) mod scripts;

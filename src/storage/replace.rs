@@ -35,7 +35,12 @@ pub fn replace_file(path: &Path, bytes: &[u8], new_mode: u32) -> io::Result<()> 
     let file = tempfile::Builder::new()
         .prefix(".cx-new-")
         .permissions(Permissions::from_mode(new_mode))
-        .tempfile_in(directory)?;
+        .tempfile_in(directory)
+        // The error names the temporary file, which nobody knows.
+        .map_err(|error| {
+            let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());
+            io::Error::new(error.kind(), problem)
+        })?;
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions())?;
     }

@@ -65,6 +65,8 @@ impl ListCache {
                 tools: document.tools,
                 ttl: document.ttl_ms.map(Duration::from_millis),
                 problem: document.problem,
+                // A difference that is only found with it was recorded when the list was fetched.
+                with_elicitation: false,
             }),
             fetched_at: UNIX_EPOCH + Duration::from_millis(document.fetched_at_ms),
         })

@@ -89,12 +89,15 @@ pub struct ToolList {
     pub ttl: Option<Duration>,
     /// What was left out of the list, and why; `None` if nothing was.
     pub problem: Option<String>,
+    /// Whether the server was told that it may ask the user questions (elicitation). Some servers list more tools
+    /// then, so that a tool which another list lacks is not gone.
+    pub with_elicitation: bool,
 }
 
 impl ToolList {
     /// A list without a specified lifetime.
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
-        Self { tools, ttl: None, problem: None }
+        Self { tools, ttl: None, problem: None, with_elicitation: false }
     }
 }
 

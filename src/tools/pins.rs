@@ -65,6 +65,10 @@ struct ServerPins {
     /// The damaged file that these pins have replaced, until all tools are accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     damaged: Option<PathBuf>,
+    /// Whether a list that was compared with them was [that of a client which may be
+    /// asked](ToolList::with_elicitation). A list of another client may lack some of the tools.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    with_elicitation: bool,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -169,7 +173,9 @@ impl Pins {
         let name = file_name(server);
         let known = self.read(server)?;
         let pins = compare(known.clone(), server, list);
-        let is_known = known.is_some_and(|known| known.tools == pins.tools);
+        let is_known = known.is_some_and(|known| {
+            known.tools == pins.tools && known.with_elicitation == pins.with_elicitation
+        });
         let pins = if is_known {
             pins
         } else {
@@ -272,16 +278,21 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
             (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned })
         };
         let tools = list.tools.iter().map(pin).collect();
-        return ServerPins { server: server.to_owned(), tools, damaged: None };
+        let with_elicitation = list.with_elicitation;
+        return ServerPins { server: server.to_owned(), tools, damaged: None, with_elicitation };
     };
-    let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
-    pins.tools.retain(|name, pin| {
-        if !present.contains(&**name) {
-            pin.seen = Seen::Gone;
-        }
-        // A new tool that was removed again was never pinned, so it is no longer a difference.
-        pin.pinned.is_some() || present.contains(&**name)
-    });
+    pins.with_elicitation |= list.with_elicitation;
+    // A tool that this list lacks may be one that only clients which may be asked are shown.
+    if list.with_elicitation == pins.with_elicitation {
+        let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
+        pins.tools.retain(|name, pin| {
+            if !present.contains(&**name) {
+                pin.seen = Seen::Gone;
+            }
+            // A new tool that was removed again was never pinned, so it is no longer a difference.
+            pin.pinned.is_some() || present.contains(&**name)
+        });
+    }
     for tool in &list.tools {
         let pin = pins.tools.entry(tool.name.clone()).or_insert(Pin { pinned: None, seen: Seen::AsPinned });
         let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));

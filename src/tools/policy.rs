@@ -9,6 +9,7 @@ use std::sync::Arc;
 use self::glob::Glob;
 use super::approval::{AskAnnotation, AskReason, Effects};
 use super::dispatch::ServerRequest;
+use super::names::SuggestionBudget;
 use super::private_addresses::PrivateAddresses;
 use super::rules::ToolRules;
 use super::unmatched::{KnownNames, NoServer, UnmatchedPattern};
@@ -111,7 +112,9 @@ impl Policy {
         servers.sort_by_key(|(name, _)| name.as_str());
         let sets = std::iter::once(&self.rules).chain(servers.into_iter().map(|(_, rules)| rules));
         let patterns = sets.flat_map(RuleSet::patterns);
-        patterns.filter_map(|(list, pattern)| pattern.unmatched(list, known)).take(MAX_UNMATCHED).collect()
+        let budget = SuggestionBudget::of_message();
+        let unmatched = patterns.filter_map(|(list, pattern)| pattern.unmatched(list, known, &budget));
+        unmatched.take(MAX_UNMATCHED).collect()
     }
 
     /// The rules that apply to the tools of `server`.
@@ -321,8 +324,13 @@ impl Pattern {
 
     /// The report about this pattern, if each reading names one server that does not exist or whose known tools it does
     /// not match.
-    fn unmatched(&self, list: RuleList, known: &KnownNames) -> Option<UnmatchedPattern> {
-        let mut report: Option<UnmatchedPattern> = None;
+    fn unmatched(
+        &self,
+        list: RuleList,
+        known: &KnownNames,
+        budget: &SuggestionBudget,
+    ) -> Option<UnmatchedPattern> {
+        let mut meant: Option<(&Reading, &str, bool)> = None;
         for reading in &self.readings {
             let server = reading.server.literal()?;
             let has_server = match known.tools(server) {
@@ -332,12 +340,18 @@ impl Pattern {
                 Err(NoServer) => false,
             };
             // An existing server is more likely to be meant.
-            if report.as_ref().is_none_or(|report| has_server && !report.has_server) {
-                let (pattern, server) = (self.text.clone(), server.to_owned());
-                report = Some(UnmatchedPattern { list, pattern, server, has_server });
+            if meant.is_none_or(|(_, _, is_known)| has_server && !is_known) {
+                meant = Some((reading, server, has_server));
             }
         }
-        report
+        let (reading, server, has_server) = meant?;
+        let nearest = if has_server {
+            reading.tool.literal().and_then(|tool| known.nearest_tool(server, tool, budget))
+        } else {
+            known.nearest_server(server, budget)
+        };
+        let (pattern, server) = (self.text.clone(), server.to_owned());
+        Some(UnmatchedPattern { list, pattern, server, has_server, nearest })
     }
 
     pub(super) fn matches(&self, server: &str, tool: &str) -> bool {

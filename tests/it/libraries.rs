@@ -217,7 +217,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "humantime",
         Several(
-            &["bin/cx", "config/reader", "text/time"],
+            &["bin/cx", "config/amounts", "config/reader", "text/time"],
             "times on the command line, in files and in texts",
         ),
     ),

@@ -9,6 +9,7 @@ mod run;
 mod script;
 mod serve;
 mod shell;
+mod size;
 mod stored;
 mod tools;
 mod trail;

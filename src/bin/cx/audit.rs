@@ -1,7 +1,6 @@
 //! `cx audit`: the audit trail.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -14,11 +13,14 @@ use serde_json::{Map, Value, json};
 use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::{diagnostic, document, setup};
+use crate::{diagnostic, document, setup, source};
 use cx::text::rfc3339;
 
 /// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Maximum bytes of a key or a checkpoint. Those of cx have some hundred.
+const MAX_SIGNED: usize = 1 << 20;
 
 /// Records of one request of an export.
 const EXPORT_RECORDS: usize = 500;
@@ -76,10 +78,7 @@ fn check(
     key: Option<PathBuf>,
     is_json: bool,
 ) -> anyhow::Result<ExitStatus> {
-    let read = |path: &PathBuf| {
-        fs::read_to_string(path)
-            .with_context(|| format!("failed to read {}", one_line(&path.display().to_string())))
-    };
+    let read = |path: &PathBuf| source::read_bounded(path, "the file", MAX_SIGNED);
     let mut options = VerifyOptions::default();
     options.key = key.as_ref().map(read).transpose()?;
     options.checkpoints = checkpoints.iter().map(read).collect::<Result<_, _>>()?;

@@ -2,6 +2,7 @@
 
 use crate::args::CacheCommand;
 use crate::exit::ExitStatus;
+use crate::text::counted;
 use crate::{output, setup};
 
 /// Clears the cache.
@@ -12,6 +13,6 @@ use crate::{output, setup};
 pub(crate) fn run(command: &CacheCommand) -> anyhow::Result<ExitStatus> {
     let CacheCommand::Clear = command;
     let files = setup::builder(setup::load(Vec::new())?).warm_instances(0).build()?.clear_cache()?;
-    output::print_text(&format!("deleted {files} cached files"))?;
+    output::print_text(&format!("deleted {}", counted(files, "cached file")))?;
     Ok(ExitStatus::Success)
 }

@@ -12,6 +12,7 @@ use crate::args::CheckArguments;
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
+use crate::rules::ArgumentRules;
 use crate::source::Source;
 use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 
@@ -32,6 +33,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     config.audit = None;
     let builder: ExecutorBuilder = run::builder(config, language, None)?;
     let executor = builder.build()?;
+    let mut rules = ArgumentRules::new(&arguments.script);
     let script = match language {
         Language::Python => Script::python(&*text),
         _ => Script::typescript(&*text),
@@ -57,6 +59,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
         checked
     });
     let mut checked = checked?;
+    rules.warn(&executor);
     // A type checker would report the same syntax errors in other words.
     let is_program = !checked.findings.iter().any(|finding| matches!(finding.code, FindingCode::Script(_)));
     let mut from_types = Vec::new();

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::Path;
 
 use cx::command::replace_file;
+use rustix::fs::OFlags;
 
 /// Replaces a file by `text`: the text is written to a temporary file in the same directory, which is then renamed, so
 /// that the old file survives a full disk and a reader sees either content. The target of a symbolic link is replaced,
@@ -17,6 +18,21 @@ use cx::command::replace_file;
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     // Like any new file: the umask restricts the mode.
     replace_file(path, text.as_bytes(), 0o666)
+}
+
+/// Checks that a path which the command chooses has no file, or a regular one. Writing to a pipe would wait for its
+/// reader, and nobody has named it.
+///
+/// # Errors
+///
+/// If something else is there.
+pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file: remove it"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// As [`replace`], but a new file can be read by its user only.
@@ -43,16 +59,25 @@ pub(crate) fn replace_secret(path: &Path, text: &str) -> io::Result<()> {
     replace_file(&path, text.as_bytes(), 0o600)
 }
 
-/// Creates a file that only its user can read, with its directories, if it does not exist.
+/// Creates a file that only its user can read, with its directories, if it does not exist. An existing one must be a
+/// regular file of at most `max` bytes. Does not wait for the reader of a pipe.
 ///
 /// # Errors
 ///
-/// Those of the system.
-pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+/// Those of the system, and if the file is another one.
+pub(crate) fn make_private(path: &Path, max: u64) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    let metadata = options.open(path)?.metadata()?;
+    if !metadata.is_file() || metadata.len() > max {
+        let problem = format!("expected a regular file of at most {max} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(())
 }
 
 /// Checks that files can be created in a directory, which is created if it is missing. Creates a file without a name.
@@ -63,4 +88,25 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
 pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     tempfile::tempfile_in(directory).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn v_605_a_private_file_is_a_regular_one_of_a_bounded_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        make_private(&path("below/history"), 0).unwrap();
+        assert_eq!(fs::metadata(path("below/history")).unwrap().permissions().mode() & 0o777, 0o600);
+        File::create(path("large")).unwrap().set_len(9).unwrap();
+        make_private(&path("large"), 9).unwrap();
+        let error = make_private(&path("large"), 8).unwrap_err().to_string();
+        assert_eq!(error, "expected a regular file of at most 8 bytes");
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+        assert!(make_private(&path("pipe"), 8).is_err());
+    }
 }

@@ -31,6 +31,7 @@ mod reading;
 mod reload;
 mod repl;
 mod replay;
+mod rules;
 mod run;
 mod running;
 mod runs;

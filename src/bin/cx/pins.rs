@@ -12,6 +12,7 @@ use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::{audited_tools_executor, tools_executor};
+use crate::text::counted;
 
 /// Shows the tools whose definition differs from the pinned one, and the skills whose text does.
 ///
@@ -42,7 +43,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
         let path = path(change);
         match (&change.pinned, &change.current) {
             (Some(_), None) => {
-                let _ = writeln!(text, "{path}: is gone");
+                let _ = writeln!(text, "{path}: is gone from the server's list");
             }
             (None, Some(current)) => {
                 let _ = writeln!(text, "{path}: is new");
@@ -119,7 +120,7 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
         for server in servers {
             executor.accept_tools(server, None)?;
         }
-        print_text(&format!("pinned {} definitions", changes.len() + skills.len()))?;
+        print_text(&format!("pinned {}", counted(changes.len() + skills.len(), "definition")))?;
         return Ok(ExitStatus::Success);
     }
     for name in names {
@@ -139,7 +140,7 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
         if pinned == 0 {
             bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`");
         }
-        print_text(&format!("pinned {pinned} definitions of {name}"))?;
+        print_text(&format!("pinned {} of {name}", counted(pinned, "definition")))?;
     }
     Ok(ExitStatus::Success)
 }

@@ -25,11 +25,15 @@ use self::lines::{PlainLines, Typed};
 use crate::args::{ReplArguments, ScriptLanguage};
 use crate::console::Console;
 use crate::exit::ExitStatus;
+use crate::rules::ArgumentRules;
 use crate::writer::{self, Stream, Writer};
 use crate::{diagnostic, logging, output, run, setup, terminal};
 
 /// Maximum number of inputs that are remembered between sessions.
 const MAX_HISTORY: usize = 1_000;
+
+/// Maximum bytes of the file with them, which is read as a whole: a thousand inputs of many pages.
+const MAX_HISTORY_BYTES: u64 = 64 << 20;
 
 /// The name of an input in error messages.
 const NAME: &str = "input";
@@ -78,6 +82,9 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     let gone = CancellationToken::new();
     let writer = writer::start(gone.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut rules = ArgumentRules::new(&script_arguments);
+    rules.warn(&executor);
+    let rules = Mutex::new(rules);
     let session = Session {
         language,
         limits,
@@ -87,6 +94,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
         writer,
         gone,
         names: Arc::default(),
+        rules,
         executor,
     };
     let status = session.talk(&runtime);
@@ -108,6 +116,7 @@ struct Session {
     writer: &'static Writer,
     gone: CancellationToken,
     names: Arc<Mutex<Names>>,
+    rules: Mutex<ArgumentRules>,
     executor: Executor,
 }
 
@@ -217,6 +226,7 @@ impl Session {
             }
         };
         self.console.release();
+        self.rules.lock().warn(&self.executor);
         Ok(result?)
     }
 
@@ -276,7 +286,7 @@ impl Session {
         if file.is_symlink() {
             bail!("the history `{}` is a symbolic link, a file was expected", file.display());
         }
-        crate::document::make_private(&file)
+        crate::document::make_private(&file, MAX_HISTORY_BYTES)
             .with_context(|| format!("failed to open the history `{}`", file.display()))?;
         Ok(Some(file))
     }

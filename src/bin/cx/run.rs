@@ -18,6 +18,7 @@ use crate::console::Console;
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::output::OutputError;
+use crate::rules::ArgumentRules;
 use crate::source::Source;
 use crate::trace::TraceFormat;
 use crate::writer::{self, Writer};
@@ -101,6 +102,8 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     if let Some(input) = input {
         script = script.input(input);
     }
+    let mut rules = ArgumentRules::new(&arguments.script);
+    rules.warn(&executor);
     script = with_options(script, &mut arguments);
     let console = Arc::new(Console::new(writer));
     script = with_console(script, &console, arguments.json, has_terminal);
@@ -115,6 +118,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         let _ = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
         console.release();
         print_damaged_pins(&executor);
+        rules.warn(&executor);
         print_audit_failure(&executor);
         let (result, recording) = result?;
         // The result of a run that was cancelled because stdout failed cannot be printed.

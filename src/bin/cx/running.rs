@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use cx::command::Ownership;
+use cx::command::{Ownership, open_regular};
 use serde::{Deserialize, Serialize};
 
 /// The ending of the files' names.
@@ -141,12 +141,12 @@ pub(crate) fn list(state: &Path) -> io::Result<Vec<RunningServer>> {
 
 /// The server of a file, if it is running. A file that cannot be read is not one of this user.
 fn read(path: &Path) -> Option<RunningServer> {
-    let file = File::open(path).ok()?;
+    let file = open_regular(path).ok()?;
     let metadata = file.metadata().ok()?;
     // The token in the file is sent to the address in it, so no other user may have written the file, or be able to
     // read it.
     let ownership = Ownership::of(&metadata);
-    if !metadata.is_file() || !ownership.is_ours() || ownership.others_have_access() {
+    if !ownership.is_ours() || ownership.others_have_access() {
         return None;
     }
     match file.try_lock_shared() {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::progress::ProgressLine;
 use crate::setup;
+use crate::text::failure;
 
 /// The servers, and what the definitions of their tools cost.
 pub(crate) struct Savings {
@@ -76,8 +77,7 @@ async fn ask(executor: &Executor) -> Vec<(String, Option<String>)> {
     let line = ProgressLine::asking(&executor.server_names());
     let refreshed = executor.refresh_tools().await;
     drop(line);
-    let reason = |error: &cx::ToolError| error.message.lines().next().unwrap_or_default().to_owned();
-    refreshed.into_iter().map(|(name, result)| (name, result.err().as_ref().map(reason))).collect()
+    refreshed.into_iter().map(|(name, result)| (name, result.err().as_ref().map(failure))).collect()
 }
 
 /// Tokens of the definitions, as clients show them to models.

@@ -4,9 +4,9 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use cx::text::{one_line, start};
-use cx::{Language, SaveRequest, SavedScript, ScriptLibrary};
+use cx::{Language, SaveRequest, SavedScript, ScriptLibrary, ScriptsError};
 use serde_json::{Value, json};
 
 use crate::args::ScriptsCommand;
@@ -34,11 +34,11 @@ pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
         ScriptsCommand::Save { file, name, description, replace } => {
             let request = request(&file, name, description, replace)?;
             let name = request.name.clone();
-            let path = library.save(request)?;
+            let path = library.save(request).map_err(|error| explained(error, &library))?;
             print_text(&format!("saved as {}; `cx run {name}` runs it", shown_path(&path)))?;
         }
         ScriptsCommand::Remove { name } => {
-            library.remove(&name)?;
+            library.remove(&name).map_err(|error| explained(error, &library))?;
             print_text(&format!("removed: {name}"))?;
         }
     }
@@ -53,6 +53,18 @@ pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
 pub(crate) fn library() -> anyhow::Result<ScriptLibrary> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
     Ok(ScriptLibrary::new(&setup::directories()?, &workspace))
+}
+
+/// The error with what the user of the command can do, and the folder.
+fn explained(error: ScriptsError, library: &ScriptLibrary) -> anyhow::Error {
+    match &error {
+        ScriptsError::Exists(_) => anyhow!("{error}; `--replace` replaces it"),
+        ScriptsError::Files(cause) => {
+            let folder = library.directory().map(shown_path).unwrap_or_default();
+            anyhow!("the folder of saved scripts `{folder}` cannot be used: {cause}")
+        }
+        _ => error.into(),
+    }
 }
 
 fn request(

@@ -29,18 +29,28 @@ use crate::{diagnostic, setup, terminal};
 ///
 /// If a file cannot be read or changed, or if stdin is not a terminal and no argument decides.
 pub(crate) fn run(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
-    if arguments.undo {
-        return take_back(arguments);
+    let done = if arguments.undo { take_back(arguments) } else { set_up(arguments) };
+    match done {
+        Err(error) if error.is::<Interrupted>() => {
+            print_text("nothing was changed")?;
+            Ok(ExitStatus::Interrupted)
+        }
+        done => done,
     }
+}
+
+fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if arguments.json && !arguments.yes && !arguments.dry_run {
         return Err(diagnostic::invalid(anyhow::anyhow!(
             "--json asks nothing: --yes makes the changes without a question, --dry-run shows them"
         )));
     }
+    // Without them no client of the user can be found, and nothing could be changed.
+    let directories = setup::directories()?;
     // Held while the user is asked: two concurrent setups would plan the same changes.
     let lock = match arguments.dry_run {
         true => None,
-        false => Some(SetupLock::acquire(&setup::directories()?)?),
+        false => Some(SetupLock::acquire(&directories)?),
     };
     let survey = survey(arguments)?;
     if !arguments.json {
@@ -109,11 +119,23 @@ fn take_back(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     let undone = undo(&SetupLock::acquire(&setup::directories()?)?, arguments.force)?;
     if arguments.json {
         let files: Vec<_> = undone.files.iter().map(|path| path.to_string_lossy()).collect();
-        print_json(&json!({ "restored": files }).to_string())?;
+        let mut report = json!({ "restored": files });
+        if !undone.replaced.is_empty() {
+            let replaced = undone.replaced.iter().map(
+                |(path, copy)| json!({ "file": path.to_string_lossy(), "copy": copy.to_string_lossy() }),
+            );
+            report["replaced"] = replaced.collect();
+        }
+        print_json(&report.to_string())?;
     } else {
         let files: String =
             undone.files.iter().map(|path| format!("  {}\n", shown_below_home(path))).collect();
-        print_text(&format!("as they were before:\n{files}"))?;
+        let mut text = format!("as they were before:\n{files}");
+        for (path, copy) in &undone.replaced {
+            let (path, copy) = (shown_below_home(path), shown_below_home(copy));
+            let _ = writeln!(text, "what {path} had is in {copy}");
+        }
+        print_text(&text)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -282,11 +304,24 @@ fn has_servers() -> bool {
     setup::load(Vec::new()).is_ok_and(|config| !config.servers.is_empty())
 }
 
-/// The answer to a question. `None` if the user cancelled with Escape or Ctrl-C.
+/// Ctrl-C in place of an answer.
+#[derive(Debug)]
+struct Interrupted;
+
+impl std::error::Error for Interrupted {}
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("interrupted")
+    }
+}
+
+/// The answer to a question; `None` if the user cancelled with Escape. Ctrl-C is the error [`Interrupted`].
 fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
     match answered {
         Ok(answer) => Ok(Some(answer)),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(None),
+        Err(InquireError::OperationCanceled) => Ok(None),
+        Err(InquireError::OperationInterrupted) => Err(Interrupted.into()),
         Err(error) => Err(error).context("failed to ask"),
     }
 }

@@ -199,6 +199,10 @@ fn read_text(reader: impl io::Read, what: &str, most: usize) -> anyhow::Result<S
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
+    // Windows PowerShell writes it where the output of a program is redirected into a file.
+    if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+        bail!("{what} is UTF-16: save it as UTF-8");
+    }
     String::from_utf8(bytes).map_err(|error| {
         let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
             .iter()

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::args::SyncArguments;
 use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
+use crate::text::failure;
 use crate::{diagnostic, output, setup, types};
 
 use self::record::{ClientRecord, ServerRecord, SyncRecord, TypesRecord};
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
         Ok(lock) => lock,
         Err(error) => return refused(&error.to_string(), arguments.json),
     };
-    let mut record = SyncRecord::begin(&directories);
+    let mut record = SyncRecord::begin(&directories)?;
     if let Err(error) = synchronize(arguments, &mut record) {
         record.error = Some(diagnostic::message(&error));
         if !arguments.json {
@@ -118,9 +119,7 @@ fn refresh(executor: &Executor) -> anyhow::Result<Vec<ServerRecord>> {
     let changes = executor.tool_changes()?;
     let record = |(name, result): (String, Result<(), cx::ToolError>)| {
         let tools = known.iter().find(|known| known.name == name).and_then(|known| known.tools.as_ref());
-        let reason = |error: cx::ToolError| {
-            one_line(&format!("{}: {}", error.code, error.message.lines().next().unwrap_or_default()))
-        };
+        let reason = |error: cx::ToolError| one_line(&format!("{}: {}", error.code, failure(&error)));
         ServerRecord {
             tools: tools.map(Vec::len),
             changed_definitions: changes.iter().filter(|change| change.server == name).count(),

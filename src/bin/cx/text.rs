@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use cx::ToolError;
 use cx::text::one_line;
 
 /// Escapes control characters, which could move a terminal's cursor or change its title. Lines may end with CR LF, as
@@ -42,6 +43,20 @@ pub(crate) fn number_of_tools(tools: usize, hidden: usize) -> String {
         hidden => format!(", {hidden} more hidden by the rules `allow` and `deny`"),
     };
     format!("{}{hidden}", counted(tools, "tool"))
+}
+
+/// Why a server failed, on one line, with the last line that it wrote to its stderr.
+pub(crate) fn failure(error: &ToolError) -> String {
+    let (problem, stderr_tail) = match &error.server_failure {
+        Some(failure) => (&failure.problem, failure.stderr_tail.as_str()),
+        None => (&error.message, ""),
+    };
+    let is_empty = |line: &&str| line.trim().is_empty();
+    let first = problem.lines().find(|line| !is_empty(line)).unwrap_or_default();
+    match stderr_tail.lines().rfind(|line| !is_empty(line)) {
+        Some(last) => format!("{first}: {}", last.trim()),
+        None => first.to_owned(),
+    }
 }
 
 /// A path on one line, with hidden characters escaped.

@@ -13,7 +13,7 @@ use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::{Tools, tools, tools_executor};
 use crate::terminal;
-use crate::text::number_of_tools;
+use crate::text::{counted, number_of_tools};
 use crate::writer::Stream;
 use crate::{diagnostic, pins};
 
@@ -102,7 +102,8 @@ fn search(source: &ToolsSource, query: &str, limit: usize) -> anyhow::Result<Exi
     } else if tools.is_empty() {
         let unfetched = executor.known_tools().iter().filter(|server| server.tools.is_none()).count();
         let hint = if unfetched > 0 {
-            format!("; the tools of {unfetched} servers were not fetched yet, `--refresh` fetches them")
+            let servers = counted(unfetched, "server");
+            format!("; the tools of {servers} were not fetched yet, `--refresh` fetches them")
         } else {
             String::new()
         };

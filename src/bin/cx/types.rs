@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use cx::text::one_line;
+use cx::command::{open_regular, read_regular};
 use cx::{Config, ConfigFiles, Executor, ToolError};
 
 use crate::args::{ScriptLanguage, TypesArguments};
@@ -23,6 +25,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Maximum number of lines of a file that `--check` shows, for added and for removed lines each.
 const MAX_SHOWN_LINES: usize = 5;
+
+/// Maximum bytes that are read of a file that is compared: more than declarations of all tools that cx can have.
+const MAX_OLD: u64 = 256 << 20;
+
+/// Maximum bytes of the first line of a file, which says what has written it.
+const MAX_FIRST_LINE: u64 = 200;
 
 /// Maximum number of files in the cache that `--watch` checks.
 const MAX_CACHE_FILES: usize = 10_000;
@@ -171,13 +179,32 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
     fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", out.display()))
 }
 
+/// Checks that a file can be replaced: it is empty, or an earlier `cx types` has written it. `--out report.ts` would
+/// otherwise destroy a script. What is no regular file is written to, as its user wants.
+fn check_is_own(path: &Path) -> anyhow::Result<()> {
+    let Ok(file) = open_regular(path) else { return Ok(()) };
+    let mut start = Vec::new();
+    let failed = || format!("failed to read `{}`", path.display());
+    file.take(MAX_FIRST_LINE).read_to_end(&mut start).with_context(failed)?;
+    let is_own =
+        String::from_utf8_lossy(&start).lines().next().is_none_or(|line| line.contains("`cx types`"));
+    anyhow::ensure!(
+        is_own,
+        "`{}` is not a file of `cx types`: name another one or a directory, or remove it",
+        path.display()
+    );
+    Ok(())
+}
+
 /// Writes the files that differ. Returns those that were written.
 fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
     let mut written = Vec::new();
+    // Of all first, so that none is written without the others.
+    files.iter().try_for_each(|(path, _)| check_is_own(path))?;
     for (path, text) in files {
         let failed = || format!("failed to write `{}`", path.display());
         // A device is written to and not read first: some never end.
-        if path.is_file() && fs::read_to_string(path).is_ok_and(|old| old == *text) {
+        if read_regular(path, text.len() as u64).is_ok_and(|old| old == text.as_bytes()) {
             continue;
         }
         document::replace(path, text).with_context(failed)?;
@@ -190,9 +217,12 @@ fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
 fn check(files: &[(PathBuf, String)], declarations: &Declarations) -> anyhow::Result<ExitStatus> {
     let mut report = String::new();
     for (path, text) in files {
-        match fs::read_to_string(path) {
-            Ok(old) if old == *text => {}
-            Ok(old) => report.push_str(&format!("{}: {}", path.display(), difference(&old, text))),
+        match read_regular(path, MAX_OLD) {
+            Ok(old) if old == text.as_bytes() => {}
+            Ok(old) => {
+                let old = String::from_utf8_lossy(&old);
+                report.push_str(&format!("{}: {}", path.display(), difference(&old, text)));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 report.push_str(&format!("{}: missing\n", path.display()));
             }

@@ -2,13 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus as ChildStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use cx::WatchedFiles;
+use cx::command::read_regular;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::SignalKind;
 use tokio::time::{sleep, timeout};
@@ -214,8 +214,5 @@ fn is_large(path: &Path) -> bool {
 
 /// The content of a file; `None` if it cannot be read or is too large to be compared.
 fn content(path: &Path) -> Option<Vec<u8>> {
-    if !path.is_file() || is_large(path) {
-        return None;
-    }
-    fs::read(path).ok()
+    read_regular(path, MAX_COMPARED).ok()
 }

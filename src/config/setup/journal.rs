@@ -16,6 +16,7 @@ use super::plan::{FileChange, Plan, is_unchanged};
 use crate::config::file::read_again;
 use crate::storage::files::{Store, sha256};
 use crate::storage::private::PrivateDirectory;
+use crate::storage::regular::read_regular;
 use crate::storage::replace::replace_file;
 
 /// The document in the directory of one change, and its format.
@@ -24,6 +25,9 @@ const VERSION: u32 = 1;
 
 /// How many changes are kept. Their copies have secrets, as the files had.
 const MAX_KEPT: usize = 20;
+
+/// Maximum bytes of a copy: more than of any file that setup changes.
+const MAX_COPY: u64 = 32 << 20;
 
 /// The result of applying a plan.
 #[derive(Clone, Debug)]
@@ -39,6 +43,8 @@ pub struct Applied {
 pub struct Undone {
     /// The files that were restored. A file that did not exist before was removed.
     pub files: Vec<PathBuf>,
+    /// Those of them that others had changed since, each with a copy of what it had.
+    pub replaced: Vec<(PathBuf, PathBuf)>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -114,24 +120,46 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
     let mut changed = Vec::new();
     for (position, entry) in journal.files.iter().enumerate().filter(|(_, entry)| !entry.is_back) {
         let copy = directory.join(position.to_string());
-        let before = entry.before.is_some().then(|| fs::read(&copy)).transpose().map_err(io(&copy))?;
+        let before =
+            entry.before.is_some().then(|| read_regular(&copy, MAX_COPY)).transpose().map_err(io(&copy))?;
         let now = read_again(&entry.path).map_err(io(&entry.path))?;
         if now == before {
             continue;
         }
-        if now.map(|bytes| sha256(&bytes)).as_deref() != Some(&*entry.after) {
-            changed.push(entry.path.clone());
+        if now.as_deref().map(sha256).as_deref() != Some(&*entry.after) {
+            changed.push((position, entry.path.clone(), now));
         }
         to_restore.push((entry.path.clone(), before));
     }
     if !changed.is_empty() && !force {
-        return Err(SetupError::ChangedSince { files: changed });
+        return Err(SetupError::ChangedSince {
+            files: changed.into_iter().map(|(_, path, _)| path).collect(),
+        });
     }
+    let replaced = keep_changed(&directory, changed)?;
     for (path, before) in &to_restore {
         put_back(path, before.as_deref()).map_err(io(path))?;
     }
     change_journal(&directory, |journal| journal.is_undone = true)?;
-    Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect() })
+    Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect(), replaced })
+}
+
+/// Copies files that were changed since, before their old content replaces what a user has written. Returns each with
+/// its copy.
+fn keep_changed(
+    directory: &Path,
+    changed: Vec<(usize, PathBuf, Option<Vec<u8>>)>,
+) -> Result<Vec<(PathBuf, PathBuf)>, SetupError> {
+    let mut kept = Vec::new();
+    for (position, path, now) in changed {
+        let Some(now) = now else { continue };
+        let name = format!("{position}.replaced");
+        let copied = PrivateDirectory::create(directory)
+            .and_then(|private| private.replace(&name, ".new", |file| file.write_all(&now)));
+        copied.map_err(io(directory))?;
+        kept.push((path, directory.join(name)));
+    }
+    Ok(kept)
 }
 
 /// Copies the files, and writes the journal of what they become.

@@ -59,6 +59,7 @@ fn lock(directory: &Path, command: &'static str) -> Result<File, SetupError> {
     let path = directory.join("lock");
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CREATE;
     let mut file = private.open("lock", flags).map_err(io(&path))?;
+    private::check_file(&file, &path).map_err(io(&path))?;
     let duplicate = file.try_clone().map_err(io(&path))?;
     match private::acquire(duplicate, Duration::ZERO, PAUSE, || ()) {
         Ok(_same) => {}

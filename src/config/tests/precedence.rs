@@ -257,6 +257,11 @@ fn a_mistake_in_a_setting_is_named() {
             r#"{"limits": {"timeoutMs": 700000}}"#,
             "`limits.timeoutMs`: expected a whole number of milliseconds from 1 to 600000, found 700000",
         ),
+        (
+            r#"{"limits": {"memoryBytes": 128}}"#,
+            "bytes from 8388608 to 1073741824, found 128 | 128 is bytes; did you mean 134217728, which is 128MiB?",
+        ),
+        (r#"{"totalMemoryBytes": "2GiB"}"#, "found a string | write 2147483648, a number of bytes"),
         (r#"{"limits": {"timeout": 7}}"#, "`limits.timeout`: unknown key"),
         (r#"{"import": ["emacs"]}"#, "`import[0]`: expected one of `.mcp.json`, `claude-code`"),
         (r#"{"allow": ["fs"]}"#, "`allow[0]`: expected a pattern `server.tool`"),
@@ -276,8 +281,8 @@ fn a_mistake_in_a_setting_is_named() {
         (r#"{"grants": {"run": []}}"#, "`grants.run`: unknown key"),
         (r#"{"cache": []}"#, "`cache`: expected an object, found an array"),
     ] {
-        let error =
-            Place::new().file("home/.config/cx/config.json", text).load_with(&[]).unwrap_err().to_string();
+        let error = Place::new().file("home/.config/cx/config.json", text).load_with(&[]).unwrap_err();
+        let error = format!("{error} | {}", error.hint().unwrap_or_default());
         assert!(error.contains(expected), "{error}");
     }
 }

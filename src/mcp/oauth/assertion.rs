@@ -5,9 +5,7 @@
 //! which TLS has anyway, signs it. The key never leaves this process: what is sent is for one authorization server, and
 //! for a minute.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +20,6 @@ use ring::signature::{
 use rmcp::transport::auth::{
     AuthError as RmcpError, CredentialStore as _, OAuthTokenResponse, StoredCredentials,
 };
-use rustix::fs::OFlags;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -36,6 +33,7 @@ use super::issuer::Endpoints;
 use super::tokens::BoundCredentials;
 use crate::machine::probe;
 use crate::mcp::settings::OAuth;
+use crate::storage::regular::open_regular;
 use crate::text::ids::random_id;
 
 /// How the request says that the client shows an assertion.
@@ -121,7 +119,7 @@ async fn read(file: &Path) -> Result<String, SignInError> {
     // A file system can be slow: a thread for blocking work waits for it, and whoever needs the token up to a deadline.
     let reading = probe::spawn_blocking(&Handle::current(), move || -> io::Result<String> {
         let mut text = String::new();
-        open(&path)?.take(MAX_ASSERTION as u64 + 1).read_to_string(&mut text)?;
+        open_regular(&path)?.take(MAX_ASSERTION as u64 + 1).read_to_string(&mut text)?;
         Ok(text)
     });
     let name = file.display();
@@ -137,17 +135,6 @@ async fn read(file: &Path) -> Result<String, SignInError> {
         true => Ok(assertion.to_owned()),
         false => Err(failed(format!("`oauth.assertionFile` {name}: expected a signed JSON Web Token"))),
     }
-}
-
-/// Opens a file. Never blocks: a pipe is opened without waiting for a writer, and then refused.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    if !file.metadata()?.is_file() {
-        let problem = "expected a regular file, found something else";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
-    }
-    Ok(file)
 }
 
 /// Whether a text can be a part of a signed JSON Web Token (RFC 7515, section 2).

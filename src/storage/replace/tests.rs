@@ -34,3 +34,11 @@ fn what_cannot_be_replaced_stays() {
     replace_file(Path::new("/dev/null"), b"text", 0o600).unwrap();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
+
+/// As where a link leads into a store of packages that only its program may write to.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_without_new_files_is_named_and_no_temporary_file() {
+    let unwritable = replace_file(Path::new("/proc/file"), b"", 0o600).unwrap_err();
+    assert_eq!(unwritable.to_string(), "no file can be made in /proc: entity not found");
+}

@@ -1,6 +1,6 @@
 //! Reads the lines of a trail.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::append::{NO_HASH, read_end};
 use crate::json;
+use crate::storage::regular::open_regular;
 
 /// The ending of each file of lines. The day precedes it.
 pub(super) const ENDING: &str = ".jsonl";
@@ -231,8 +232,12 @@ pub(super) fn small_file(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// Opens a file of the trail. Its error names the file, because a trail has many.
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
+    open_regular(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        _ => error,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn list(name: &str, ttl: Option<Duration>) -> ToolList {
         annotations: Some(json!({ "readOnlyHint": true })),
         meta: None,
     };
-    ToolList { tools: vec![tool], ttl, problem: None }
+    ToolList { tools: vec![tool], ttl, problem: None, with_elicitation: false }
 }
 
 fn cache() -> (tempfile::TempDir, ListCache) {

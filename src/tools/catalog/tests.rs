@@ -154,7 +154,7 @@ impl Fake {
             meta: None,
         };
         *self.list.lock() =
-            Some(Arc::new(ToolList { tools: names.iter().map(tool).collect(), ttl, problem: None }));
+            Some(Arc::new(ToolList { ttl, ..ToolList::new(names.iter().map(tool).collect()) }));
     }
 
     fn fail(&self) {

@@ -88,3 +88,31 @@ fn new_and_missing_tools_are_differences_too() {
     assert_eq!(pins.accept("unknown", None).unwrap(), 0);
     assert_eq!(pins.store.names().unwrap().len(), 1);
 }
+
+/// `cx run` without a terminal cannot ask, `cx serve` can, and both have the same pins.
+#[test]
+fn a_tool_that_only_clients_which_may_be_asked_are_shown_is_not_gone() {
+    let (_directory, pins) = pins();
+    let tools = [tool("plain", "", json!({})), tool("asks", "", json!({}))];
+    let asked = |tools: &[ToolDefinition]| ToolList { with_elicitation: true, ..list(tools) };
+    let names = |tools: &[&str]| -> HashSet<String> { tools.iter().map(|&name| name.to_owned()).collect() };
+    pins.check("s", &asked(&tools)).unwrap();
+    assert_eq!(pins.check("s", &list(&tools[..1])).unwrap(), names(&[]));
+    assert!(pins.changes().unwrap().is_empty());
+    // A list of the same kind shows that a tool is gone, and the other kind does not take that back.
+    assert_eq!(pins.check("s", &asked(&tools[..1])).unwrap(), names(&["asks"]));
+    assert_eq!(pins.check("s", &list(&tools[..1])).unwrap(), names(&["asks"]));
+    assert_eq!(pins.changes().unwrap()[0].current, None);
+    assert_eq!(pins.check("s", &asked(&tools)).unwrap(), names(&[]));
+    // What differs is found in a list of either kind.
+    let changed = [tool("plain", "and more", json!({}))];
+    assert_eq!(pins.check("s", &list(&changed)).unwrap(), names(&["plain"]));
+
+    // Where no client may be asked, each list shows what is gone.
+    pins.check("t", &list(&tools)).unwrap();
+    assert_eq!(pins.check("t", &list(&tools[..1])).unwrap(), names(&["asks"]));
+    // What was not shown before is new, as every tool that nobody has accepted.
+    pins.accept("t", None).unwrap();
+    assert_eq!(pins.check("t", &asked(&tools)).unwrap(), names(&["asks"]));
+    assert_eq!(pins.check("t", &list(&tools[..1])).unwrap(), names(&["asks"]));
+}

@@ -244,9 +244,14 @@ fn patterns_that_match_nothing_that_is_known_are_reported() {
     let reported: Vec<String> = policy.unmatched(&known).iter().map(ToString::to_string).collect();
     let expected = [
         "`git.write` of `deny` matches no tool that server `git` lists",
-        "`git.psuh` of `ask` matches no tool that server `git` lists",
+        "`git.psuh` of `ask` matches no tool that server `git` lists; did you mean `git.push`?",
     ];
     assert_eq!(reported, expected);
+    // The nearest server, also one whose tools are not known; of a pattern with `*` there is no nearest tool.
+    let rules = ToolRules::new().deny(["file.read", "gti.push", "git.psu*", "nothing.like"]);
+    let reported = Policy::new(&rules).unwrap().unmatched(&known);
+    let nearest: Vec<_> = reported.iter().map(|report| report.nearest.as_deref()).collect();
+    assert_eq!(nearest, [Some("files"), Some("git"), None, None]);
     let many: Vec<String> = (0..1_000).map(|number| format!("none.tool{number}")).collect();
     assert_eq!(Policy::new(&ToolRules::new().deny(many)).unwrap().unmatched(&known).len(), MAX_UNMATCHED);
 }

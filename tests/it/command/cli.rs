@@ -237,6 +237,16 @@ fn bad_input_is_named() {
     check!(cx_in(path, &["-e", "1", "--mcp-config", "missing.json"], ""));
     assert_eq!(cx_in(path, &[], "").status.code(), Some(2));
     assert_eq!(cx_in(path, &["-e", "1", "--timeout", "soon"], "").status.code(), Some(2));
+    fs::write(path.join("wide.ts"), b"\xff\xfe1\0").unwrap();
+    let wide = cx_in(path, &["wide.ts"], "");
+    assert_eq!(
+        String::from_utf8_lossy(&wide.stderr),
+        "error: the script `wide.ts` is UTF-16: save it as UTF-8\n"
+    );
+    let isolation = cx_in(path, &["-e", "1", "--isolation", "x"], "");
+    let message = String::from_utf8_lossy(&isolation.stderr);
+    assert!(message.contains("[possible values: in-process, process]"), "{message}");
+    assert_eq!(cx_in(path, &["-e", "1", "--isolation", "none"], "").status.code(), Some(0));
     // TypeScript has no fuel.
     assert_eq!(cx_in(path, &["-e", "1", "--fuel", "1000"], "").status.code(), Some(2));
 }

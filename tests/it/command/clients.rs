@@ -222,9 +222,14 @@ fn a_file_that_was_changed_since_is_not_put_back() {
     let output = home.setup(&["--undo"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains(".claude.json"), "{}", text(&output.stderr));
-    assert_eq!((home.read(CLAUDE.0), home.read(CURSOR.0)), (changed, cursor));
-    assert!(home.setup(&["--undo", "--force"]).status.success());
+    assert_eq!((home.read(CLAUDE.0), home.read(CURSOR.0)), (changed.clone(), cursor));
+    let output = home.setup(&["--undo", "--force"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!home.read(CLAUDE.0).contains("\"serve\""));
+    // What a user has written is not lost, only moved.
+    let said = text(&output.stdout);
+    let (_, copy) = said.split_once("what ~/.claude.json had is in ~/").unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(home.read(copy.trim_end()), changed);
 }
 
 #[test]
@@ -802,16 +807,17 @@ fn questions_can_be_answered_otherwise() {
     assert!(screen.contains("[ ] database (Claude Code, in ~/project only)"), "{screen}");
     let own = home.json(OWN);
     assert_eq!(own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["everywhere", "library"]);
-    // No, Escape and Ctrl-C change nothing.
+    // No, Escape and Ctrl-C change nothing. Only the last is an interrupt.
     let home = Home::with(&[CLAUDE]);
     let before = home.files();
-    for answers in [
-        &[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "n\r")][..],
-        &[(SERVERS, "\x1b")],
-        &[(SERVERS, "\r"), (CLIENTS, "\x03")],
+    for (answers, expected) in [
+        (&[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "n\r")][..], 1),
+        (&[(SERVERS, "\x1b")], 1),
+        (&[(SERVERS, "\r"), (CLIENTS, "\x03")], 130),
+        (&[(SERVERS, "\r"), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "\x03")], 130),
     ] {
         let (screen, status) = dialogue(&home, ".", &[], answers);
-        assert_eq!(status, Some(1), "{screen}");
+        assert_eq!(status, Some(expected), "{screen}");
         assert!(screen.ends_with("nothing was changed\n"), "{screen}");
         assert_eq!(home.files(), before);
     }

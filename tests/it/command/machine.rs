@@ -207,3 +207,13 @@ fn on_a_full_or_read_only_disk_python_is_kept_elsewhere_or_the_warning_says_what
     assert!(warning.to_lowercase().contains("read-only"), "{warning}");
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 1);
 }
+
+/// Setup would find no client of the user, and could keep nothing.
+#[test]
+fn setup_needs_a_home_directory_also_for_a_plan() {
+    for arguments in [&["setup", "--dry-run"][..], &["setup", "--yes"]] {
+        let output = cx().args(arguments).env_clear().stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+        assert!(shown(&output).contains("set HOME"), "{}", shown(&output));
+    }
+}

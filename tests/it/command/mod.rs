@@ -26,6 +26,8 @@ mod llm;
 mod machine;
 /// Output of the command, and its readers.
 mod output;
+/// Pipes and endless files in the place of others.
+mod pipes;
 /// A prompt whose inputs are scripts.
 mod repl;
 /// Recordings of runs, and replays without servers.

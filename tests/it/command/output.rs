@@ -419,7 +419,9 @@ fn failures_before_a_run_are_json_too() {
         arguments,
         "invalid `--timeout`: must be between",
     );
-    check(&["run", "-e", "1", "--memory", "1", "--json"], arguments, "invalid `--memory`: must be between");
+    check(&["run", "-e", "1", "--memory", "1KB", "--json"], arguments, "invalid `--memory`: must be between");
+    check(&["run", "-e", "1", "--memory", "128", "--json"], arguments, "128 is bytes; did you mean 128MiB?");
+    check(&["serve", "--total-memory", "512", "--json"], arguments, "512 is bytes; did you mean 512MiB?");
     check(&["run", "-e", "1", "--ask", "x", "--json"], arguments, "invalid `--ask`: expected");
     check(&["run", "-e", "1", "--fuel", "5", "--json"], arguments, "--fuel is for Python only");
     let configuration = "INVALID_CONFIGURATION";
@@ -452,7 +454,8 @@ fn errors_say_each_thing_once() {
 fn a_declaration_file_is_replaced_or_stays() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("cx.d.ts");
-    fs::write(&path, "old").unwrap();
+    let old = "// Written by `cx types`.\n";
+    fs::write(&path, old).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     std::os::unix::fs::symlink(&path, home.path().join("link.d.ts")).unwrap();
     // A file may have no byte, which has the effect of a full disk.
@@ -461,7 +464,7 @@ fn a_declaration_file_is_replaced_or_stays() {
         Command::new("sh").args(["-c", &limited]).current_dir(home.path()).env("HOME", home.path()).output();
     let said = text(&output.unwrap().stderr);
     assert_eq!(said, "error: failed to write `cx.d.ts`: File too large (os error 27)\n");
-    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(fs::read_to_string(&path).unwrap(), old);
     assert_eq!(cx(home.path(), &["types", "--out", "link.d.ts"]).status().unwrap().code(), Some(0));
     let new = fs::read_to_string(&path).unwrap();
     assert!(new.contains("declare"), "{new}");

@@ -68,7 +68,7 @@ fn a_script_is_saved_listed_shown_run_and_removed() {
     let file = home.0.path().join(".config/cx/scripts/add.ts");
     assert_eq!(fs::read_to_string(&file).unwrap(), ADD);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(home.fails(&["scripts", "save", "add.ts"], 2).contains("already"));
+    assert!(home.fails(&["scripts", "save", "add.ts"], 2).contains("already; `--replace` replaces it"));
     home.ok(&["scripts", "save", "add.ts", "--replace"]);
     home.write("hi.py", "print('hi')\ninputs\n");
     home.ok(&["scripts", "save", "hi.py", "--name", "say-hi", "--description", "Says hi: to # all"]);

@@ -342,3 +342,13 @@ fn v_621_paths_that_the_systems_files_cannot_have_are_refused() {
         assert_eq!(text.contains("which the system's files cannot have"), expected == 2, "{text}");
     }
 }
+
+#[test]
+fn the_end_of_a_failed_servers_stderr_is_in_the_record() {
+    let script = "echo Traceback >&2; echo no such database >&2; exit 1";
+    let home = Home::with_servers(&json!({ "dead": { "command": "sh", "args": ["-c", script] } }));
+    let (text, status) = home.sync(&[]);
+    assert!(status == 1 && text.contains("before it answered the handshake: no such database\n"), "{text}");
+    let error = &home.last()["servers"][0]["error"];
+    assert!(error.as_str().unwrap().ends_with(": no such database"), "{error}");
+}

@@ -232,9 +232,32 @@ fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
     let (out, errors, status) = read_in_python(&place);
     assert!(status == 1 && errors.contains("TOOL_DENIED") && !out.contains("second"), "{out}{errors}");
     let (out, errors, status) = place.prints(&["tools", "accept", "well"]);
-    assert!(status == 0 && out.contains("pinned 1 definition"), "{out}{errors}");
+    assert!(status == 0 && out.contains("pinned 1 definition of well"), "{out}{errors}");
     let (out, errors, status) = read(&place);
     assert!(status == 0 && out.contains("second") && !errors.contains("skill"), "{out}{errors}");
     let (out, _, _) = place.prints(&["tools", "changed"]);
     assert!(out.contains("every definition is the pinned one"), "{out}");
+}
+
+#[test]
+fn patterns_of_arguments_that_match_nothing_are_warned_of_once() {
+    let place = Place::new(&json!({ "well": entry(&["well"]) }));
+    // A pattern of the configuration is not the mistake of who runs a script.
+    let config = place.0.path().join("CONFIG/cx");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.json"), r#"{ "deny": ["absent.x"] }"#).unwrap();
+    let warnings = |arguments: &[&str]| -> Vec<String> {
+        let (_, errors, _) = place.prints(arguments);
+        errors.lines().filter_map(|line| line.strip_prefix("warning: ")).map(str::to_owned).collect()
+    };
+    let no_server = "`wel.echo` of `deny` matches nothing: there is no server `wel`; did you mean `well`?";
+    let no_tool = "`well.ehco` of `ask` matches no tool that server `well` lists; did you mean `well.echo`?";
+    // The tools of the server are known when the script has called one. A pattern for any server is never a mistake.
+    let script = "await tools.well.echo({}); return 1";
+    let wrong = ["--deny", "wel.echo", "--ask", "well.ehco", "--deny", "*.nothing"];
+    assert_eq!(warnings(&[&["run", "-e", script][..], &wrong].concat()), [no_server, no_tool]);
+    // What is right is not warned of, nor is a word that is no pattern.
+    assert_eq!(warnings(&["run", "-e", script, "--allow", "well.*", "--ask", "destructive"]), [""; 0]);
+    // Now they are known from before.
+    assert_eq!(warnings(&[&["check", "-e", "1", "--offline"][..], &wrong].concat()), [no_server, no_tool]);
 }

@@ -115,3 +115,26 @@ fn types_are_written_again_when_the_configuration_changes() {
     assert!(stopped.success());
     assert_eq!(wait_for_end(&mut child, Duration::from_secs(30)).code(), Some(0));
 }
+
+#[test]
+fn a_file_that_is_not_of_types_is_not_replaced() {
+    let place = Place::new(&json!({}));
+    let path = place.0.path().join("report.ts");
+    let script = "return await tools.well.echo({})\n";
+    fs::write(&path, script).unwrap();
+    let (_, said, status) = place.prints(&["types", "--out", "report.ts"]);
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("`report.ts` is not a file of `cx types`"), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), script);
+    // All of several files are checked before one is written.
+    fs::create_dir(place.0.path().join("typings")).unwrap();
+    fs::write(place.0.path().join("typings/mcp_tools.pyi"), "x: int\n").unwrap();
+    assert_eq!(place.prints(&["types", "--lang", "py", "--out", "typings"]).2, 2);
+    assert_eq!(fs::read_dir(place.0.path().join("typings")).unwrap().count(), 1);
+    // One that is empty, as of `mktemp`, and one of its own are replaced.
+    fs::write(&path, "").unwrap();
+    assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);
+    fs::write(&path, format!("{}// more\n", fs::read_to_string(&path).unwrap())).unwrap();
+    assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);
+    assert!(!fs::read_to_string(&path).unwrap().contains("// more"));
+}

@@ -9,6 +9,7 @@ use clap::Args;
 use cx::NatsWorkers;
 
 use super::address::parse_address;
+use super::size::parse_memory;
 
 /// The queue of runs on a NATS server.
 #[derive(Args, Clone, Debug, Default)]
@@ -84,7 +85,7 @@ pub(crate) struct WorkerArguments {
     pub(crate) cpu_time: Option<Duration>,
 
     /// Maximum memory of a script, whatever its own machine permits [default: as configured, else 1 GiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<ByteSize>,
 
     /// Serve metrics in the Prometheus format at `/metrics` of this address, such as 127.0.0.1:9464

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cx::{HostPattern, Isolation, Limits};
+
+use super::size::parse_memory;
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum ScriptLanguage {
@@ -55,7 +58,7 @@ pub(crate) struct ScriptArguments {
     pub(crate) fuel: Option<u64>,
 
     /// Memory limit of a script [default: as configured, else 128MiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<ByteSize>,
 
     /// Maximum number of tool calls of a script, whatever a client requests; 0 for no limit
@@ -83,7 +86,7 @@ pub(crate) struct ScriptArguments {
     pub(crate) allow_net: Vec<HostPattern>,
     /// Where scripts are executed: in this process, or in worker processes that have no files and no
     /// network (Linux) [default: as configured, else in-process]
-    #[arg(long, value_name = "MODE", value_parser = isolation_mode)]
+    #[arg(long, value_name = "MODE", value_parser = isolation_modes())]
     pub(crate) isolation: Option<Isolation>,
 
     /// Write an audit trail of all scripts to this directory [default: as configured, else none]
@@ -115,7 +118,9 @@ impl ScriptArguments {
     }
 }
 
-/// The value of `--isolation`.
-fn isolation_mode(name: &str) -> Result<Isolation, String> {
-    Isolation::from_name(name).ok_or_else(|| format!("expected {}", Isolation::MODES.join(" or ")))
+/// The values of `--isolation`, which shells complete.
+fn isolation_modes() -> impl TypedValueParser<Value = Isolation> {
+    let [in_process, process] = Isolation::MODES;
+    PossibleValuesParser::new([PossibleValue::new(in_process).alias("none"), PossibleValue::new(process)])
+        .try_map(|name| Isolation::from_name(&name).ok_or("expected the name of a mode"))
 }

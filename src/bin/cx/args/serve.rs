@@ -10,6 +10,7 @@ use cx::server::ServerOptions;
 use super::address::{HttpAddress, MetricsAddress, parse_http_address, parse_metrics_address};
 use super::nats::NatsArguments;
 use super::script::ScriptArguments;
+use super::size::parse_total_memory;
 
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("address").multiple(true))]
@@ -28,7 +29,7 @@ pub(crate) struct ServeArguments {
 
     /// Maximum memory of all scripts that run at the same time; others wait [default: as configured,
     /// else half of what this process may use]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_total_memory)]
     pub(crate) total_memory: Option<ByteSize>,
 
     /// Maximum number of scripts that wait to run

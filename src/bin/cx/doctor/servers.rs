@@ -11,6 +11,7 @@ use super::context::DoctorContext;
 use super::report::Check;
 use crate::progress::ProgressLine;
 use crate::setup;
+use crate::text::{counted, failure};
 
 const SECTION: &str = "servers";
 const SIGN_INS: &str = "sign-ins";
@@ -43,7 +44,7 @@ pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &
                 let mend = mend(server, error, &context.config);
                 let after = failed_after.get(&server.name).copied();
                 let took = after.map(|time| format!(" (after {})", shown(time))).unwrap_or_default();
-                let message = format!("{}: {}{took}", error.code, reason(error));
+                let message = format!("{}: {}{took}", error.code, failure(error));
                 Check::problem(SECTION, &server.name, message, mend)
                     .with("code", error.code.as_str())
                     .with("error", error.message.as_str())
@@ -107,7 +108,7 @@ fn started(stats: &ServerStats) -> Check {
     let times = parts.iter().filter_map(|(what, time)| Some(format!("{what} {}", shown((*time)?))));
     let times: Vec<String> = times.collect();
     let revision = stats.protocol_version.as_deref().unwrap_or("unknown");
-    let message = format!("{tools} tools, MCP {revision}; {}", times.join(", "));
+    let message = format!("{}, MCP {revision}; {}", counted(tools, "tool"), times.join(", "));
     let check = match &stats.last_error {
         // An incomplete list, of a server that works otherwise.
         Some(problem) => Check::warning(
@@ -124,20 +125,6 @@ fn started(stats: &ServerStats) -> Check {
         .with("startMs", stats.start_time.map(milliseconds))
         .with("handshakeMs", stats.handshake_time.map(milliseconds))
         .with("listMs", stats.list_time.map(milliseconds))
-}
-
-/// Why a server failed, on one line, with the last line that it wrote to its stderr.
-fn reason(error: &ToolError) -> String {
-    let (problem, stderr_tail) = match &error.server_failure {
-        Some(failure) => (&failure.problem, failure.stderr_tail.as_str()),
-        None => (&error.message, ""),
-    };
-    let is_empty = |line: &&str| line.trim().is_empty();
-    let first = problem.lines().find(|line| !is_empty(line)).unwrap_or_default();
-    match stderr_tail.lines().rfind(|line| !is_empty(line)) {
-        Some(last) => format!("{first}: {}", last.trim()),
-        None => first.to_owned(),
-    }
 }
 
 /// The remedy for a server that failed.

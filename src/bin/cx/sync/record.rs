@@ -1,18 +1,18 @@
 //! The result of a synchronization: `last-sync.json` in the state directory.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use cx::Directories;
 use cx::text::one_line;
+use cx::Directories;
+use cx::command::read_regular;
 use serde_json::{Value, json};
 
 use crate::document;
-use crate::text::shown_path;
+use crate::text::{counted, shown_path};
 use cx::text::rfc3339_seconds;
 
 /// The file's name.
@@ -71,9 +71,7 @@ pub(super) fn path(directories: &Directories) -> PathBuf {
 
 /// The last record; `None` if there is none, or it cannot be read.
 pub(super) fn read(path: &Path) -> Option<Value> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-    let record: Value = serde_json::from_str(&text).ok()?;
+    let record: Value = serde_json::from_slice(&read_regular(path, MAX_BYTES).ok()?).ok()?;
     (record["version"] == VERSION).then_some(record)
 }
 
@@ -83,13 +81,18 @@ fn now() -> String {
 
 impl SyncRecord {
     /// A record that begins now. It keeps only the servers' times of the last record.
-    pub(super) fn begin(directories: &Directories) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If something else than a regular file is in its place.
+    pub(super) fn begin(directories: &Directories) -> anyhow::Result<Self> {
         let path = path(directories);
+        document::check_regular(&path).with_context(|| format!("failed to write `{}`", shown_path(&path)))?;
         let last = read(&path).unwrap_or_default();
         let times = last["servers"].as_array().into_iter().flatten();
         let times = times.filter_map(|server| Some((server["name"].as_str()?, &server["lastSuccess"])));
         let last_success = times.map(|(name, time)| (name.to_owned(), time.clone())).collect();
-        Self {
+        Ok(Self {
             path,
             started: now(),
             finished: String::new(),
@@ -98,7 +101,7 @@ impl SyncRecord {
             clients: Vec::new(),
             types: Vec::new(),
             error: None,
-        }
+        })
     }
 
     pub(super) fn set_servers(&mut self, servers: Vec<ServerRecord>) {
@@ -176,10 +179,11 @@ impl SyncRecord {
             let name = one_line(&server.name);
             // Writing to a string cannot fail.
             let _ = match (&server.error, server.tools) {
-                (None, tools) => write!(text, "{name}: {} tools", tools.unwrap_or_default()),
+                (None, tools) => write!(text, "{name}: {}", counted(tools.unwrap_or_default(), "tool")),
                 (Some(error), None) => write!(text, "{name}: failed: {error}"),
                 (Some(error), Some(tools)) => {
-                    write!(text, "{name}: {tools} tools when it was last asked; now it failed: {error}")
+                    let tools = counted(tools, "tool");
+                    write!(text, "{name}: {tools} when it was last asked; now it failed: {error}")
                 }
             };
             if server.changed_definitions > 0 {

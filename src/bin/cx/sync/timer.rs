@@ -19,7 +19,7 @@ use crate::args::{Scheduler, ScriptLanguage, SyncArguments};
 use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::sync::timer::unit::{Job, Unit};
-use crate::text::shown_path;
+use crate::text::{counted, shown_path};
 use crate::{document, output, setup};
 
 mod unit;
@@ -128,7 +128,8 @@ pub(super) fn install(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
         let directory = unit.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory)
             .with_context(|| format!("failed to make `{}`", shown_path(directory)))?;
-        document::replace(&unit.path, &unit.text)
+        document::check_regular(&unit.path)
+            .and_then(|()| document::replace(&unit.path, &unit.text))
             .with_context(|| format!("failed to write `{}`", shown_path(&unit.path)))?;
     }
     let scheduler = arguments.scheduler.unwrap_or(Scheduler::of_system());
@@ -208,9 +209,9 @@ pub(super) fn status(arguments: &SyncArguments) -> anyhow::Result<ExitStatus> {
                 let at = last["finishedAt"].as_str().unwrap_or_default();
                 let servers = last["servers"].as_array().map_or(&[][..], Vec::as_slice);
                 let failed = servers.iter().filter(|server| server["ok"] == false).count();
-                let count = servers.len();
+                let count = counted(servers.len(), "server");
                 let came = if last["ok"] == true { "all went well" } else { "not all went well" };
-                text.push_str(&format!("last at {at}: {came}; {count} servers, {failed} of them failed\n"));
+                text.push_str(&format!("last at {at}: {came}; {count}, {failed} of them failed\n"));
             }
         }
         output::print_text(&text)?;

@@ -39,6 +39,43 @@ struct ServerRow<'a> {
 /// lines, and the last line.
 const OTHER_ROWS: usize = 6;
 
+/// The columns of servers before the last one, which has their directories, and at least `MIN_PLACE`.
+const SERVER_WIDTHS: [u16; 10] = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
+const MIN_PLACE: u16 = 8;
+
+/// Which of them a narrow terminal does without, the first one first: the rate, how clients connect, the percentile,
+/// the memory, the age, and what is queued and has ended.
+const SERVER_DISPENSABLE: [usize; 7] = [8, 1, 7, 9, 2, 4, 5];
+
+/// The columns of upstream servers after the first one, which has their names, and at least `MIN_NAME`.
+const UPSTREAM_WIDTHS: [u16; 7] = [7, 9, 6, 6, 8, 7, 7];
+const MIN_NAME: u16 = 16;
+
+/// As [`SERVER_DISPENSABLE`]: the process, the percentile, what is queued, and the calls.
+const UPSTREAM_DISPENSABLE: [usize; 4] = [0, 6, 3, 4];
+
+/// Which columns are shown at this width. Others are left out, because a number of which a part is cut is another
+/// number. Each column is followed by a gap, and `text` is the least that the column of text needs.
+fn fitting(width: u16, widths: &[u16], text: u16, dispensable: &[usize]) -> Vec<bool> {
+    let mut shown = vec![true; widths.len()];
+    for &column in dispensable {
+        let columns = only(widths, &shown).map(|width| u32::from(*width) + 1);
+        if u32::from(text) + columns.sum::<u32>() <= u32::from(width) {
+            break;
+        }
+        if let Some(shown) = shown.get_mut(column) {
+            *shown = false;
+        }
+    }
+    shown
+}
+
+/// What of `items`, one for each column, is in columns that are shown. Those beyond `shown` are.
+fn only<T>(items: impl IntoIterator<Item = T>, shown: &[bool]) -> impl Iterator<Item = T> {
+    let items = items.into_iter().enumerate();
+    items.filter(move |(index, _)| shown.get(*index).copied().unwrap_or(true)).map(|(_, item)| item)
+}
+
 impl<'a> Frame<'a> {
     pub(crate) fn new(watched: &'a Watched) -> Self {
         let servers = watched.servers.iter().map(|server| ServerRow { server, note: note(server) });
@@ -116,24 +153,23 @@ impl<'a> Frame<'a> {
             return;
         }
         let names = ["PID", "BY", "UP", "RUNS", "QUEUED", "ENDED", "FAILED", "P95", "RUN/S", "MEMORY", "IN"];
-        let widths = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
+        let shown = fitting(area.width, &SERVER_WIDTHS, MIN_PLACE, &SERVER_DISPENSABLE);
         // The space that the other columns and the gaps between them leave.
-        let rest =
-            usize::from(area.width).saturating_sub(usize::from(widths.iter().sum::<u16>()) + widths.len());
-        let widths = widths.map(Constraint::Length);
-        let widths = widths.into_iter().chain([Constraint::Min(8)]);
+        let used: usize = only(SERVER_WIDTHS, &shown).map(|width| usize::from(width) + 1).sum();
+        let rest = usize::from(area.width).saturating_sub(used);
+        let widths = only(SERVER_WIDTHS.map(Constraint::Length), &shown).chain([Constraint::Min(MIN_PLACE)]);
         let first =
             scrolled.min(self.servers.len().saturating_sub(usize::from(area.height).saturating_sub(1)));
         let mut rows = Vec::new();
         for ServerRow { server, note } in self.servers.iter().skip(first) {
             let place = one_line(&server.description.workspace.display().to_string());
-            let place = shorten_left(&place, rest.max(8));
-            rows.push(server_row(server, place, style));
+            let place = shorten_left(&place, rest.max(usize::from(MIN_PLACE)));
+            rows.push(server_row(server, place, &shown, style));
             if note.is_some() {
                 rows.push(Row::new([Cell::from("")]));
             }
         }
-        let table = Table::new(rows, widths).header(Row::new(names).style(style.head()));
+        let table = Table::new(rows, widths).header(Row::new(only(names, &shown)).style(style.head()));
         frame.render_widget(table, area);
         // Notes are longer than a column, so they are drawn over the empty cells of their rows.
         let mut line = area.y + 1;
@@ -157,15 +193,18 @@ impl<'a> Frame<'a> {
             return;
         }
         let names = ["UPSTREAM", "PID", "BREAKER", "FLIGHT", "QUEUED", "CALLS", "FAILED", "P95"];
-        let widths = [7, 9, 6, 6, 8, 7, 7].map(Constraint::Length);
-        let widths = [Constraint::Min(16)].into_iter().chain(widths);
+        let mut shown = fitting(area.width, &UPSTREAM_WIDTHS, MIN_NAME, &UPSTREAM_DISPENSABLE);
+        // The names.
+        shown.insert(0, true);
+        let widths = [Constraint::Min(MIN_NAME)].into_iter().chain(UPSTREAM_WIDTHS.map(Constraint::Length));
+        let widths = only(widths, &shown);
         let visible = usize::from(area.height).saturating_sub(1);
         let first = scrolled.min(self.upstream.len().saturating_sub(visible));
         let rows = self.upstream.iter().skip(first).take(visible).map(|(server, name, upstream)| {
             let breaker = upstream.breaker_state();
             let breaker_style = if upstream.breaker > 0.0 { style.bad() } else { CellStyle::new() };
             let failed_style = if upstream.failed > 0.0 { style.warning() } else { CellStyle::new() };
-            Row::new([
+            let cells = [
                 Cell::from(one_line(name)),
                 Cell::from(server.description.process.to_string()),
                 Cell::from(Span::styled(breaker, breaker_style)),
@@ -174,14 +213,15 @@ impl<'a> Frame<'a> {
                 Cell::from(count(upstream.calls)),
                 Cell::from(Span::styled(count(upstream.failed), failed_style)),
                 Cell::from(seconds(upstream.p95)),
-            ])
+            ];
+            Row::new(only(cells, &shown))
         });
-        let table = Table::new(rows, widths).header(Row::new(names).style(style.head()));
+        let table = Table::new(rows, widths).header(Row::new(only(names, &shown)).style(style.head()));
         frame.render_widget(table, area);
     }
 }
 
-fn server_row(server: &WatchedServer, place: String, style: Style) -> Row<'static> {
+fn server_row(server: &WatchedServer, place: String, shown: &[bool], style: Style) -> Row<'static> {
     let description = &server.description;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let age = age(now.saturating_sub(description.started));
@@ -201,7 +241,7 @@ fn server_row(server: &WatchedServer, place: String, style: Style) -> Row<'stati
         }
         None => std::array::from_fn(|_| "-".to_owned()),
     };
-    let row = Row::new(begin.into_iter().chain(numbers).chain([place]).map(Cell::from));
+    let row = Row::new(only(begin.into_iter().chain(numbers).chain([place]), shown).map(Cell::from));
     if server.reading.is_listening() { row } else { row.style(style.soft()) }
 }
 
@@ -290,4 +330,30 @@ fn shorten_left(text: &str, width: usize) -> String {
     }
     let end: String = text.chars().skip(length + 1 - width.max(1)).collect();
     format!("…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The columns that are left out at this width.
+    fn left_out(width: u16, widths: &[u16], text: u16, dispensable: &[usize]) -> Vec<usize> {
+        let shown = fitting(width, widths, text, dispensable);
+        (0..shown.len()).filter(|column| !shown[*column]).collect()
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_fewer_columns_and_no_cut_numbers() {
+        let servers = |width: u16| left_out(width, &SERVER_WIDTHS, MIN_PLACE, &SERVER_DISPENSABLE);
+        assert!(servers(80).is_empty() && servers(200).is_empty());
+        assert_eq!(servers(79), [8]);
+        assert_eq!(servers(60), [1, 7, 8, 9]);
+        assert_eq!(servers(10), [1, 2, 4, 5, 7, 8, 9]);
+        let upstream = |width: u16| left_out(width, &UPSTREAM_WIDTHS, MIN_NAME, &UPSTREAM_DISPENSABLE);
+        assert!(upstream(73).is_empty());
+        assert_eq!(upstream(72), [0]);
+        assert_eq!(upstream(60), [0, 6]);
+        let cells = ["pid", "by", "up", "in"];
+        assert_eq!(only(cells, &[true, false, true]).collect::<Vec<_>>(), ["pid", "up", "in"]);
+    }
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use cx::Json;
 use cx::server::{MetricsPrinter, PageClient, Server};
 use cx::text::one_line;
+use cx::Json;
+use cx::command::read_regular;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -155,8 +156,8 @@ impl Watch {
         let drawn = tokio::task::spawn_blocking(move || {
             for directory in directories {
                 if let Ok(Some(path)) = trace::find(&directory, &id)
-                    && std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= MAX_TRACE)
-                    && let Ok(page) = std::fs::read_to_string(path)
+                    && let Ok(page) = read_regular(&path, MAX_TRACE)
+                    && let Ok(page) = String::from_utf8(page)
                 {
                     return Some(page);
                 }

@@ -276,3 +276,19 @@ fn v_490_a_workspaces_file_of_another_program_grants_nothing() {
         "{messages:?}"
     );
 }
+
+/// The program's times have a unit, and a number has none.
+#[test]
+fn a_time_of_mcpproxy_without_a_unit_is_not_guessed() {
+    for (time, found) in
+        [("30", "a number"), ("\"30\"", "a number"), ("\"soon\"", "another text"), ("[]", "an array")]
+    {
+        let text = format!(r#"{{"mcpServers": [], "call_tool_timeout": {time}}}"#);
+        let config = Place::new().file("home/.config/cx/config.json", &text).load();
+        let expected =
+            format!("`call_tool_timeout`: expected a time such as `30s` or `1m30s`, found {found}");
+        assert_eq!(unused(&config), [format!("ignored: {expected}")]);
+        let has_hint = config.warnings.iter().any(|warning| warning.hint.is_some());
+        assert_eq!(has_hint, found == "a number", "{time}");
+    }
+}

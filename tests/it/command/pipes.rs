@@ -1,0 +1,78 @@
+//! Pipes and endless files where the command expects files of its own or of other programs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::home::Home;
+
+impl Home {
+    /// Puts a pipe, to which nothing writes, in the place of a file.
+    fn make_pipe(&self, path: &str) {
+        let path = self.path(path);
+        let directory = path.parent().unwrap();
+        fs::create_dir_all(directory).unwrap();
+        // As cx makes its own, whatever the umask.
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    }
+
+    /// The exit status and all output of a command.
+    fn end(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.command(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Opening a pipe waits for who writes to it: each of these commands waited without end.
+#[test]
+fn v_605_no_command_waits_for_a_pipe_in_the_place_of_a_file() {
+    let home = Home::new();
+    home.make_pipe(".local/state/cx/last-sync.json");
+    let (status, text) = home.end(&["sync"]);
+    assert!(status == 2 && text.contains("last-sync.json`: it is not a regular file: remove it"), "{text}");
+    let (status, text) = home.end(&["sync", "--status"]);
+    assert!(status == 1 && text.contains("it was never run"), "{text}");
+
+    home.make_pipe(".config/systemd/user/cx-sync.timer");
+    let (status, text) = home.end(&["sync", "--install", "--scheduler", "systemd"]);
+    assert!(status == 2 && text.contains("cx-sync.timer`: it is not a regular file: remove it"), "{text}");
+    home.make_pipe(".local/state/cx/setup/lock");
+    let (status, text) = home.end(&["setup", "--yes"]);
+    assert!(status == 2 && text.contains("setup/lock is not a regular file"), "{text}");
+
+    home.make_pipe(".local/state/cx/running/12-34.json");
+    let (status, text) = home.end(&["top", "--once"]);
+    assert!(status == 0 && text.contains("no `cx serve` of yours is running"), "{text}");
+
+    home.make_pipe("trail/2026-01-01.jsonl");
+    for arguments in [&["runs", "--audit", "trail"][..], &["audit", "--audit", "trail", "verify"]] {
+        let (status, text) = home.end(arguments);
+        assert_eq!(status, 2, "{text}");
+        assert!(text.contains("trail/2026-01-01.jsonl: expected a regular file"), "{text}");
+    }
+
+    home.make_pipe("types/cx.d.ts");
+    let (status, text) = home.end(&["types", "--out", "types", "--check"]);
+    assert!(status == 2 && text.contains("cx.d.ts`: expected a regular file"), "{text}");
+}
+
+/// A file of gigabytes, and one that never ends.
+#[test]
+fn v_605_no_command_reads_more_of_a_file_than_it_can_use() {
+    let home = Home::new();
+    home.write("trail/2026-01-01.jsonl", "{}\n");
+    let verify = |key: &str| home.end(&["audit", "--audit", "trail", "verify", "--key", key]);
+    fs::File::create(home.path("key")).unwrap().set_len(1 << 33).unwrap();
+    for key in [home.path("key").as_path(), Path::new("/dev/zero")] {
+        let (status, text) = verify(key.to_str().unwrap());
+        assert!(status == 2 && text.contains("is larger than 1048576 bytes"), "{text}");
+    }
+    fs::create_dir_all(home.path(".local/state/cx")).unwrap();
+    fs::File::create(home.path(".local/state/cx/last-sync.json")).unwrap().set_len(1 << 33).unwrap();
+    let (status, text) = home.end(&["sync"]);
+    assert_eq!(status, 0, "{text}");
+    let record = fs::read(home.path(".local/state/cx/last-sync.json")).unwrap();
+    assert!(record.starts_with(b"{"), "it is replaced");
+}
