@@ -81,8 +81,8 @@ fn a_script_knows_when_it_started() {
     assert_eq!(value(&mut cx(), "ts", code), json!([true]));
 }
 
-/// Runs a shell script in which `/disk` … is a small file system of its own: `$DISK` names it. `None` where the
-/// kernel does not let this user mount one.
+/// Runs a shell script in which the variable `$DISK` names a small file system of its own. `None` where the kernel does
+/// not let this user mount one.
 fn with_disk(megabytes: u32, script: &str) -> Option<String> {
     let directory = TempDir::new().unwrap();
     let setup = format!("mount -t tmpfs -o size={megabytes}m tmpfs \"$DISK\" || exit 99\n{script}");
@@ -108,7 +108,7 @@ const FILL: &str =
 
 #[test]
 fn on_a_full_disk_state_can_be_read_and_cleared() {
-    // What is left: the file with its log, the same without shared memory, only the file, and that of a killed process.
+    // States of the file: with its log, the same without shared memory, alone, and as a killed process leaves it.
     let write = "$CX run -e 'for (let i = 0; i < 40; i++) await state.set(`k${i}`, \"x\".repeat(5000))'
         $CX run --session other -e 'await state.set(\"k\", 1)'";
     let killed = "$CX run -e 'await state.set(\"more\", 1); await new Promise(r => setTimeout(r, 60_000))' &
@@ -148,7 +148,7 @@ fn on_a_full_disk_state_can_be_read_and_cleared() {
     }
 }
 
-/// The machine code of Python in a directory.
+/// Python's machine code in a directory.
 fn kept(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory.join("python")).into_iter().flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
