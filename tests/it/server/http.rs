@@ -144,7 +144,7 @@ fn every_revision_with_a_handshake() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_sdk_in_both_eras() {
+async fn a_client_of_the_sdk_in_both_kinds_of_revisions() {
     // A process has one crypto provider; other tests may have installed it.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let start = Start::new().variable("CX_HTTP_TOKEN", TOKEN);
@@ -320,7 +320,7 @@ fn a_question_is_taken_back_when_its_run_ends() {
 }
 
 #[test]
-fn long_scripts_are_tasks_in_both_eras() {
+fn long_scripts_are_tasks_in_both_kinds_of_revisions() {
     let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let server = Server::plain();
     let session = server.session_with(&tasks);

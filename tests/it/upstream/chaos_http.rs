@@ -49,7 +49,7 @@ async fn streamable_http_works() {
 }
 
 #[tokio::test]
-async fn both_eras_are_spoken_over_http() {
+async fn both_kinds_of_revisions_work_over_http() {
     for mode in ["legacy-only", "modern-only", "sse-answers"] {
         let stage = Stage::http(&["http", mode]);
         stage.beside(stage.target()).await.returned("well");

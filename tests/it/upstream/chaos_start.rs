@@ -166,7 +166,7 @@ fn kill(process: &str) {
 }
 
 #[tokio::test]
-async fn both_eras_of_the_protocol_are_spoken() {
+async fn both_kinds_of_protocol_revisions_work() {
     for mode in ["legacy-only", "modern-only", "discover-ignored"] {
         let stage = Stage::stdio_with(&[mode], |server| server.connect_timeout(Duration::from_secs(5)));
         stage
