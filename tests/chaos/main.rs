@@ -27,13 +27,13 @@
 mod faults;
 /// The transports over HTTP.
 mod http;
-/// What to do and where to write it down.
+/// The mode, and the file of notes.
 mod options;
 /// The protocol, without a transport.
 mod server;
 /// The transport over pipes and its faults.
 mod stdio;
-/// The tools and what is wrong with their definitions.
+/// The tools, and the faults of their definitions.
 mod tools;
 
 use std::sync::Arc;
