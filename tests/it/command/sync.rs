@@ -201,7 +201,7 @@ fn a_scheduler_that_does_not_answer_is_not_waited_for() {
     assert!(status == 1 && text.contains("was stopped after 10 s"), "{text}");
 }
 
-/// systemd's own verdict, where it is installed.
+/// systemd's own findings, where it is installed.
 #[expect(clippy::print_stderr, reason = "a machine on which something cannot be tested says so")]
 fn verify_with_systemd(units: &Path) {
     let files = ["cx-sync.timer", "cx-sync.service"].map(|name| units.join(name));
