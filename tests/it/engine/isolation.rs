@@ -112,7 +112,7 @@ async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
         // This one has no guard.
         (WEDGE, ErrorCode::Timeout),
     ] {
-        // The guards of the bootstrap are defence in depth; the sandbox holds without them.
+        // The guards of the bootstrap are defense in depth; the sandbox holds without them.
         let limits = Limits { wall_time: Duration::from_millis(700), ..Limits::default() };
         let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
         assert_eq!(code(&result), Some(expected), "{source}: {result:?}");
