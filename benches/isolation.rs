@@ -1,7 +1,7 @@
 //! The cost of worker processes: warm runs, tool calls and fresh runs per second, in this process and in worker
 //! processes with one run each and with many. All are in one run of the bench, so that they see the same machine.
 //!
-//! `cargo bench --bench isolation`, with words that choose the rows whose language or place contains one of them.
+//! `cargo bench --bench isolation`, with words that select the rows whose language or mode contains one of them.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 
 use std::sync::Arc;

@@ -169,7 +169,7 @@ impl Worker {
         Self::within(command, directory)
     }
 
-    /// The command of a `cx worker`.
+    /// A worker that is started by this command.
     pub(crate) fn of(command: Command) -> Self {
         Self::within(command, tempfile::tempdir().unwrap())
     }
