@@ -1,4 +1,4 @@
-# The two commands of the README, and what CI uses. Each sets up what it needs.
+# The commands of README.md and CONTRIBUTING.md, and those that CI runs. Each sets up what it needs.
 
 # Outside the checkout, so that a fresh clone on the same machine finds its dependencies built.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cx
@@ -15,8 +15,8 @@ AGENTS = $(CACHE)/agents
 .PHONY: v8 interop frameworks conformance bench-agents bench-agents-model bench-agents-check bench-search
 .PHONY: fuzz fuzz-check growth differential audit-kills
 
-## The example server for use from any directory: a configuration that names it by its absolute path. It lies beside what
-## is built, because it is only good as long as that is there.
+## A configuration with the absolute path of the example server, for use from any directory. It is in the build directory,
+## because it is valid only as long as the server is there.
 DEMO_CONFIG = $(abspath $(CARGO_TARGET_DIR))/demo.json
 
 ## Build the command and run the example scripts against the example server. Says at the end what to type next.
@@ -37,8 +37,8 @@ demo: v8
 install: v8
 	cargo install --path . --locked
 
-## The inner loop: formatting, the unit tests that are quick, and the snapshots of scripts in both languages. Needs no
-## network, no Node and no Python. What takes seconds is for `test`: model checks, fuzz targets, worker processes, upstream
+## The inner loop: formatting, the quick unit tests, and the snapshots of scripts in both languages. Needs no network, no
+## Node and no Python. Tests that take seconds are left to `test`: model checks, fuzz targets, worker processes, upstream
 ## servers that hang, the deepest and the largest sources.
 check: v8
 	cargo fmt --all --check
@@ -51,7 +51,7 @@ test: v8 interop
 	cargo test --locked --no-run
 	cargo test --locked
 
-## Check the code that threads share under many more schedules than `test` does: see `src/sync/model.rs`.
+## Run the code that threads share under many more schedules than `test` does: see `src/sync/model.rs`.
 models: v8
 	CX_MODEL_ITERATIONS=$(or $(CX_MODEL_ITERATIONS),100000) cargo test --locked --lib models:: -- --nocapture
 
@@ -60,7 +60,7 @@ isolation: v8
 	CX_ALL_IN_PROCESSES=1 cargo test --locked --test it isolation:: -- --nocapture
 	CX_CRASHES=1000 cargo test --locked --lib engine::process -- --nocapture
 
-## Which system calls the suite makes in worker processes, against the list that they are allowed. Needs `strace`.
+## Compare the system calls of the suite in worker processes with the list of allowed ones. Needs `strace`.
 syscalls: v8
 	cargo build --locked --bin cx
 	python3 tests/syscalls.py $(CARGO_TARGET_DIR)/debug/cx
@@ -70,8 +70,8 @@ cgroup-v2: v8
 	cargo build --locked --bin cx
 	python3 tests/cgroup_v2.py $(CARGO_TARGET_DIR)/debug/cx
 
-## Ten thousand runs over stdio, good, failing and hostile: every answer right, and nothing that grows. A short form is
-## part of `test`.
+## Ten thousand runs over stdio, good, failing and hostile: every answer is right, and nothing grows. A short form is part
+## of `test`.
 soak: v8
 	cargo build --release --locked --example chaos
 	CX_SOAK_RUNS=10000 cargo test --release --locked --test it soak:: -- --nocapture --test-threads 1
@@ -171,8 +171,8 @@ bench-agents-check: v8
 	benches/agents/install.sh
 	cd benches/agents && CX='$(abspath $(CARGO_TARGET_DIR))/debug/cx' '$(AGENTS)/python/bin/python' -m unittest -v
 
-## How well search finds tools: recall on the turns of BFCL v4, in halves, and on the judged queries of tests/search. Not a
-## matter of time, so it takes what the tests are built with.
+## How well search finds tools: recall on the turns of BFCL v4, in halves, and on the judged queries of tests/search. It
+## measures no time, so it uses the profile of the tests.
 bench-search: v8
 	benches/agents/install.sh
 	'$(AGENTS)/python/bin/python' benches/agents/search.py '$(AGENTS)/judged.json'
@@ -218,7 +218,7 @@ fuzz:
 	    -max_total_time=$(FUZZ_SECONDS) -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 || exit 1; \
 	done
 
-## Check that the fuzz targets compile, and what else is built from their workspace. Needs no nightly toolchain.
+## Check that the fuzz targets and the examples of their workspace compile. Needs no nightly toolchain.
 fuzz-check:
 	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo check --locked --lib --bins --examples
 
@@ -227,7 +227,7 @@ growth:
 	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth row
 	cd fuzz && CARGO_TARGET_DIR=$(CACHE)/fuzz-target cargo run --release --locked --example growth nested
 
-## Compare what generated programs do with what they do when TypeScript's own compiler compiled them.
+## Compare the behavior of generated programs, compiled by cx and by TypeScript's own compiler.
 PROGRAMS ?= 5000
 differential:
 	cd fuzz/differential && npm ci --ignore-scripts

@@ -1,5 +1,5 @@
-//! What the audit trail costs a call on the run's path: the same 10,000 calls without a trail, with one,
-//! with contents, and with one that is required, where each call waits for its line.
+//! The cost of the audit trail for a call on the run's path: the same 10,000 calls without a trail, with one, with
+//! contents, and with a required one, where each call waits for its line.
 //!
 //! Ids are `audit/<what>`. The difference to `audit/off`, for one call, is the cost. It is the CPU time of the
 //! script's thread, which other programs of the machine change little. `audit/waits-<what>` is the time by the

@@ -1,4 +1,4 @@
-//! What the check before a run costs: a script of 40 lines with twelve calls, all of them right.
+//! The cost of the check before a run: a script of 40 lines with twelve calls, all of them right.
 //!
 //! Ids are `check/<language>`. It is [`Usage::check_time`](cx::Usage::check_time) of runs whose schemas are
 //! compiled already, as those of a server are. The script makes none of its calls: it returns first.

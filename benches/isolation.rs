@@ -1,8 +1,7 @@
-//! What worker processes cost: warm runs, tool calls and fresh runs per second, in this process and
-//! in worker processes, both in one run so that they see the same machine. In worker processes with
-//! one run each, and with many.
+//! The cost of worker processes: warm runs, tool calls and fresh runs per second, in this process and in worker
+//! processes with one run each and with many. All are in one run of the bench, so that they see the same machine.
 //!
-//! `cargo bench --bench isolation`, with words that choose the rows whose language or place contains one of them.
+//! `cargo bench --bench isolation`, with words that select the rows whose language or mode contains one of them.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 
 use std::sync::Arc;
@@ -115,7 +114,7 @@ struct Place<'a> {
     times: Vec<Duration>,
 }
 
-/// Measures warm runs in turn, so that all places see the same minutes of the machine.
+/// Measures warm runs in turn, so that all modes see the same minutes of the machine.
 fn warm_runs(language: Language, places: &mut [Place<'_>]) {
     for number in 0..RUNS + UNMEASURED {
         for place in &mut *places {
@@ -129,7 +128,7 @@ fn warm_runs(language: Language, places: &mut [Place<'_>]) {
     }
 }
 
-/// The median of what each run took more than the run in the other place before it, in microseconds.
+/// The median of the additional time of each run over the previous run in the other mode, in microseconds.
 fn median_difference(times: &[Duration], others: &[Duration]) -> f64 {
     let pairs = times.iter().zip(others);
     let mut differences: Vec<f64> =

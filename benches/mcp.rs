@@ -1,5 +1,5 @@
-//! What cx adds to a call over a pipe, and how servers are started and listed side by side. Needs
-//! the example binary `chaos`, which answers at once when it has nothing to break.
+//! The time that cx adds to a call over a pipe, and how servers are started and listed side by side. Needs the example
+//! binary `chaos`, which answers at once without a fault.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "the bare client starts its server itself")]
 
@@ -43,7 +43,7 @@ fn executor(servers: impl IntoIterator<Item = McpServer>) -> Executor {
         .expect("an executor")
 }
 
-/// Sequential calls from a script, against the same calls from rmcp's client as it comes.
+/// Sequential calls from a script, against the same calls of rmcp's unmodified client.
 async fn overhead() {
     let mut child = tokio::process::Command::new(chaos())
         .args(["stdio", "well"])

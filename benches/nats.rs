@@ -1,5 +1,5 @@
-//! What a queue on a NATS server costs, and what more workers bring: warm runs, tool calls and runs per second with one
-//! to five workers of one slot each, beside worker processes of this machine. Needs `nats-server`.
+//! The cost of a queue on a NATS server, and the gain from more workers: warm runs, tool calls and runs per second with
+//! one to five workers of one slot each, beside worker processes of this machine. Needs `nats-server`.
 //!
 //! `cargo bench --bench nats`
 #![expect(clippy::print_stdout, reason = "a program that reports")]
@@ -180,7 +180,7 @@ fn throughput(executor: &Arc<Executor>, code: &'static str) -> f64 {
 }
 
 fn main() {
-    // This program is its own worker process, and stands for those elsewhere.
+    // This program is its own worker process, and also stands in for those elsewhere.
     cx::worker_process();
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some("--as-worker") {

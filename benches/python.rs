@@ -1,4 +1,4 @@
-//! What a Python run costs: latency as its distribution, calls, throughput, memory, the way from a process's start to
+//! The cost of a Python run: latency as its distribution, calls, throughput, memory, the time from a process's start to
 //! its first value, and computing beside Pyodide and a native CPython in the same run.
 //!
 //! Needs the command (`cargo build --release --bin cx`), and for the comparison `npm ci` in `benches/pyodide`. A native
@@ -71,7 +71,7 @@ fn main() {
         let source = std::fs::read_to_string(file).expect("a script");
         return println!("{}", run(&idle, &source).printed());
     }
-    // After a compilation the process is larger than it will ever be again.
+    // After a compilation the process is larger than at any later time.
     println!("resident: {before:.1} MB before, {:.1} MB with two warm interpreters", resident_megabytes());
     std::thread::sleep(2 * REST);
     println!("resident: {:.1} MB when idle", resident_megabytes());
@@ -116,9 +116,9 @@ fn latency(executor: &Executor, name: &str, source: &str) {
     }
 }
 
-/// What one call costs, in a run that makes many, without what the same loop costs without calls.
+/// The cost of one call in a run with many: the time of a loop with calls less that of the same loop without.
 fn calls(executor: &Executor) {
-    // By hundreds, of which the median counts: on a shared machine one pause is worth many calls.
+    // In hundreds, whose median counts: on a shared machine one pause takes as long as many calls.
     let timed = |body: &str| {
         let source = format!(
             "import statistics, time\nnow, times = time.perf_counter, []\nfor _ in range({CALLS} // 100):\n    started = now()\n    for i in range(100):\n        {body}\n    times.append(now() - started)\nstatistics.median(times) * 1e6 / 100"

@@ -94,7 +94,7 @@ def simulate(site, rate, times, seed=1):
     while at < SIMULATED:
         at += chance.expovariate(rate)
         arrivals.append(at)
-    # In the order of arrival at each station, which the stations before almost keep.
+    # Runs arrive at each station almost in the order of the station before.
     waits, at_slots = [], []
     for at in arrivals:
         counts = at > SIMULATED / 4

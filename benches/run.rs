@@ -1,4 +1,4 @@
-//! What a run costs: `run_ts` on a warm isolate, tool calls, fresh isolates a second.
+//! The cost of a run: `run_ts` on a warm isolate, tool calls, fresh isolates a second.
 //!
 //! Ids are `typescript/<what>`. Isolates are warm before each measured run, as they are for an agent
 //! that thinks between its scripts; `sustained` measures what happens when they are not.

@@ -30,7 +30,7 @@ const MANY: usize = 2_000;
 const IN_FLIGHT: [usize; 7] = [1, 2, 4, 8, 16, 64, 100];
 const CURVE_RUNS: usize = 600;
 const CURVE_ROUNDS: usize = 5;
-/// After this time without runs, memory is what it was before.
+/// After this time without runs, memory is back at its earlier level.
 const SETTLED: Duration = Duration::from_secs(4);
 /// Runs of the mode for a profiler.
 const PROFILED: usize = 20_000;

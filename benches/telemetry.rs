@@ -1,14 +1,14 @@
-//! What telemetry adds to a call over a pipe: rounds of the same calls without it, with traces, with the audit trail,
-//! and with everything that `cx serve` can write, one after the other in an order that rotates. The calls go to the
-//! example `chaos`, which returns its arguments and costs as little as a server can, and, if `CX_INTEROP_DIR`
-//! says where `make interop` has installed it, to the official server of files, which reads one. Needs the
-//! example `chaos`. Words in the arguments choose the cases whose names contain one of them; `off` is always there.
+//! The time that telemetry adds to a call over a pipe: rounds of the same calls without it, with traces, with the audit
+//! trail, and with everything that `cx serve` can write, one after the other in an order that rotates. The calls go to
+//! the example `chaos`, which returns its arguments and costs as little as a server can, and, if `CX_INTEROP_DIR` says
+//! where `make interop` has installed it, to the official server of files, which reads one. Needs the example `chaos`.
+//! Words in the arguments select the cases whose names contain one of them; `off` is always included.
 //!
-//! Each figure is the median of the ratios within a round, because the machine is another one from round to round. The
-//! second case without telemetry is the control: what differs there is noise. `clock` is the time of a call by the
-//! clock, and on one core (`taskset -c 0`) includes what the upstream server and the collector do. `CPU` is the CPU
-//! time of all threads of this process, those that export and write files included, until they are done. The collector
-//! is a separate process. It counts spans, because spans that are dropped cost little.
+//! Each figure is the median of the ratios within a round, because the machine's speed changes from round to round. The
+//! second case without telemetry is the control: its difference is noise. `clock` is the time of a call by the clock;
+//! on one core (`taskset -c 0`) it includes the work of the upstream server and the collector. `CPU` is the CPU time of
+//! all threads of this process, including those that export and write files, until they are done. The collector is a
+//! separate process. It counts spans, because dropped spans cost little.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "the bench starts its collector itself")]
 
@@ -50,7 +50,7 @@ const REST: Duration = Duration::from_millis(100);
 /// The argument with which this program is the collector.
 const COLLECTOR: &str = "--collector";
 
-/// Whether metrics are recorded: the recorder is one for the whole process.
+/// Whether metrics are recorded: the whole process has one recorder.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 
 /// One kind of telemetry.
@@ -222,7 +222,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("nanoseconds"))
 }
 
-/// Forwards everything while [`COUNTS`], and nothing otherwise, as if there were no recorder.
+/// Forwards everything while [`COUNTS`] is set, and nothing otherwise, as if there were no recorder.
 struct Switch(Box<dyn Recorder + Send + Sync>);
 
 impl Recorder for Switch {

@@ -1,7 +1,7 @@
 // Guards for built-in functions that V8 cannot interrupt. V8 checks for termination at the back-edge of a JavaScript
 // loop and at the entry of a JavaScript function, and nowhere in its own native loops. So a call that may loop for long
 // gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of this file.
-// Ordinary calls (real arrays of ordinary size) go to V8 unchanged. Defence in depth only; see README.md.
+// Ordinary calls (real arrays of ordinary size) go to V8 unchanged. Defense in depth only; see README.md.
 // `21_text_guards.js` does the same for text, `22_buffer_guards.js` for typed arrays and buffers.
 
 import { core, primordials } from "ext:core/mod.js";

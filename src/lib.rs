@@ -317,7 +317,7 @@ pub use url;
 #[doc(no_inline)]
 pub use {futures, metrics, serde, serde_json, tokio};
 
-/// How the `cx` command checks and replaces files. Other programs do not need it.
+/// How the `cx` command checks, reads and replaces files. Other programs do not need it.
 ///
 /// It is public because the command is a crate of its own, and has one home because a check of owners must not exist
 /// twice: docs/decisions/0024.

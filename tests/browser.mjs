@@ -66,7 +66,7 @@ async function evaluate(expression) {
   return result.value;
 }
 
-// Roles of text, which is its own name, and of boxes that a screen reader passes over.
+// Roles of text nodes, whose name is the text, and of containers that a screen reader skips.
 const TEXTS = new Set(["StaticText", "InlineTextBox", "generic", "none", "LineBreak", "paragraph"]);
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -30,7 +30,7 @@ def main(answer, command):
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp(command[0], command)
-    # Must not count: it was typed before anything was asked.
+    # Must not count as an answer: it was typed before anything was asked.
     os.write(terminal, b"y\ny")
     screen = b""
     answered = 0

@@ -17,8 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
 
-# The checker asks which models cannot have dots in names, and the module that knows imports the clients of all
-# providers. What is checked here is no model's.
+# The checker asks which models cannot have dots in names, and the module with that list imports the clients of all
+# providers. No model is used here.
 CONFIGURATION = types.ModuleType("bfcl_eval.constants.model_config")
 CONFIGURATION.MODEL_CONFIG_MAPPING = defaultdict(lambda: types.SimpleNamespace(underscore_to_dot=False))
 sys.modules[CONFIGURATION.__name__] = CONFIGURATION
@@ -219,7 +219,7 @@ def main():
             named = {f"entry{start + place}": entry for place, entry in enumerate(selected[start : start + BATCH])}
             for way, found in batch(arguments.cx, servers, category, named).items():
                 wrong[way] |= found
-        # What is wrong by the checker or by the tool's own schema before cx has anything to do with it.
+        # Calls that are wrong by the checker or by the tool's own schema before they reach cx.
         own = {entry["id"]: wrong["direct"][entry["id"]] or contradiction(entry) for entry in selected}
         of_cx = lambda way: {entry: found for entry, found in wrong[way].items() if found and not own[entry]}
         figures[category] = {

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from bench import Entry, parser, report
 from hosting import Backend, Hosted
 
-# The pipelines import the clients of all providers. What is run here needs none.
+# The pipelines import the clients of all providers, and none is needed here.
 PIPELINES = python_types.ModuleType("agentdojo.agent_pipeline")
 PIPELINES.__path__ = [f"{importlib.util.find_spec('agentdojo').submodule_search_locations[0]}/agent_pipeline"]
 GROUND_TRUTH = python_types.ModuleType("agentdojo.agent_pipeline.ground_truth_pipeline")

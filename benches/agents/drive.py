@@ -30,7 +30,7 @@ RULES = """You act for a user through tools. To call tools, answer with one JSON
 The calls are made one after the other, and you are told what each returned. When all that the user asked for is done, or
 cannot be done, answer with one JSON object: {"done": "what you tell the user"}. Ask the user nothing."""
 
-# The benchmark keeps what its ground truth has made, by the name in which it is made. Each conversation has its own.
+# The benchmark keeps the state that its ground truth makes under a name. Each conversation has its own.
 CONVERSATIONS = itertools.count()
 
 AGAIN = 'That is not what was agreed. Answer with one JSON object: {"calls": [{"name": …, "arguments": {…}}]} or {"done": "…"}'

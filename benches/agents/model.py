@@ -18,7 +18,7 @@ ASK = """try {
   return { code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
 }"""
 
-# What every process may need, and the settings and keys of docs/llm.md. A key is given to this process alone.
+# Variables that every process may need, and the settings and keys of docs/llm.md. A key is given to this process alone.
 KEPT = ("PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY")
 

@@ -19,7 +19,7 @@ cp docs/book/book.toml docs/book/book.css "$stage"
 sed -e 's#](\.\./#](#' -e t -e 's#](#](docs/#' docs/SUMMARY.md > "$stage/src/SUMMARY.md"
 
 rm -rf "$output"
-# What mdBook warns of is a page that a reader sees wrong: text that it took for a tag, for example.
+# mdBook warns of pages that a reader would see wrong: of text that it took for a tag, for example.
 MDBOOK_LOG=warn mdbook build --dest-dir "$output" "$stage" 2>&1 | tee "$stage/log"
 [ ! -s "$stage/log" ] || { echo "mdBook has warnings" >&2; exit 1; }
 python3 docs/book/check.py "$output"

@@ -18,11 +18,11 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 /// What the process executes: it reads the script and the answers of cx, and writes what the script wants.
 const PROGRAM: &str = include_str!("backend.js");
 
-/// Maximum length of a message of the process, in bytes. What is in a sandbox is hostile, so the length of
-/// what it sends is bounded before it is read.
+/// Maximum length of a message of the process, in bytes. The content of a sandbox is hostile, so the length of a
+/// message is checked before it is read.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
-/// How often the memory of the process is measured, from outside of it.
+/// How often the memory of the process is measured from outside.
 const MEASURE: Duration = Duration::from_millis(50);
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -85,7 +85,7 @@ async fn execute(run: &BackendRun) -> Result<Outcome, AnyError> {
                     Message::Call { number, tool, arguments } => {
                         answers.push(answer(number, run.call(&tool, &arguments.to_string())));
                     }
-                    // Passed on as it is: cx trusts nothing of it.
+                    // Passed on unchanged: cx checks all of it.
                     Message::Query { number, query } => {
                         answers.push(answer(number, run.query(&query.to_string())));
                     }
@@ -130,8 +130,8 @@ async fn serve(body: &'static str) -> io::Result<u16> {
     Ok(port)
 }
 
-/// Returns what a script of two calls returns, the number of its calls that were recorded, what a script gets that
-/// calls what is denied, and what a script returns that uses state, search, files and the network.
+/// Returns the value of a script with two calls, the number of its recorded calls, the error of a script that makes a
+/// denied call, and the value of a script that uses state, search, files and the network.
 pub(crate) async fn example() -> Result<(Value, usize, String, Value), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let port = serve(r#"{"rate":2.5}"#).await?;

@@ -3,7 +3,7 @@
 use cx::{Error, ErrorCode, Executor, Output, RunEvent};
 use serde_json::json;
 
-/// Returns what was heard of a run that is cancelled as soon as it says that it has enough.
+/// Returns the events of a run that is cancelled as soon as it prints that it has enough.
 pub(crate) async fn example() -> Result<Vec<String>, Error> {
     let schema = json!({ "type": "object", "properties": { "number": { "type": "number" } } });
     let executor = Executor::builder()

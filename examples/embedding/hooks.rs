@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cx::{BoxFuture, CallHook, Error, Executor, HookedCall, Json, ToolError, ToolErrorCode};
 use serde_json::{Value, json};
 
-/// Writes down every call and its outcome.
+/// Records every call and its outcome.
 #[derive(Clone, Default)]
 struct AuditTrail(Arc<Mutex<Vec<String>>>);
 
@@ -60,7 +60,7 @@ impl CallHook for Rules {
     }
 }
 
-/// Returns what a script saw of two payments, and the audit trail.
+/// Returns the results of two payments as the script saw them, and the audit trail.
 pub(crate) async fn example() -> Result<(Value, Vec<String>), Error> {
     let trail = AuditTrail::default();
     let executor = Executor::builder()

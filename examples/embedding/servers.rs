@@ -5,16 +5,16 @@ use std::error::Error;
 use cx::{Executor, McpServer, Script, ToolRules};
 use serde_json::{Value, json};
 
-/// What the script does with the library: the title of a book, the note of a tool in Rust, and whether it may change
-/// anything there.
+/// The script's use of the library: the title of a book, the note of a tool in Rust, and whether it may change anything
+/// there.
 const READ: &str = r#"
     const { title } = await tools.library.get_book({ id: "B0001" });
     const refused = await call_tool("library", "reserve_book", { id: "B0001", branch: "central" });
     return [title, await tools.notes.read(), refused.error.code];
 "#;
 
-/// Returns the servers that scripts see, and what they read there. `library` is the server of `examples/library`; any
-/// other one of MCP is added in the same way, `McpServer::http` for one that has an address.
+/// Returns the servers that scripts see, and their results. `library` is the server of `examples/library`; any other
+/// MCP server is added in the same way, with `McpServer::http` if it has an address.
 pub(crate) async fn example(library: McpServer) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     let executor = Executor::builder().build()?;
     let run = async |script: Script| -> Result<Vec<String>, Box<dyn Error>> {
@@ -39,7 +39,7 @@ pub(crate) async fn example(library: McpServer) -> Result<Vec<Vec<String>>, Box<
     assert!(executor.remove_server("library").await);
     seen.push(run(list()).await?);
 
-    // One run has its own server, which ends with the run. This one is not restricted by what was removed.
+    // One run has its own server, which ends with the run. The removed rules do not restrict it.
     let reserve = r#"
         const reserved = await tools.library.reserve_book({ id: "B0001", branch: "central" });
         return [reserved, ...Object.keys(tools)];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// without any.
 pub(crate) async fn example() -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
     let executor = Executor::builder().build()?;
-    // The first `?` is for a failure of the executor, `value_as` has the script's own.
+    // The first `?` is for a failure of the executor; `value_as` returns the script's own failure.
     let servers = async |script: Script| -> Result<Vec<String>, Box<dyn std::error::Error>> {
         Ok(executor.run(script).await?.value_as()?)
     };
@@ -24,7 +24,7 @@ pub(crate) async fn example() -> Result<Vec<Vec<String>>, Box<dyn std::error::Er
         .tool("order.address", Value::Null, |_: Value| async { Ok::<_, String>(json!("12 Main Street")) });
     seen.push(servers(order).await?);
 
-    // A run that has started keeps what it started with.
+    // A run that has started keeps its tools.
     executor.remove_tool("clock.now");
     seen.push(servers(list()).await?);
     Ok(seen)

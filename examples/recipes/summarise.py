@@ -1,4 +1,4 @@
-# Summarises every file of a directory with a language model. The files stay in the script; one line for each comes out.
+# Summarizes every file of a directory with a language model. The files stay in the script; one line for each comes out.
 schema = {
     "type": "object",
     "properties": {"summary": {"type": "string"}, "audience": {"enum": ["users", "developers"]}},
@@ -8,7 +8,7 @@ schema = {
 
 async def summarise(path):
     page = await tools.files.read_text_file(path=path)
-    question = f"Summarise this page in one sentence, and say who it is for:\n\n{page['content'][:20_000]}"
+    question = f"Summarize this page in one sentence, and say who it is for:\n\n{page['content'][:20_000]}"
     answer = await llm.ask(question, schema=schema, max_tokens=100)
     return {"file": path.rsplit("/", 1)[1], **answer}
 

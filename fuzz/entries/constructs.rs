@@ -1,8 +1,8 @@
-//! Every syntactic construct, as text that can be repeated to any size. Growth of the time that a source
-//! takes is looked for with these, by a machine.
+//! Every syntactic construct, as text that can be repeated to any size. `examples/growth.rs` uses them to look for
+//! sources whose time grows faster than their size.
 
-/// A construct to repeat: what stands before all, what is repeated, what stands after all. `@` alone in a
-/// word (`a@`) becomes the number of the repetition.
+/// A construct to repeat: the text before all repetitions, the repeated text, the text after all. `@` alone in a word
+/// (`a@`) becomes the number of the repetition.
 pub type Construct = (&'static str, &'static str, &'static str);
 
 /// Text before a repeated construct that turns a pass on which most sources do not need.
@@ -15,7 +15,7 @@ pub const TRIGGERS: &[&str] = &[
     "class Trigger{static{return 1}};",
 ];
 
-/// What is repeated in a row. `§` is `@`, which would be the number otherwise.
+/// Constructs repeated in a row. `§` is `@`, which would otherwise be the number.
 pub const SEQUENCES: &[Construct] = &[
     // Statements.
     ("", "a@;", ""),
@@ -432,7 +432,8 @@ pub const SEQUENCES: &[Construct] = &[
     ("}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;}/a/;", "a;", ""),
 ];
 
-/// What nests: what opens a level, what closes it. A level holds the levels inside it and a payload.
+/// Constructs that nest: the text that opens a level, and the text that closes it. A level holds the levels inside it
+/// and a payload.
 pub const NESTS: &[(&str, &str)] = &[
     ("{", "}"),
     ("(", ")"),
@@ -502,7 +503,7 @@ pub const NESTS: &[(&str, &str)] = &[
     ("!", ""),
 ];
 
-/// What stands on each level, or on the innermost: short, and each of these is harmless by itself.
+/// Payloads for each level, or for the innermost: each is short, and harmless by itself.
 pub const PAYLOADS: &[&str] = &[
     "",
     "a;",

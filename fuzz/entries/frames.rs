@@ -33,7 +33,7 @@ pub(crate) fn frames(data: &[u8]) {
     }
 }
 
-/// One frame of the run with this message.
+/// One frame with this message.
 fn framed(message: &[u8]) -> Vec<u8> {
     let mut frame = u32::try_from(message.len()).unwrap_or(u32::MAX).to_le_bytes().to_vec();
     frame.extend(RUN.0.to_le_bytes());
@@ -69,7 +69,7 @@ fn read<M: Serialize + DeserializeOwned>(stream: &[u8], size: usize) -> (Vec<Vec
     (found, None)
 }
 
-/// What a worker says of the run's end gives it none of the executor's codes.
+/// A worker's report of the run's end must not give it one of the executor's codes.
 fn check_end(frame: &[u8]) {
     let mut decoder = Decoder::new(MOST);
     decoder.space()[..frame.len()].copy_from_slice(frame);

@@ -15,7 +15,7 @@ pub(crate) fn lines(data: &[u8]) {
         }
     }
     let mut expected: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
-    // What stands behind the last newline is half a line.
+    // The text after the last newline is an incomplete line.
     expected.pop();
     assert_eq!(found, expected);
     for line in expected {

@@ -1,4 +1,4 @@
-//! What the fuzz targets and their short form in the test suite share.
+//! Shared by the fuzz targets and their short form in the test suite.
 //!
 //! Each target is one function that takes bytes and panics if a promise is broken. It stands beside this file and is a
 //! module of the code that it looks into (`cfg(any(test, fuzzing))`), so that it reaches what is private there.
@@ -20,7 +20,7 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
     let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).expect("a seed")).collect();
     assert!(!seeds.is_empty(), "{name} has no seeds");
     let run = |bytes: &[u8]| {
-        // The panic itself has said what is wrong.
+        // The panic itself has printed what is wrong.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target(bytes)));
         assert!(result.is_ok(), "{name} fails for {:?}", String::from_utf8_lossy(bytes));
     };
@@ -36,11 +36,11 @@ pub(crate) fn smoke(name: &str, mutations: usize, target: impl Fn(&[u8])) {
     }
 }
 
-/// Longest input of the short form: a test is over in seconds.
+/// Longest input of the short form, so that a test takes seconds.
 #[cfg(test)]
 const MAX_MUTANT_BYTES: usize = 4 << 10;
 
-/// Numbers that look random and are the same each time: xorshift.
+/// Pseudo-random numbers, the same each time: xorshift.
 #[cfg(test)]
 struct Random(u64);
 

@@ -1,4 +1,4 @@
-//! Target of recordings: what was read is written so that it is read again as the same.
+//! Target of recordings: a recording that was read is written so that it is read as the same again.
 
 use super::Recording;
 

@@ -151,7 +151,7 @@ pub(crate) fn generate(data: &[u8]) -> Result<String> {
     Ok(program.text)
 }
 
-/// What generated programs use: `log` keeps values, `d` is a decorator of every kind that changes nothing but the log.
+/// The prelude of generated programs: `log` keeps values, `d` is a decorator of every kind that only writes to the log.
 const PRELUDE: &str = "const out: string[] = [];
 function log(...values: unknown[]) { out.push(values.map((value) => show(value)).join(' ')); }
 function show(value: any): string {
@@ -165,7 +165,7 @@ function d(value: any, context: any) { log('d', context.kind, context.name); }
 struct Generator<'a, 'b> {
     input: &'a mut Unstructured<'b>,
     text: String,
-    /// Values that can be read here.
+    /// Values that a program can read here.
     names: Vec<String>,
     next: usize,
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use cx_fuzz::programs::constructs::{NESTS, PAYLOADS, SEQUENCES, TRIGGERS, nested, sequence};
 use cx_fuzz::programs::transpile;
 
-/// What a source of 1 MB may take: the promise.
+/// The promised maximum for a source of 1 MB.
 const MAX_SECONDS: f64 = 1.0;
 
 /// Sizes of a case. A case that takes [`MAX_SECONDS`] at one of them is not tried at the next, nor is one that is
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     if slow == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// CPU seconds, and what came out.
+/// The CPU seconds, and the output.
 fn measure(source: &str) -> (f64, String) {
     std::thread::scope(|scope| {
         let run = || {

@@ -22,16 +22,17 @@ const MAX_LIFE: Duration = Duration::from_secs(60);
 /// With the length of the descriptions this makes 60 KB: long enough that writing can be interrupted.
 const TOOLS: usize = 60;
 
-/// How many fields the results have in the course of time. Fewer than the number that makes an object a map.
+/// The number of different fields that results have over time. It is below the number at which an object counts as a
+/// map.
 const FIELDS: u64 = 24;
 
-/// One version of what the server `versions` offers.
+/// One version of the tools of the server `versions`.
 struct Versions {
     /// `round.writer.number`, in the description of every tool.
     version: String,
     list: Arc<ToolList>,
     number: u64,
-    /// The field of what its tools return.
+    /// The field in its tools' results.
     field: String,
 }
 
@@ -49,7 +50,7 @@ impl Versions {
         // With an output schema, so that none is inferred for each of these.
         tools.push(tool(only(&version), Some(Schema::any_object())));
         let list = Arc::new(ToolList::new(tools));
-        // A round is over after a few versions, so each begins with another field.
+        // A round ends after a few versions, so each begins with another field.
         let round: u64 = round.parse().expect("a number");
         let field = format!("{writer}{}", (round * 5 + number) % FIELDS);
         Self { version, list, number, field }

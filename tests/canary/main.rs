@@ -63,7 +63,7 @@ fn main() {
     runtime.block_on(async {
         let mut others = vec![Language::TypeScript];
         if python {
-            // What is compiled now is not counted as the script's time.
+            // Compiling now keeps it out of the script's time.
             executor.warm(Language::Python).await.expect("Python");
             others.push(Language::Python);
         }
@@ -133,7 +133,7 @@ fn main() {
 async fn settled(before: u64) -> u64 {
     let until = Instant::now() + Duration::from_secs(2);
     let mut least = status("VmRSS");
-    // A little stays for good: what the first run of a kind loads.
+    // A little stays for good: code that the first run of a kind loads.
     while least > before + 16 && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(20)).await;
         least = least.min(status("VmRSS"));
@@ -141,7 +141,8 @@ async fn settled(before: u64) -> u64 {
     least
 }
 
-/// Prints resident megabytes when two interpreters are warm and after some idle seconds, and what runs give afterwards.
+/// Prints resident megabytes when two interpreters are warm and after some idle seconds, and the values of runs
+/// afterwards.
 fn idle_trim() {
     let cache = std::env::args_os().nth(2).expect("a directory");
     let builder = Executor::builder()
@@ -153,7 +154,7 @@ fn idle_trim() {
     let report = runtime.block_on(async {
         let warm = async || executor.warm(Language::Python).await.expect("Python");
         warm().await;
-        // Also what has run before gives back.
+        // Interpreters that have run scripts give memory back too.
         executor.run(after(Language::Python)).await.expect("a run");
         warm().await;
         let busy = status("VmRSS");

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use super::{after, honest, mock, status};
 
-/// How long a thread that could not be stopped has to return after the answer. Several times the duration of a finite
+/// How long a thread that could not be stopped has to return after the answer: several times the duration of a finite
 /// call that ignores the request to stop. Time for which it waits for a processor does not count: it has the lowest
 /// priority, and on a busy machine gets none for seconds.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How often a thread of the test looks at the clock, to know how late everything is on this machine now.
+/// How often a thread of the test looks at the clock, to measure how late everything is on this machine now.
 const PULSE: Duration = Duration::from_millis(10);
 
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ async fn perform(executor: &Executor, task: Task) -> Value {
         _ => Script::typescript(task.source),
     };
     let before = status("VmRSS");
-    // Linux takes this as: the peak begins anew.
+    // Writing this resets Linux's record of the peak.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let beside = task.beside.then(|| {
         let executor = executor.clone();
@@ -108,7 +108,7 @@ async fn perform(executor: &Executor, task: Task) -> Value {
     })
 }
 
-/// For how long the threads that execute scripts were ready to run and got no processor, together.
+/// The total time for which the threads that execute scripts were ready to run and got no processor.
 fn waited_for_processors() -> Duration {
     let waited = |task: &Path| {
         let name = std::fs::read_to_string(task.join("comm")).ok()?;

@@ -90,7 +90,7 @@ fn status(http: &Http, stream: &mut TcpStream) -> std::io::Result<bool> {
         _ => return Ok(false),
     };
     if ["204", "408", "500", "502", "503"].contains(&options.mode.as_str()) && !options.at_all {
-        // Such an answer does not tell whether anything happened. Here it did.
+        // Such an answer does not say whether the call took effect. Here it did.
         options.note("executed target");
     }
     respond(stream, line, header.as_slice(), b"")?;
@@ -149,7 +149,7 @@ fn body(http: &Http, request: &Request, stream: &mut TcpStream) -> std::io::Resu
                 json.0, json.1
             )?;
             write_chunk(stream, &bomb_head())?;
-            // Sixteen chunks are a megabyte here and 160 MB there; all are ten gigabytes.
+            // Sixteen chunks are a megabyte compressed and 160 MB decompressed; all of them are ten gigabytes.
             for _ in 0..1_024 {
                 write_chunk(stream, &BOMB.repeat(5_000))?;
             }
@@ -204,7 +204,7 @@ fn events(http: &Http, request: &Request, stream: &mut TcpStream) -> std::io::Re
     Ok(true)
 }
 
-/// The session's header, which is the fault in some modes.
+/// The session's header, which is wrong in some modes.
 pub(crate) fn session_header(http: &Http, method: &str) -> String {
     let session = http.sessions.load(Ordering::SeqCst);
     let begins = method == "initialize";

@@ -15,7 +15,7 @@ use crate::server::{Server, Sink, text_result};
 /// A healthy client's largest request is an argument of 8 MB.
 const MAX_BODY: u64 = 32 << 20;
 
-/// The server behind its address.
+/// The server at its address.
 pub(crate) struct Http {
     pub(crate) server: Arc<Server>,
     /// This server's origin and that of another one, to which nothing secret may be sent.
@@ -79,7 +79,7 @@ impl Request {
     }
 }
 
-/// Messages of one request on their way to its response.
+/// Messages of one request that are to be written to its response.
 struct Channel(Mutex<mpsc::Sender<String>>);
 
 impl Sink for Channel {
@@ -129,7 +129,8 @@ fn accept(listener: &TcpListener, http: &Arc<Http>, answer: Answer) {
     }
 }
 
-/// No request should ever reach it with a secret. It answers, so that a client that follows is detected.
+/// The other origin, which must receive no request with a secret. It answers, so that a client that follows a redirect
+/// is detected.
 fn answer_elsewhere(http: &Http, request: &Request, stream: &mut TcpStream) -> std::io::Result<()> {
     http.server.options.note(&format!(
         "elsewhere {} authorization={} body={}",

@@ -29,7 +29,7 @@ mod faults;
 mod http;
 /// Tasks of the stateless revision.
 mod modern_tasks;
-/// What to do and where to write it down.
+/// The mode, and the file of notes.
 mod options;
 /// The protocol, without a transport.
 mod server;
@@ -37,7 +37,7 @@ mod server;
 mod stdio;
 /// Tasks that the server makes of calls, and their faults.
 mod tasks;
-/// The tools and what is wrong with their definitions.
+/// The tools, and the faults of their definitions.
 mod tools;
 
 use std::sync::Arc;

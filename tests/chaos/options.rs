@@ -1,4 +1,4 @@
-//! What to do and where to write it down.
+//! The mode, and the file of notes.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -105,7 +105,7 @@ pub(crate) struct Options {
     pub(crate) transport: Transport,
     /// The one thing that goes wrong.
     pub(crate) mode: String,
-    /// How it goes wrong, or how much.
+    /// The kind of the fault, or its amount.
     pub(crate) variant: String,
     /// Whether an HTTP fault strikes at every request and not only in calls of `target`.
     pub(crate) at_all: bool,

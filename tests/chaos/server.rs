@@ -1,4 +1,4 @@
-//! The protocol, without a transport: what a message is answered with, and the faults of answers.
+//! The protocol, without a transport: the answer to each message, and the faults of answers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,9 +30,9 @@ pub(crate) struct Server {
     counted: AtomicU64,
     /// Tools added by `add_tool`.
     pub(crate) added: AtomicU64,
-    /// First pages asked for.
+    /// The number of requested first pages.
     pub(crate) lists: AtomicU64,
-    /// Whether this server was started before, as far as its notes tell.
+    /// Whether this server was started before, according to its notes.
     pub(crate) restarted: bool,
     cancelled: Mutex<HashSet<String>>,
     pub(crate) tasks: Tasks,
@@ -287,9 +287,9 @@ impl Server {
         sink.send(&well)
     }
 
-    /// The tool `target` of a server that asks the client before it answers: with the request `method`
-    /// and `params` of the arguments, by the revision that the client speaks. The result is what the
-    /// client answered, and what it declares that it can.
+    /// The tool `target` of a server that asks the client before it answers: with the request `method` and `params` of
+    /// the arguments, by the revision that the client speaks. The result has the client's answer and its declared
+    /// capabilities.
     fn elicit(&self, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
         let arguments = &parameters["arguments"];
         let request = json!({ "method": arguments["method"], "params": arguments["params"] });
@@ -374,7 +374,7 @@ fn ask(when: &str, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A question that is an address to open.
+/// A question with an address to open.
 fn link(url: &str) -> Value {
     json!({ "mode": "url", "message": "look", "url": url, "elicitationId": "1" })
 }
@@ -399,9 +399,9 @@ fn flood(mode: &str, count: Option<u64>, sink: &Arc<dyn Sink>) -> std::io::Resul
     Ok(())
 }
 
-/// An answer with the right id whose inside is wrong.
+/// An answer with the right id and wrong content.
 fn wrong(id: &Value, kind: &str, many: usize) -> String {
-    // What takes most memory when it is parsed.
+    // The content that takes most memory when it is parsed.
     let values = || vec![r#"{"":0}"#; many].join(",");
     let inside = match kind {
         "many-values" => format!(r#""result":{{"content":[],"structuredContent":{{"a":[{}]}}}}"#, values()),
@@ -444,7 +444,7 @@ pub(crate) fn result_of(kind: &str, id: &Value, mut inside: Value) -> Value {
     result(id, inside)
 }
 
-/// With the fields that the revision of 2026 wants; the others ignore them.
+/// Adds the fields that revision 2026-07-28 requires; clients of earlier ones ignore them.
 pub(crate) fn result(id: &Value, mut result: Value) -> Value {
     if let Some(result) = result.as_object_mut() {
         result.entry("resultType").or_insert_with(|| "complete".into());

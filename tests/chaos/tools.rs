@@ -1,4 +1,4 @@
-//! The tools and what is wrong with their definitions.
+//! The tools, and the faults of their definitions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,7 +63,7 @@ pub(crate) fn page(server: &Server, id: &Value, cursor: Option<&str>) -> String 
     result(id, page).to_string()
 }
 
-/// A page of a list of anything else.
+/// A page of another list than that of tools.
 pub(crate) fn other_page(server: &Server, id: &Value, key: &str) -> String {
     let number = server.lists.fetch_add(1, Ordering::SeqCst);
     let entry = json!({ "name": format!("{key}-{number}"), "uri": format!("chaos://{key}/{number}") });
@@ -73,7 +73,7 @@ pub(crate) fn other_page(server: &Server, id: &Value, key: &str) -> String {
             "number" => json!(7),
             "array" => json!([entry]),
             "entries" => json!({ key: { "name": "x" }, "nextCursor": 7 }),
-            // More than are kept, in one page.
+            // More entries in one page than cx keeps.
             _ => json!({ key: vec![json!({ "name": "x" }); 12_000], "nextCursor": "more" }),
         },
         "apps" if key == "resources" => {
@@ -144,7 +144,7 @@ fn odd_schemas() -> Vec<Value> {
     odd.chain(rest).collect()
 }
 
-/// Another one for each page, of the variant's number of bytes.
+/// A cursor, another one for each page, with the variant's number of bytes.
 fn long_cursor(server: &Server) -> String {
     static CURSORS: AtomicU64 = AtomicU64::new(0);
     let bytes = usize::try_from(server.options.number(33 << 20)).unwrap();
@@ -246,7 +246,7 @@ fn giant(id: &Value, tools: &[Value], variant: &str) -> String {
     )
 }
 
-/// Text with characters that a person does not see: zero width, other direction, terminal, tags.
+/// Text with characters that a person does not see: zero width, reversed direction, escape sequences, tags.
 fn hidden(text: &str) -> String {
     format!("{text}\u{200B}\u{202E}\u{1b}[31m\u{E0049}\u{E0067}\u{E006E}")
 }

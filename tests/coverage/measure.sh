@@ -31,7 +31,7 @@ out=$(cd "$out" && pwd)
 
 # Only the crates of the workspace are compiled again.
 export RUSTC_WORKSPACE_WRAPPER=$PWD/tests/coverage/rustc.sh
-# Build scripts and procedural macros count too, elsewhere.
+# Build scripts and procedural macros are instrumented too; their counts go to another file.
 LLVM_PROFILE_FILE=$out/build.profraw cargo build --locked --bin cx --examples --message-format json >"$out/built.json"
 LLVM_PROFILE_FILE=$out/build.profraw cargo test --locked --lib --test it --no-run --message-format json >>"$out/built.json"
 rm -f "$out/build.profraw"

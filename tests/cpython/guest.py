@@ -12,7 +12,7 @@ import sysconfig
 import time
 import unittest
 
-# Where a module of tests seems to be; nothing is there.
+# The directory where a module of tests appears to be; nothing is there.
 HOME = "/python/test"
 # The longest line that says why a test failed, in characters.
 LONGEST = 300

@@ -49,7 +49,8 @@ DATA = {
     "test_random": ["randv*.pck"],
 }
 
-# Left out: these break the memory of CPython 3.14.0's interpreter, so what they and later tests say is chance.
+# Left out: these corrupt the memory of CPython 3.14.0's interpreter, so the results of these and later tests are
+# random.
 WITHOUT = [
     "test.test_json.test_speedups.TestEncode.test_current_indent_level",
     "test.test_ordered_dict.*.test_issue148660_*",

@@ -1,5 +1,4 @@
-// A client on the official TypeScript SDK: does with `cx serve` what clients do, and prints what it saw as one line of
-// JSON.
+// A client on the official TypeScript SDK: uses `cx serve` as clients do, and prints its report as one line of JSON.
 //
 //   node client.mjs SDK NODE_MODULES NOTES COMMAND [ARGUMENT...]
 //   node client.mjs SDK NODE_MODULES NOTES ADDRESS
@@ -12,10 +11,10 @@ const [sdk, modules, notes, command, ...args] = process.argv.slice(2);
 const load = (path) => import(`${modules}/${path}`);
 const isAddress = command.startsWith("http://");
 
-// Nothing here waits for longer: neither a request nor anything else.
+// The maximum of every wait here.
 const MAX_WAIT_MS = 90_000;
 const WAIT = { timeout: MAX_WAIT_MS };
-// A cancelled call is over much sooner than its script's time.
+// A cancelled call ends long before its script's time limit.
 const SOON_MS = 10_000;
 
 /** The questions that the person was asked, and what they answer next. */
@@ -57,7 +56,7 @@ async function connect() {
   const asks = types.ElicitRequestSchema !== undefined;
   const client = new Client(info, { capabilities: asks ? { elicitation: {} } : {} });
   if (asks) client.setRequestHandler(types.ElicitRequestSchema, answer);
-  // It does not say what was agreed on.
+  // This SDK does not report the negotiated revision.
   let protocol;
   const request = client.request.bind(client);
   client.request = async (message, ...rest) => {
@@ -91,7 +90,7 @@ seen.typescript = picked(await run("console.log('seen'); return 6 * 7 as number"
 seen.python = picked(await run("print('seen')\n6 * 7", {}, "executePython"));
 seen.failing = picked(await run("const n = 1;\nthrow new RangeError(`no ${n}`)"));
 
-// The script ends by being cancelled: these SDKs lose notes that come in one piece with the answer.
+// Cancelling ends the script: these SDKs lose notifications that arrive in one chunk with the answer.
 const heard = [];
 const onprogress = ({ progress, message }) => heard.push([Math.round(progress * 1000), message.replace(/, \d+ ms$/, "")]);
 const controller = new AbortController();
@@ -101,7 +100,7 @@ await until(() => heard.length === 3 && readFileSync(notes, "utf8").includes("ex
 controller.abort(new Error("enough"));
 seen.cancelled = await cancelled.then(() => "answered", (error) => error.message);
 seen.progress = heard;
-// Through to the upstream, and its place is free.
+// The cancellation reaches the upstream server, and the slot is free.
 await until(() => readFileSync(notes, "utf8").includes("cancelled "), SOON_MS);
 const health = async () => (await call({ name: "health", arguments: {} })).structuredContent;
 await until(async () => (await health()).connectionPool.active === 0, SOON_MS);

@@ -19,12 +19,12 @@ import anyio
 SDK, NOTES, COMMAND, *ARGUMENTS = sys.argv[1:]
 IS_ADDRESS = COMMAND.startswith("http://")
 
-# Nothing here waits for longer: neither a request nor anything else.
+# The maximum of every wait here.
 MAX_WAIT = 90
-# A cancelled call is over much sooner than its script's time.
+# A cancelled call ends long before its script's time limit.
 SOON = 10
 
-# The questions that the person was asked, and what they answer next.
+# The questions that the person was asked, and the next answers.
 questions = []
 answers = []
 
@@ -58,7 +58,7 @@ class Old:
 
     async def call(self, name, arguments, progress=None):
         result = await self.session.call_tool(name, arguments, progress_callback=progress)
-        # A field that came later.
+        # A field that this SDK does not know.
         return result.isError, result.content, result.model_extra["structuredContent"]
 
     async def cancel_latest(self):
@@ -221,7 +221,7 @@ async def drive(client):
             await client.cancel_latest()
         group.cancel_scope.cancel()
     seen["cancelled"], seen["progress"] = outcome[0], heard
-    # Through to the upstream, and its place is free.
+    # The cancellation reaches the upstream server, and the slot is free.
     with anyio.fail_after(SOON):
         await until(is_told)
         await until(is_over)

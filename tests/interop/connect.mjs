@@ -1,5 +1,5 @@
-// Connects a client on the official TypeScript SDK to a server over pipes, and hides that its versions are not used
-// alike.
+// Connects a client on the official TypeScript SDK to a server over pipes, and hides the differences between the SDK's
+// versions.
 
 /** What no request takes longer than. */
 export const WAIT = { timeout: 90_000 };

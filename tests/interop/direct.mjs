@@ -1,4 +1,4 @@
-// A client on the official TypeScript SDK that calls tools which `cx serve` shows directly, and prints what it saw as
+// A client on the official TypeScript SDK that calls tools which `cx serve` shows directly, and prints its report as
 // one line of JSON.
 //
 //   node direct.mjs SDK NODE_MODULES COMMAND [ARGUMENT...]
@@ -8,7 +8,7 @@ import { WAIT, connect } from "./connect.mjs";
 
 const [sdk, modules, command, ...args] = process.argv.slice(2);
 const { client, call } = await connect(sdk, modules, command, args);
-// The servers may be slower than a first list waits.
+// The servers may take longer than the first list waits for them.
 let tools = [];
 for (const start = Date.now(); Date.now() - start < WAIT.timeout; ) {
   ({ tools } = await client.listTools(undefined, WAIT));

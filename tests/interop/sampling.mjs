@@ -1,5 +1,5 @@
-// A client on the official TypeScript SDK that offers its model: runs a script of each language that asks it, and prints
-// what came back as one line of JSON.
+// A client on the official TypeScript SDK that offers its model: runs a script of each language that asks the model,
+// and prints the answers as one line of JSON.
 //
 //   node sampling.mjs SDK NODE_MODULES COMMAND [ARGUMENT...]
 import { connect } from "./connect.mjs";

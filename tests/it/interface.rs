@@ -1,8 +1,8 @@
-//! What the public interface names of other crates is re-exported by `src/lib.rs`. Otherwise an embedder has to find
-//! out which version of another crate cx is built with.
+//! Items of other crates that the public interface names are re-exported by `src/lib.rs`. Otherwise an embedder has to
+//! find out which version of another crate cx is built with.
 //!
-//! Everything that is `pub` can be reached from the root of the crate: the lint `unreachable_pub` sees to that. What cx
-//! makes and programs read can grow.
+//! Everything that is `pub` can be reached from the root of the crate: the lint `unreachable_pub` sees to that. Types
+//! that cx makes and programs only read are `#[non_exhaustive]`, so that they can grow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use crate::libraries::dependencies;
 use crate::source::{Module, Names, Token, end_of_bracket, modules, names, product_tokens};
 use crate::tidy::{files, root};
 
-/// Names of other crates, and of what is imported from them, by where they are imported or declared.
+/// The crate that a name comes from, by the module that imports or declares it and the name.
 type Origins = BTreeMap<Vec<String>, String>;
 
 /// What `src/lib.rs` re-exports: the crates, and the single items of others with their crates.
@@ -34,7 +34,7 @@ impl Reexports {
     }
 }
 
-/// The parts of a file that the users of the crate see: signatures, public fields, variants, traits.
+/// The parts of a file that users of the crate see: signatures, public fields, variants and traits.
 fn public_parts(tokens: &[Token]) -> Vec<&[Token]> {
     let mut parts = Vec::new();
     let mut index = 0;
@@ -70,7 +70,7 @@ fn public_parts(tokens: &[Token]) -> Vec<&[Token]> {
     parts
 }
 
-/// The heads of `impl Trait for Type` in a file whose type is one of `types`.
+/// The heads of the blocks `impl Trait for Type` in a file whose type is one of `types`.
 fn public_impls<'a>(tokens: &'a [Token], types: &BTreeSet<String>) -> Vec<&'a [Token]> {
     let mut impls = Vec::new();
     for index in (0..tokens.len()).filter(|index| word(tokens, *index) == Some("impl")) {
@@ -94,7 +94,7 @@ fn types(tokens: &[Token], is_public: bool) -> BTreeSet<String> {
     declared.filter_map(|index| word(tokens, index + 1).map(str::to_owned)).collect()
 }
 
-/// Where one of `ends` is, outside of brackets, from `start` on.
+/// The index of the first of `ends` outside of brackets, from `start` on.
 fn end_of_head(tokens: &[Token], start: usize, ends: &[char]) -> usize {
     let mut index = start;
     let mut angles = 0_usize;
@@ -123,7 +123,7 @@ fn is(tokens: &[Token], index: usize, sign: char) -> bool {
     tokens.get(index).is_some_and(|token| token.is(sign))
 }
 
-/// The paths in a part of a file. Names of what is declared there are none.
+/// The paths in a part of a file. Names of declarations are not paths.
 fn paths(tokens: &[Token]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut index = 0;
@@ -168,7 +168,7 @@ fn origin(path: &[String], module: &Module, origins: &Origins, crates: &BTreeSet
     found.filter(|origin| crates.contains(*origin)).cloned()
 }
 
-/// What names stand for that modules import from other crates, or declare as another name of such a type.
+/// The names in modules that stand for items of other crates: imports, and aliases of such types.
 fn all_origins(modules: &[(Module, Vec<Token>)], crates: &BTreeSet<String>) -> Origins {
     let mut origins = Origins::new();
     for (module, _) in modules {
@@ -195,7 +195,7 @@ struct Named {
     origin: String,
 }
 
-/// What public parts of modules name of `crates`.
+/// The items of `crates` that public parts of modules name.
 fn named(modules: &[(Module, Vec<Token>)], crates: &BTreeSet<String>) -> BTreeSet<Named> {
     let origins = all_origins(modules, crates);
     let public: BTreeSet<String> = modules.iter().flat_map(|(_, tokens)| types(tokens, true)).collect();
@@ -212,7 +212,7 @@ fn named(modules: &[(Module, Vec<Token>)], crates: &BTreeSet<String>) -> BTreeSe
     named
 }
 
-/// What of that is not re-exported, as text.
+/// Those of them that are not re-exported, as text.
 fn missing(named: &BTreeSet<Named>, reexports: &Reexports) -> Vec<String> {
     let missing = named.iter().filter(|named| !reexports.has(&named.origin, &named.path));
     missing.map(|named| format!("{}: {} of {}", named.file, named.path.join("::"), named.origin)).collect()
@@ -224,7 +224,7 @@ fn read(text: &str, file: &str, path: &[&str]) -> (Module, Vec<Token>) {
     (Module { file: file.to_owned(), path, names }, product_tokens(text))
 }
 
-/// Options, which programs write: plain data. A literal takes the fields that it does not name from a default.
+/// Options are plain data that programs write: a literal takes the fields that it does not name from a default.
 const PLAIN_DATA: &[&str] = &[
     "Grants",
     "HistoryLimits",
@@ -253,7 +253,7 @@ fn closed_types(text: &str) -> Vec<String> {
         }
         let is_end = |line: &&&str| line.starts_with('}') || line.ends_with(';') || line.ends_with("{}");
         let mut body = lines[index..].iter().take_while(|line| !is_end(line));
-        // Programs can neither make nor take apart what has no public field.
+        // Programs can neither construct nor destructure a type without public fields.
         let is_seen = line.starts_with("pub enum ")
             || line.contains("(pub ")
             || body.any(|line| line.trim_start().starts_with("pub ") && line.starts_with(' '));

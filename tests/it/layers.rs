@@ -1,4 +1,4 @@
-//! The layers of the library and the graph of its files, kept by reading it.
+//! The layers of the library and the graph of its files, checked by reading the source.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::source::{Module, cycles, graph, modules};
 use crate::tidy::{code, files};
 
-/// From the top down. A module may name those that stand below it in this list, and itself; nothing else.
+/// The layers from the top down. A module may name itself and those below it in this list, and nothing else.
 const LAYERS: &[&[&str]] = &[
     &["server"],
     &["executor"],
@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["conventions", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 
-/// What names all layers: the roots of the library, and of the part of it that fuzz targets link.
+/// Files that name all layers: the roots of the library, and of the part of it that fuzz targets link.
 const ROOTS: &[&str] = &["lib.rs", "fuzz_lib.rs"];
 
 /// The files of the command, which is a separate crate.
@@ -52,8 +52,8 @@ fn modules_name_only_what_is_below_them() {
     assert!(seen > 500, "only {seen} names were found");
 }
 
-/// A reader can understand a file with those that it names, and they do not lead back to it. Two files that
-/// name each other are one thing in two files.
+/// A reader can understand a file together with those that it names, because they do not lead back to it. The exception
+/// is two files that name each other: they are one thing in two files.
 #[test]
 fn no_more_than_two_files_name_each_other() {
     for (directory, roots, least) in [("src", ROOTS, 400), (COMMAND, &[][..], 10)] {
@@ -67,7 +67,7 @@ fn no_more_than_two_files_name_each_other() {
     }
 }
 
-/// The files of a cycle, each with those of the cycle that it names.
+/// The files of a cycle, each with the members of the cycle that it names.
 fn show(cycle: &[usize], modules: &[Module], graph: &[BTreeSet<usize>]) -> String {
     let mut shown = format!("{} files:\n", cycle.len());
     for &number in cycle {
@@ -78,8 +78,8 @@ fn show(cycle: &[usize], modules: &[Module], graph: &[BTreeSet<usize>]) -> Strin
     shown
 }
 
-/// What the command reaches of the library is what every embedder has: the compiler sees to that, unless a
-/// file of the library is made a module of the command, or something public is hidden from the documentation.
+/// The command reaches only what every embedder can reach: the compiler sees to that, unless a file of the library is
+/// made a module of the command, or a public item is hidden from the documentation.
 #[test]
 fn the_command_uses_the_public_interface_only() {
     for path in files(COMMAND, ".rs") {
@@ -93,8 +93,8 @@ fn the_command_uses_the_public_interface_only() {
     }
 }
 
-/// The fuzz targets are a separate workspace, which the other tests do not compile: its root and its dependencies
-/// have what the modules in it name. The compiler's word is `make fuzz-check`.
+/// The fuzz targets are a separate workspace, which the other tests do not compile. Its root and its dependencies have
+/// what the modules in it name. `make fuzz-check` compiles it.
 #[test]
 fn fuzz_targets_have_what_their_modules_name() {
     let read = |file: &str| std::fs::read_to_string(crate::tidy::root().join(file)).unwrap();
@@ -111,7 +111,7 @@ fn fuzz_targets_have_what_their_modules_name() {
     let mut wrong = BTreeSet::new();
     for module in modules.iter().filter(|module| is_whole(&module.path)) {
         for path in &module.names.own {
-            // The innermost module of a path: what comes after it is an item.
+            // The innermost module of a path: the segments after it are an item.
             let named =
                 (1..=path.len()).rev().map(|length| &path[..length]).find(|path| paths.contains(path));
             if let Some(named) = named.filter(|named| !is_whole(named) && !parts.contains(*named)) {
@@ -128,8 +128,8 @@ fn fuzz_targets_have_what_their_modules_name() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The paths of the modules that a formatted file declares: of those in files of their own, of which it has all, and
-/// of those whose parts it lists itself.
+/// The paths of the modules that a formatted file declares: all modules with a file of their own, and the modules whose
+/// parts it lists itself.
 fn declared_modules(text: &str) -> (BTreeSet<Vec<String>>, BTreeSet<Vec<String>>) {
     let (mut whole, mut parts, mut path) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for line in text.lines() {

@@ -1,5 +1,5 @@
-//! Each third-party library is used by one module of `src`, so that it can be replaced there, and so that a
-//! reader knows where its types end. Exceptions say why.
+//! Each third-party library is used by one module of `src`, so that it can be replaced there, and so that a reader
+//! knows how far its types reach. Exceptions name their reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,14 +11,13 @@ use crate::tidy::root;
 enum Users {
     One(&'static str),
     Several(&'static [&'static str], &'static str),
-    /// All of them, and why.
+    /// All of them, with the reason.
     All(&'static str),
 }
 
 use Users::{All, One, Several};
 
-/// Every library of `[dependencies]` in Cargo.toml. A module may use no library that is not said to be its
-/// own here.
+/// Every library of `[dependencies]` in Cargo.toml. A module may use only the libraries that this list assigns to it.
 const LIBRARIES: &[(&str, Users)] = &[
     ("tokio", All("the async runtime")),
     ("tokio-util", All("the cancellation of a run reaches from its caller to its calls at upstream servers")),

@@ -21,5 +21,5 @@ mod layers;
 mod libraries;
 /// Reads the product's source for the tests of this folder.
 mod source;
-/// The rules of the tree: names, libraries, documents.
+/// The rules of the tree: names, threats, twins of scripts.
 mod tidy;

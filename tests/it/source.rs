@@ -1,7 +1,7 @@
-//! Reads the product's source: which files there are, and which paths the code of each names.
+//! Reads the product's source: its files, and the paths that the code of each names.
 //!
-//! It reads tokens and no syntax tree. That is enough for paths, because a path looks the same wherever it
-//! stands, and it needs no parser that has to know each new form of the language.
+//! It reads tokens and builds no syntax tree. That is enough for paths, because a path looks the same everywhere, and
+//! it needs no parser that has to know each new form of the language.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) struct Names {
     pub(crate) own: Vec<Vec<String>>,
     /// The first names of all other paths: crates, and types and modules of this file's imports from them.
     pub(crate) others: BTreeSet<String>,
-    /// What names stand for that are imported from the file's own crate, from its root.
+    /// The targets of names that are imported from the file's own crate, as paths from its root.
     pub(crate) own_imports: BTreeMap<String, Vec<String>>,
     /// The crates that other imported names come from.
     pub(crate) other_imports: BTreeMap<String, String>,
@@ -94,12 +94,11 @@ pub(crate) fn graph(modules: &[Module]) -> Vec<BTreeSet<usize>> {
     edges.collect()
 }
 
-/// The sets of nodes each of which can be reached from every other one: Tarjan's algorithm. Only those with
-/// several.
+/// The strongly connected components with more than one node: Tarjan's algorithm.
 pub(crate) fn cycles(graph: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     struct Search<'a> {
         graph: &'a [BTreeSet<usize>],
-        /// The number of each node in the order of the visits, and the lowest one that it leads back to.
+        /// The number of each node in the order of the visits, and the lowest number that it leads back to.
         visits: Vec<Option<(usize, usize)>>,
         open: Vec<usize>,
         found: Vec<Vec<usize>>,
@@ -143,7 +142,7 @@ pub(crate) fn cycles(graph: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
-    /// `::`
+    /// The separator `::`.
     Separator,
     Sign(char),
 }
@@ -161,7 +160,7 @@ impl Token {
     }
 }
 
-/// What the code of the module at `path` names, without what is compiled for tests only.
+/// What the code of the module at `path` names, without code that is compiled for tests only.
 pub(crate) fn names(text: &str, path: &[String]) -> Names {
     let tokens = product_tokens(text);
     let mut reader = Reader {
@@ -170,7 +169,7 @@ pub(crate) fn names(text: &str, path: &[String]) -> Names {
         aliases: BTreeMap::new(),
         names: Names::default(),
     };
-    // What a name means can be said after it is used.
+    // An import may come after the use of its name.
     reader.walk(path, Pass::Declarations);
     reader.names = Names::default();
     reader.walk(path, Pass::Paths);
@@ -187,7 +186,7 @@ struct Reader<'a> {
     tokens: &'a [Token],
     /// The modules that are declared here, from the root of the crate.
     children: BTreeSet<Vec<String>>,
-    /// What imported names stand for, from the root of the crate.
+    /// The targets of imported names, from the root of the crate.
     aliases: BTreeMap<String, Vec<String>>,
     names: Names,
 }
@@ -211,7 +210,7 @@ impl<'a> Reader<'a> {
 
     fn walk(&mut self, path: &[String], pass: Pass) {
         let mut module = path.to_vec();
-        // Where the modules in this file end: the number of brackets that are open around them.
+        // Where the modules in this file end: the number of brackets that were open when each began.
         let mut inline = Vec::new();
         let mut depth = 0_usize;
         let mut index = 0;
@@ -263,7 +262,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a path begins at this word: it is neither a method or field, nor goes on after `>::`.
+    /// Whether a path begins at this word: not at a method or a field, and not at a continuation after `>::`.
     fn is_start(&self, index: usize) -> bool {
         let before = |count: usize| index.checked_sub(count).and_then(|index| self.at(index));
         match before(1) {
@@ -287,7 +286,7 @@ impl<'a> Reader<'a> {
         (segments, index)
     }
 
-    /// Reads one tree of a `use`, whose words before are `prefix`. Returns where it ends.
+    /// Reads one tree of a `use` after the segments `prefix`. Returns where it ends.
     fn import(&mut self, index: usize, module: &[String], prefix: &[String], pass: Pass) -> usize {
         let start = if self.is_separator(index) { index + 1 } else { index };
         let (segments, mut end) = self.segments(start);
@@ -328,7 +327,7 @@ impl<'a> Reader<'a> {
                 self.add(&path, module);
             }
         }
-        // A token that belongs to no tree would be read for ever.
+        // Without this, a token that belongs to no tree would be read for ever.
         end.max(index + 1)
     }
 
@@ -377,12 +376,12 @@ pub(crate) fn end_of_bracket(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// The tokens of a file's code, without what is compiled for tests only.
+/// The tokens of a file's code, without code that is compiled for tests only.
 pub(crate) fn product_tokens(text: &str) -> Vec<Token> {
     without_tests(&tokens(text))
 }
 
-/// Removes the items that an attribute says are compiled for tests only, and the sign of other attributes.
+/// Removes the items that an attribute marks as compiled for tests only, and the `#` of other attributes.
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut index = 0;
@@ -482,7 +481,7 @@ fn is_of_a_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// What comes after a comment in `/* … */`, which may have others in it.
+/// The text after a comment `/* … */`, which may have nested ones.
 fn after_comment(text: &str) -> &str {
     let mut depth = 0_usize;
     for (at, _) in text.char_indices() {
@@ -498,7 +497,7 @@ fn after_comment(text: &str) -> &str {
     ""
 }
 
-/// What comes after a text, a character or a lifetime at the beginning of `text`.
+/// The text after a string, a character or a lifetime at the beginning of `text`.
 fn after_literal(text: &str) -> Option<&str> {
     if let Some(body) = text.strip_prefix('\'') {
         let second = body.chars().next()?;
@@ -521,7 +520,7 @@ fn after_literal(text: &str) -> Option<&str> {
     Some(body.find(&end).map_or("", |at| &body[at + end.len()..]))
 }
 
-/// What comes after the quote that ends a literal whose quote was before `text`.
+/// The text after the quote that ends a literal whose opening quote was before `text`.
 fn after_quote(text: &str, quote: char) -> &str {
     let mut is_escaped = false;
     for (at, letter) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! The rules of the tree, kept by reading it.
+//! The rules of the tree, checked by reading it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,7 @@ fn is_below(path: &Path, module: &str) -> bool {
 /// A test that reads its suite.
 const CONFORMANCE: &str = "src/engine/typescript/transpile/tests/conformance.rs";
 
-/// What of the standard library, and of macros that print, only few files may use.
+/// Items of the standard library, and macros that print, which only few files may use.
 #[test]
 fn the_system_is_used_by_few_modules() {
     let modules: &[(&[&str], &[&str])] = &[
@@ -61,7 +61,7 @@ fn the_system_is_used_by_few_modules() {
         ),
         (
             &["std::env", "env::var"],
-            // The model checker is a test: it asks for how long it may take. So is the other: for its suite.
+            // The model checker is a test: it asks for how long it may take. The other test asks for its suite.
             &[
                 "src/config.rs",
                 "src/config",
@@ -196,8 +196,8 @@ fn every_script_has_its_snapshot_and_every_snapshot_its_script() {
     assert!(typescript.len() > 100 && python.len() > 100);
 }
 
-/// A script and its twin in the other language have the same outcome: what they return, show and call, and the
-/// codes of their errors. Texts and locations are each language's own.
+/// A script and its twin in the other language have the same outcome: value, output, calls and codes of errors. Texts
+/// and locations of errors are each language's own.
 #[test]
 fn twins_have_the_same_outcome() {
     let python = names("tests/scripts", ".py");
@@ -212,7 +212,7 @@ fn twins_have_the_same_outcome() {
     assert!(pairs > 50, "{pairs} pairs");
 }
 
-/// The words of errors that a script returned are its language's.
+/// The texts of errors that a script returned are its language's own.
 fn remove_messages(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -226,7 +226,7 @@ fn remove_messages(value: &mut Value) {
     }
 }
 
-/// What of a script's snapshot must be the same in both languages.
+/// The part of a script's snapshot that must be the same in both languages.
 fn outcome(script: &str) -> Value {
     let path = root().join(format!("tests/scripts/snapshots@{script}.snap"));
     let text = fs::read_to_string(path).unwrap();
@@ -248,7 +248,7 @@ fn outcome(script: &str) -> Value {
     Value::Object(outcome)
 }
 
-/// Replaces texts that say why JSON does not have some value: each language speaks of its own values.
+/// Replaces texts that say why JSON does not have some value: each language names its own values.
 fn replace_reasons(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -304,7 +304,7 @@ fn tests_below(directory: &str) -> Vec<String> {
     found
 }
 
-/// Checks the names in the last column of a document's tables, and counts them: tests, all tests that begin with a text
+/// Checks the names in the last column of a document's tables, and counts them: tests, all tests with a common prefix
 /// (`v_260_*`), fuzz targets, scripts with snapshots.
 fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
     let text = fs::read_to_string(root().join(document)).unwrap();
@@ -324,7 +324,7 @@ fn tests_named_in(document: &str, known: &BTreeSet<String>) -> usize {
     count
 }
 
-/// Whose tests have the number of a threat behind these letters: `up_226_…`.
+/// Prefixes of tests whose name has the number of a threat: `up_226_…`.
 const GROUPS: [&str; 16] =
     ["jc", "jm", "je", "bv", "pc", "pm", "px", "tl", "di", "sa", "cf", "mp", "up", "fd", "ld", "v"];
 
@@ -335,8 +335,8 @@ fn number_of_threat(test: &str) -> Option<u32> {
     GROUPS.contains(&group).then(|| number.parse().ok())?
 }
 
-/// What stands for a share of the attack surface (promise 42): a list of all threats. A row says which tests check it,
-/// or why none does; and each test of a threat is in the row of its number.
+/// In place of a figure for the share of the attack surface that is tested (promise 42): a list of all threats. A row
+/// says which tests check it, or why none does; and each test of a threat is in the row of its number.
 #[test]
 fn every_threat_has_its_tests_and_every_test_its_threat() {
     let text = fs::read_to_string(root().join("docs/threats.md")).unwrap();
@@ -390,7 +390,7 @@ fn every_test_that_a_document_names_exists() {
     assert!(threats > 500, "{threats} names");
     let promises = tests_named_in("docs/promises.md", &known);
     assert!(promises > 120, "{promises} names");
-    // What holds has a test that fails when it is cut out.
+    // A promise that holds has a test that fails when the code for it is cut out.
     let text = fs::read_to_string(root().join("docs/promises.md")).unwrap();
     let holds = text.lines().filter(|row| row.split(" | ").nth(2) == Some("holds"));
     let holds: Vec<&str> = holds.collect();

@@ -1,4 +1,4 @@
-// What `structuredClone` copies, and what it refuses.
+// The values that `structuredClone` copies, and those that it refuses.
 class Point { constructor(public x = 1) {} get double() { return 2 * this.x; } }
 const shared = { shared: true };
 const cycle: Record<string, unknown> = { shared, again: shared };

@@ -1,6 +1,6 @@
 interface Unused { a: string }
 
-// Everywhere a script meets a trace, its locations are those of this file.
+// Wherever a script sees a stack trace, its locations are those of this file.
 async function fails(): Promise<never> {
 
   await Promise.resolve()

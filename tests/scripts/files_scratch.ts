@@ -1,4 +1,4 @@
-// The names that Python has for these codes.
+// The names of these codes in Python.
 const names: Record<string, string> = {
   ENOENT: "FileNotFoundError",
   EACCES: "PermissionError",

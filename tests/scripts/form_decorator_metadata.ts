@@ -1,4 +1,4 @@
-// `Symbol.metadata` is there, as in Deno, and a polyfill that asks for it first leaves it alone.
+// `Symbol.metadata` exists, as in Deno, and a polyfill that checks for it does not replace it.
 (Symbol as any).metadata ??= Symbol("another")
 const note = (value: any, { name, metadata }: any) => { metadata[name] = true }
 class A { @note field = 1; @note method() {} }

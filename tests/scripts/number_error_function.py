@@ -1,6 +1,6 @@
 import math
 
-# Of the C library, so the last digit may be another than elsewhere.
+# Computed by the C library of WASI, so the last digit may differ from other machines'.
 exact = {
     0.5: 0.4795001221869534623,
     1.0: 0.1572992070502851307,

@@ -1,4 +1,4 @@
-# What a script reports is no part of its result, and wrong numbers are its mistakes.
+# Reported progress is not part of the result, and wrong numbers are errors of the script.
 refused = []
 for report in [("1",), (-1,), (float("nan"),), (1, float("inf")), (1, "2"), ()]:
     try:

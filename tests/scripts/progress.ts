@@ -1,4 +1,4 @@
-// What a script reports is no part of its result, and wrong numbers are its mistakes.
+// Reported progress is not part of the result, and wrong numbers are errors of the script.
 const refused = [];
 for (const report of [["1"], [-1], [NaN], [1, Infinity], [1, "2"], []]) {
   try {

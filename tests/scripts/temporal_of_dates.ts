@@ -1,4 +1,4 @@
-// V8's own, or a polyfill that is loaded here.
+// `Temporal` is V8's own, or a polyfill that is loaded at its first use.
 const before = Object.getOwnPropertyDescriptor(globalThis, "Temporal")!.enumerable;
 const date = Temporal.PlainDate.from("2024-02-28").add({ days: 2 });
 const meeting = Temporal.ZonedDateTime.from("2026-03-29T01:30[Europe/Oslo]").add({ hours: 1 });

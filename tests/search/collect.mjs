@@ -159,7 +159,7 @@ function list(program, args, env) {
       } catch {
         return;
       }
-      // A server that asks the client something gets no answer it could wait for.
+      // A request of the server gets an error, so that the server does not wait.
       if (message.method && message.id !== undefined) {
         send({ id: message.id, error: { code: -32601, message: "not supported" } });
       } else if (message.error && message.id !== undefined) {

@@ -14,7 +14,7 @@ const symbol = (holder, index) => symbolsOf(holder)[index];
 const call = reflect.apply;
 const make = reflect.construct;
 
-// What only syntax reaches.
+// Objects that only syntax reaches.
 const syntax = {
   asyncFunction: async () => {},
   asyncGenerator: (async function* () { yield 1 })(),
@@ -222,7 +222,7 @@ const hostile = {
   level: () => "\u001b[31m%s%d%o%O%c",
 };
 
-// The values that built-in loops come to grief on are taken more often.
+// Values that often break built-in loops are chosen more often.
 const likely = [
   "long", "rope", "holes", "manyHoles", "nestedHoles", "hugeLength", "hugeLength32", "laterLength", "laterLength32",
   "hugeArguments", "arrayProxy", "laterProxy", "endless", "endlessNative", "endlessNativeEntries", "endlessHelper",

@@ -188,7 +188,7 @@ class hostile:
     server = lambda: tools.mock
 
 
-# The values that loops come to grief on are taken more often.
+# Values that often break loops are chosen more often.
 likely = (
     "int63 int64 huge larger million endless endless_count endless_repeat endless_cycle huge_range loud later_length "
     "recursive_list recursive_dict deep_list long long_data format percent slice_huge"
@@ -218,7 +218,7 @@ def new(kind):
         return Loud()
 
 
-# A script ends itself by these; that is no finding, and would end the others in the same run.
+# Some exceptions end a script; that is no finding, and would end the other calls of the run.
 def call(function, receiver, arguments):
     try:
         holder = receiver()

@@ -87,7 +87,7 @@ const replacements = ["", "$&", "[$1]", "$$", "$`|$'", "$<y>", "$01", "$10", "$2
 for (const text of texts) {
   for (const original of expressions) {
     for (const own of [false, true]) {
-      // One with its own property takes our way, the other V8's.
+      // A regular expression with its own property takes cx's code, the other one V8's.
       const expression = () => { const made = new RegExp(original); if (own) made.own = 1; return made };
       replacements.forEach((replacement, index) => note(`replace ${text} ${original} ${index}`, () => text.replace(expression(), replacement)));
       note(`match ${text} ${original}`, () => text.match(expression()));

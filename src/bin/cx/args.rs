@@ -115,6 +115,7 @@ pub(crate) enum Command {
     /// Exit status: 0 the outcome is the recorded one, 1 the script went another way, 2 the file cannot be
     /// used, 130 interrupted.
     Replay(ReplayArguments),
+
     /// Type scripts at a prompt and see their values
     ///
     /// Each input is a script of its own with the state of the workspace or of --session, and the value
@@ -165,14 +166,14 @@ pub(crate) enum Command {
 
     /// Read clients' files again, ask all servers for their tools, and write types that have changed
     ///
-    /// What came of it is kept in last-sync.json in the state directory. With --install the system does
+    /// The outcome is kept in last-sync.json in the state directory. With --install the system does
     /// it every day, at a minute between four and six in the morning.
     ///
     /// Exit status: 0 success (for --status: installed and active), 1 something failed, or another sync
     /// is running, 2 usage.
     Sync(SyncArguments),
 
-    /// Look for what is wrong, and say how to mend it
+    /// Look for problems, and name their remedies
     ///
     /// Starts both engines and all servers, and looks at the configuration, the machine and its limits,
     /// caches, sign-ins, the state of scripts, the audit trail and the MCP clients. Changes nothing, and
@@ -228,10 +229,10 @@ pub(crate) enum Command {
 
     /// Trust a workspace's configuration file or script
     ///
-    /// Files in a workspace, such as `.cx.json` and `.mcp.json`, can only restrict what is allowed
-    /// until you trust them, and its scripts in `.cx/scripts` cannot be called. Shows what the file would
-    /// start, or the script's code, and asks for confirmation. Any change to the file revokes the trust.
-    /// Trust covers the file, not the programs that it names.
+    /// Until you trust them, files in a workspace such as `.cx.json` and `.mcp.json` can only
+    /// restrict what is allowed, and scripts in `.cx/scripts` cannot be called. Shows what the file
+    /// would start, or the script's code, and asks for confirmation. Any change to the file revokes
+    /// the trust. Trust covers the file, not the programs that it names.
     Trust(TrustArguments),
 
     /// Print the completion script of a shell

@@ -134,7 +134,7 @@ fn read_part(part: &str) -> Reading {
             .iter()
             .filter(|error| bytes(error.location).start == at || !is_about_blocks(error));
         survey.add_mistakes(errors.map(mistake), part);
-        survey.is_partial();
+        survey.mark_partial();
         Reading::Refused { survey: Some(survey), at }
     });
     reading.unwrap_or(Reading::Unread)
@@ -187,7 +187,7 @@ fn mended(part: &str, mut at: usize) -> Survey {
         }
     }
     survey.add_mistakes(mistakes, part);
-    survey.is_partial();
+    survey.mark_partial();
     survey
 }
 

@@ -320,8 +320,9 @@ impl Survey {
         }
     }
 
-    /// Records that a part of the script could not be read: a call that seems not to be awaited may be awaited there.
-    pub(crate) fn is_partial(&mut self) {
+    /// Marks the survey as partial: a part of the script could not be read, so a call that seems not to be awaited may
+    /// be awaited there.
+    pub(crate) fn mark_partial(&mut self) {
         self.uses.iter_mut().for_each(|one| one.is_forgotten = false);
     }
 

@@ -1,5 +1,5 @@
-// An MCP server over HTTP for the server scenarios of the conformance suite that need fixtures: whatever is asked of it,
-// a script asks of an upstream server. So a scenario that holds here holds on the whole way through cx and back.
+// An MCP server over HTTP for the server scenarios of the conformance suite that need fixtures: it passes every request
+// through a script to an upstream server. A scenario that passes here has passed all of cx, in both directions.
 //
 //   node bridge.mjs CX FIXTURES
 //

@@ -1,4 +1,4 @@
-// A client for the official conformance suite: `cx`, with a person who does what its messages say.
+// A client for the official conformance suite: `cx`, with a person who follows its messages.
 //
 //   node client.mjs CX URL
 //
@@ -20,7 +20,7 @@ const MAX_SIGN_INS = 3;
 const home = mkdtempSync(join(tmpdir(), "cx-conformance-"));
 const config = join(home, "mcp.json");
 const env = { ...process.env, HOME: home, XDG_STATE_HOME: home, XDG_CONFIG_HOME: home, XDG_CACHE_HOME: join(home, "cache") };
-// There is no keyring that answers.
+// No keyring is available.
 delete env.DBUS_SESSION_BUS_ADDRESS;
 
 /** What the operator of the scenario has configured. */

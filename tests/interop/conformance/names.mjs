@@ -28,7 +28,7 @@ const server = createServer(async (request, response) => {
     if (message.method === "tools/call" && typeof name === "string" && !OWN.includes(name)) {
       key = KEYS[name];
       message.params.name = prefix(name) + name;
-      // Only a header that says the same, so that one that does not still differs.
+      // Only a header with the same name is changed, so that a wrong header stays wrong.
       if (headers["mcp-name"] === name) headers["mcp-name"] = message.params.name;
       const { inputResponses } = message.params;
       if (key && inputResponses && key in inputResponses) {

@@ -1,5 +1,5 @@
 // A third-party agent framework in JavaScript: loads the tools of `cx serve` as its agents do, calls them, and prints
-// what it saw as one line of JSON. No language model is needed: its tool calls are written here.
+// its report as one line of JSON. No language model is needed: its tool calls are written here.
 //
 //   node agent.mjs FRAMEWORK NODE_MODULES COMMAND [ARGUMENT...]
 //
@@ -17,7 +17,7 @@ async function load(name) {
   return module.default ?? module;
 }
 
-// Nothing here waits for longer.
+// The maximum of every wait here.
 const MAX_WAIT_MS = 140_000;
 
 const INPUT = { n: 42 };
@@ -31,8 +31,8 @@ function textOf(content) {
   return content.text;
 }
 
-// Each framework returns `schemas`, for each tool the JSON schema of its parameters as it is shown to a model, `call`,
-// which returns the text that would be shown to the model, also of an error, and `close`.
+// Each framework returns `schemas`, for each tool the JSON schema of its parameters as a model sees it, `call`, which
+// returns the text that a model would see, also for an error, and `close`.
 const frameworks = {
   async langchain() {
     const { MultiServerMCPClient } = await load("@langchain/mcp-adapters");

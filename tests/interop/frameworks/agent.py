@@ -15,7 +15,7 @@ from typing import Any, Awaitable, Callable
 
 FRAMEWORK, COMMAND, *ARGUMENTS = sys.argv[1:]
 
-# Nothing here waits for longer.
+# The maximum of every wait here.
 MAX_WAIT = 140
 
 SERVER = {"command": COMMAND, "args": ARGUMENTS, "env": dict(os.environ)}
@@ -70,7 +70,7 @@ async def smolagents(structured=False):
 
     client, tools = await asyncio.to_thread(connect)
     schemas = {name: openai_parameters(get_tool_json_schema(tool)) for name, tool in tools.items()}
-    # What its agents put into their prompts.
+    # The texts that its agents put into their prompts.
     assert all(tool.to_tool_calling_prompt() and tool.to_code_prompt() for tool in tools.values())
 
     async def call(name, arguments):
@@ -102,7 +102,7 @@ async def autogen():
         try:
             return text_of(await tools[name].run_json(arguments, CancellationToken()))
         except Exception as error:
-            # The connection of the call is closed by the time, which wraps it.
+            # By then the connection of the call is closed, which wraps the error in a group.
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             return str(error)

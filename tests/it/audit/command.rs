@@ -15,7 +15,7 @@ use crate::support::interop::telemetry_python;
 use crate::support::serve::{END, Start, WATCHDOG};
 use crate::support::stopwatch::Stopwatch;
 
-/// A user with a trail.
+/// A user with an audit trail.
 struct User(tempfile::TempDir);
 
 impl User {
@@ -56,7 +56,7 @@ impl User {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The configuration of the user, with a server and what `audit` is.
+    /// The configuration of the user, with a server and this value of `audit`.
     fn configure(&self, audit: &Value) {
         let config =
             json!({ "mcpServers": { "s": chaos::entry(&["well"]) }, "audit": audit, "deny": ["s.fail"] });
@@ -149,7 +149,7 @@ fn since_leaves_out_what_is_older() {
     let user = User::new();
     user.configure(&json!({ "directory": user.trail() }));
     user.prints(&["run", "-e", "return 'old'"]);
-    // As if it were of an earlier year: what is shown is not verified.
+    // As if the line were of an earlier year: `show` does not verify.
     let file = user.file();
     let mut old = String::new();
     for line in fs::read_to_string(&file).unwrap().lines() {
@@ -175,8 +175,8 @@ fn since_leaves_out_what_is_older() {
     }
 }
 
-/// THREATS 546: what a script calls a tool is a text wherever it is printed: no formula of a spreadsheet, no line of
-/// its own, and nothing that a terminal obeys.
+/// THREATS 546: the name that a script calls a tool by is text wherever it is printed: no formula of a spreadsheet, no
+/// line of its own, and no escape sequence that a terminal obeys.
 #[test]
 fn v_546_names_are_texts_in_what_is_printed() {
     let user = User::new();
@@ -194,7 +194,7 @@ fn v_546_names_are_texts_in_what_is_printed() {
     assert!(shown.contains("tool=@a") && !shown.contains('\u{1b}'), "{shown}");
 }
 
-/// OpenTelemetry's own classes read what is exported for it, and find the lines of the trail in it.
+/// OpenTelemetry's own classes read the export, and find the lines of the trail in it.
 #[test]
 fn exported_log_records_are_those_of_opentelemetry() {
     const READER: &str = "
@@ -229,7 +229,7 @@ for line in sys.stdin:
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }
 
-/// `--follow` shows what is written later, and nothing twice, until it is interrupted.
+/// `--follow` shows lines that are written later, and none twice, until it is interrupted.
 #[test]
 fn a_trail_is_followed_until_an_interrupt() {
     let user = User::new();
@@ -276,7 +276,7 @@ fn a_trail_is_followed_until_an_interrupt() {
         }
     };
     stopwatch.promise(END, "the end of `--follow` after an interrupt");
-    // As programs end that an interrupt ends.
+    // The status of programs that an interrupt ends.
     assert_eq!(
         (status.signal(), status.code()),
         (Some(rustix::process::Signal::INT.as_raw()), None),
@@ -318,8 +318,8 @@ fn servers_of_several_clients_write_one_trail() {
     assert_eq!(runs.lines().filter(|line| line.contains("  ok  ")).count(), 10, "{runs}");
 }
 
-/// A full disk, which here is a limit of the file's size: existing lines stay whole, the run goes on, and
-/// the user is told.
+/// A full disk, simulated by a limit of the file's size: existing lines stay whole, the run goes on, and the user is
+/// told.
 #[test]
 fn a_full_disk_leaves_whole_lines_and_fails_no_run() {
     let user = User::new();

@@ -1,4 +1,4 @@
-//! What the trail's line of each event has.
+//! The fields of each event of the trail.
 
 use cx::audit::{AuditOptions, AuditReader};
 use cx::{Approval, Executor, ExecutorBuilder, Grants, Limits, PrivateAddresses, Script, ToolRules};
@@ -24,7 +24,7 @@ fn of<'a>(lines: &'a [Line], event: &str) -> Vec<&'a Line> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
-/// These fields of a line, and null for those that it has not.
+/// These fields of a line; null for a field that it does not have.
 fn pick(line: &Line, names: &[&str]) -> Value {
     names.iter().map(|name| line.get(*name).cloned().unwrap_or_default()).collect()
 }
@@ -47,8 +47,8 @@ fn builder(options: &AuditOptions) -> ExecutorBuilder {
     builder.allow(["notes.*"]).deny(["notes.drop"]).ask(["notes.delete", "notes.wipe"])
 }
 
-/// A run, and all that can become of its calls: it is known who asked for what, what permitted it, who approved it,
-/// and what it came to.
+/// A run with every kind of call: the trail has who asked for it, the rule that permitted it, who approved it, and its
+/// outcome.
 #[test]
 fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     let directory = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     assert_eq!(started["limits"]["wallTimeMs"], milliseconds, "{started:?}");
     assert_eq!(started["limits"]["toolCalls"], 9, "{started:?}");
     let [ended] = of(&lines, "run.ended")[..] else { panic!("{lines:?}") };
-    // Two were not sent.
+    // Two of the calls were not sent.
     let names = ["run", "outcome", "code", "toolCalls", "toolCallsRefused"];
     assert_eq!(pick(ended, &names), json!([started["run"], "ok", null, 3, 2]), "{ended:?}");
     for number in ["durationUs", "cpuTimeUs", "memoryBytes", "toolResultBytes"] {
@@ -91,7 +91,7 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
         of(&lines, event).iter().map(|line| pick(line, names)).collect()
     };
     let names = ["call", "server", "tool", "rule", "approver", "argumentsSha256"];
-    // The hash is that of the canonical form, whatever the order in which the script wrote it.
+    // The hash is that of the canonical form, whatever the order of keys in the script.
     let expected = json!([
         [1, "notes", "add", "allow: notes.*", null, sha256("{\"at\":1,\"text\":\"é\"}")],
         [2, "notes", "delete", "allow: notes.*", "executor", sha256("{\"id\":7}")],
@@ -128,7 +128,7 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     assert!(calls.clone().all(|line| !line.contains_key("arguments") && !line.contains_key("result")));
 }
 
-/// What is refused, or asked about, because of an address in the arguments has the rule that is about addresses.
+/// A call that is refused, or asked about, because of an address in the arguments has the rule about addresses.
 #[test]
 fn v_572_the_rule_about_private_addresses_is_in_the_trail() {
     let source = "await tools.notes.add({ text: 'http://169.254.169.254/' }).catch(() => {}); return 1";
@@ -152,12 +152,13 @@ fn v_572_the_rule_about_private_addresses_is_in_the_trail() {
             of(&lines, "approval.asked").iter().map(|line| pick(line, &["call", "rule"])).collect();
         let expected = if treatment == PrivateAddresses::Ask { vec![json!([1, rule])] } else { Vec::new() };
         assert_eq!(asked, expected);
-        // The address is a part of the arguments, which the trail has no text of.
+        // The address is a part of the arguments, whose text the trail does not have.
         assert!(!serde_json::to_string(&lines).unwrap().contains("169.254"), "{lines:?}");
     }
 }
 
-/// A request of `fetch` that was not sent has the rule that refuses it, also one that names the host without its port.
+/// A request of `fetch` that was not sent has the rule that refuses it, also a rule that names the host without its
+/// port.
 #[test]
 fn v_572_the_rule_about_a_host_is_in_the_trail() {
     let directory = tempfile::tempdir().unwrap();

@@ -13,7 +13,8 @@ use cx::audit::{AuditOptions, AuditReader, AuditTrail, VerifyOptions, verify};
 /// How often two processes are killed in the suite. `make audit-kills` does it 200 times.
 const ROUNDS: u64 = 8;
 
-/// How often those of one trail are killed. It is verified each time, which takes as long as it is.
+/// How often the two writers of one trail are killed. The trail is verified each time, which takes longer the longer it
+/// is.
 const SERIES: usize = 20;
 
 fn writer(root: &Path, name: &str) -> Child {
@@ -44,7 +45,7 @@ fn fd_235_a_killed_process_leaves_a_whole_trail() {
     assert!(received as u64 > rounds, "hardly anything was called");
 }
 
-/// Kills two processes again and again that write one trail. Returns how many calls the server has received.
+/// Repeatedly kills two processes that write one trail. Returns how many calls the server has received.
 fn killed(rounds: Range<u64>) -> usize {
     let root = tempfile::tempdir().unwrap();
     let trail = root.path().join("trail");
@@ -56,7 +57,7 @@ fn killed(rounds: Range<u64>) -> usize {
             BufReader::new(writer.stdout.take().unwrap()).read_line(&mut line).unwrap();
             assert_eq!(line, "ready\n");
         }
-        // Starts of engines take longer on a loaded machine: at any time between none and many calls.
+        // Engines take longer to start on a loaded machine, so a kill comes at any time between no call and many.
         std::thread::sleep(Duration::from_millis(20 + round * 37 % 230));
         for writer in &mut writers {
             writer.kill().unwrap();

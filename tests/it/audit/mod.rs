@@ -1,4 +1,4 @@
-//! The audit trail, from outside.
+//! The audit trail, seen from outside.
 
 mod command;
 mod events;

@@ -1,4 +1,4 @@
-//! What the trail has of a script's questions to a language model.
+//! The lines of the trail about a script's questions to a language model.
 
 use cx::audit::{AuditOptions, AuditReader};
 use cx::{Executor, ProviderKind, Script};
@@ -9,8 +9,8 @@ use crate::support::provider::{FakeProvider, Reply};
 const QUESTION: &str = "a question that no other user may read";
 const ANSWER: &str = "write to someone@example.com";
 
-/// Each question is in the trail before it is sent and after its answer, by hashes: its run, its number,
-/// the model, the tokens, the outcome, and what the content filter has found.
+/// Each question is in the trail before it is sent and after its answer: its run, its number, hashes, the model, the
+/// tokens, the outcome, and the findings of the content filter.
 #[test]
 fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {
@@ -55,7 +55,7 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     assert_eq!(first["violations"], json!(["email"]));
     assert_eq!(second["outcome"], "failed");
     assert!(second["code"].is_string() && second.get("answerSha256").is_none(), "{second:?}");
-    // The same answer in pieces.
+    // The same answer as a stream.
     for field in ["outcome", "answerSha256", "violations"] {
         assert_eq!(third[field], first[field], "{field}: {third:?}");
     }

@@ -94,7 +94,7 @@ fn requested_runs(trail: &Path) -> Vec<(String, String)> {
     runs
 }
 
-/// A run that one client begins can be followed to those who have read it.
+/// The trail shows which clients have read a run that another client began.
 #[test]
 fn requests_over_rest_name_their_run() {
     let directory = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn requests_over_rest_name_their_run() {
     };
     let short = post(json!({ "language": "typescript", "code": "return 1" }));
     let begun = post(json!({ "language": "typescript", "code": "return 1", "background": true }));
-    // Its value is left out of the answer.
+    // The value is left out of the answer.
     let kept = post(json!({ "language": "typescript", "code": "return 'x'.repeat(60_000)" }));
     assert_eq!((short.as_str(), begun.len(), kept.len()), ("", 16, 16));
     let read = format!("/v1/runs/{begun}?waitMs=60000");
@@ -135,7 +135,7 @@ fn requests_over_rest_name_their_run() {
     assert!(shown.starts_with("bbbb") && shown.len() < 300, "{shown}");
 }
 
-/// Who asks for a run, reads its record or cancels it over REST is in the trail, and who listens over MCP.
+/// The trail has who asks for a run, reads its record or cancels it over REST, and who listens over MCP.
 #[test]
 fn requests_for_runs_over_rest_and_streams_are_in_the_trail() {
     let directory = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn requests_for_runs_over_rest_and_streams_are_in_the_trail() {
         request("GET /v1/runs/{id}/{part}", "", "404"),
     ];
     assert_eq!(found, expected);
-    // What a caller calls itself is bounded.
+    // The name that a caller gives itself is bounded.
     let mut reader = AuditReader::new(&trail);
     while let Some(line) = reader.next_line(true).unwrap() {
         assert!(line.text.len() < 2_000, "{}", line.text);

@@ -1,4 +1,4 @@
-//! A trail that cannot be written: what it does to runs.
+//! Runs while the trail cannot be written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ fn run(options: AuditOptions) -> (ExecuteResult, u32, bool) {
     (result, calls.load(Ordering::Relaxed), has_failed)
 }
 
-/// A directory in which nothing can be written, not by root either.
+/// A directory in which not even root can write.
 const UNWRITABLE: &str = "/proc/cx-audit";
 
 #[test]
@@ -48,7 +48,7 @@ fn a_required_trail_that_cannot_be_written_stops_runs_before_they_begin() {
     assert!(error.message.starts_with(expected), "{error:?}");
 }
 
-/// The trail's directory is there when the run begins, and not when it asks a language model.
+/// The trail's directory exists when the run begins, and no longer when it asks a language model.
 #[test]
 fn a_required_trail_that_can_be_written_no_more_stops_questions_to_models() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("fine".to_owned()));
@@ -71,12 +71,12 @@ fn a_required_trail_that_can_be_written_no_more_stops_questions_to_models() {
     let error = result.error().unwrap();
     assert_eq!(error.tool_code, Some(ToolErrorCode::ToolDenied), "{error:?}");
     assert!(error.message.contains("nothing was sent: the audit trail cannot be written"), "{error:?}");
-    // The first question only, and what was not sent took no tokens.
+    // Only the first question was sent; the others took no tokens.
     assert_eq!(provider.asked().len(), 1);
     assert_eq!(result.sampling.unwrap().calls[1].tokens, 0);
 }
 
-/// The trail's directory is there when the run begins, and not when it makes its call.
+/// The trail's directory exists when the run begins, and no longer when it makes its call.
 #[test]
 fn a_required_trail_that_can_be_written_no_more_stops_calls_before_they_are_sent() {
     let directory = tempfile::tempdir().unwrap();

@@ -104,7 +104,7 @@ fn offline_no_server_is_started() {
     let (_, said, status) = place.prints(&["check", "--offline", "bad.ts"]);
     assert!(said.starts_with("warning[TOOLS_UNKNOWN]: the tools of server `well` are not known"), "{said}");
     assert!(status == 0 && !notes.exists(), "{said}");
-    // Once its tools are known they are what it is checked by. They may be old, so nothing is certain.
+    // Once the tools are known, they are used for the check. They may be old, so nothing is certain.
     assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
     let started = fs::read_to_string(&notes).unwrap();
     let (_, said, status) = place.prints(&["check", "--offline", "bad.ts"]);
@@ -121,7 +121,7 @@ fn a_server_that_cannot_be_asked_is_said() {
     assert_eq!(status, 0);
 }
 
-/// A directory with the type checkers as they are called.
+/// A directory with the type checkers, under the names by which they are called.
 fn checkers(place: &Place) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     let bin = place.0.path().join("bin");
@@ -168,7 +168,7 @@ fn types_are_checked_by_the_real_type_checkers() {
     let (said, status) = check("fenced.py", "```python\nn: int = 'x'\n```\n");
     assert!(said.contains("reportAssignmentType") && said.contains("fenced.py:2:10"), "{said}");
     assert_eq!(status, Some(1));
-    // What cx has found too is said once, as an error; the rest beside it.
+    // A finding that cx has too is reported once, as an error; the other findings are beside it.
     let (said, status) = check(
         "twice.ts",
         "const a = await tools.well.ecco({});\nconst b = await tools.well.big({ bytes: 'many' });\n\
@@ -258,7 +258,7 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     write(&place, "script.ts", "return input.n + 10");
     watch.says("watch: ok after", 2);
     assert_eq!(watch.read("out"), "2\n11\n");
-    // Replaced by another file, as editors do it, and with the file gone for a moment.
+    // Replaced by another file, as editors do, with the file absent for a moment.
     write(&place, "new", "throw new Error('oh')");
     fs::remove_file(place.0.path().join("script.ts")).unwrap();
     std::thread::sleep(Duration::from_millis(300));
@@ -271,7 +271,7 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     watch.says("watch: input.json changed", 1);
     watch.says("watch: ok after", 4);
     assert_eq!(watch.read("out"), "2\n11\n1\n5\n");
-    // A run that is not over is stopped.
+    // A run that has not ended is stopped.
     write(&place, "script.ts", "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));");
     for _ in 0..600 {
         if watch.read("out").contains("begun") {
@@ -282,7 +282,7 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     write(&place, "script.ts", "return 'after'");
     watch.says("watch: ok after", 5);
     assert!(watch.read("out").ends_with("begun\n\"after\"\n"), "{}", watch.read("out"));
-    // Only touched: nothing happens, and Ctrl-C ends it with the status of the last run.
+    // The file is only touched: nothing happens, and Ctrl-C ends the command with the status of the last run.
     write(&place, "script.ts", "return 'after'");
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(watch.read("said").matches("watch: ok after").count(), 5);

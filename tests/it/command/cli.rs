@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::python_cache;
 
-/// Runs `cx run` with arguments, in its own directory.
+/// Runs `cx run` with arguments, in a directory of its own.
 fn cx(arguments: &[&str]) -> Output {
     cx_in(Path::new("/"), arguments, "")
 }

@@ -1,4 +1,4 @@
-//! `cx setup`: how it changes clients' files, and how that is undone.
+//! `cx setup`: how it changes clients' files, and how the change is undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -103,7 +103,7 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// All files but those of cx.
+    /// All files except those of cx.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut directories = vec![self.directory.path().to_owned()];
@@ -199,7 +199,7 @@ fn servers_move_behind_cx_and_back() {
     let names: Vec<&String> = cursor["mcpServers"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["code-executor", "cx"]);
 
-    // Again: there is nothing to do, and nothing to undo.
+    // A second time there is nothing to do, and nothing to undo.
     let after = home.files();
     let output = home.setup(&["--yes", "--take-out", "--no-connect"]);
     assert!(text(&output.stdout).contains("nothing to do"), "{}", text(&output.stdout));
@@ -327,7 +327,7 @@ fn tools_that_rules_hide_are_counted_apart() {
     assert!(text(&output.stdout).contains(&said), "{said}: {}", text(&output.stdout));
 }
 
-/// Names in cx are ASCII. None is lost, none takes another's place, and each new name is said.
+/// Names in cx are ASCII. No server is lost, none takes another's name, and each new name is printed.
 #[test]
 fn a_server_whose_name_is_not_ascii_gets_one_that_tells_it() {
     let servers = r#"{"mcpServers":{
@@ -357,7 +357,7 @@ fn variables_of_the_shell_are_named() {
     let shown = text(&output.stdout);
     assert!(shown.contains(r#""env": { "GITHUB_TOKEN": "${GITHUB_TOKEN}" }"#), "{shown}");
     assert!(!shown.contains("OTHER_TOKEN") && !shown.contains("ghp_secret"), "{shown}");
-    // Other names of the service, and what is no credential.
+    // Other variables of the service, and one that is no credential.
     let servers = json!({ "mcpServers": {
         "github": { "command": "npx", "args": ["@modelcontextprotocol/server-github"] },
         "slack": { "command": "npx", "args": ["server-slack"] },
@@ -376,7 +376,7 @@ fn variables_of_the_shell_are_named() {
     assert!(!shown.contains("SLACK_NOTHING") && !shown.contains("{TEAM_ID"), "{shown}");
 }
 
-/// A comment before a removed server is mostly about something else.
+/// A comment before a removed server is usually about something else.
 #[test]
 fn comments_before_a_server_stay_when_it_is_taken_out() {
     let before = "# head of the file\n\n# model = \"x\"\n[mcp_servers.library]\ncommand = \"LIBRARY\"\n\n\
@@ -393,7 +393,7 @@ fn comments_before_a_server_stay_when_it_is_taken_out() {
     ] {
         assert!(after.contains(comment), "{comment}: {after}");
     }
-    // The last table of the file, and one in a line.
+    // The last table of the file, and an inline table.
     let last = "model = \"x\"\n\n# about the library\n[mcp_servers]\n# in a line\nlibrary = { command = \"LIBRARY\" }\n";
     let home = Home::with(&[(CODEX.0, last)]);
     assert!(home.setup(&["--yes", "--take-out", "--no-connect"]).status.success());
@@ -451,7 +451,7 @@ fn only_one_setup_changes_files_at_a_time() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("process 4711, since 2023-11-14T22:13:20Z"), "{said}");
-    // Before anything is asked, too.
+    // Also before anything is asked.
     assert!(text(&home.setup(&[]).stderr).contains("process 4711"));
     assert!(home.setup(&["--dry-run"]).status.success());
     assert_eq!(home.files(), before);
@@ -468,7 +468,7 @@ fn without_a_terminal_nothing_is_guessed() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--yes"), "{}", text(&output.stderr));
     assert_eq!(home.files(), before);
-    // A form of output is no answer.
+    // An output format is no answer to the questions.
     let output = home.setup(&["--json"]);
     assert_eq!(output.status.code(), Some(2));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -491,7 +491,7 @@ fn a_linked_file_stays_a_link() {
     assert!(Path::new(&home.path(OWN)).exists());
 }
 
-/// Something else where a client has its list of servers: nothing can be added to it, and the others are set up.
+/// A client's list of servers has another type: nothing can be added to it, and the other clients are set up.
 #[test]
 fn a_file_without_a_list_of_servers_is_left_alone() {
     let strange: [Written; 4] = [
@@ -515,7 +515,7 @@ fn a_file_without_a_list_of_servers_is_left_alone() {
     }
 }
 
-/// Home directories are often links. Servers in files below it are not those of a directory besides.
+/// Home directories are often links. Servers of files below it are not counted a second time as those of a directory.
 #[test]
 fn a_home_directory_that_is_a_link_is_one_directory() {
     let home = Home::everything();
@@ -533,7 +533,7 @@ fn a_home_directory_that_is_a_link_is_one_directory() {
     }
 }
 
-/// A user with servers for two directories, of which one also has files of four clients.
+/// A user with servers for two directories, one of which also has files of four clients.
 fn with_projects() -> Home {
     let home = Home::with(&[CURSOR]);
     let (project, other) = (home.path("project"), home.path("other"));
@@ -583,7 +583,7 @@ fn with_projects() -> Home {
     home
 }
 
-/// `cx setup` in the directory that has its own files.
+/// `cx setup` in the directory that has its own files of clients.
 fn at_work(home: &Home, arguments: &[&str]) -> Output {
     home.command(arguments).current_dir(home.path("project")).output().unwrap()
 }
@@ -610,7 +610,7 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
         assert!(shown.contains(said), "{said}:\n{shown}");
     }
     assert!(!shown.contains("gemini") && !shown.contains("/nothing"), "{shown}");
-    // None of them moves: they are of one directory, and some are of other people too.
+    // None of them moves: they belong to one directory, and some belong to other people too.
     let own = home.json(OWN);
     let names: Vec<&String> = own["mcpServers"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["everywhere", "library", "github"]);
@@ -621,7 +621,7 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
     for (path, bytes) in before.iter().filter(|(path, _)| path.starts_with(home.path("project"))) {
         assert_eq!(files[path], *bytes, "{}", path.display());
     }
-    // By name neither, unless their kind is asked for.
+    // Naming one does not move it either, unless servers of directories are asked for.
     let output = at_work(&home, &["--yes", "--server", "tasks"]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
@@ -644,7 +644,7 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
         "{shown}"
     );
     assert!(!shown.contains("`library` was a server of"), "{shown}");
-    // The one of Cursor for all directories is the same server; two others of one name are named after their places.
+    // The server of Cursor for all directories is the same; two others with one name are named after their directories.
     let own = home.json(OWN);
     let names: Vec<&String> = own["mcpServers"].as_object().unwrap().keys().collect();
     assert_eq!(
@@ -653,7 +653,7 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
     );
     let args = |name: &str| own["mcpServers"][name]["args"][0].as_str().unwrap().to_owned();
     assert_eq!((args("database"), args("database-other")), ("project".to_owned(), "other".to_owned()));
-    // What the directory gave them stays theirs.
+    // The entries that the directory gave them stay.
     let project = home.path("project");
     assert_eq!(args("tasks"), project.join("tasks.json").to_str().unwrap());
     assert_eq!(own["mcpServers"]["notes"], json!({ "command": "./notes", "cwd": project }));
@@ -663,8 +663,8 @@ fn servers_of_one_directory_move_when_they_are_chosen() {
     assert_eq!(*project, json!({ "history": [1], "mcpServers": {} }));
     assert_eq!(claude["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["cx"]);
     assert_eq!(claude["numStartups"], 12);
-    // Files of the directory: of a client that starts cx here. Neither VS Code nor OpenCode is installed, and Codex
-    // and Zed are not either, but Zed's file starts cx.
+    // Of the directory's own files only Zed's changes, because it starts cx here. VS Code, OpenCode, Codex and Zed are
+    // not installed.
     assert_eq!(
         home.read("project/.zed/settings.json"),
         r#"{"context_servers":{"cx":{"command":"cx","args":["serve"]}}}"#
@@ -761,7 +761,7 @@ const TAKE_OUT: &str = "Take these servers out";
 const CHANGES: &str = "Make these changes?";
 const DOWN: &str = "\x1b[B";
 
-/// What Enter chooses is what `--yes --take-out` does.
+/// Enter chooses the same as `--yes --take-out`.
 #[test]
 fn questions_have_defaults() {
     let silent = Home::everything();
@@ -774,7 +774,8 @@ fn questions_have_defaults() {
     for path in [OWN, CLAUDE.0, CURSOR.0, CODEX.0, ZED.0, GOOSE.0, OPENCODE.0] {
         assert_eq!(home.read(path), silent.read(path), "{path}");
     }
-    // Again: one is left that the client has switched off, and cx has servers, which is asked about.
+    // Again: one server is left, which the client has switched off; and setup asks about the servers that cx already
+    // has.
     let existing = ("What should happen to them?", "\r");
     let answers = [(SERVERS, " \r"), (TAKE_OUT, "n\r"), existing, (CHANGES, "n\r")];
     let (screen, status) = dialogue(&home, ".", &[], &answers);
@@ -785,14 +786,14 @@ fn questions_have_defaults() {
 
 #[test]
 fn questions_can_be_answered_otherwise() {
-    // One server and one client less, and nothing is taken out.
+    // One server and one client are deselected, and nothing is taken out.
     let home = Home::with(&[CLAUDE, CURSOR]);
     let cursor = home.read(CURSOR.0);
     let answers = [(SERVERS, " \r"), (CLIENTS, &*format!("{DOWN} \r")), (TAKE_OUT, "n\r"), (CHANGES, "y\r")];
     let (screen, status) = dialogue(&home, ".", &[], &answers);
     assert_eq!(status, Some(0), "{screen}");
     let own = home.json(OWN);
-    // Cursor has the server that was not chosen of Claude Code, too.
+    // Cursor also has the server that was not chosen from Claude Code.
     assert_eq!(
         own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(),
         ["github", "library", "github-cursor"]
@@ -800,7 +801,7 @@ fn questions_can_be_answered_otherwise() {
     assert_eq!(home.read(CURSOR.0), cursor);
     let claude = home.read(CLAUDE.0);
     assert!(claude.contains("\"serve\"") && claude.contains("\"library\""), "{claude}");
-    // A server of one directory is offered, and not chosen.
+    // A server of one directory is offered, and not chosen by default.
     let home = with_projects();
     let (screen, status) = choose_in_projects(&home);
     assert_eq!(status, Some(0), "{screen}");
@@ -823,7 +824,7 @@ fn questions_can_be_answered_otherwise() {
     }
 }
 
-/// Servers of Claude Code alone: `everywhere` is chosen already, `library` of the directory is now.
+/// Answers the questions for Claude Code alone: `everywhere` is preselected, and `library`, of the directory, is added.
 fn choose_in_projects(home: &Home) -> (String, Option<i32>) {
     let choose_second = format!("{DOWN} \r");
     let answers = [(SERVERS, &*choose_second), (CLIENTS, "\r"), (TAKE_OUT, "\r"), (CHANGES, "\r")];
@@ -843,7 +844,7 @@ fn non_interactive_asks_nothing_and_says_the_same_plan() {
     assert!(text(&output.stdout).starts_with(&planned), "{planned}\n{}", text(&output.stdout));
     let own = home.json(OWN);
     assert_eq!(own["mcpServers"].as_object().unwrap().keys().collect::<Vec<_>>(), ["library", "github"]);
-    // At a terminal neither.
+    // At a terminal it asks nothing either.
     let home = Home::with(&[CLAUDE]);
     let (screen, status) = dialogue(&home, ".", &["--non-interactive"], &[]);
     assert_eq!(status, Some(0), "{screen}");
@@ -880,7 +881,7 @@ fn a_large_file_is_read_too() {
     assert_eq!(after["mcpServers"]["cx"]["args"], json!(["serve"]));
     after["mcpServers"] = claude["mcpServers"].clone();
     assert_eq!(after, claude);
-    // One that is no configuration at all.
+    // A large file that is no configuration at all.
     fs::File::create(home.path(CLAUDE.0)).unwrap().set_len(1 << 30).unwrap();
     assert!(text(&home.setup(&["--dry-run"]).stdout).contains("larger than 16 MB"));
 }

@@ -1,5 +1,5 @@
-//! Commands on a machine whose clock is far off: before 1970, which a clock that was never set can be, and after the
-//! year 9999. The clock is moved by a library that is loaded before the C library.
+//! Commands on a machine whose clock is far off: before 1970, as a clock that was never set can be, and after the year
+//! 9999. A library that is loaded before the C library shifts the clock.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-/// Moves the wall clock, and no other one, by the seconds of a variable.
+/// Shifts the wall clock, and no other clock, by the seconds of a variable.
 const LIBRARY: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 }
 "#;
 
-/// The library, made by the compiler that links Rust's programs too.
+/// The library, built with the compiler that also links Rust's programs.
 fn library(directory: &Path) -> PathBuf {
     let (source, library) = (directory.join("clock.c"), directory.join("clock.so"));
     fs::write(&source, LIBRARY).unwrap();
@@ -65,7 +65,7 @@ fn a_clock_that_is_far_off_is_no_panic() {
             let output = cx(&home, &library, seconds, arguments).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(!said.contains("panicked"), "{year} {arguments:?}: {said}");
-            // What the doctor finds is up to the machine.
+            // The findings of the doctor depend on the machine.
             let expected: &[i32] = if arguments[0] == "doctor" { &[0, 1] } else { &[0] };
             let status = output.status.code().unwrap();
             assert!(expected.contains(&status), "{year} {arguments:?}: {output:?}");

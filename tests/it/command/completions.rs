@@ -1,4 +1,4 @@
-//! `cx completions` and `cx man`: what shells and `man` say of them.
+//! `cx completions` and `cx man`, as read by shells and by `man`.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn installed(program: &str, arguments: &[&str], directory: &Path) -> Option<Outp
 #[test]
 fn shells_read_their_completions_and_offer_commands() {
     let directory = tempfile::tempdir().unwrap();
-    // What the shell offers for `cx setup --dry-`, and for `cx tools l`.
+    // The completions that the shell offers for `cx setup --dry-` and for `cx tools l`.
     let bash = "source ./script; COMP_WORDS=(cx setup --dry-); COMP_CWORD=2; _cx cx --dry- setup; echo \"${COMPREPLY[@]}\"; \
                 COMP_WORDS=(cx tools l); COMP_CWORD=2; _cx cx l tools; echo \"${COMPREPLY[@]}\"";
     let zsh = "autoload -U compinit; compinit -D; source ./script; print ${_comps[cx]}";
@@ -42,11 +42,11 @@ fn shells_read_their_completions_and_offer_commands() {
         let offered = installed(shell, &["-c", offers], directory.path()).unwrap();
         let offered = printed(&offered);
         match shell {
-            // What zsh offers needs a terminal and keys: here it has taken the function for `cx`.
+            // Seeing the completions of zsh needs a terminal and keys: here it has registered the function for `cx`.
             "zsh" => assert_eq!(offered, "_cx\n"),
             _ => assert!(offered.contains("--dry-run") && offered.contains("list"), "{shell}: {offered}"),
         }
-        // Something that is no script of this shell is found.
+        // The same check notices a text that is no script of this shell.
         fs::write(directory.path().join("script"), "if then (((\n").unwrap();
         assert!(!installed(shell, &["-n", "script"], directory.path()).unwrap().status.success(), "{shell}");
     }

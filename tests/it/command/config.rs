@@ -87,7 +87,7 @@ fn cf_177_a_command_in_a_workspace_is_not_started() {
         let said = stderr(&output);
         assert!(said.contains("warning[config_untrusted]") && said.contains("sh -c 'touch /"), "{said}");
         assert!(place.shown()["mcpServers"].as_object().unwrap().is_empty());
-        // The same after a person has trusted the file, to see that the test can fail.
+        // The same after the file was trusted, to show that the test can fail.
         let trusted = place.cx(&["trust", "--yes", file]);
         assert!(trusted.status.success() && stdout(&trusted).contains("argument: touch /"), "{trusted:?}");
         let output = place.call();
@@ -228,7 +228,7 @@ fn cf_187_what_is_hashed_is_what_is_parsed() {
         (r#"{"mcpServers": {"x": {"command": "good"}}}"#, r#"{"mcpServers": {"x": {"command": "evil"}}}"#);
     let place = Place::new().file("work/.mcp.json", good);
     assert!(place.cx(&["trust", "--yes", ".mcp.json"]).status.success());
-    // Swapped as fast as possible while it is read: what was not trusted is never started.
+    // The file is swapped as fast as possible while it is read: content that was not trusted is never started.
     let (path, other) = (place.path("work/.mcp.json"), place.path("work/other"));
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -309,8 +309,8 @@ fn cf_189_what_is_shown_has_no_secrets() {
     }
 }
 
-/// Through a script, so that only `CX_DEPTH` can detect it. The server is used, and the one that it would start refuses
-/// to start.
+/// cx starts itself through a script, so that only `CX_DEPTH` can detect it. The server is used, and the one that it
+/// would start refuses to start.
 #[test]
 fn a_server_that_is_cx_itself_ends_at_cx_depth() {
     let cx = env!("CARGO_BIN_EXE_cx");
@@ -341,11 +341,11 @@ fn a_run_uses_what_is_configured_unless_files_are_named() {
     };
     assert_eq!(code(&[]), "\"TOOL_DENIED\"");
     assert_eq!(code(&["--mcp-config", "named.json"]), "\"TOOL_NOT_FOUND\"");
-    // A named file replaces the servers, and not what the user denies.
+    // A named file replaces the servers, and not the user's `deny`.
     assert_eq!(code(&["--mcp-config", "same.json"]), "\"TOOL_DENIED\"");
 }
 
-/// Existing files of code-executor-mcp and mcpproxy end no command with status 2.
+/// With existing files of code-executor-mcp and mcpproxy no command ends with status 2.
 #[test]
 fn files_of_other_programs_are_read() {
     let seed = json!({

@@ -66,7 +66,7 @@ impl Examined {
         checks.filter(|check| check["section"] == section).collect()
     }
 
-    /// Asserts that there is a check with this status, whose message and remedy have these texts.
+    /// Asserts that there is a check with this status, and that its message and its remedy contain these texts.
     fn has(&self, status: &str, section: &str, message: &str, mend: &str) -> &Value {
         let is_it = |check: &&&Value| {
             check["status"] == status
@@ -91,7 +91,7 @@ fn a_machine_that_is_well_has_no_problems() {
     let engines = well.section("engines");
     assert!(engines.iter().all(|engine| engine["details"]["firstScriptMs"].as_f64().unwrap() > 0.0));
     assert_eq!(engines[0]["details"]["v8"], cx::Versions::of_this_build().v8.unwrap());
-    // What the interpreter says of itself.
+    // The interpreter's own message.
     assert_eq!(engines[1]["details"]["cpython"], cx::Versions::of_this_build().python.unwrap());
     let server = well.has("ok", "servers", "8 tools, MCP ", "");
     for time in ["startMs", "handshakeMs", "listMs"] {
@@ -120,7 +120,7 @@ fn what_confines_worker_processes_is_said() {
     }
 }
 
-/// A filter of system calls stands for a kernel without Landlock.
+/// A filter of system calls simulates a kernel without Landlock.
 #[test]
 fn a_kernel_without_landlock_is_reported_and_what_requires_it_does_not_start() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/seccomp.json");
@@ -211,7 +211,7 @@ fn each_server_that_fails_says_why_and_what_to_do() {
     assert!(silent["mend"].as_str().unwrap().contains("config.json"), "{silent}");
     ill.has("problem", "servers", "", "check `url` and `headers` of `far`");
     ill.has("ok", "servers", "8 tools", "");
-    // Offline none is started.
+    // With `--offline` no server is started.
     let offline = home.doctor(&["--offline"]);
     assert_eq!(offline.status, 0);
     assert!(offline.section("servers").iter().all(|server| server["status"] == "skipped"));
@@ -237,7 +237,7 @@ fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
     let ill = home.doctor(&[]);
     ill.has("problem", "servers", "requires signing in", "cx auth login issues");
     assert!(ill.section("sign-ins").is_empty(), "{:#}", ill.report);
-    // A file of tokens that is damaged: its name is found by what signing in would write.
+    // A damaged file of tokens, with the name under which signing in would write it.
     let server = cx::McpServer::http("issues", url.parse().unwrap());
     let tokens = home.path(".local/state/cx/tokens");
     fs::create_dir_all(&tokens).unwrap();
@@ -262,7 +262,7 @@ fn configuration_that_is_wrong_ignored_or_not_trusted() {
     let ill = home.doctor(&["--offline"]);
     assert_eq!(ill.status, 1);
     ill.has("problem", "configuration", "config.json", "");
-    // The rest is looked at all the same.
+    // The other checks are made nevertheless.
     assert_eq!(ill.section("engines").len(), 2);
 
     home.write(".config/cx/config.json", &json!({
@@ -363,8 +363,8 @@ fn limits_of_the_process_that_are_too_small() {
         let _ = command.stdin(Stdio::null());
         Examined::of(shell.output().unwrap())
     };
-    // Enough for Python, and not for V8. Here they need some 440,000 and 640,000, which includes what the
-    // process itself has: that differs between machines.
+    // Enough for Python, and not for V8. On this machine they need some 440,000 and 640,000, which includes the memory
+    // of the process itself: that differs between machines.
     let ill = limited("-d 560000");
     ill.has("problem", "engines", "`ulimit -d`", "docs/limits.md");
     assert_eq!(ill.has("ok", "engines", "CPython", "")["name"], "Python");
@@ -390,7 +390,7 @@ fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     }
     let well = home.doctor(&["--offline"]);
     well.has("ok", "audit trail", "are as they were written", "");
-    // A check writes no lines.
+    // A check writes no lines to the audit trail.
     let lines = || {
         let trail = fs::read_dir(home.path(".local/state/cx/audit")).unwrap().flatten();
         let files =
@@ -461,7 +461,7 @@ fn the_version_is_one_line_with_those_of_the_engines() {
     }
     assert!(text.contains("MCP 2026-07-28 2025-11-25"), "{text}");
     assert_eq!(command(&home, &["-V"]).output().unwrap().stdout, format!("cx {}\n", versions.cx).as_bytes());
-    // wasmtime does not export its version: the lock file has it.
+    // wasmtime does not export its version, so the test takes it from the lock file.
     let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock")).unwrap();
     let wasmtime = format!("name = \"wasmtime\"\nversion = \"{}\"\n", versions.wasmtime.unwrap());
     assert!(lock.contains(&wasmtime), "{wasmtime}");

@@ -1,5 +1,4 @@
-//! What a person grants to scripts, as arguments and in their own configuration, and what the environment does not
-//! add.
+//! Grants of a person, as arguments and in their own configuration; the environment adds nothing to them.
 
 use std::fs;
 
@@ -30,7 +29,7 @@ try: found.append(await (await fetch(inputs['url'])).text())
 except Exception: found.append('refused')
 return found";
 
-/// What a script returns with these arguments and variables.
+/// The value that a script returns with these arguments and variables.
 fn value(home: &Home, arguments: &[&str], variables: &[(&str, String)], input: &Value, code: &str) -> Value {
     let language = if code == PYTHON { "py" } else { "ts" };
     let input = input.to_string();
@@ -65,7 +64,7 @@ fn arguments_and_the_users_configuration_grant_directories_and_hosts() {
         assert!(!writes.join("b.txt").exists());
         assert_eq!(run(&by_arguments), json!(["a", "written", "fetched"]), "{code}");
         fs::remove_file(writes.join("b.txt")).unwrap();
-        // One of them is no other.
+        // A grant of one kind is none of another kind.
         assert_eq!(run(&by_arguments[2..4]), json!(["refused", "written", "refused"]), "{code}");
         fs::remove_file(writes.join("b.txt")).unwrap();
         home.configure(&json!({ "grants": { "read": [reads], "write": [writes], "net": [address] } }));
@@ -74,7 +73,7 @@ fn arguments_and_the_users_configuration_grant_directories_and_hosts() {
     }
 }
 
-/// A proxy would see what scripts ask for, and reach what is not granted.
+/// A proxy would see a script's requests, and could reach hosts that are not granted.
 #[test]
 fn requests_of_scripts_use_no_proxy_of_the_environment() {
     let host = HttpHost::start(|_asked| Reply::text("direct"));

@@ -1,4 +1,4 @@
-//! A home directory in which the command runs with nothing else of the environment.
+//! A home directory for the command, which gets no other variables of the environment.
 
 use std::fs;
 use std::path::PathBuf;

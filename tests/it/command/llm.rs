@@ -53,7 +53,7 @@ fn the_variables_say_which_provider_and_model_are_asked_and_where() {
     assert_eq!(result["samplingCalls"][0]["provider"], "anthropic", "{result:#}");
     let asked = anthropic.asked();
     assert_eq!((&*asked[0].path, &asked[0].body["model"]), ("/v1/messages", &json!("another-model")));
-    // They come before the user's file, whose other settings stay.
+    // Variables have precedence over the user's file, whose other settings still hold.
     home.configure(&json!({ "llm": {
         "enabled": false, "provider": "openai", "model": "model-of-the-file", "url": "http://127.0.0.1:1/v1",
         "rounds": 3,
@@ -69,7 +69,7 @@ fn the_variables_say_which_provider_and_model_are_asked_and_where() {
 fn the_key_of_anthropic_and_cx_llm_are_enough() {
     let home = Home::new();
     let anthropic = provider(ProviderKind::Anthropic);
-    // The address is only for this test.
+    // The test sets the address only to reach its own provider.
     let url = anthropic.url();
     let (result, _) =
         run(&home, &[("CX_LLM", "true"), ("CX_LLM_URL", &url), ("ANTHROPIC_API_KEY", KEY)], ASK);
@@ -101,7 +101,7 @@ fn cx_llm_says_whether_runs_may_ask() {
     assert_eq!(result["value"], "you said: one two", "{result:#}");
 }
 
-/// Whatever is logged, the key is not.
+/// The key is in no log, whatever the log level.
 #[test]
 fn v_564_the_most_detailed_log_has_no_key_and_no_answer_of_a_model() {
     let home = Home::new();

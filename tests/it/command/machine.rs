@@ -114,7 +114,7 @@ const FILL: &str =
 
 #[test]
 fn on_a_full_disk_state_can_be_read_and_cleared() {
-    // What is left: the file with its log, the same without shared memory, only the file, and that of a killed process.
+    // States of the file: with its log, the same without shared memory, alone, and as a killed process leaves it.
     let write = "$CX run -e 'for (let i = 0; i < 40; i++) await state.set(`k${i}`, \"x\".repeat(5000))'
         $CX run --session other -e 'await state.set(\"k\", 1)'";
     let killed = "$CX run -e 'await state.set(\"more\", 1); await new Promise(r => setTimeout(r, 60_000))' &
@@ -154,7 +154,7 @@ fn on_a_full_disk_state_can_be_read_and_cleared() {
     }
 }
 
-/// The machine code of Python in a directory.
+/// Python's machine code in a directory.
 fn kept(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory.join("python")).into_iter().flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

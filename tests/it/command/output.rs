@@ -1,4 +1,5 @@
-//! The command's output is written, or it reports that it is not; and a reader that does not read stops nothing.
+//! The command's output is written, or the command reports that it is not; and a reader that does not read stops
+//! nothing.
 
 use std::fs::{self, File};
 use std::io::{PipeReader, Read as _, Write as _};
@@ -14,7 +15,7 @@ use crate::support::stopwatch::{LATE, Stopwatch};
 
 const ENDLESS: &str = "for (;;) console.log('x'.repeat(100))";
 
-/// More than a pipe and the queue of the command hold.
+/// More bytes than a pipe and the queue of the command hold.
 const MEGABYTE_OF_OUTPUT: &str = "console.log('x'.repeat(1_000_000)); return 1";
 
 fn cx(home: &Path, arguments: &[&str]) -> Command {
@@ -174,7 +175,7 @@ fn a_full_stdout_is_an_error_of_every_command() {
     }
 }
 
-/// A shell closes it with `>&-`. The standard library then opens `/dev/null` in its place.
+/// Stdout that a shell has closed with `>&-`. The standard library then opens `/dev/null` in its place.
 #[test]
 fn a_closed_stdout_is_an_error_and_a_null_device_is_not() {
     let home = tempfile::tempdir().unwrap();
@@ -192,7 +193,7 @@ fn a_closed_stdout_is_an_error_and_a_null_device_is_not() {
         assert_eq!(code, Some(4), "{arguments:?}: {said}");
         assert_eq!(said, "error: failed to write to stdout: Bad file descriptor (os error 9)\n");
     }
-    // Where nothing is printed nothing is lost.
+    // A command that prints nothing loses nothing.
     assert_eq!(run(&["run", "-e", "throw 1"], ">&-").0, Some(1));
     // Some programs open it for reading too, as the standard library does.
     for redirection in [">/dev/null", "1<>/dev/null", ">/dev/null <&-"] {
@@ -214,7 +215,7 @@ fn a_closed_pipe_ends_every_command_quietly() {
     }
 }
 
-/// Beyond the limit of what is kept, from both languages, in the order in which it was printed.
+/// Output beyond the limit of the result, from both languages, in the order in which it was printed.
 #[test]
 fn everything_that_is_printed_is_written() {
     let rows = "for (let i = 0; i < 40_000; i++) console.log(`row ${i}`, 'x'.repeat(90)); return 'end'";
@@ -228,13 +229,13 @@ fn everything_that_is_printed_is_written() {
         let wanted = (0..40_000).map(|i| format!("row {i} {}\n", "x".repeat(90)));
         let wanted: String = wanted.chain(["\"end\"\n".to_owned()]).collect();
         assert!(printed == wanted, "{} bytes of {}", printed.len(), wanted.len());
-        // Also in the figures; line ends beyond the limit are not counted.
+        // The figures count it as well; line ends beyond the limit are not counted.
         let said = text(&output.stderr);
         let came_out = said.split("; ").nth(1).and_then(|rest| rest.split_once(" bytes came out"));
         let came_out: usize = came_out.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
         let least = printed.len() - 40_000 - 1;
         assert!((least..=printed.len()).contains(&came_out), "{came_out}: {said}");
-        // Times are for people: with one digit behind the point.
+        // Times are for people: they have one decimal place.
         let mut fractions = said.split("; ").nth(2).unwrap().split('.').skip(1);
         let is_short = |fraction: &str| fraction.find(|one: char| !one.is_ascii_digit()) == Some(1);
         assert!(said.contains(" CPU)") && fractions.all(is_short), "{said}");
@@ -286,7 +287,7 @@ impl Stalled {
         while !is_blocked() && std::time::Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Where the system does not say in what a thread waits, the time has to do.
+        // Where the system does not say what a thread waits for, the test waits for a fixed time.
     }
 
     fn end(mut self) -> (Option<i32>, String) {
@@ -348,7 +349,7 @@ fn a_reader_that_stalls_costs_no_memory() {
     let peak = |source: &str| {
         let stalled = Stalled::start(&["run", "-e", source, "--timeout", "60s"], false);
         stalled.wait_until_full();
-        // For the memory of a buffer, if there were one.
+        // This grows if the output is buffered.
         std::thread::sleep(Duration::from_secs(4));
         let status = fs::read_to_string(format!("/proc/{}/status", stalled.child.id())).unwrap();
         kill_process(Pid::from_child(&stalled.child), Signal::INT).unwrap();
@@ -433,7 +434,7 @@ fn failures_before_a_run_are_json_too() {
     check(&["tools", "list", "--mcp-config", "missing.json", "--json"], configuration, "missing.json");
     check(&["config", "show", "--mcp-config", "missing.json", "--json"], configuration, "missing.json");
     check(&["tools", "show", "x.y", "--json"], "FAILED", "no tool `x.y` is known");
-    // Arguments after `--` are no options.
+    // Arguments after `--` are not options.
     let output = output_of(&["tools", "search", "--unknown", "--", "--json"]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
 }
@@ -458,7 +459,7 @@ fn a_declaration_file_is_replaced_or_stays() {
     fs::write(&path, old).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     std::os::unix::fs::symlink(&path, home.path().join("link.d.ts")).unwrap();
-    // A file may have no byte, which has the effect of a full disk.
+    // A file of zero bytes may be written, which has the effect of a full disk.
     let limited = format!("ulimit -f 0; trap '' XFSZ; exec {} types --out cx.d.ts", env!("CARGO_BIN_EXE_cx"));
     let output =
         Command::new("sh").args(["-c", &limited]).current_dir(home.path()).env("HOME", home.path()).output();
@@ -474,7 +475,7 @@ fn a_declaration_file_is_replaced_or_stays() {
     let output = cx(home.path(), &["types", "--out", "missing/cx.d.ts"]).output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(said, "error: failed to write `missing/cx.d.ts`: No such file or directory (os error 2)\n");
-    // A device is written to, and its directory is not.
+    // A device is written to in place: no file is made in its directory.
     let output = cx(home.path(), &["types", "--out", "/dev/full"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("failed to write `/dev/full`"));
@@ -530,7 +531,7 @@ fn all_state_is_not_cleared_without_confirmation() {
     assert_eq!(output_of(&["state", "clear", "--all", "--yes"]).status.code(), Some(0));
 }
 
-/// `cx help` and the page about the command say the same of every status.
+/// `cx help` and the page about the command describe every exit status alike.
 #[test]
 fn the_exit_statuses_are_documented() {
     let help = text(&output_of(&["help"]).stdout);

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::chaos;
 
-/// What is on the screen when these have been typed at the prompt, and the exit status.
+/// The screen after these lines were typed at the prompt, and the exit status.
 fn typed(home: &Path, arguments: &[&str], inputs: &[&str]) -> (String, Option<i32>) {
     let config = home.join("mcp.json");
     let server = json!({ "command": chaos::program(), "args": ["stdio", "well"] });
@@ -61,7 +61,7 @@ fn each_input_is_a_script_and_has_the_last_value() {
     assert!(after("absent()").contains("absent is not defined"), "{screen}");
     assert!(after("state.get('kept')").contains("\nfrom before\n"), "{screen}");
     assert!(screen.contains("there is no `:nothing`"), "{screen}");
-    // Only the user can read what was typed, and the next session has it.
+    // Only the user can read the history, and the next session has it.
     let history = home.path().join(".local/state/cx/repl_history.ts");
     assert_eq!(fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
     let (screen, _) = typed(home.path(), &[], &["\x1b[A\x1b[A\r", "\x04"]);
@@ -98,13 +98,13 @@ fn a_script_that_does_not_end_is_stopped() {
     assert!(screen.contains("\n2\n"), "{screen}");
 }
 
-/// An editor needs a cursor: a dumb terminal has plain lines.
+/// An editor needs a cursor: at a dumb terminal input is read as plain lines.
 #[test]
 fn a_dumb_terminal_gets_plain_lines() {
     let home = tempfile::tempdir().unwrap();
     let output = Command::new("python3")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
-        // A line of two is dropped with Ctrl-C, a script that does not end is stopped, and the answer is still known.
+        // Ctrl-C drops an input of two lines and stops a script that does not end, and the last value is still known.
         .arg(
             json!(["6 * 7\r", "[input + 1,\r2]\r", "[1,\r", ["... ", "\x03"], "input\r", ":quit\r"])
                 .to_string(),
@@ -157,7 +157,7 @@ fn a_pipe_is_read_line_by_line() {
     assert!(said.contains("absent is not defined"), "{said}");
     let (out, said, status) = run(&["--lang", "py"], "for x in range(2):\n    print(x)\n\n40 + 2\n");
     assert_eq!((out.as_str(), status), ("0\n1\n42\n", Some(0)), "{said}");
-    // What is open at the end is a mistake of the script.
+    // An input that is still open at the end is a syntax error of the script.
     let (_, said, status) = run(&[], "[1,\n");
     assert_eq!(status, Some(1), "{said}");
 }

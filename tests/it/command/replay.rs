@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::chaos;
 use crate::support::provider::{FakeProvider, KEY, Reply};
 
-/// A token as a server of a user would return it.
+/// A token as a server of the user would return it.
 const TOKEN: &str = "ghp_0123456789abcdefghij";
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
@@ -34,7 +34,7 @@ fn record(directory: &Path, name: &str, source: &str) -> Output {
     let output = cx(directory, &arguments);
     assert!(directory.join("run.jsonl").is_file(), "{output:?}");
     fs::remove_file(directory.join("mcp.json")).unwrap();
-    // It is not there if the script has called nothing.
+    // The file does not exist if the script has called nothing.
     let _ = fs::remove_file(directory.join("notes"));
     output
 }
@@ -115,7 +115,7 @@ fn an_edited_script_shows_its_first_difference() {
     assert_eq!(report["result"]["toolCallsMade"], 2);
 }
 
-/// The check before a run asks servers, which a replay has not.
+/// The check before a run asks servers, and a replay has none.
 #[test]
 fn a_script_that_was_refused_is_refused_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -225,8 +225,8 @@ fn an_untrusted_recording_gets_no_more_time() {
     assert!(text(&replay.stderr).contains("expected the value 1; got the error"), "{replay:?}");
 }
 
-/// Files of granted directories are calls of the host in TypeScript, and are recorded. In Python they are not, which is
-/// said when it is recorded, and not only when a replay goes another way.
+/// In TypeScript, reading granted directories is a call of the host and is recorded. In Python it is not: the user is
+/// told when recording, and not only when a replay differs.
 #[test]
 fn a_recording_says_that_it_lacks_the_files_of_a_python_script() {
     for (name, source, is_lacking) in [

@@ -1,4 +1,4 @@
-//! The README's snippets, and those of `docs/clients.md`: each is what its client reads.
+//! The README's snippets, and those of `docs/clients.md`: each client can read its own.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn claude_desktop_cursor_and_gemini_have_mcp_servers() {
         assert!(keys(entry).iter().all(|key| allowed.contains(key)), "{client}: {entry}");
         check_entry(entry);
     }
-    // It ends a call after this many milliseconds, which must not be before our longest script.
+    // The client ends a call after this many milliseconds, which must not be before cx's longest script.
     assert_eq!(parsed("Gemini CLI")["mcpServers"]["cx"]["timeout"], json!(620_000));
 }
 

@@ -1,4 +1,4 @@
-//! What the time of `cx setup` rests on (promise 69 of docs/promises.md): without `--no-connect` it connects to all
+//! The time of `cx setup` (promise 69 of docs/promises.md) rests on this: without `--no-connect` it connects to all
 //! servers at the same time. The times are in `benches/README.md`.
 
 use std::fs;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use super::home::Home;
 use crate::support::chaos::program;
 
-/// Becomes a server when as many of its kind have been started: the directory for their marks, its own mark, their
-/// number, the program.
+/// A program that becomes a server when as many of its kind have been started. Its arguments: the directory for their
+/// marks, its own mark, their number, the program.
 const WAITING_SERVER: &str = r#"touch "$1/$2"
 while [ $(ls "$1" | wc -l) -lt $3 ]; do sleep 0.02; done
 exec "$4" stdio well
 "#;
 
-/// One after the other, the first would wait for the others until its time is over.
+/// If they were started one after the other, the first would wait for the others until its time is over.
 #[test]
 fn servers_are_connected_at_the_same_time() {
     let home = Home::new();

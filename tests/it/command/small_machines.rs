@@ -1,4 +1,5 @@
-//! The command where the system grants little: each limit is an error that says what is needed, or does not matter.
+//! The command where the system grants little: each limit either leads to an error that says what is needed, or has no
+//! effect.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ fn limited(limit: &str) -> Vec<String> {
     ["bash", "-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")].map(str::to_owned).to_vec()
 }
 
-/// Executes the command with arguments, under a program that executes it.
+/// Executes the command with arguments, started by a program that sets the limit.
 fn cx_under(wrapper: &[String], home: &Path, arguments: &[&str]) -> Output {
     let words: Vec<&str> =
         wrapper.iter().map(String::as_str).chain([CX]).chain(arguments.iter().copied()).collect();
@@ -104,7 +105,7 @@ fn kilobytes_to_start() -> u64 {
     (10_000..1_000_000).step_by(10_000).find(starts).expect("it starts with a gigabyte")
 }
 
-/// From what the program itself needs to what it never needs.
+/// From what the program itself needs, up to more than it ever needs.
 #[test]
 fn little_address_space_is_an_error_that_says_how_much_is_needed() {
     let start = kilobytes_to_start();
@@ -150,15 +151,15 @@ fn few_descriptors_are_an_error_that_says_how_many_are_needed() {
 fn a_small_stack_is_an_error_or_none() {
     let values = [64, 100, 128, 200, 256, 300, 400, 511, 512, 600, 1024, 2048, 7000, 8192];
     assert_eq!(first_that_runs("ts", "-s", &values, "raise it with `ulimit -s 8192`"), 512);
-    // It has its own stacks.
+    // Python has its own stacks.
     assert_eq!(first_that_runs("py", "-s", &values, "`ulimit -s"), 64);
 }
 
-/// Executes its arguments as a user who may have `threads` threads. For root there is no such limit, so that root
-/// becomes another user, in whose reach the program is mounted. `None` where that cannot be done.
+/// Executes its arguments as a user who may have `threads` threads. For root there is no such limit, so root becomes
+/// another user, and the program is mounted where that user can reach it. `None` where that cannot be done.
 fn limited_threads(directory: &Path, threads: usize) -> Option<Vec<String>> {
     if !rustix::process::getuid().is_root() {
-        // Whatever else this user runs counts too.
+        // Other threads of this user count too.
         let others =
             Command::new("sh").args(["-c", "ps -L --no-headers -u $(id -u) | wc -l"]).output().unwrap();
         let others: usize = String::from_utf8_lossy(&others.stdout).trim().parse().ok()?;
@@ -205,7 +206,7 @@ fn few_threads_are_an_error_that_says_how_many_are_needed() {
     }
 }
 
-/// Executes its arguments where memory cannot be made executable. `None` if this kernel does not know that.
+/// Executes its arguments where memory cannot be made executable. `None` if this kernel does not support that.
 fn without_executable_memory() -> Option<Vec<String>> {
     // PR_SET_MDWE and PR_MDWE_REFUSE_EXEC_GAIN, of Linux 6.3.
     let script = "import ctypes, os, sys\n\
@@ -238,7 +239,7 @@ fn words(wrapper: &[String]) -> Vec<&str> {
     wrapper.iter().map(String::as_str).collect()
 }
 
-/// One engine that does not start is no end of the server: the answer says why, and the other language works.
+/// An engine that does not start does not end the server: the answer says why, and the other language works.
 #[test]
 fn a_server_says_which_engine_does_not_start() {
     let wrapper = limited("-v 4000000");
@@ -311,7 +312,7 @@ fn own_limit_file() -> Option<PathBuf> {
     [v1, v2].into_iter().flatten().find(|file| file.exists())
 }
 
-/// In a container of a gigabyte: its limit is put in the place of this process's own, where only the child sees it.
+/// In a container of a gigabyte: only the child sees a control group with that limit in place of this process's own.
 #[test]
 fn the_limit_of_a_container_is_what_scripts_share() {
     let is_root = rustix::process::getuid().is_root();
@@ -339,8 +340,8 @@ fn the_limit_of_a_container_is_what_scripts_share() {
         memory
     };
     assert_eq!(memory("1073741824\n"), json!({ "totalBytes": 512 << 20, "source": "cgroup" }));
-    // More scripts than fit, each with almost as much memory as it may use. In a container of this size the
-    // kernel would end the server.
+    // More scripts than fit, each with almost as much memory as it may use. In a container of this size the kernel
+    // would end a server that ran all of them at once.
     fs::write(&fake, "1073741824\n").unwrap();
     let mut client = Start::new().wrapped(&words(&wrapper)).spawn().shaken();
     let code = "const bytes = new Uint8Array(100 << 20).fill(1);
@@ -368,7 +369,7 @@ impl Drop for Group {
     }
 }
 
-/// The quota of a container counts, not the machine's processors. V8 starts a thread for each.
+/// The quota of a container decides, not the machine's processors: V8 starts a thread for each.
 #[test]
 fn a_quota_of_processors_is_what_engines_count() {
     let group = Group(PathBuf::from(format!("/sys/fs/cgroup/cpu/cx-test-{}", std::process::id())));
@@ -425,7 +426,7 @@ fn a_limit_on_files_is_an_error_of_what_writes_them() {
     );
 }
 
-/// Python's machine code cannot be kept, and what it needs in memory counts as a file too.
+/// Python's machine code cannot be kept, and the file in memory that it needs is limited too.
 #[test]
 fn a_limit_on_files_ends_no_process_that_keeps_machine_code() {
     let home = tempfile::tempdir().unwrap();
@@ -444,7 +445,7 @@ fn a_limit_on_files_ends_no_process_that_keeps_machine_code() {
     assert_eq!(outcome("-f 1000", &run("-f 1000"), "`ulimit -f unlimited`"), Outcome::Refused);
 }
 
-/// A server has the signal as every program expects it.
+/// A server gets SIGXFSZ with its default action, as every program expects.
 #[test]
 fn a_server_does_not_inherit_what_the_command_does_with_signals() {
     let home = tempfile::tempdir().unwrap();

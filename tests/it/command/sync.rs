@@ -63,7 +63,7 @@ fn lists_are_refreshed_and_what_came_of_it_is_kept() {
     list.args(["tools", "list"]).current_dir(home.0.path()).env_clear().env("HOME", home.0.path());
     assert!(shown(&list.output().unwrap()).0.contains("well.echo"));
 
-    // One fails: the other is refreshed, and when the first was last well is not forgotten.
+    // One fails: the other is refreshed, and the time of the first one's last success is kept.
     let servers = json!({ "well": { "command": "no-such-program" }, "other": entry(&["well"]) });
     home.configure(&json!({ "mcpServers": servers }));
     let (text, status) = home.sync(&[]);
@@ -80,7 +80,7 @@ fn lists_are_refreshed_and_what_came_of_it_is_kept() {
     assert_eq!(of("well")["lastSuccess"], answered);
     assert!(of("well")["error"].as_str().unwrap().contains("no-such-program"));
 
-    // A configuration that cannot be read is a failure that is kept too.
+    // A configuration that cannot be read is recorded as a failure too.
     home.write(".config/cx/config.json", "{");
     let (text, status) = home.sync(&["--json"]);
     assert_eq!(status, 1, "{text}");
@@ -101,7 +101,7 @@ fn types_are_written_only_if_they_have_changed() {
     let (text, _) = home.sync(&["--types", "types", "--lang", "ts"]);
     assert!(text.contains("types in types: unchanged"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), long_ago);
-    // No server answers and nothing is known: the old ones stay.
+    // No server answers and nothing is known: the old files stay.
     home.configure(&json!({ "mcpServers": { "never": { "command": "no-such-program" } } }));
     let before = fs::read(&file).unwrap();
     let (text, status) = home.sync(&["--types", "types"]);
@@ -134,7 +134,7 @@ fn the_second_of_two_is_told_who_holds_the_lock() {
     assert_eq!(home.sync(&[]).1, 0);
 }
 
-/// A `systemctl` that writes down what it was told.
+/// A `systemctl` that records its arguments.
 fn fake_systemctl(home: &Home, exit: i32) -> String {
     home.write("bin/systemctl", &format!("#!/bin/sh\necho \"$@\" >> \"$HOME/told\"\nexit {exit}\n"));
     fs::set_permissions(home.path("bin/systemctl"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -201,7 +201,7 @@ fn a_scheduler_that_does_not_answer_is_not_waited_for() {
     assert!(status == 1 && text.contains("was stopped after 10 s"), "{text}");
 }
 
-/// systemd's own opinion, where it is installed.
+/// systemd's own findings, where it is installed.
 #[expect(clippy::print_stderr, reason = "a machine on which something cannot be tested says so")]
 fn verify_with_systemd(units: &Path) {
     let files = ["cx-sync.timer", "cx-sync.service"].map(|name| units.join(name));

@@ -86,7 +86,7 @@ fn errors_fit_the_terminal() {
 #[test]
 fn what_is_waited_for_is_said() {
     let home = tempfile::tempdir().unwrap();
-    // Ctrl-D, at the beginning of a line and after what `terminal.py` has typed before.
+    // Ctrl-D at the beginning of a line, and after the text that `terminal.py` has typed before.
     let typed = |line: &str| screen(home.path(), "", &format!("(sleep 1; printf '\\n') & {line}")).0;
     let end = "timeout -s INT 3";
     for (line, said) in [
@@ -116,7 +116,7 @@ fn a_refusal_is_no_success() {
     assert_eq!(status, Some(0), "{shown}");
 }
 
-/// The line comes and goes while a server is slow, and only where escape sequences are welcome.
+/// The status line is shown while a server is slow, and only where escape sequences are allowed.
 #[test]
 fn what_asks_servers_says_which() {
     let home = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn what_asks_servers_says_which() {
         let (shown, status) = screen(home.path(), "", line);
         assert_eq!(status, Some(0), "{line}: {shown}");
         assert!(shown.contains(said), "{line}: {shown:?}");
-        // It is gone at the end.
+        // The line is removed at the end.
         let after = shown.rsplit(said).next().unwrap();
         assert!(after.contains("\x1b[2K"), "{line}: {after:?}");
     }
@@ -154,7 +154,7 @@ fn what_asks_servers_says_which() {
     }
 }
 
-/// Setup connects to the servers at the end, and says what putting them behind cx saves.
+/// At the end setup connects to the servers, and reports how many tokens are saved by putting them behind cx.
 #[test]
 fn setup_says_what_it_waits_for_and_what_is_saved() {
     let home = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ fn setup_says_what_it_waits_for_and_what_is_saved() {
     let (shown, status) = screen(home.path(), "", "cx setup --yes --take-out");
     assert_eq!(status, Some(0), "{shown}");
     assert!(shown.contains("asking `") && shown.contains("`notes`"), "{shown:?}");
-    // One that fails is said, and the others are counted.
+    // A server that fails is named, and the others are counted.
     assert!(shown.contains("  gone   failed: "), "{shown:?}");
     let (_, of_notes) = shown.split_once("  notes  8 tools, ").unwrap_or_else(|| panic!("{shown:?}"));
     let (tokens, _) = of_notes.split_once(" tokens\n").unwrap();

@@ -77,7 +77,7 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     );
     let (out, errors, status) = place.prints(&["tools", "list", "--refresh"]);
     assert_eq!(status, 0, "{out}{errors}");
-    // The list says that a server has failed, and stderr why: each is printed once.
+    // The list says that a server has failed, and stderr says why: each is printed once.
     assert!(out.contains("dead: failed, no tools known\n") && out.contains("well: 8 tools\n"), "{out}");
     assert!(out.contains("gone: failed, no tools known\n"), "{out}");
     let both = format!("{out}{errors}");
@@ -87,7 +87,7 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     assert_eq!(both.matches("UPSTREAM_UNAVAILABLE").count(), 2, "{both}");
     let (_, _, status) = place.prints(&["tools", "list", "--refresh", "--server", "dead"]);
     assert_eq!(status, 1, "all that were asked for have failed");
-    // Known before: the list is still used, and reported as old.
+    // Its tools were known before: the list is still used, and reported as old.
     place.configure(&json!({ "well": { "command": "no-such-program" } }));
     let (out, _, status) = place.prints(&["tools", "list", "--refresh"]);
     assert_eq!(status, 1, "{out}");
@@ -97,7 +97,7 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     assert_eq!(place.prints(&["tools", "list"]).2, 0);
 }
 
-/// Threat 396. The server's names are on one line each and hide nothing.
+/// Threat 396. Each name that a server chose is on one line, with hidden characters written out.
 #[test]
 fn v_396_names_of_tools_forge_no_lines() {
     let place = Place::new(&json!({ "odd": entry(&["bad-names"]) }));
@@ -150,7 +150,7 @@ fn v_397_what_is_left_out_of_a_list_is_said() {
     assert!(out.trim() == "0" && errors.contains("was left out: its `inputSchema`"), "{out}{errors}");
 }
 
-/// Threat 702. Damaged pins are not the first use of a server once more.
+/// Threat 702. With damaged pins a server is not treated as new.
 #[test]
 fn v_702_damaged_pins_are_said_set_aside_and_repaired() {
     let place = Place::new(&json!({ "well": entry(&["well"]) }));
@@ -160,7 +160,7 @@ fn v_702_damaged_pins_are_said_set_aside_and_repaired() {
     for damage in ["{", "", "\u{0}\u{0}"] {
         let [pins] = &place.pins(".json")[..] else { panic!("{:?}", place.pins("")) };
         std::fs::write(pins, damage).unwrap();
-        // A run reports it, and goes on.
+        // A run reports the damage, and goes on.
         let (out, errors, status) = place.prints(&["run", "-e", "return await tools.well.echo({ n: 1 })"]);
         assert!(status == 0 && out.contains("\"n\""), "{out}{errors}");
         assert!(
@@ -183,7 +183,7 @@ fn v_702_damaged_pins_are_said_set_aside_and_repaired() {
         let (out, errors, _) = place.prints(&["tools", "changed"]);
         assert!(out.contains("every definition is the pinned one") && errors.is_empty(), "{out}{errors}");
     }
-    // Without a known list, what is listed next is pinned.
+    // Without a known list, the definitions that are listed next are pinned.
     let [pins] = &place.pins(".json")[..] else { panic!("{:?}", place.pins("")) };
     std::fs::write(pins, "{").unwrap();
     std::fs::remove_dir_all(place.0.path().join("CACHE")).unwrap();

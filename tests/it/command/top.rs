@@ -75,7 +75,7 @@ fn what_a_server_answers_is_text_within_bounds() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let _file = registered(directory.path(), json!(listener.local_addr().unwrap().to_string()));
     let pages = [
-        // Labels that are escaped, values that are none, and a name that would move the cursor.
+        // Escaped labels, values that are not numbers, and a name that would move the cursor.
         "# HELP x y\ncx_runs_active 3\ncx_runs_limit 7 1790000000000\nbroken\nbroken{a=\"b\nbroken{a=\"b\"}\n\
          circuit_breaker_state{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 1\ncx_runs_queued NaN nonsense\n\
          pool_queue_depth{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 12\n".to_owned(),
@@ -132,12 +132,12 @@ fn at_a_terminal(directory: &Path, answer: &str, line: &str) -> Command {
     command
 }
 
-/// A server that starts while it is watched comes into the picture that is there already.
+/// A server that starts while `cx top` runs appears in the same frame.
 #[test]
 fn what_happens_is_drawn_while_it_is_watched() {
     let client = listening();
     let mut watching = at_a_terminal(client.directory(), "q", "cx top")
-        // The name of an upstream server of a server that is not there yet.
+        // The name of an upstream server, of a cx server that has not started yet.
         .env("CX_QUESTION", "arrived")
         .stdout(Stdio::piped())
         .spawn()
@@ -155,7 +155,7 @@ fn what_happens_is_drawn_while_it_is_watched() {
     stdout.read_to_end(&mut screen).unwrap();
     watching.wait().unwrap();
     let screen = String::from_utf8_lossy(&screen);
-    // It was drawn before the program ended, by the key that was typed then.
+    // The frame was drawn before the key that was typed then ended the program.
     let (_, after) = screen.split_once("arrived").unwrap_or_else(|| panic!("{screen:?}"));
     assert!(after.contains("<typed>") && after.contains("status 0"), "{screen:?}");
     later.end();
@@ -171,7 +171,7 @@ fn at_a_terminal_until_q_or_a_signal() {
     };
     for (answer, line) in [("q", "cx top"), ("", "timeout --foreground -s TERM 3 cx top")] {
         let screen = screen(answer, line);
-        // The other screen, a frame, and the terminal as it was.
+        // The alternate screen, a frame, and the terminal restored.
         assert!(screen.contains("\x1b[?1049h") && screen.contains("\x1b[?1049l"), "{screen:?}");
         assert!(screen.contains("RUNS") && screen.contains("q quit"), "{screen:?}");
         assert!(screen.contains(" icanon") && screen.contains(" echo "), "{screen:?}");

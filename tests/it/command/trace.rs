@@ -76,10 +76,10 @@ fn a_page_of_a_trace_shows_the_run_and_runs_nothing() {
     for element in ["<script", "<img", "<iframe", "<link"] {
         assert!(!dom.to_lowercase().contains(element), "{element}: {dom}");
     }
-    // The text is there, as text, and what would turn it around is written out.
+    // The text is there, as text, and characters that would reverse its direction are written out.
     assert!(dom.matches("&lt;script&gt;document.title='owned'").count() >= 4, "{dom}");
     assert!(!dom.contains('\u{202e}') && dom.contains("\\u{202e}"), "{dom}");
-    // Waterfall: each call once, in a summary that keys reach, with its end.
+    // Waterfall: each call once, in a summary that the keyboard reaches, with its outcome.
     assert_eq!(dom.matches("<details><summary>").count(), 5, "{dom}");
     for part in
         ["<b>well.slow</b>", "<b>well.fail</b>", "TOOL_ERROR", "TOOL_NOT_FOUND", "RUNTIME_ERROR after"]
@@ -90,7 +90,7 @@ fn a_page_of_a_trace_shows_the_run_and_runs_nothing() {
     for row in ["waiting to run", "CPU", "calls in flight", "approval prompts"] {
         assert!(dom.contains(&format!("<dt>{row}</dt>")), "{row}: {dom}");
     }
-    // The line of the error is marked, and linked from the top.
+    // The line of the error is marked, and the top of the page links to it.
     assert!(
         dom.contains("<a href=\"#L6\">line 6</a>") && dom.contains("<li id=\"L6\" class=\"at\">"),
         "{dom}"
@@ -122,7 +122,7 @@ fn a_page_of_a_trace_is_drawn_in_light_and_dark_and_on_a_phone() {
     assert_ne!(light, dark);
 }
 
-/// On a phone's screen nothing is wider than it, whatever names and texts others chose.
+/// On a phone's screen nothing is wider than the screen, however long names and texts are.
 #[test]
 fn a_page_of_a_trace_is_no_wider_than_a_phone() {
     let directory = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn a_trace_for_perfetto() {
     assert_eq!(run["args"]["outcome"], "RUNTIME_ERROR");
     assert_eq!(run["args"]["line"], 6);
     assert_eq!(events.iter().filter(|event| event["cat"] == "output").count(), 2);
-    // A name without a form is an error before anything runs.
+    // A file name without a known extension is an error before anything runs.
     let output = run_fails(directory.path());
     assert!(output.contains("ends with .html") && !output.contains("ran"), "{output}");
 }
@@ -177,7 +177,7 @@ fn run_fails(directory: &Path) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A directory of another user: this one gives one away, or takes one of the system.
+/// A directory that belongs to another user: root gives one away, others take one of the system.
 #[test]
 fn traces_are_not_written_for_another_user() {
     let directory = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn a_server_keeps_the_last_traces() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("others may write"), "{output:?}");
 }
 
-/// Most of a run's time may be that of its questions to models: the waterfall has them as it has calls.
+/// Questions to models may take most of a run's time: the waterfall shows them like calls.
 #[test]
 fn questions_to_models_are_in_a_trace() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {

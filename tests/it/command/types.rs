@@ -32,7 +32,7 @@ fn servers_that_were_never_asked_are_asked_and_failures_are_said() {
     assert!(said.contains("`broken`: UPSTREAM_UNAVAILABLE"), "{said}");
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains("  echo(args?: ") && text.contains("  readonly broken: any;"), "{text}");
-    // What is known is written again as it is; the broken server is asked again.
+    // Known tools are written again unchanged; the broken server is asked again.
     let (report, said, status) = place.prints(&["types", "--out", "types", "--check"]);
     assert_eq!((report.as_str(), status), ("", 1), "{said}");
     place.configure(&json!({ "faulty": well }));
@@ -59,7 +59,7 @@ fn servers_that_were_never_asked_are_asked_and_failures_are_said() {
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
 }
 
-/// Another process has asked the server again, and it has other tools now.
+/// Another process has asked the server again, and its tools have changed.
 #[test]
 fn types_are_written_again_when_tools_change() {
     let place = Place::new(&json!({}));

@@ -1,4 +1,4 @@
-//! `cx ui`: the page of runs, servers and approvals, by hand and in a real browser.
+//! `cx ui`: the page of runs, servers and approvals, through requests by hand and in a real browser.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -31,7 +31,7 @@ fn state(ui: &Ui, session: &str) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// What the page shows once it is so.
+/// The content of the page, once it satisfies a condition.
 fn state_with(ui: &Ui, session: &str, condition: impl Fn(&Value) -> bool) -> Value {
     wait_for(|| Some(state(ui, session)).filter(&condition))
 }
@@ -64,11 +64,11 @@ fn the_page_shows_runs_servers_and_what_was_kept_out() {
     assert_eq!((&server["metrics"]["runsOk"], &server["metrics"]["calls"]), (&json!(1.0), &json!(4.0)));
     assert_eq!(server["metrics"]["upstream"][0]["breaker"], "closed");
     assert!(shown["keptOut"]["total"].as_f64().unwrap() > 2_000.0, "{shown}");
-    // And when: seconds since 1970, and the sum at that time.
+    // Each sum has its time in seconds since 1970.
     let points = shown["keptOut"]["points"].as_array().unwrap();
     assert!(points.iter().all(|point| point[0].as_u64().unwrap() > 1_700_000_000), "{shown}");
     assert!(points.last().unwrap()[1].as_f64().unwrap() > 2_000.0, "{shown}");
-    // The waterfall, as a document that works once and may do nothing.
+    // The waterfall is a document whose address works once and which may execute nothing.
     let id = runs[1]["id"].as_str().unwrap();
     let (status, body) = bearer(ui.address, "POST", &format!("/ui/runs/{id}"), &session, "");
     let address: Value = serde_json::from_str(&body).unwrap();
@@ -81,13 +81,13 @@ fn the_page_shows_runs_servers_and_what_was_kept_out() {
     assert!(page.contains("<b>well.echo</b>") && page.contains("TOOL_ERROR"), "{page}");
     assert!(page.contains("frame-ancestors 'self'; sandbox"), "{page}");
     assert_eq!(send(ui.address, "GET", address, &[], "").0, 404, "it works twice");
-    // A server that ends is gone, also from the files.
+    // A server that has ended is no longer shown, and its file is removed.
     let directory = client.directory().to_owned();
     client.signal("KILL");
     state_with(&ui, &session, |state| state["servers"].as_array().unwrap().is_empty());
     assert_eq!(registered(&directory), Vec::<PathBuf>::new());
     drop(ui);
-    // One that ends in order removes its file itself.
+    // A server that ends normally removes its file itself.
     let mut client = watched(&[]);
     assert_eq!(registered(client.directory()).len(), 1);
     client.close_stdin();
@@ -116,7 +116,7 @@ fn an_approval_is_answered_on_the_page_and_nowhere_else() {
     assert_eq!(approval["call"], "well.echo");
     let arguments: Value = serde_json::from_str(approval["arguments"].as_str().unwrap()).unwrap();
     assert_eq!(arguments, json!({ "text": HOSTILE, "number": 7 }), "they are shown whole");
-    // Nothing but a clear answer, with the session's token, from this page.
+    // Only an unambiguous answer with the session's token, from this page, is accepted.
     let approve = r#"{"approve":true}"#;
     assert_eq!(send(ui.address, "POST", &path(&approval), &[], approve).0, 401);
     assert_eq!(bearer(ui.address, "POST", &path(&approval), &ui.token, approve).0, 401, "the one-time token");
@@ -190,7 +190,8 @@ fn the_page_is_for_whom_has_the_token() {
     let directory = tempfile::tempdir().unwrap();
     let ui = Ui::start(directory.path());
     let host = |host: &str| vec![format!("Host: {host}")];
-    // The files say nothing, but not to other names: of an attacker who owns one (DNS rebinding).
+    // The static files contain nothing secret, but are not served under other host names: an attacker may own one (DNS
+    // rebinding).
     assert_eq!(send(ui.address, "GET", "/ui", &[], "").0, 200);
     let port = ui.address.port();
     assert_eq!(send(ui.address, "GET", "/ui", &host(&format!("localhost:{port}")), "").0, 200);
@@ -218,7 +219,7 @@ fn the_page_is_for_whom_has_the_token() {
     assert_eq!(bearer(ui.address, "POST", "/ui/session", &session, "").0, 401);
     assert_eq!(bearer(ui.address, "PUT", "/ui/state", &session, "").0, 405);
     assert_eq!(bearer(ui.address, "POST", "/ui/runs/..%2f..", &session, "").0, 404);
-    // What every answer forbids.
+    // The restrictions that every answer sets.
     let page = exchange(
         ui.address,
         &format!("GET /ui HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", ui.address),
@@ -273,7 +274,7 @@ fn the_page_in_a_browser_runs_nothing_of_others_and_is_used_by_keys() {
             { "wait": "!document.querySelector('.approve').disabled" },
             { "value": "document.querySelector('#approvals').innerText" },
             { "value": "location.href + document.documentElement.outerHTML" },
-            // The first keys lead to the content, and to what waits.
+            // The first keys lead to the content, and to the calls that wait.
             { "key": "Tab" }, { "value": focused },
             { "key": "Tab" }, { "value": focused },
             { "key": "Tab" }, { "value": focused },
@@ -286,7 +287,7 @@ fn the_page_in_a_browser_runs_nothing_of_others_and_is_used_by_keys() {
             { "value": "document.querySelector('#run-list button').click()" },
             { "wait": "document.querySelector('#run-frame').src.includes('/ui/shown/')" },
             { "value": "[document.activeElement.id, document.querySelector('#run-frame').contentDocument]" },
-            // A script could only be added by a file of this server, and text does not become markup.
+            // A script can only come from a file of this server, and text does not become markup.
             { "value": "(() => { try { document.body.innerHTML = '<b>x</b>'; return 'markup' } catch (e) { return e.name } })()" },
         ]),
     );
@@ -305,7 +306,7 @@ fn the_page_in_a_browser_runs_nothing_of_others_and_is_used_by_keys() {
     assert_eq!(values[8], "TypeError");
     let answer = client.answer(&call);
     assert_eq!(answer["result"]["structuredContent"]["success"], true, "{answer}");
-    // A second use of the link shows how to get another.
+    // A second use of the link shows how to get another one.
     let values = browse(
         &ui.link(),
         &json!([
@@ -317,7 +318,7 @@ fn the_page_in_a_browser_runs_nothing_of_others_and_is_used_by_keys() {
     client.end();
 }
 
-/// What a screen reader is told, and where the place of a keyboard is after an answer.
+/// What a screen reader announces, and where the keyboard focus is after an answer.
 #[test]
 fn the_page_is_used_with_a_screen_reader() {
     let mut client = watched(&["--approver", "page", "--ask", "well.echo"]);
@@ -333,7 +334,7 @@ fn the_page_is_used_with_a_screen_reader() {
             { "wait": "document.querySelectorAll('.approve:not(:disabled)').length == 2" },
             { "wait": "document.querySelectorAll('.server table tbody tr').length > 0" },
             { "tree": true },
-            // Each answer takes its button away. The focus goes where another key approves nothing.
+            // Each answer removes its button. The focus goes where another key approves nothing.
             { "value": "document.querySelector('.approve').focus()" },
             { "key": "Enter" },
             { "wait": "document.querySelectorAll('.approve').length == 1" },
@@ -358,7 +359,7 @@ fn the_page_is_used_with_a_screen_reader() {
     assert_eq!(names("table"), ["Runs", &*upstream]);
     assert!(names("columnheader").starts_with(&["Script", "Outcome"]), "{told:?}");
     assert_eq!(names("status").len(), 1, "changes are announced: {told:?}");
-    // Which of two calls of one tool a button approves.
+    // The label of a button says which of two calls of one tool it approves.
     let approve = told.iter().filter(|[_, name, _]| name == "Approve this call of well.echo");
     let mut described: Vec<&str> = approve.map(|[.., description]| &**description).collect();
     described.sort_unstable();
@@ -424,7 +425,7 @@ fn a_run_is_opened_as_a_page() {
     let page = fs::read_to_string(path.trim()).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert!(page.contains("<b>well.echo</b>") && page.contains("drawn from the audit trail"), "{page}");
     assert_eq!(fs::metadata(path.trim()).unwrap().permissions().mode() & 0o777, 0o600);
-    // A kept trace has more: the source. The browser of the user is given its name.
+    // A stored trace also has the source. The user's browser is given the name of its file.
     fs::create_dir(home.join("traces")).unwrap();
     let kept = home.join(format!("traces/run-0000000000001-{id}.html"));
     fs::write(&kept, "kept").unwrap();
@@ -459,7 +460,7 @@ fn a_server_over_http_has_the_page_behind_its_token() {
     assert_eq!(status, 200, "{body}");
     let shown: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(shown["servers"][0]["process"], server.process(), "{shown}");
-    // Each token is for what it is for. Another page of this machine may use MCP, and not this.
+    // Each token has one purpose. Another page of this machine may use MCP, and not this page.
     let file = wait_for(|| registered(server.directory()).pop());
     let known: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let operator = known["token"].as_str().unwrap();
@@ -472,7 +473,7 @@ fn a_server_over_http_has_the_page_behind_its_token() {
     assert_eq!(bearer(at, "GET", "/ui/state", TOKEN, "").0, 401);
     let headers = [format!("Authorization: Bearer {session}"), "Origin: http://localhost:1".to_owned()];
     assert_eq!(send(at, "GET", "/ui/state", &headers, "").0, 403);
-    // Without a token no user can sign in: `cx ui` has the operator's.
+    // Without a token no user can sign in there; `cx ui` has the operator's token.
     let open = Server::plain();
     assert_eq!(send(open.address, "POST", "/ui/session", &[], "").0, 401);
     let ui = Ui::start(open.directory());

@@ -1,4 +1,4 @@
-//! Code blocks of documents. What a fence says decides what is done with it:
+//! Code blocks of documents. The text of a fence decides what is done with its block:
 //!
 //! - `ts`, `py`: it runs, with the servers of [`servers`], and succeeds.
 //! - `ts,check`, `py,check`: it compiles.
@@ -38,7 +38,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the commands of a `sh` block may be besides cx, make and cargo.
+/// The programs that a `sh` block may call besides cx, make and cargo.
 const OTHER_COMMANDS: &[&str] =
     &["claude", "cp", "curl", "echo", "install", "kubectl", "nats", "openssl", "podman", "systemctl"];
 
@@ -184,7 +184,7 @@ fn every_page_with_rust_is_compiled() {
     }
 }
 
-/// The commands of a `sh` block, as words: without comments, variables in front, redirections and what only joins them.
+/// The commands of a `sh` block, as words: without comments, variables in front, redirections and connectors.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     for line in text.replace("\\\n", " ").lines() {
@@ -221,7 +221,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// `--help` at the end: clap reads everything before it, and nothing is done.
+/// With `--help` at the end clap parses everything before it, and nothing is executed.
 #[test]
 fn every_command_of_a_page_is_one() {
     let makefile = read(Path::new("Makefile"));

@@ -1,8 +1,8 @@
 //! The `sh` blocks of documents, run by a real shell at a terminal, with the real command.
 //!
-//! Each page has its own home directory, of an existing user of cx: a configuration with the servers that the pages
-//! are about, and the files that they name. Its blocks run in their order, as a reader would type them.
-//! Questions are answered with yes. A command that goes on until it is stopped gets Ctrl-C after some seconds.
+//! Each page has its own home directory, of an existing user of cx: a configuration with the servers that the pages are
+//! about, and the files that they name. The blocks of a page run in their order, as a reader would type them. Questions
+//! are answered with yes. A command that runs until it is stopped gets Ctrl-C after some seconds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use serde_json::json;
 use super::{Block, blocks, pages};
 use crate::support::provider::{FakeProvider, Reply};
 
-/// What a fence says of a block that does not run here, and why.
+/// The attribute of a fence whose block does not run here, and the reason.
 const NOT_RUN: &[(&str, &str)] = &[
     ("claude", "needs Claude Code, which the tests do not install; `command/setup.rs` checks the arguments"),
     ("cluster", "needs podman and a Kubernetes cluster; `server/deploy.rs` checks the files"),
@@ -31,7 +31,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("system", "changes the system: its services, timers and files"),
 ];
 
-/// What a fence says of a block that needs a server at the address that it names.
+/// The attribute of a fence whose block needs a server at the address that it names.
 const SERVER: &str = "server";
 
 /// The address of that server in the documents.
@@ -40,7 +40,7 @@ const ADDRESS: &str = "127.0.0.1:8000";
 /// Long enough for any address.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Commands that go on until they are stopped get Ctrl-C. Status 130 is theirs if it came during a run.
+/// Commands that run until they are stopped get Ctrl-C. They end with status 130 if it came during a run.
 const WRAPPER: &str = r#"#!/bin/sh
 case "$1 $* " in
     serve\ * | watch\ * | ui\ * | worker\ * | "top top " | *" --watch "*)
@@ -98,7 +98,7 @@ impl Reader {
         reader.write("bin/cx", &WRAPPER.replace("CX", env!("CARGO_BIN_EXE_cx")));
         let wrapper = reader.home.path().join("bin/cx");
         fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
-        // Since it was asked first the server has other definitions.
+        // The server's definitions have changed since it was asked first.
         let (screen, status) =
             reader.run("cx tools list --refresh && touch ~/newer && cx tools list --refresh");
         assert_eq!(status, Some(0), "{screen}");
@@ -188,7 +188,7 @@ fn every_command_runs() {
     let mut waiting: Vec<(PathBuf, Vec<Block>)> = of_pages().into_iter().collect();
     waiting.retain(|(_, blocks)| blocks.iter().any(is_run));
     let (waiting, failures, run) = (Mutex::new(waiting), Mutex::new(Vec::new()), Mutex::new(0));
-    // Most of the time is waiting for what is then stopped.
+    // Most of the time is spent waiting for commands that are then stopped.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

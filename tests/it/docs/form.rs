@@ -7,7 +7,7 @@ use super::{pages, prose, read};
 /// Maximum columns of a line.
 const MAX_COLUMNS: usize = 120;
 
-/// Written from the schema: a paragraph is one line.
+/// Generated from the schema: a paragraph is one line.
 const GENERATED: &str = "docs/config-keys.md";
 
 #[test]

@@ -80,7 +80,7 @@ pub(crate) fn blocks(path: &Path) -> Vec<Block> {
     blocks
 }
 
-/// Compares a page with what a test makes of the code. With `CX_WRITE_DOCS=1` the page is written instead.
+/// Compares a page with the text that a test makes from the code. With `CX_WRITE_DOCS=1` the page is written instead.
 #[track_caller]
 fn check_page(page: &str, expected: &str, what: &str) {
     if env::var_os("CX_WRITE_DOCS").is_some() {
@@ -100,7 +100,7 @@ fn check_block(page: &str, block: &Block, expected: &str, what: &str) {
     check_page(page, &format!("{}\n", new.join("\n")), &format!("{what}, in line {start}"));
 }
 
-/// The lines of a page that are no code block.
+/// The lines of a page outside of code blocks.
 fn prose(path: &Path) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut is_code = false;
@@ -114,7 +114,7 @@ fn prose(path: &Path) -> Vec<(usize, String)> {
     lines
 }
 
-/// What a line has in backticks.
+/// The texts in backticks of a line.
 fn in_backticks(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }

@@ -1,5 +1,5 @@
-//! Promises of docs/promises.md that are figures. What was measured is in `benches/README.md`, and may be no worse than
-//! what is promised; the coverage is checked whenever it is measured.
+//! Promises of docs/promises.md that are figures. A measured figure is in `benches/README.md`, and must be no worse
+//! than the promise; the coverage is checked whenever it is measured.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::tidy::root;
 
 const FIGURES: &str = "benches/README.md";
 
-/// The start of a row's first cell, and the most that is promised, with its unit.
+/// The start of a row's first cell, and the promised maximum with its unit.
 const PROMISED: [(&str, f64, &str); 11] = [
     // 12, 22 and 47: 100 ms for three servers, 150 ms for ten, beyond the 300 ms that these take to start.
     ("ten servers that take 300 ms to start, listed", 300.0 + 150.0, "ms"),
@@ -35,7 +35,7 @@ const PROMISED: [(&str, f64, &str); 11] = [
     ("`run_ts(\"return 1 + 1\")`, call to value, warm, p50", 100_000.0, "µs"),
 ];
 
-/// The largest of the numbers that stand before a unit, up to a remark in brackets or behind a semicolon.
+/// The largest of the numbers before a unit, up to a remark in brackets or after a semicolon.
 fn figure(cell: &str, unit: &str) -> Option<f64> {
     let measured = cell.split(['(', ';']).next()?;
     let (numbers, _) = measured.rsplit_once(unit)?;
@@ -69,7 +69,7 @@ fn a_figure_is_the_worst_of_its_cell() {
     assert_eq!(figure("none fails", "ms"), None);
 }
 
-/// What the report of the coverage says of files with so many lines and covered lines.
+/// The coverage report for files with this many lines and covered lines.
 fn report_of_coverage(files: &[(&str, u32, u32)]) -> Output {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap();
@@ -98,7 +98,7 @@ fn a_coverage_below_what_is_promised_fails() {
     ];
     let output = report_of_coverage(&covered);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // A little less than each least figure, none of which is below what is promised: 90 % of all.
+    // A little less than each minimum; no minimum is below the promise of 90 % overall.
     for (position, lines, folder) in
         [(0, 949, "src/engine"), (1, 949, "src/run"), (2, 980, "src/tools/policy"), (3, 700, "src")]
     {
@@ -110,9 +110,9 @@ fn a_coverage_below_what_is_promised_fails() {
         let (_, named) = message.trim().split_once("not measured: ").unwrap_or_else(|| panic!("{message}"));
         assert_eq!(named, folder);
     }
-    // What is not measured is not enough.
+    // A file that is not measured counts as not covered.
     assert_eq!(report_of_coverage(&covered[1..]).status.code(), Some(1));
-    // The long form of all checks measures it, and both steps between that and the report hand its failure on.
+    // The long form of all checks measures it, and each step between it and the report passes the failure on.
     let steps = [
         (".ci/run", "for form in coverage "),
         ("Makefile", "\ttests/coverage/measure.sh\n"),

@@ -1,6 +1,6 @@
 //! The recipes of `examples/recipes` against the servers that they are about: those of npm and PyPI.
 //!
-//! A recipe in both languages has one outcome.
+//! A recipe in both languages has the same outcome in both.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -204,7 +204,7 @@ fn serve(text: String) -> String {
 async fn pages() {
     let place = Place::new();
     let executor = place.executor().build().unwrap();
-    // The fifth thousand ends in the middle of the word.
+    // The fifth thousand bytes end in the middle of the word.
     let text = format!("{}needle{}needle", "x".repeat(4_997), "y".repeat(6_000));
     let input = json!({ "url": serve(text.clone()), "word": "needle" });
     let expected = json!({ "parts": 3, "letters": text.len(), "found": 2 });
@@ -379,7 +379,7 @@ async fn errors() {
         assert_eq!(result["read"], 2, "{recipe}: {result}");
         assert_eq!(result["skipped"][&large], "only the first 100 lines", "{recipe}: {result}");
         assert!(result["skipped"][&absent].as_str().unwrap().contains("ENOENT"), "{recipe}: {result}");
-        // What is the script's own mistake fails.
+        // An error that is the script's own mistake fails the run.
         let result = run(&executor, script(recipe).input(json!({ "paths": [7] }))).await;
         assert!(result.value().is_none(), "{recipe}");
     }
@@ -475,7 +475,7 @@ async fn checked_edit() {
     executor.close().await;
 }
 
-/// The page has every recipe as it is, and this file runs every one.
+/// The page has the unchanged code of every recipe, and this file runs every recipe.
 #[test]
 fn the_page_has_the_code_of_the_files() {
     let tests = fs::read_to_string(root().join(file!())).unwrap();
@@ -505,7 +505,7 @@ fn the_page_has_the_code_of_the_files() {
     assert!(recipes.is_empty(), "not in {PAGE}: {recipes:?}");
 }
 
-/// What people copy is read as it is, and has the servers that the tests use.
+/// The configuration that people copy is read unchanged, and has the servers that the tests use.
 #[test]
 fn the_configuration_is_valid() {
     let path = root().join("examples/recipes/mcp.json");

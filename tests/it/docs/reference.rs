@@ -1,4 +1,4 @@
-//! Tables of names, keys, limits and codes: they have what the code has, no more and no less.
+//! Tables of names, keys, limits and codes: they have the same entries as the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ fn names(section: &str) -> BTreeSet<String> {
     cells.flat_map(|cell| in_backticks(cell).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Compares what a page names with what there is.
+/// Compares the names of a page with those that exist.
 #[track_caller]
 fn check_names(page: &str, written: &BTreeSet<String>, found: &BTreeSet<String>) {
     let missing: Vec<&String> = found.difference(written).collect();
@@ -71,14 +71,14 @@ async fn the_names_of_python_are_those_of_an_interpreter() {
     let result = executor.run_py(source).await.unwrap();
     let found: Vec<String> = result.value_as().unwrap();
     let mut found: BTreeSet<String> = found.into_iter().collect();
-    // The servers of the mock, each by its two names.
+    // The mock's servers, each under both of its names.
     for server in ["mock", "mcp_mock", "other_server", "mcp_other_server"] {
         assert!(found.remove(server), "{server}: {found:?}");
     }
     check_names(GLOBALS, &names(&section(GLOBALS, "## Python")), &found);
 }
 
-/// What an editor is told of is what there is.
+/// The declarations for editors name what exists.
 #[test]
 fn every_name_of_cx_is_declared() {
     let (typescript, python) = (declarations("globals.d.ts"), declarations("globals.pyi"));
@@ -94,7 +94,7 @@ fn every_name_of_cx_is_declared() {
         assert!(is_elsewhere || is_declared, "globals.d.ts does not declare {name}");
     }
     for name in names(&section(GLOBALS, "## Python")) {
-        // Python's own library declares it, and a stub of built-in names cannot again.
+        // Python's own library declares it, and a stub of built-in names cannot declare it again.
         if name == "help" {
             continue;
         }
@@ -188,7 +188,7 @@ fn the_table_of_limits_is_that_of_the_schema() {
         for (cell, field) in [(&row[2], "default"), (&row[3], "maximum")] {
             let value = limit[field].as_u64().unwrap();
             let is_right = match cell.as_str() {
-                // 0 is none where it is the default, and everything that fits into the type where it is the maximum.
+                // `none` is 0 as the default, and the largest value of the type as the maximum.
                 "none" => value == 0 || value == u64::from(u32::MAX),
                 "2^53" => value == (1 << 53) - 1,
                 cell => value == number(cell),
@@ -232,7 +232,7 @@ fn measured(summary: &Value, language: &str, way: &str) -> [String; 4] {
     ]
 }
 
-/// `make bench-agents` writes the figures, and nothing writes the page.
+/// `make bench-agents` writes the figures; the page is written by hand.
 #[test]
 fn the_figures_of_agents_are_those_of_the_measurement() {
     let rows = rows(Path::new("docs/agents.md"));
@@ -290,7 +290,7 @@ fn the_bound_of_the_mode_auto_is_the_measured_break_even() {
     assert!(read(Path::new("docs/serving.md")).contains(&said), "docs/serving.md does not say {said}");
 }
 
-/// `chart.py` draws them of the same figures.
+/// `chart.py` draws the charts from the same figures.
 #[test]
 fn the_charts_are_those_of_the_measurement() {
     let directory = tempfile::tempdir().unwrap();
@@ -304,12 +304,12 @@ fn the_charts_are_those_of_the_measurement() {
     }
 }
 
-/// What `cx WORDS --help` names: its options, and its commands.
+/// The options and the commands that `cx WORDS --help` names.
 fn help(words: &[String]) -> (BTreeSet<String>, Vec<String>) {
     let output = Command::new(env!("CARGO_BIN_EXE_cx")).args(words).arg("--help").output().unwrap();
     assert!(output.status.success(), "{words:?}");
     let text = String::from_utf8(output.stdout).unwrap();
-    // `  -e, --eval <CODE>` and `      --json`; what is said of them is further to the right.
+    // `  -e, --eval <CODE>` and `      --json`; descriptions are further to the right.
     let option = |line: &str| {
         let start = line.trim_start();
         let is_option = start.starts_with('-') && line.len() - start.len() <= 6;
@@ -352,7 +352,7 @@ fn every_option_of_a_command_is_in_a_page() {
         }));
     }
     assert!(checked > 100, "{checked} options");
-    // The tables of the two commands that have most of them.
+    // The tables of the two commands with the most options.
     for (command, page, heading) in
         [("run", "docs/command.md", "## cx run"), ("serve", "docs/serving.md", "# Serving agents")]
     {
@@ -367,7 +367,7 @@ fn every_option_of_a_command_is_in_a_page() {
 /// Where the generated part of a page begins.
 const MARK: &str = "<!-- Written by the test `the_page_of_keys_is_written_from_the_schema`. -->\n";
 
-/// `docs/config-keys.md`, below its first lines.
+/// The generated part of `docs/config-keys.md`.
 #[test]
 fn the_page_of_keys_is_written_from_the_schema() {
     let schema = schema();
@@ -420,7 +420,7 @@ fn table(text: &mut String, title: &str, schema: &Value, properties: &Value, des
     text.push('\n');
 }
 
-/// A schema with what its `$ref` adds.
+/// A schema together with the one that its `$ref` names.
 fn resolve(schema: &Value, value: &Value) -> Value {
     let Some(reference) = value["$ref"].as_str() else { return value.clone() };
     let target = schema.pointer(reference.trim_start_matches('#'));
@@ -431,7 +431,7 @@ fn resolve(schema: &Value, value: &Value) -> Value {
     resolved
 }
 
-/// What a value may be, in a few words.
+/// The type of a value, in a few words.
 fn kind(schema: &Value, value: &Value) -> String {
     if let Some(words) = value["enum"].as_array() {
         let words: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();

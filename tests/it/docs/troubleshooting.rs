@@ -8,8 +8,8 @@ use crate::tidy::{files, root};
 
 const PAGE: &str = "docs/troubleshooting.md";
 
-/// A source as the text of its messages: what is inserted is `…`, a string over several lines is one, and there are no
-/// backticks, which the page cannot have within its own.
+/// A source as the text of its messages: inserted values are `…`, a string over several lines is one, and backticks are
+/// removed, because the page cannot have them within its own.
 fn messages(source: &str) -> String {
     let mut joined = String::with_capacity(source.len());
     let mut lines = source.lines().peekable();
@@ -62,8 +62,8 @@ fn sources() -> Vec<String> {
     paths.iter().map(|path| messages(&fs::read_to_string(root().join(path)).unwrap())).collect()
 }
 
-/// A message of the page is found as a whole, from its first word to its last, except for what `…` at its ends leaves
-/// out.
+/// A message of the page must be found as a whole, from its first word to its last, except for the parts that `…` at
+/// its ends omits.
 #[test]
 fn every_message_is_one_that_the_code_prints() {
     let sources = sources();

@@ -1,4 +1,4 @@
-//! An embedder's back end: it executes, and the executor decides.
+//! An embedder's back end: the back end executes, and the executor decides.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn a_back_end_executes_and_the_executor_decides() {
     assert_eq!(result.outcome, Outcome::Returned(json!([2]).into()));
     assert_eq!(result.printed(), "hello");
     assert_eq!(result.tool_calls.len(), 1);
-    // What the rules forbid is forbidden to it, and counted.
+    // Calls that the rules forbid are refused to it, and counted.
     let result = executor.run_ts("call mock.fail {}").await.unwrap();
     assert!(format!("{:?}", result.outcome).contains("TOOL_DENIED"), "{result:?}");
     assert_eq!(result.usage.tool_calls_refused, 1);
@@ -81,7 +81,7 @@ async fn limits_hold_for_a_back_end() {
     assert!(format!("{:?}", result.outcome).contains("MAX_TOOL_CALLS_EXCEEDED"), "{result:?}");
 }
 
-/// Says that it executes a script. Those of one language are cx's.
+/// A back end that only prints that it executes a script. In one language its scripts are those of cx.
 struct Saying(Language);
 
 impl Backend for Saying {
@@ -113,10 +113,10 @@ async fn scripts_in_languages_of_cx_are_checked_before_a_back_end_has_them() {
             ("await tools.math.two(a=1)", Language::Python, None),
             ("await tools.math.twoo(a=1)", Language::Python, Some(ErrorCode::CheckFailed)),
             ("await tools.math.two()", Language::Python, Some(ErrorCode::CheckFailed)),
-            // Which modules there are, the back end knows.
+            // Only the back end knows which modules there are.
             ("import numpy", Language::Python, None),
         ];
-        // The other language is one that cx does not know: all of it is executed.
+        // cx does not know the other language, so all of its scripts are executed.
         cases
             .iter_mut()
             .filter(|(_, language, _)| *language != own)

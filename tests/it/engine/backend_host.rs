@@ -1,4 +1,5 @@
-//! What a back end of an embedder can ask its host: what the built-in engines can, with the same answers and bounds.
+//! The requests that a back end of an embedder can make to its host: those of the built-in engines, with the same
+//! answers and bounds.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ async fn a_back_end_shares_state_with_other_engines() {
         let removed = [run.state_delete("gone").await.unwrap(), run.state_delete("gone").await.unwrap()];
         let keys = run.state_keys("").await.unwrap();
         let some = run.state_keys("a").await.unwrap();
-        // The value is another one than this tag belongs to.
+        // The tag belongs to another value.
         let expected = r#"{"kind":"state","call":{"set":{"key":"seen","value":"2","expected":""}}}"#;
         let refused = run.query(expected).await.unwrap();
         let refused = refused.value().unwrap()[0].clone();
@@ -120,7 +121,7 @@ async fn a_back_end_has_files() {
         let granted = granted.to_str().unwrap().to_owned();
         async move {
             assert_eq!(run.read_file(&format!("{granted}/a.txt")).await.unwrap(), b"granted");
-            // Bytes that are no text stay what they are.
+            // Bytes that are not text are unchanged.
             run.write_file("/tmp/b.bin", &[0, 255, 7]).await.unwrap();
             run.append_to_file("b.bin", b"!").await.unwrap();
             assert_eq!(run.read_file("/tmp/b.bin").await.unwrap(), [0, 255, 7, b'!']);
@@ -160,7 +161,7 @@ async fn a_back_end_sends_requests() {
         let (long, [from, echo]) = (long.clone(), urls.clone());
         async move {
             assert!(run.has_network());
-            // It is longer than one part.
+            // The body is longer than one part.
             let followed = run.fetch(BackendRequest::new("GET", from)).await.unwrap();
             assert_eq!((followed.status, followed.is_redirected), (200, true));
             assert!(followed.url.ends_with("/long"), "{}", followed.url);
@@ -308,21 +309,21 @@ async fn v_568_a_run_that_reports_more_memory_than_its_limit_ends() {
     .await;
     assert_eq!(value(&result), json!(1));
     assert_eq!(result.usage.memory_bytes, limit);
-    // It is over, also if it has a value.
+    // The run has ended, even if the back end has a value.
     let result = run(with_mock(), script(), move |run| async move {
         run.report_memory(limit + 1);
         returned(json!(1))
     })
     .await;
     assert_eq!(code(&result), Some(ErrorCode::MemoryLimit), "{result:?}");
-    // And if it waits.
+    // And if the back end waits.
     let result = run(with_mock(), script(), move |run| async move {
         run.report_memory(limit + 1);
         std::future::pending().await
     })
     .await;
     assert_eq!(code(&result), Some(ErrorCode::MemoryLimit), "{result:?}");
-    // The scratch directory has what is left.
+    // The scratch directory gets the rest of the memory.
     let result = run(with_mock(), script(), move |run| async move {
         run.report_memory(limit - (1 << 20));
         returned(json!(run.write_file("/tmp/a", &[0; 2 << 20]).await.unwrap_err().code))
@@ -348,7 +349,7 @@ async fn v_568_a_run_that_reports_more_cpu_time_than_its_limit_ends() {
     assert_eq!(code(&result), Some(ErrorCode::CpuLimit), "{result:?}");
 }
 
-/// What it sends is not checked by the back end.
+/// The back end does not check what its sandbox sends.
 #[tokio::test]
 async fn v_569_a_sandbox_that_was_taken_over_gets_what_its_script_may_have() {
     let result = run(with_mock().deny(["mock.fail"]), script(), |run| async move {
@@ -392,7 +393,7 @@ async fn v_569_a_sandbox_that_was_taken_over_gets_what_its_script_may_have() {
     assert_eq!(value(&result), json!(null));
 }
 
-/// A script whose answers are not there at once.
+/// A script whose answers do not come at once.
 async fn recorded(run: BackendRun) -> Outcome {
     let slept = run.call("mock.sleep", r#"{"ms":20}"#).await;
     let tools = run.tool_names("mock").await;
@@ -419,7 +420,7 @@ async fn runs_of_back_ends_are_recorded_and_replayed() {
     assert_eq!(replay.difference, None);
     assert_eq!(value(&replay.result), seen);
     assert_eq!(replay.result.printed(), "printed");
-    // What goes another way says where.
+    // A replay that differs says where.
     let other = |run: BackendRun| async move {
         match run.call("mock.echo", "{}").await {
             Ok(answer) => Outcome::Returned(answer),
@@ -432,7 +433,7 @@ async fn runs_of_back_ends_are_recorded_and_replayed() {
     assert_eq!(replay.difference.unwrap().call, Some(1));
 }
 
-/// What has no method is a query, with the answers that scripts get.
+/// A request without a method of its own is a query, with the answers that scripts get.
 #[tokio::test]
 async fn queries_have_the_answers_of_scripts() {
     let same = |query: &'static str, source: &'static str| async move {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::python_executor;
 
-/// Reads each clock until it has shown five times, and returns whether each is a multiple of `input` microseconds.
+/// Reads each clock until it has changed five times, and returns whether each reading is a multiple of `input`
+/// microseconds.
 const TYPESCRIPT: &str = "
     const isMultiple = (ms) => Math.abs(ms * 1000 / input - Math.round(ms * 1000 / input)) < 1e-4;
     const samples = (read) => {
@@ -48,7 +49,7 @@ async fn clocks_are_coarse_unless_the_operator_says_otherwise() {
     check(&fine, Script::python(PYTHON), 100, json!([false, false, false])).await;
 }
 
-/// Timers and timeouts end on time, and no loop waits for a clock that stands still.
+/// Timers and timeouts end on time, and no loop waits for ever for a clock that does not advance.
 #[tokio::test]
 async fn waiting_works_with_a_coarse_clock() {
     let (builder, _) = python_executor::builder();

@@ -1,4 +1,4 @@
-//! The examples for embedders (`examples/embedding`), and what they promise beyond what they show.
+//! The examples for embedders (`examples/embedding`), and promises that they do not show.
 
 #[path = "../../../examples/embedding/approver.rs"]
 mod approver;
@@ -122,7 +122,7 @@ async fn a_run_whose_events_are_not_read_ends() {
     assert!(matches!(run.await, Err(Error::Closed)), "a result is given once");
 }
 
-/// The listeners of a script hear what the events say.
+/// The listeners of a script get the same as its events.
 #[tokio::test]
 async fn listeners_and_events_hear_the_same() {
     let (executor, _) = executor();
@@ -196,7 +196,7 @@ async fn a_removed_server_takes_its_rules_along() {
         executor.add_tool(name, Value::Null, |_: Value| async { Ok::<_, String>(1) }).unwrap();
     }
     assert_eq!(code("count").await, json!(1));
-    // The executor's own rules stay.
+    // The executor's own rules still hold.
     assert_eq!(code("secret").await, json!("TOOL_DENIED"));
 }
 
@@ -286,7 +286,7 @@ async fn combined_rules_never_widen() {
     ));
 }
 
-/// A hook that counts, and does what the arguments say.
+/// A hook that counts, and does what the arguments ask for.
 #[derive(Clone, Default)]
 struct Unruly {
     before: Arc<AtomicUsize>,
@@ -475,8 +475,8 @@ async fn changed_arguments_are_checked_and_shown() {
     assert_eq!(*shown.lock(), [json!({ "a": 4 })]);
 }
 
-/// A server with capitals has the forms of both languages in TypeScript. Another form is an error that has the name,
-/// and not a property that is missing.
+/// A server whose name has capitals can be written in the forms of both languages in TypeScript. Another form is an
+/// error with the right name, and not a missing property.
 #[tokio::test]
 async fn a_server_with_capitals_is_found_or_named() {
     let executor = Executor::builder()

@@ -74,7 +74,7 @@ async fn jc_003_tool_call_in_finally() {
 
 #[tokio::test]
 async fn jc_004_microtask_flood() {
-    // Each turn leaves nothing, or a promise that waits for the next.
+    // Each turn leaves nothing behind, or a promise that waits for the next turn.
     let source = "const f = () => { Promise.resolve().then(f) }; f(); await new Promise(() => {})";
     ends(source, ONE_SECOND, ErrorCode::Timeout).await;
     let source = "const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})";
@@ -110,7 +110,7 @@ async fn jc_008_bigint_work() {
     ends(source, ONE_SECOND, ErrorCode::Timeout).await;
 }
 
-/// The guards refuse these; `jc_009_without_guards` gets past them.
+/// The guards refuse these; `jc_009_without_guards` gets past the guards.
 #[test]
 fn jc_009_uninterruptible_generic_builtins() {
     let names = "['indexOf', 'includes', 'lastIndexOf', 'join', 'reverse', 'some', 'flat', 'splice', 'copyWithin', 'unshift', 'fill']";
@@ -156,7 +156,7 @@ fn jc_010_the_same_with_huge_arrays() {
     assert_eq!(report["hostile"]["value"], Value::from(vec!["RangeError"; 7]), "{report:#}");
 }
 
-/// More threads than can be lost: the engine refuses further runs and says so.
+/// More hung workers than an engine may have: it refuses further runs and says so.
 #[tokio::test]
 async fn jc_011_several_hung_workers_at_once() {
     let (executor, _) = executor();
@@ -206,7 +206,7 @@ fn jc_014_deep_recursion() {
 #[test]
 fn jc_015_parser_overflow_in_the_transpiler() {
     let repeated = |text: &str, count: usize| text.repeat(count);
-    // What nests with type arguments is too much work before it is too deep.
+    // Nesting with type arguments exceeds the bound on work before the bound on depth.
     let types = format!("type T={}", repeated("A<", 100_000));
     assert_eq!(canary(&types, 5_000, 64)["hostile"]["error"]["code"], "TRANSPILE_ERROR");
     for source in [
@@ -266,7 +266,7 @@ async fn jc_022_webassembly() {
     assert_eq!(message, "WebAssembly is not defined");
 }
 
-/// A run that ends just before its deadline, many times: the next is never told that it is late.
+/// Many runs that end just before their deadline: the deadline of one never stops the next.
 #[tokio::test]
 async fn jc_023_late_terminate_hits_no_other_run() {
     let (executor, _) = executor();
@@ -431,7 +431,7 @@ fn jm_044_console_flood() {
 #[test]
 fn jm_045_intern_tables() {
     survives("for (let i = 0; ; i++) Symbol.for('k' + i)", "MEMORY_LIMIT", 500);
-    // Expressions that nothing holds are collected.
+    // Expressions that nothing refers to are collected.
     survives("for (let i = 0; ; i++) new RegExp('a' + i).test('a')", "TIMEOUT", 500);
 }
 
@@ -528,7 +528,7 @@ async fn je_054_constructor_chain() {
         ];
         return attempts.map((attempt) => { try { attempt(); return 'ran' } catch (e) { return e.name } })";
     let (result, _) = attack(source, DEFAULT).await;
-    // The last one asks the timer for a text, which it does not take.
+    // The last one asks the timer for a string, and the timer takes none.
     let expected = [vec!["EvalError"; 10], vec!["TypeError"]].concat();
     assert_eq!(result.value(), Some(&json!(expected)));
 }
@@ -663,7 +663,7 @@ async fn je_067_stack_text() {
     let (result, _) = attack("function f() { throw new Error('x') }\nf()", DEFAULT).await;
     let stack = result.error().unwrap().stack.clone().unwrap();
     assert_eq!(stack, "Error: x\n    at f (script.ts:1:22)\n    at script.ts:2:1");
-    // A trace that the script wrote is shown, and names no line that there is not.
+    // A stack that the script wrote is shown, and names no line that does not exist.
     let written = "throw Object.assign(new Error('x'), { stack: 'Error: x\\n    at script.ts:9:1' })";
     let (result, _) = attack(written, DEFAULT).await;
     let error = result.error().unwrap();
@@ -802,7 +802,7 @@ async fn je_078_tool_handle_forgery() {
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
 }
 
-/// A name that is different each time it is read is read once.
+/// A property that gives another name each time is read once.
 #[tokio::test]
 async fn je_079_name_that_changes() {
     let source = "
@@ -846,7 +846,7 @@ async fn bv_085_bigint() {
         failure("return 1n").await.1,
         "value is a BigInt, which JSON does not have; use String() or Number()"
     );
-    // An argument is a number with all its digits. The mock returns what it has received as text.
+    // An argument is a number with all its digits. The mock returns what it received as text.
     let source = "
         const n = 123456789012345678901234567890n;
         return await mock.text({ rows: [{ n }, -n, 1n, 1e25, null], s: `${n}` })";
@@ -954,7 +954,7 @@ async fn bv_093_throwing_getters() {
 async fn bv_094_to_json_hijack() {
     let source = "Object.prototype.toJSON = function () { return { hijacked: true } }; return await mock.echo({ a: 1 })";
     let (result, _) = attack(source, DEFAULT).await;
-    // The guest's own data is the guest's to change; the envelope is not.
+    // A script may change the guest's own data; it cannot change the envelope.
     assert_eq!(result.tool_calls.len(), 1);
     assert_eq!(result.tool_calls[0].tool, "echo");
 }

@@ -1,4 +1,4 @@
-//! `fetch` of scripts, against web servers on loopback: what is granted, and what a granted host may do.
+//! `fetch` of scripts, against web servers on loopback: what a grant permits, and what a granted host may send.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ codes";
     codes
 }
 
-/// Answers with what was asked.
+/// Answers with the request.
 fn echo(asked: &Asked) -> Reply {
     let headers: Vec<&(String, String)> =
         asked.headers.iter().filter(|(name, _)| name.starts_with("x-") || name == "content-type").collect();
@@ -151,7 +151,7 @@ async fn every_spelling_of_a_private_address_is_refused_unless_it_is_granted() {
     assert!(codes.iter().filter(|code| code.is_null()).count() >= 9, "{codes:?}");
 }
 
-/// A run that asks for one host of many does not make it a host that a person has named.
+/// A run's permission for one host of a wildcard grant does not count as a host that a person has named.
 #[tokio::test]
 async fn a_run_cannot_turn_a_pattern_into_a_private_name() {
     let host = HttpHost::start(|_| Reply::text("hello"));
@@ -394,7 +394,7 @@ async fn typescript_has_the_classes_of_the_web() {
     assert_eq!(value(&result), "good");
 }
 
-/// Texts, files, names with characters that end a head, and a field that looks like the end of the form.
+/// Texts, files, names with characters that would end a header, and a field that looks like the end of the form.
 #[tokio::test]
 async fn forms_are_sent_in_parts() {
     let host = HttpHost::start(|_| Reply::text("received"));
@@ -483,7 +483,7 @@ async fn a_request_that_is_not_wanted_any_more_closes_its_connection() {
         try { await fetch(input, { signal: AbortSignal.abort() }) } catch (error) { names.push(error.name) }
         const kept = fetch(input + '/silent').catch((error) => error.cause.code);
         return names";
-    // One at a time: a request that went on would keep the next one waiting.
+    // Only one may be open: a request that went on would make the next one wait.
     let limits = Limits { calls_in_flight: 1, ..Limits::default() };
     let script = Script::typescript(typescript).input(json!(host.url(""))).limits(limits);
     let result = executor.run(script).await.unwrap();
@@ -532,11 +532,11 @@ async def read(path):
 await asyncio.gather(*[read('/silent' if n % 2 else '/body') for n in range(10)])";
     for script in [Script::typescript(typescript), Script::python(in_python)] {
         let script = script.input(json!(host.url("")));
-        // At its limit.
+        // Ended by its limit.
         let result = executor.run(script.clone().limits(limits)).await.unwrap();
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout);
         wait_until(|| host.open() == 0).await;
-        // By its caller.
+        // Ended by its caller.
         let token = CancellationToken::new();
         let run = executor.run(script.clone().cancel_with(token.clone()));
         let (result, ()) = tokio::join!(run, async {
@@ -589,7 +589,7 @@ async fn responses_that_are_not_read_do_not_stop_a_script_without_a_message() {
         _ => Reply::Endless(vec![b'a'; 1_024], Duration::from_millis(10)),
     });
     let limits = Limits { calls_in_flight: 4, ..Limits::default() };
-    // The request that is aborted is a call that nothing waits for any more.
+    // Nothing waits any more for the call of the aborted request.
     let typescript = "const kept = [];
         await fetch(`${input}silent`, { signal: AbortSignal.timeout(50) }).catch(() => {});
         try { for (let n = 0; n < 10; n++) kept.push(await fetch(input)); } catch (error) {
@@ -610,13 +610,13 @@ result";
     }
 }
 
-/// A script that waits for a tool reads its responses afterwards, however long that takes.
+/// A script may wait for a tool for any time and read its responses afterwards.
 #[tokio::test]
 async fn a_request_waits_while_its_script_waits_for_a_tool() {
     let host = HttpHost::start(|_| Reply::Whole(200, Vec::new(), vec![b'a'; 4 << 20]));
     let limits = Limits { calls_in_flight: 4, ..Limits::default() };
     let slow = |_: Value| async {
-        // Longer than a request waits for responses that are not read.
+        // This is longer than requests wait for responses that are not read.
         tokio::time::sleep(Duration::from_secs(4)).await;
         Ok::<_, String>("waited")
     };
@@ -722,7 +722,7 @@ async fn rules_deny_hosts_and_ask_about_them() {
     let source = "try { return await (await fetch(input, { method: 'POST', body: 'b' })).text() }
         catch (error) { return error.cause.code }";
     let script = || Script::typescript(source).input(json!(host.url("/a?b")));
-    // A rule that names the host alone is about each of its ports, and holds in a dry run too.
+    // A rule that names the host without a port holds for each of its ports, and in a dry run too.
     for rule in [format!("fetch.{name}"), "fetch.127.0.0.1".to_owned()] {
         let denying = Executor::builder().grants(grants.clone()).deny([rule]).build().unwrap();
         for script in [script(), script().dry_run()] {
@@ -730,7 +730,7 @@ async fn rules_deny_hosts_and_ask_about_them() {
         }
     }
     assert_eq!(host.asked().len(), 0);
-    // A list of tools says nothing about hosts.
+    // A list of tools does not restrict hosts.
     let allowing = Executor::builder().grants(grants.clone()).allow(["files.*"]).build().unwrap();
     assert_eq!(value(&allowing.run(script()).await.unwrap()), "hello");
     let asked = Arc::new(AtomicUsize::new(0));
@@ -793,8 +793,7 @@ except McpToolError as error:
     }
 }
 
-/// A host that a person has granted is not trusted: what it sends is bounded, and other runs go on.
-/// Bodies that are text are texts of the recording, and headers are named like fields.
+/// The recording has text bodies as text, and masks headers like fields.
 #[tokio::test]
 async fn a_recording_has_no_secret_of_a_request() {
     python().await;
@@ -835,6 +834,7 @@ answer = await fetch(inputs['url'], headers={'x-api-key': access_token})
     }
 }
 
+/// A host that a person has granted is not trusted: what it sends is bounded, and other runs go on.
 #[tokio::test]
 async fn a_hostile_host_costs_its_own_run_only() {
     let host = HttpHost::start(|asked| match &*asked.path {

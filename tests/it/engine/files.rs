@@ -1,5 +1,5 @@
-//! Files of scripts, by what an embedder and an attacker see: the scratch directory and granted directories in
-//! both languages. The rules themselves are tested in `src/files/tests.rs`.
+//! Files of scripts as an embedder and an attacker see them: the scratch directory and granted directories in both
+//! languages. The rules themselves are tested in `src/files/tests.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -118,7 +118,7 @@ async fn a_run_asks_for_less_and_never_for_more() {
     fs::create_dir(place.path().join("inner")).unwrap();
     fs::write(place.path().join("a"), "a").unwrap();
     fs::write(place.path().join("inner/b"), "b").unwrap();
-    // A link that leaves the part that a run asks for.
+    // A link that leaves the directory that a run asks for.
     std::os::unix::fs::symlink("../a", place.path().join("inner/link")).unwrap();
     let executors = granting(&[place.path()], &[]).await;
     let twin = Twin {
@@ -159,7 +159,8 @@ return found",
     }
 }
 
-/// docs/threats.md, group PM: what a script's numbers ask for is bounded before it is allocated, and the run goes on.
+/// docs/threats.md, group PM: sizes that a script chooses are bounded before anything is allocated, and the run goes
+/// on.
 #[tokio::test]
 async fn scratch_counts_as_memory() {
     python().await;
@@ -222,7 +223,7 @@ return found",
     }
 }
 
-/// Handles, and names that change while they are listed or open, in the language with such functions.
+/// Handles, and names that change while they are listed or open, in Python, which has such functions.
 #[tokio::test]
 async fn floods_of_handles_and_files_are_refused() {
     python().await;
@@ -249,7 +250,7 @@ for entry in os.scandir('/tmp'):
     os.remove(entry.path)
     entries += 1
 return [refused, again, full, entries == made + 1, os.listdir('/tmp')]";
-    // Memory is what ends the flood, and no clock, however busy the machine is.
+    // Memory ends the flood, and no clock, however busy the machine is.
     let long = Duration::from_secs(600);
     let limits = Limits { memory_bytes: 64 << 20, wall_time: long, cpu_time: long, ..Limits::default() };
     let result = run(&executor, Script::python(source).limits(limits)).await;
@@ -261,7 +262,7 @@ return [refused, again, full, entries == made + 1, os.listdir('/tmp')]";
     );
 }
 
-/// A fifo without a reader or writer, and a directory that is a device: neither costs more than an error.
+/// A fifo without a reader or a writer, and a device in place of a directory: each gives an error and nothing worse.
 #[tokio::test]
 async fn special_files_do_not_hold_a_run() {
     let place = tempfile::tempdir().unwrap();
@@ -374,7 +375,7 @@ async fn a_replay_reads_no_granted_directory() {
     let replay = executor.replay(&recording).await.unwrap();
     assert!(replay.difference.is_none(), "{:?}", replay.difference);
     assert_eq!(value(&replay.result), value(&result));
-    // In Python nothing of a granted directory is recorded, and the replay does not pretend.
+    // In Python nothing of a granted directory is recorded, and the replay says so.
     let source =
         "try: return open(inputs + '/a').read()\nexcept OSError as error: return type(error).__name__";
     let elsewhere = "open('/tmp/a', 'w').write('x')\ntry: open('/etc/passwd')\nexcept OSError: return 1";
@@ -382,7 +383,7 @@ async fn a_replay_reads_no_granted_directory() {
         let script = Script::python(source).input(json!(place.path()));
         let (result, recording) = executor.record(script).await.unwrap();
         assert_eq!(value(&result), "changed");
-        // The recording has a mark of it, also in its file.
+        // The recording is marked accordingly, also in its file.
         let recording = Recording::parse(&recording.unwrap().to_text()).unwrap();
         assert!(recording.has_unrecorded_files());
         assert!(recording.explain().contains("Not recorded: "), "{}", recording.explain());
@@ -455,7 +456,7 @@ return found"#;
     assert!(emitted.is_array(), "{emitted}");
 }
 
-/// WASI has no code for it, so the hint says why a write has failed.
+/// WASI has no code for a quota, so the hint says why a write has failed.
 #[tokio::test]
 async fn a_failed_write_says_why() {
     python().await;

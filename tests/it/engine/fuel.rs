@@ -1,11 +1,11 @@
-//! Fuel: the limit of Python that depends on no clock.
+//! Fuel: the limit of Python that does not depend on a clock.
 
 use cx::{ErrorCode, Executor, Language, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::support::python_executor;
 
-/// Counts, and prints at each step how far it has come.
+/// Counts, and prints each step, so that the output shows how far it came.
 const COUNTS: &str = "
 number = 0
 while True:
@@ -39,13 +39,13 @@ async fn a_script_ends_at_the_same_instruction_each_time() {
     assert_eq!(first.usage.fuel, Some(20_000_000));
     let printed = first.printed();
     assert!(printed.lines().count() > 100, "{printed}");
-    // Whatever else the machine does meanwhile, and in another executor too.
+    // The result is the same under load, and in another executor.
     let (other, _) = python_executor::executor().await;
     let again = futures::future::join_all((0..4).map(|_| run(&other, limited(COUNTS, 20_000_000)))).await;
     for result in again.iter().chain([&run(&executor, Script::python(COUNTS)).await]) {
         assert_eq!(result.printed(), printed);
     }
-    // A little more fuel goes a little further.
+    // With a little more fuel the script gets a little further.
     let further = run(&executor, limited(COUNTS, 20_200_000)).await.printed();
     assert!(further.len() > printed.len() && further.starts_with(&printed), "{}", further.len());
 }
@@ -58,12 +58,12 @@ async fn what_a_script_uses_is_counted_exactly() {
     let used = first.usage.fuel.unwrap();
     assert!((1_000_000..1_000_000_000).contains(&used), "{used}");
     assert_eq!(first.to_json()["fuelUsed"], used);
-    // With as much as it used it ends as before; with a hundredth less it does not.
+    // With the fuel that it used, the script ends as before; with a hundredth less it does not.
     let enough = run(&executor, limited(SUMS, used + 1)).await;
     assert_eq!((enough.value(), enough.usage.fuel), (first.value(), Some(used)), "{}", enough.to_json());
     let result = run(&executor, limited(SUMS, used - used / 100)).await;
     assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::FuelLimit), "{}", result.to_json());
-    // A script cannot catch it, and waiting costs nothing.
+    // A script cannot catch the end of its fuel, and waiting costs nothing.
     let catches = "
 while True:
     try:
@@ -80,7 +80,7 @@ async fn runs_without_a_limit_of_fuel_have_none() {
     let (executor, _) = python_executor::executor().await;
     for script in [
         Script::python("return 1"),
-        // TypeScript has no instructions to count.
+        // In TypeScript no instructions are counted.
         Script::typescript("return 1").limits(Limits { fuel: Some(1), ..Limits::default() }),
     ] {
         let result = run(&executor, script).await;

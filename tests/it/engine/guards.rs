@@ -18,7 +18,7 @@ fn ends(mut stage: Stage, scripts: &[&str]) -> Vec<Value> {
     for script in scripts {
         let (mut faults, mut answer) = stage.look(script, true);
         if !faults.is_empty() {
-            // A second time, as the walker does: what does not happen again was the machine.
+            // A second time, as the walker does: a result that does not repeat was caused by the machine.
             (faults, answer) = stage.look(script, true);
         }
         assert!(faults.is_empty(), "{script}: {faults:?} {answer:#}");
@@ -73,7 +73,7 @@ async fn v_308_timers_of_abort_signals_count() {
     let (code, message) = failure("for (;;) AbortSignal.timeout(1e9)").await;
     assert_eq!(code, ErrorCode::RuntimeError);
     assert!(message.contains("10000 timers"), "{message}");
-    // They go when they are over.
+    // Timers are removed when they have fired.
     let source = "for (let i = 0; i < 3; i++) {
             const k = []; for (let j = 0; j < 9000; j++) k.push(AbortSignal.timeout(1));
             await new Promise((resolve) => k.at(-1).addEventListener('abort', resolve));
@@ -324,7 +324,7 @@ fn v_412_brackets_that_json_opens() {
     ]);
 }
 
-/// Ordinary scripts get V8's results: made in another program with V8's own functions, and compared here.
+/// Ordinary scripts get V8's results. The expected ones were made with V8's own functions in another program.
 #[tokio::test]
 async fn v_317_honest_scripts_do_not_notice() {
     let expected: Value = serde_json::from_str(include_str!("../../walk/honest.json")).unwrap();

@@ -1,5 +1,5 @@
-//! Values that are printed: they look as in Deno, and printing them neither runs a script's code unasked, nor ends the
-//! process, nor takes memory that is not the script's. Numbers are those of docs/threats.md.
+//! Printed values look as in Deno. Printing neither runs a script's code unasked, nor ends the process, nor takes
+//! memory beyond the script's limit. Numbers are those of docs/threats.md.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::canary::{canary, survives};
 use crate::support::run;
 
-/// What a script prints, each line's end included.
+/// The output of a script, including the end of each line.
 async fn printed(source: &str) -> String {
     let result = run(source).await;
     assert!(result.error().is_none(), "{source}: {}", result.to_json());
@@ -96,7 +96,7 @@ async fn arrays_with_holes() {
     assert!(output.contains("203 [") && output.contains("... 101 more items"), "{output}");
 }
 
-/// How long a timer ran is all that differs from run to run.
+/// Only the time of a timer differs from run to run.
 #[tokio::test]
 async fn timers_and_traces() {
     let source = "
@@ -205,13 +205,13 @@ fn v_252_custom_inspectors_end_with_the_run() {
         ("console.log(this); return 'x'", "RUNTIME_ERROR", Some("RUNTIME_ERROR")),
         ("throw this", "RUNTIME_ERROR", Some("RUNTIME_ERROR")),
         ("throw { toString() { throw 1 } }", "RUNTIME_ERROR", Some("RUNTIME_ERROR")),
-        // Only for Deno's symbol is a value that is thrown made into text by its own function.
+        // Only for Deno's symbol is a thrown value formatted by its own function.
         ("return { toString() { for (;;) {} } }", "TIMEOUT", Some("RUNTIME_ERROR")),
     ];
     for (body, deno, node) in cases {
         let symbols = [("Deno.customInspect", Some(deno)), ("nodejs.util.inspect.custom", node)];
         for (name, code) in symbols {
-            // What only waits for the limit need not be done twice.
+            // A script that only waits for the limit is run once.
             let Some(code) = code else { continue };
             let source = format!(
                 "const o = {{ [Symbol.for('{name}')]() {{ {body} }} }}; console.dir([o, {{ a: o }}], {{ depth: null }}); throw o"
@@ -241,7 +241,7 @@ async fn v_253_printing_runs_no_trap_and_no_getter() {
         for (const value of proxies) {
             console.log(value, [value], { value }, new Map([[value, value]]));
             console.log('%o %O', value, value);
-            // It asks for the value's own text, which a getter may be a part of; a proxy has none.
+            // It asks for the value's own text, which may include a getter; a proxy has none.
             if (proxies.indexOf(value) < 8) console.log('%s', value);
             console.dir(value, { showProxy: true, showHidden: true, depth: null, sorted: true });
             console.table(value); console.table([value]);
@@ -281,7 +281,7 @@ async fn v_254_large_values_are_cut() {
         ("console.log({ ['k'.repeat(1e6)]: 1 })", "...\": 1\n}\n"),
         ("console.log(Object('x'.repeat(1e6)))", "more characters]\n"),
     ] {
-        // More than one call prints: whatever is left out, the call has left out.
+        // More than one call prints: whatever is missing, that call has left out.
         let limits = Limits { output_bytes: 16 << 20, ..Limits::default() };
         let result = run(Script::typescript(source).limits(limits)).await;
         assert!(result.error().is_none(), "{source}: {}", result.to_json());
@@ -380,7 +380,7 @@ async fn v_256_replaced_built_ins_are_not_called() {
 
 #[test]
 fn v_257_errors_of_every_kind_are_reported() {
-    // What the error thrown becomes, and an object that has it.
+    // The outcome of the thrown error, and of an object that contains it.
     let cases = [
         ("Object.defineProperty(new Error('x'), 'stack', { get() { for (;;) {} } })", "TIMEOUT", "TIMEOUT"),
         (

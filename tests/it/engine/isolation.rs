@@ -21,7 +21,7 @@ use crate::support::provider::{self, FakeProvider, KEY};
 use crate::support::python_executor::cache;
 use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
 
-/// The short form runs every nth script of the suite. A prime, so that all kinds are met.
+/// The short form runs every nth script of the suite. n is prime, so that it meets all kinds.
 const SAMPLE: usize = 17;
 
 /// Set by `make isolation`: all scripts.
@@ -71,8 +71,8 @@ async fn scripts_come_to_the_same_in_worker_processes() {
     let directory = tempfile::tempdir().unwrap();
     let store = StateStore::new(directory.path().join("state.sqlite3"));
     let step = if std::env::var_os(ALL).is_some() { 1 } else { SAMPLE };
-    // The start of a worker counts as time of the run, and takes seconds on a busy machine. No script of the suite
-    // comes to a limit of time.
+    // Starting a worker counts as time of the run, and takes seconds on a busy machine. No script of the suite reaches
+    // a time limit.
     let long = Duration::from_secs(600);
     let limits = Limits { wall_time: long, cpu_time: long, ..Limits::default() };
     let (mut seen, mut differing) = (0, Vec::new());
@@ -99,7 +99,7 @@ async fn scripts_come_to_the_same_in_worker_processes() {
     assert!(seen >= 30, "only {seen}");
 }
 
-/// Threats 9 and 10: V8 cannot interrupt these. In this process their thread is lost; here the kernel ends them.
+/// Threats 9 and 10: V8 cannot interrupt these. In this process their thread would hang; here the worker is killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
     let (executor, _mock) = executor();
@@ -112,13 +112,13 @@ async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
         // This one has no guard.
         (WEDGE, ErrorCode::Timeout),
     ] {
-        // The guards of the bootstrap are defence in depth; the sandbox holds without them.
+        // The guards of the bootstrap are defense in depth; the sandbox holds without them.
         let limits = Limits { wall_time: Duration::from_millis(700), ..Limits::default() };
         let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
         assert_eq!(code(&result), Some(expected), "{source}: {result:?}");
         assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
     }
-    // More of them than an engine in this process survives.
+    // More of them than an engine in this process could take.
     assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
 }
 
@@ -179,7 +179,7 @@ async fn a_run_that_is_cancelled_ends_with_its_worker() {
     }
 }
 
-/// What needs the host, through frames: output while the script runs, approval, state, emitted blocks, blocking calls.
+/// Uses of the host through frames: output while the script runs, approval, state, emitted blocks, blocking calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_host_interface_works_through_frames() {
     let directory = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ async fn the_host_interface_works_through_frames() {
         assert_eq!(value(&result), expected, "{result:?}");
         let times = times.lock();
         assert_eq!(times.len(), 2);
-        // The first line is not kept back until the second.
+        // The first line is sent before the second is printed.
         assert!(times[1].1 - times[0].1 > Duration::from_millis(20), "{times:?}");
         assert!(result.logs.iter().any(|entry| matches!(entry, Output::Emit(_))));
     }
@@ -259,7 +259,7 @@ async fn workers_use_the_cache_of_their_executor() {
     };
     run().await;
     let file = code();
-    // A process that loads it says so by this time.
+    // A process that loads the file updates this time.
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(86_400);
     fs::File::options().write(true).open(&file).unwrap().set_modified(long_ago).unwrap();
     let before = fs::metadata(&file).unwrap();
@@ -331,7 +331,7 @@ async fn scripts_in_worker_processes_ask_a_model() {
     assert_eq!(provider.asked().len(), 4);
 }
 
-/// Each saved script that is called has its own worker, and all of them the budget of the one that calls.
+/// Each saved script that is called has its own worker, and all of them share the budget of their caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_in_worker_processes_call_saved_scripts() {
     let directory = tempfile::tempdir().unwrap();

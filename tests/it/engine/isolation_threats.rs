@@ -1,5 +1,5 @@
-//! Attacks that may take a process down (`CP` in THREATS), in worker processes: each comes to the same as in
-//! `escape.rs` and `python_limits.rs`, no thread is lost, and runs beside it are right. And what is left when the
+//! Attacks that may take a process down (`CP` in THREATS), in worker processes: each has the same outcome as in
+//! `escape.rs` and `python_limits.rs`, no thread hangs, and runs beside it are right. Also what remains when the
 //! executor is killed.
 
 use std::io::{BufRead as _, BufReader};
@@ -15,10 +15,10 @@ use crate::support::python_executor::cache;
 use crate::support::serve_http::wait_within;
 use crate::support::{WEDGE, children_of, python_cache};
 
-/// More than anything here needs, however busy the machine is.
+/// Longer than anything here needs, however busy the machine is.
 const LONG: Duration = Duration::from_secs(300);
 
-/// An attack, and what it comes to.
+/// An attack and its outcome.
 struct Attack {
     source: String,
     limits: Limits,
@@ -27,7 +27,7 @@ struct Attack {
 
 impl Attack {
     fn new(source: impl Into<String>, expected: Result<Value, ErrorCode>) -> Self {
-        // The start of a worker counts as time of its run.
+        // Starting its worker counts as time of the run.
         let wall_time = if expected == Err(ErrorCode::Timeout) { Duration::from_secs(3) } else { LONG };
         let limits = Limits { wall_time, cpu_time: LONG, memory_bytes: 64 << 20, ..Limits::default() };
         Self { source: source.into(), limits, expected }
@@ -135,7 +135,7 @@ async fn v_551_attacks_that_compute_or_overflow_end_in_worker_processes() {
             "throw Object.defineProperty(new Error('x'), 'message', { get() { for (;;) {} } })",
         ),
         ends(ErrorCode::Timeout, "Error.prepareStackTrace = () => { for (;;) {} }; null.x"),
-        // What nests with type arguments is too much work before it is too deep.
+        // Nesting with type arguments exceeds the bound on work before the bound on depth.
         ends(ErrorCode::TranspileError, format!("type T={}", "A<".repeat(100_000))),
         gives(
             json!(1),
@@ -278,7 +278,7 @@ async fn v_551_attacks_of_python_end_in_worker_processes() {
     survives(Language::Python, attacks).await;
 }
 
-/// More than the engine of one process survives, at the same time (THREATS 11).
+/// More of them at the same time than the engine of one process could take (THREATS 11).
 #[tokio::test(flavor = "multi_thread")]
 async fn v_551_several_scripts_that_hang_cost_no_engine() {
     let executor = executor();
@@ -292,7 +292,7 @@ async fn v_551_several_scripts_that_hang_cost_no_engine() {
     assert_eq!(executor.run_ts("return 1 + 1").await.unwrap().value(), Some(&json!(2)));
 }
 
-/// Whether a process executes something: one that has ended and that no parent has reaped does not.
+/// Whether a process still executes: a zombie, which has ended and was not reaped, does not.
 fn is_alive(process: &Path) -> bool {
     std::fs::read(process.join("cmdline")).is_ok_and(|line| !line.is_empty())
 }

@@ -31,7 +31,7 @@ fn with_native_tools() -> Executor {
             a.checked_add(b).map(|sum| Answer { sum }).ok_or("the sum is too large")
         })
         .tool("now", Value::Null, |_: Value| async move {
-            // Needs a tokio runtime, which the caller of this test's executor does not have.
+            // Needs a tokio runtime, which the thread that calls the executor does not have.
             tokio::time::sleep(Duration::from_millis(1)).await;
             Ok::<_, String>(tokio::spawn(async { "spawned" }).await.unwrap_or("lost"))
         })
@@ -118,7 +118,7 @@ async fn a_token_cancels_and_keeps_what_was_done() {
         assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled);
         assert_eq!(result.printed(), "x");
     };
-    // Cancelled when the call has arrived: a script that is cancelled before it calls calls nothing.
+    // Cancelled when the call has arrived: a script that is cancelled earlier makes no call.
     let stop = token.child_token();
     let script = Script::typescript("console.log('x'); await mock.hang()").cancel_with(stop.clone());
     let arrived = async {
@@ -134,7 +134,7 @@ async fn a_token_cancels_and_keeps_what_was_done() {
     assert_eq!(result.unwrap().value(), Some(&json!(1)));
 }
 
-/// A run whose caller is gone before its start does nothing.
+/// A run whose caller has gone before its start does nothing.
 #[tokio::test]
 async fn a_run_whose_future_is_dropped_is_not_started() {
     let (executor, mock) = executor();
@@ -143,7 +143,7 @@ async fn a_run_whose_future_is_dropped_is_not_started() {
     for _ in 0..20 {
         let script = Script::typescript("console.log('ran'); mock.count()").cancel_with(token.clone());
         let run = executor.run(script);
-        // Polled once, it is passed to a thread; dropped, it is cancelled.
+        // Polling it once passes it to a thread; dropping it cancels it.
         let _ = futures::FutureExt::now_or_never(run);
     }
     executor.run_ts("return 1").await.unwrap();
@@ -208,7 +208,7 @@ async fn dropping_the_executor_ends_its_runs() {
     for run in runs {
         assert_eq!(run.await.unwrap().unwrap().error().unwrap().code, ErrorCode::Cancelled);
     }
-    // Its runs have ended, so nothing is waited for.
+    // Its runs have ended, so closing waits for nothing.
     drop(executor);
 }
 
@@ -278,7 +278,7 @@ async fn memory_of_all_runs_together_is_bounded() {
         (stats.max_memory_bytes, stats.memory_source),
         (limits.memory_bytes * 2, MemorySource::Option)
     );
-    // More than all runs together may use never becomes free, so nothing waits for it.
+    // A run that needs more than all runs together may use can never start, so it does not wait.
     let script = Script::typescript("1").limits(Limits { memory_bytes: limits.memory_bytes * 3, ..limits });
     let error = executor.run(script).await.unwrap_err();
     assert!(matches!(error, Error::InvalidOptions { option: OptionName::MemoryBytes, .. }), "{error}");
@@ -331,7 +331,7 @@ async fn servers_of_any_name_are_imported() {
             assert_eq!(result.value(), Some(&json!(name)), "{source}: {}", result.to_json());
         }
     }
-    // A name is taken as it is written, also by one that is nearly the same.
+    // A name is taken as it is written, even if another name is nearly the same.
     for module in ["mcp:%C3%B6l", "mcp:my server", "mcp:my+server+", "mcp:a", "mcp:50%", "mcp:x", "mcp:ab"] {
         let source = format!("await import({}); return 'imported'", json!(module));
         let result = executor.run_ts(&source).await.unwrap();
@@ -340,7 +340,7 @@ async fn servers_of_any_name_are_imported() {
     }
 }
 
-/// Threats 140, 144, 170 and 145: one function in Rust decides, whatever the way in.
+/// Threats 140, 144, 170 and 145: one function in Rust decides about every call, however it is made.
 #[tokio::test]
 async fn denied_tools_are_denied_by_every_name_and_not_listed() {
     let mock = Mock::default();
@@ -422,7 +422,7 @@ impl cx::ToolDispatcher for Renamed {
     }
 }
 
-/// A name that is permitted by the list on disk and means a denied tool by the server's own.
+/// A name that stands for a permitted tool in the list on disk and for a denied one in the server's current list.
 #[tokio::test]
 async fn tl_140_the_policy_holds_for_what_a_name_turns_out_to_mean() {
     let directory = tempfile::tempdir().unwrap();
@@ -445,7 +445,7 @@ async fn tl_140_the_policy_holds_for_what_a_name_turns_out_to_mean() {
     assert_eq!(called.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
-/// Each call when it has ended, and nothing of calls that never began.
+/// The events have each call when it has ended, and none for calls that never began.
 #[tokio::test]
 async fn a_listener_hears_of_every_call_that_ends() {
     let (executor, _mock) = executor();

@@ -40,7 +40,7 @@ async fn wall_time() {
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{source}");
         assert!(result.usage.wall_time >= Duration::from_millis(200), "{source}: {:?}", result.usage);
         stopwatch.promise(Duration::from_millis(200) + LATE, source);
-        // Its own thread has answered; the watchdog did not have to.
+        // The run's own thread has answered, and not the watchdog.
         assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
     }
 }
@@ -61,14 +61,14 @@ async fn memory() {
     obeyed("return new Uint8Array(8 << 20).length", limits, json!(8 << 20)).await;
     violated("const a = []; for (;;) a.push({})", limits, ErrorCode::MemoryLimit).await;
     violated("const a = []; for (;;) a.push(new Uint8Array(1 << 20))", limits, ErrorCode::MemoryLimit).await;
-    // Heap and buffers together: either alone would fit.
+    // Heap and buffers count together: either alone would fit.
     violated(
         "const a = new Array(2 ** 21).fill(1.5); const b = []; for (let i = 0; i < 20; i++) b.push(new Uint8Array(1 << 20)); return a.length + b.length",
         limits,
         ErrorCode::MemoryLimit,
     )
     .await;
-    // More than the executor's isolates are made with.
+    // A higher limit than that of the executor's warm isolates.
     let more = Limits { memory_bytes: 512 << 20, ..Limits::default() };
     let arrays =
         "const a = []; for (let i = 0; i < 6; i++) a.push(new Array(2 ** 22).fill(1.5)); return a.length";
@@ -84,14 +84,14 @@ async fn tool_calls() {
         violated("for (let i = 0; i < 5; i++) await mock.echo()", limits, ErrorCode::MaxToolCallsExceeded)
             .await;
     assert_eq!(result.tool_calls.len(), 3);
-    // A script may go on without the calls it did not get; then it has not failed.
+    // A script may go on without the calls that were refused; then it has not failed.
     obeyed(
         "for (let i = 0; i < 3; i++) await mock.echo(); try { await mock.echo() } catch (e) { return e.code }",
         limits,
         json!("MAX_TOOL_CALLS_EXCEEDED"),
     )
     .await;
-    // Calls whose failures are values end it too.
+    // Calls whose failures are values end the run too.
     for source in [
         "for (let i = 0; i < 100; i++) call_tool('mock', 'echo', {})",
         "return call_tools(Array(5).fill({server: 'mock', tool: 'echo'}))",

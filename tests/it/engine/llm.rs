@@ -42,7 +42,7 @@ fn value(result: &ExecuteResult) -> Value {
     result.value().cloned().unwrap_or_else(|| panic!("{:#}", result.to_json()))
 }
 
-/// Each provider, by its wire format, at once and in pieces.
+/// Each provider, with its wire format, with whole answers and with streams.
 #[tokio::test]
 async fn every_provider_answers_at_once_and_in_pieces() {
     for kind in ProviderKind::ALL {
@@ -134,7 +134,7 @@ async fn an_answer_with_a_schema_is_a_value_and_asked_for_once_more_if_it_does_n
     let result = run(&executor, Script::typescript(source)).await;
     assert_eq!(value(&result), json!([{ "n": 1 }, { "n": 1 }, { "n": 5 }, { "n": 6 }]));
     let asked = provider.asked();
-    // What fits already costs nothing.
+    // A value that fits already costs nothing.
     assert_eq!(asked.len(), 4);
     assert!(asked[0].prompt.contains("\"integer\""), "{}", asked[0].prompt);
     assert!(
@@ -144,7 +144,7 @@ async fn an_answer_with_a_schema_is_a_value_and_asked_for_once_more_if_it_does_n
     );
     assert!(asked[2].prompt.contains("the number is one"), "{}", asked[2].prompt);
 
-    // The same in Python, awaited and not.
+    // The same in Python, awaited and blocking.
     python().await;
     let of_python = |provider: &FakeProvider| {
         let builder = Executor::builder().llm(provider.options());
@@ -160,7 +160,7 @@ fits = [await llm.extract({'n': 5}, schema), llm.extract_sync('{\"n\": 6}', sche
     let result = run(&of_python(&provider), Script::python(source)).await;
     assert_eq!(value(&result), json!([{ "n": 1 }, { "n": 1 }, [{ "n": 5 }, { "n": 6 }]]));
     let asked = &provider.asked()[4..];
-    // One that fits at once, because the provider counts the system prompt, and one at the second time.
+    // One call that fits at once, because the provider counts the system prompt, and one that fits the second time.
     assert_eq!(asked.len(), 3, "{asked:#?}");
     assert!(asked[0].prompt.contains("a number, one") && asked[0].prompt.contains("\"integer\""));
     let body = asked[0].body.to_string();
@@ -193,8 +193,8 @@ fits = [await llm.extract({'n': 5}, schema), llm.extract_sync('{\"n\": 6}', sche
     assert_eq!(wrong.asked().len(), 4);
 }
 
-/// Questions that are asked at once are at the provider at the same time, in both languages: it answers none before the
-/// last one has arrived.
+/// Questions that are asked at once reach the provider at the same time, in both languages: the provider answers none
+/// before the last one has arrived.
 #[tokio::test]
 async fn questions_are_asked_in_parallel() {
     python().await;
@@ -215,7 +215,7 @@ await asyncio.gather(*(llm.ask(str(one), max_tokens=50) for one in range(5)))
     }
 }
 
-/// An answer that a script leaves early is not read any more: it could have no more than 64 at once.
+/// An answer that a script leaves early is not read any further: otherwise it could have no more than 64 at once.
 #[tokio::test]
 async fn an_answer_is_ended_early() {
     python().await;
@@ -242,7 +242,7 @@ for count in range(35):
     }
 }
 
-/// Failures of a provider, at once and in pieces: each is an error of its kind, without the key.
+/// Failures of a provider, with whole answers and with streams: each is an error of its kind, without the key.
 #[tokio::test]
 async fn failures_of_a_provider_are_told_apart() {
     for kind in ProviderKind::ALL {
@@ -303,11 +303,11 @@ async fn a_wrong_key_and_a_provider_that_is_not_there() {
     let error = result.error().unwrap();
     assert_eq!(error.tool_code, Some(ToolErrorCode::ModelUnavailable), "{error}");
     assert!(error.message.starts_with("anthropic cannot be reached: "), "{error}");
-    // It was never sent, so that it costs nothing.
+    // The request was never sent, so it costs nothing.
     assert_eq!(result.sampling.unwrap().metrics.total_tokens, 0);
 }
 
-/// Only models that may use it are told of it by default.
+/// By default, only models that may use `llm` are told of it.
 #[tokio::test]
 async fn help_tells_of_models_where_there_are_some() {
     let provider = echo(ProviderKind::OpenAi);
@@ -376,7 +376,7 @@ async fn sa_175_models_and_system_prompts_are_those_on_the_lists() {
     ] {
         assert_eq!(refused(source, wishes).await, expected, "{source}");
     }
-    // The first of the client's models that may be asked.
+    // The first of the client's models that is allowed.
     let models: BTreeSet<String> =
         provider.asked().iter().map(|asked| asked.body["model"].as_str().unwrap().to_owned()).collect();
     assert_eq!(models, ["fake-model", "large", "small"].map(str::to_owned).into());
@@ -412,7 +412,7 @@ async fn sa_175_secrets_in_answers_are_hidden_or_the_answer_is_refused() {
     assert!(!refused.to_json_text().contains(&secret));
 }
 
-/// 50 parallel calls in each language: the budget is never passed by one call or one token, whatever the
+/// 50 parallel calls in each language: the budget is never exceeded by one call or one token, however many tokens the
 /// calls take.
 #[tokio::test]
 async fn sa_174_fifty_parallel_calls_never_pass_the_budget() {
@@ -425,7 +425,7 @@ async fn sa_174_fifty_parallel_calls_never_pass_the_budget() {
                 asked.body["max_tokens"].as_u64().or(asked.body["max_completion_tokens"].as_u64()).unwrap();
             let number = count.fetch_add(1, Ordering::SeqCst) as u64;
             std::thread::sleep(Duration::from_millis(number % 5));
-            // Some take all that they may.
+            // Some answers take their maximum.
             let words = if number.is_multiple_of(3) { max } else { max / 4 };
             Reply::Text("w ".repeat(usize::try_from(words).unwrap()))
         }
@@ -443,7 +443,7 @@ asked = await asyncio.gather(*(llm.ask(f'say {i}', max_tokens=100) for i in rang
         .build()
         .unwrap();
     for script in [Script::typescript(typescript), Script::python(python)] {
-        // A call takes 27 or 102 tokens, so that in the second and third case the tokens are used up first.
+        // A call takes 27 or 102 tokens, so in the second and third case the tokens run out first.
         for (rounds, tokens, is_ended_by_tokens) in
             [(10, 10_000, false), (100, 1_000, true), (100, 1_001, true), (25, 3_000, false)]
         {
@@ -462,7 +462,7 @@ asked = await asyncio.gather(*(llm.ask(f'say {i}', max_tokens=100) for i in rang
             let (made, used) = (count.load(Ordering::SeqCst) - calls_before, provider.tokens() - before);
             let metrics = result.sampling.as_ref().unwrap().metrics;
             assert!(made <= rounds as usize && used <= tokens, "{made} calls, {used} of {tokens} tokens");
-            // The budget is used as far as it goes.
+            // As much of the budget is used as possible.
             if is_ended_by_tokens {
                 assert!(tokens - used < 150, "{made} calls, {used} of {tokens} tokens");
             } else {
@@ -512,7 +512,7 @@ async fn a_dry_run_plans_and_asks_no_model() {
     assert_eq!(result.planned_calls.unwrap().len(), 3);
 }
 
-/// A stream that is not read to its end, and a run that ends while a model answers, leave nothing open.
+/// A stream that is not read to its end, and a run that ends while a model answers, leave no request open.
 #[tokio::test]
 async fn what_is_not_read_is_cancelled() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| match asked.prompt.as_str() {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::{python, python_cache, wait_until};
 
-/// A provider whose answers never end, and an executor whose scripts can wait until it is asked, and until no question
-/// is open at it any more.
+/// A provider whose answers never end, and an executor whose scripts can wait until the provider is asked, and until it
+/// has no open question any more.
 fn stalled() -> (Executor, Arc<FakeProvider>) {
     let (builder, provider) = stalled_builder();
     (builder.build().unwrap(), provider)
@@ -71,13 +71,13 @@ async fn v_573_typescript_ends_the_request_of_an_answer_that_it_leaves() {
     assert_eq!(provider.asked().len(), 4);
 }
 
-/// Python tells an iterator nothing when a loop over it is left, so each way to leave one is tried.
+/// Python does not tell an iterator that a loop over it was left, so each way to leave one is tested.
 #[tokio::test]
 async fn v_573_python_ends_the_request_of_an_answer_that_it_leaves() {
     python().await;
     let (executor, provider) = stalled();
     let ways = [
-        // The loop has the only reference, and not.
+        // With the loop as the only reference, and with another one.
         "async for piece in llm.ask('x', stream=True):\n    break",
         "answer = llm.ask('x', stream=True)\nasync for piece in answer:\n    break",
         "async def first():
@@ -120,12 +120,12 @@ except ValueError as error:
         let source = format!("import asyncio, itertools\n{leave}\nawait tools.provider.closed()");
         check(&executor, Script::python(&*source), &source).await;
     }
-    // The two that are cancelled may be so before their question is read.
+    // The two that are cancelled may be cancelled before their question is read.
     assert!(provider.asked().len() >= ways.len() - 2);
 }
 
-/// A saved script that a script calls ends like a run of its own: what it has left open does not stay open for as long as
-/// its caller runs.
+/// A saved script that a script calls ends like a run of its own: its open streams do not stay open for as long as its
+/// caller runs.
 #[tokio::test]
 async fn v_573_the_end_of_a_called_script_ends_its_requests() {
     let directory = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ async fn v_573_the_end_of_a_called_script_ends_its_requests() {
     check(&executor, Script::typescript(source), source).await;
 }
 
-/// Where scripts compute in worker processes, the executor has the connection to the provider.
+/// Where scripts are executed in worker processes, the executor has the connection to the provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_573_a_worker_process_ends_the_request_of_an_answer_that_its_script_leaves() {
     python().await;
@@ -161,8 +161,8 @@ task.cancel()",
     }
 }
 
-/// A question that needs the tokens of an answer which its script has begun to read, and does not read meanwhile, would
-/// wait for ever: it is refused, and told why.
+/// A question would wait for ever for tokens that are reserved for an answer which its own script has begun and no
+/// longer reads: it is refused, and the error says why.
 #[tokio::test]
 async fn v_577_a_question_does_not_wait_for_an_answer_that_is_not_read() {
     python().await;
@@ -189,8 +189,9 @@ told";
     }
 }
 
-/// Runs what `before` says, and then a question beside an answer whose script waits for a tool between two pieces, for
-/// longer than a question waits for an answer that is not read. Returns the result, whose value is the question's answer.
+/// Runs `before`, and then asks a question while the script waits for a tool between two pieces of another answer, for
+/// longer than a question waits for an answer that is not read. Returns the result, whose value is the question's
+/// answer.
 async fn ask_while_a_tool_is_awaited(before: &str, limits: Limits) -> ExecuteResult {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("one two three".to_owned()));
     let slow = |_: Value| async {
@@ -215,13 +216,13 @@ async fn ask_while_a_tool_is_awaited(before: &str, limits: Limits) -> ExecuteRes
     result
 }
 
-/// A script that waits for a tool between two pieces reads on afterwards, however long that takes.
+/// A script may wait for a tool between two pieces for any time, and reads on afterwards.
 #[tokio::test]
 async fn a_question_waits_while_its_script_waits_for_a_tool() {
     ask_while_a_tool_is_awaited("", Limits::default()).await;
 }
 
-/// Calls beyond the last that has a record are waited for too.
+/// Calls are waited for even if they are beyond the last one that has a record.
 #[tokio::test]
 async fn v_598_a_call_without_a_record_is_waited_for() {
     let calls = "for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 100 }, () => tools.quick.tool()));";
@@ -230,7 +231,7 @@ async fn v_598_a_call_without_a_record_is_waited_for() {
     assert_eq!(result.tool_calls.len(), ToolCallRecord::KEPT);
 }
 
-/// An answer that was left does not look like one that is complete; an iterator that is kept can be left and read on.
+/// A stream that was left does not look complete; an iterator that is kept can be left and read on.
 #[tokio::test]
 async fn an_answer_that_was_left_is_not_read_on_in_silence() {
     python().await;
@@ -257,7 +258,7 @@ whole = llm.ask_sync('x', stream=True)
     assert_eq!(result.value(), Some(&expected), "{:#}", result.to_json());
 }
 
-/// What a script returns is awaited until it is no awaitable: an answer in pieces stays what it is.
+/// The value of a script is awaited until it is not awaitable; a stream stays what it is.
 #[tokio::test]
 async fn an_answer_in_pieces_is_no_value() {
     python().await;

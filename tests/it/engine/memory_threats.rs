@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::support::canary::canary;
 
-/// What a run may use beyond its limit for a moment, in megabytes.
+/// How much a run may exceed its limit for a moment, in megabytes.
 const BEYOND: u64 = 256;
 
-/// What may stay of it two seconds later.
+/// How much of that may remain two seconds later.
 const LEFT_OVER: u64 = 50;
 
 const LIMIT: u64 = 128;
@@ -28,7 +28,7 @@ fn bounded_within(milliseconds: u64, source: &str) -> Value {
     report["hostile"].take()
 }
 
-/// It has more time than it can need, so that its code does not depend on the machine.
+/// The run has more time than it can need, so that its code does not depend on the machine.
 fn hits_the_limit(source: &str) {
     let outcome = bounded_within(120_000, source);
     assert_eq!(outcome["error"]["code"], "MEMORY_LIMIT", "{source}: {outcome:#}");
@@ -54,7 +54,7 @@ fn v_260_what_v8_allocates_beside_its_heap_is_counted() {
     hits_the_limit("const k = []; for (;;) k.push(new Intl.DateTimeFormat('en'))");
 }
 
-/// What is not kept is no reason to stop a run, however much it is in all.
+/// Memory that is released stops no run, however much it is in all.
 #[test]
 fn v_260_garbage_outside_the_heap_is_collected() {
     for source in [
@@ -98,14 +98,14 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
         let is_bound = message.ends_with(" can be converted at once; do it in parts");
         assert!(is_bound && outcome["error"]["name"] == "RangeError", "{source}: {outcome:#}");
     }
-    // What was measured is what is copied: a second reading could be longer.
+    // The op copies what it measured: a second reading could be longer.
     let outcome = bounded(
         "let n = 0; const s = { toString: () => n++ ? 'http://longer/' : 'http://a/' }; return [new URL(s).href, n]",
     );
     assert_eq!(outcome["value"], json!(["http://a/", 1]), "{outcome:#}");
 }
 
-/// Nothing of an earlier run makes a later one fail, and nothing adds up.
+/// An earlier run never makes a later one fail, and nothing accumulates.
 #[test]
 fn v_260_memory_comes_back_under_steady_load() {
     let report = canary("const k = []; for (;;) k.push(new Array(1e5).fill(1.5))", 10_000, LIMIT);

@@ -1,4 +1,4 @@
-//! What scripts can do in both engines, what stops them, and what they must not reach.
+//! What scripts can do in both engines, what stops them, and what must be out of their reach.
 
 /// Back ends of an embedder.
 mod backend;

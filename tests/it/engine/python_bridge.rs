@@ -1,5 +1,4 @@
-//! Python scripts that were written for hosts with `mcp.runtime`, `mcp.servers` and `mcp_<server>`: they run
-//! as they are.
+//! Python scripts that were written for hosts with `mcp.runtime`, `mcp.servers` and `mcp_<server>` run unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::support::python;
 
-/// Servers with fixed answers: a string is one text block, `null` is the call's own `message` as one, the string
-/// `fails` is a failure, and anything else is structured content.
+/// Servers with fixed answers: a string is one text block, `null` is one block with the call's own `message`, the
+/// string `fails` is a failure, and anything else is structured content.
 #[derive(Default)]
 struct Fixed {
     servers: BTreeMap<Arc<str>, Server>,
@@ -107,7 +106,7 @@ impl ToolDispatcher for Fixed {
     }
 }
 
-/// One server whose name is no identifier, with one tool, and a directory.
+/// One server whose name is not an identifier, with one tool and a directory.
 fn demo() -> Fixed {
     Fixed::default()
         .server("demo-server", &[("list_things", "Lists what there is", json!(["ok"]))])
@@ -259,7 +258,7 @@ print(status.ready)
     assert_eq!(office().prints(source).await, expected);
 }
 
-/// What libraries of Python do with an object or a text, they do with those of results.
+/// Python's libraries treat results like any other object or text.
 #[tokio::test]
 async fn results_are_what_libraries_take() {
     let source = "
@@ -311,7 +310,7 @@ print(await mcp_github.create_issue(message=summary))
 ",
             "A long...",
         ),
-        // No import of asyncio.
+        // The script does not import asyncio.
         (
             "
 issues = await mcp_jira.search_issues()
@@ -486,7 +485,7 @@ async fn wrong_names_say_the_right_ones() {
     }
 }
 
-/// What a run may not call, the helpers do not show.
+/// The helpers do not show tools that a run may not call.
 #[tokio::test]
 async fn rules_hold_for_the_helpers() {
     python().await;
@@ -517,7 +516,7 @@ return seen
     );
 }
 
-/// The directory is the one of the configuration, and nothing is started to say so.
+/// The directory is the configured one, and no server is started to report it.
 #[tokio::test]
 async fn configured_servers_are_described_without_a_start() {
     python().await;

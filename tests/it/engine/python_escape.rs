@@ -114,7 +114,7 @@ return {
     assert_eq!(found["node"], "(none)");
 }
 
-/// A listener that no script reaches.
+/// A listener that no script can reach.
 #[tokio::test]
 async fn px_125_network() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -221,7 +221,7 @@ return {
     untouched(&executor, source).await;
 }
 
-/// Wait times of every size: none harms the host, none waits longer than the run may.
+/// Timeouts of every size: none harms the host, and none waits longer than the run may.
 #[tokio::test]
 async fn px_127_waits_of_any_length() {
     let source = "
@@ -293,7 +293,7 @@ async fn px_128_overwritten_guest_half() {
     }
 }
 
-/// A script that answers in place of the guest half can return any text, but no code that the host did not give.
+/// A script that answers in place of the guest half can return any text, but no error code that the host did not give.
 #[tokio::test]
 async fn px_128_codes_are_the_hosts() {
     let codes = [
@@ -317,7 +317,7 @@ async fn px_128_codes_are_the_hosts() {
     let (executor, _) = executor().await;
     for code in codes {
         for source in [
-            // In the report, and by an exception of the guest's own class.
+            // In the report, and as an exception of the guest's own class.
             format!(
                 "import json, cx_guest.report as e\nreport = json.dumps({{'name': 'McpToolError', 'message': 'm', 'code': '{code}', 'toolCode': '{code}', 'line': 1}})\ne.describe = lambda *a: report\nraise ValueError"
             ),
@@ -332,7 +332,7 @@ async fn px_128_codes_are_the_hosts() {
             assert_eq!(error.tool_code, None, "{source}: {}", result.to_json());
         }
     }
-    // A code that the host has given is reported, for this call or another.
+    // A code that the host has given may be reported for another call.
     let source = "
 try: await mock.limited()
 except McpToolError as error: raise";
@@ -398,7 +398,7 @@ async fn px_135_bad_values_to_the_host() {
 #[tokio::test]
 async fn px_129_state_between_runs() {
     let (builder, _) = builder();
-    // One instance, so that whatever could be used again would be.
+    // There is one instance, so that anything that could be reused would be.
     let executor = builder.warm_instances(1).build().unwrap();
     for round in 0..20 {
         let source = format!(
@@ -472,7 +472,7 @@ return [random.random(), secrets.token_hex(8), str(uuid.uuid4()), str(uuid.uuid1
     }
 }
 
-/// Ways to end the interpreter: each is the run's end only.
+/// Ways to end the interpreter: each ends only its run.
 #[test]
 fn px_132_exits() {
     let (error, value) = ("RUNTIME_ERROR", "none");
@@ -586,7 +586,7 @@ return ["/root" in repr(names) + text, "/home" in repr(names) + text]"#;
     assert_eq!(value(source).await, json!([false, false]));
 }
 
-/// Code made at run time can do what the script can do, and no more.
+/// Code that is compiled at run time can do what the script can do, and no more.
 #[tokio::test]
 async fn px_136_code_at_run_time() {
     let source = "
@@ -619,7 +619,7 @@ async fn px_137_modules_of_other_hosts() {
     .await;
 }
 
-/// The clocks are real, and no script moves the wall clock.
+/// The clocks are real, and no script changes the wall clock.
 #[tokio::test]
 async fn px_139_clocks() {
     let found = value(
@@ -634,7 +634,7 @@ async fn px_139_clocks() {
     assert_eq!(code, ErrorCode::RuntimeError);
 }
 
-/// A listener hears everything, also beyond what is kept, from every way out. Events are what is kept.
+/// A listener gets all output, also what exceeds the limit, from every source. Events have what the result keeps.
 #[tokio::test]
 async fn listeners_hear_everything_and_events_are_what_is_kept() {
     let (executor, _) = executor().await;
@@ -667,7 +667,7 @@ return 1";
     assert!(result.usage.output_bytes_dropped > 5_000 * 3 * 100 - 10_000, "{:?}", result.usage);
 }
 
-/// A listener that waits is told when the run has to end, so that its thread is not taken for a hung one.
+/// A listener that waits is told when the run has to end, so that its thread is not counted as a hung worker.
 #[tokio::test]
 async fn a_waiting_listener_is_told_of_the_end() {
     let (executor, _) = executor().await;
@@ -686,7 +686,7 @@ async fn a_waiting_listener_is_told_of_the_end() {
     }
 }
 
-/// A slow listener delays its own run only, and that one not much longer than its deadline.
+/// A slow listener delays its own run only, and not much beyond its deadline.
 #[tokio::test]
 async fn a_slow_listener_does_not_delay_the_reply() {
     let (executor, _) = executor().await;

@@ -1,4 +1,4 @@
-//! The first Python run of a machine, in processes that have never seen one.
+//! The first Python run on a machine, in processes with an empty cache.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -37,7 +37,7 @@ fn v_267_the_first_run_of_a_machine_has_its_value_and_says_how_long_it_waited() 
     assert!(!stderr.contains("ompil"), "{stderr}");
     let (_, second) = run(cache.path(), &["--timeout", "3s"]);
     assert_eq!(second["value"], 2, "{second:#}");
-    // Unpacking 60 MB takes no less anywhere.
+    // Unpacking 60 MB takes at least this long on every machine.
     let (first, second) = (execution_time_ms(&first), execution_time_ms(&second));
     assert!(first > 20.0 && first > second, "{first} ms and {second} ms");
 }
@@ -51,7 +51,7 @@ fn v_267_the_first_request_of_a_server_is_answered_in_its_time() {
     assert_eq!(answer["structuredContent"]["value"], 2, "{answer:#}");
 }
 
-/// The wait for the code counts against the limit, and in what the reply says.
+/// Waiting for the code counts against the limit, and in the time that the result reports.
 #[test]
 fn v_267_the_limit_holds_while_python_is_made_ready() {
     let cache = tempfile::tempdir().unwrap();
@@ -61,6 +61,6 @@ fn v_267_the_limit_holds_while_python_is_made_ready() {
     assert!(result["error"]["hint"].as_str().unwrap().contains("first run"), "{result:#}");
     assert!(execution_time_ms(&result) >= 5.0, "{result:#}");
     assert_eq!(output.status.code(), Some(3));
-    // The start and the end of a process are in it, and what it unpacks meanwhile is kept.
+    // The start and the end of a process are included, and the unpacked code is kept.
     stopwatch.promise(Duration::from_millis(5) + 2 * LATE, "a reply while Python is made ready");
 }

@@ -43,7 +43,7 @@ async fn wall_time() {
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{source}: {}", result.to_json());
         assert!(result.usage.wall_time >= Duration::from_millis(200), "{source}: {:?}", result.usage);
         stopwatch.promise(Duration::from_millis(200) + LATE, source);
-        // Its own thread has answered; the watchdog did not have to.
+        // The run's own thread has answered, and not the watchdog.
         assert_eq!(executor.pool_stats(cx::Language::Python).hung, 0, "{source}");
     }
 }
@@ -63,13 +63,13 @@ async fn memory() {
     obeyed("return len(bytearray(8 << 20))", small(), json!(8 << 20)).await;
     let result = violated("a = []\nwhile True: a.append(object())", small(), ErrorCode::MemoryLimit).await;
     assert!(result.usage.memory_bytes <= 64 << 20, "{:?}", result.usage);
-    // More than the executor's interpreters are made with.
+    // A higher limit than that of the executor's warm interpreters.
     let more = Limits { memory_bytes: 384 << 20, ..small() };
     obeyed("return len(bytes(256 << 20))", more, json!(256 << 20)).await;
     violated("return len(bytes(400 << 20))", more, ErrorCode::MemoryLimit).await;
 }
 
-/// The least that may be asked for is less than CPython has at its start: the error says what is wrong.
+/// The lowest limit that can be requested is less than CPython has at its start: the error says what is wrong.
 #[tokio::test]
 async fn memory_below_what_an_interpreter_needs() {
     let least = Limits { memory_bytes: Limits::MIN_MEMORY_BYTES, ..small() };
@@ -100,13 +100,13 @@ async fn tool_calls() {
     let source = "for i in range(5): await mock.echo()";
     let result = violated(source, limits, ErrorCode::MaxToolCallsExceeded).await;
     assert_eq!(result.tool_calls.len(), 3);
-    // A script may go on without the calls it did not get; then it has not failed.
+    // A script may go on without the calls that were refused; then it has not failed.
     let source = "
 for i in range(3): await mock.echo()
 try: await mock.echo()
 except McpToolError as error: return error.code";
     obeyed(source, limits, json!("MAX_TOOL_CALLS_EXCEEDED")).await;
-    // Calls whose failures are values end it too.
+    // Calls whose failures are values end the run too.
     for source in [
         "for i in range(100): call_tool('mock', 'echo', {})",
         "return call_tools([{'server': 'mock', 'tool': 'echo'}] * 5)",
@@ -157,7 +157,7 @@ async fn source_bytes() {
     assert!(result.error().unwrap().message.contains("1000"), "{}", result.to_json());
 }
 
-/// By what the guest half offers, and by the host's function itself.
+/// Through the functions of the guest half, and through the host's function itself.
 #[tokio::test]
 async fn argument_bytes() {
     let limits = Limits { argument_bytes: 1_000, ..small() };
@@ -193,7 +193,7 @@ try:
     while True: emit('x' * 100)
 except McpToolError as error: return error.code";
     obeyed(source, limits, json!("RESULT_TOO_LARGE")).await;
-    // The largest limits that there are: the value and the arguments still come in one piece.
+    // With the largest possible limits, the value and the arguments still come in one piece.
     let largest = Limits {
         argument_bytes: Limits::CEILING.argument_bytes,
         result_bytes: Limits::CEILING.result_bytes,
@@ -258,7 +258,7 @@ async fn pc_103_sleep() {
     }
 }
 
-/// All of these are WebAssembly, so they end where a loop of Python's does.
+/// All of these execute WebAssembly, so they can be interrupted like a loop in Python.
 #[test]
 fn pc_104_loops_in_c() {
     let sources = [
@@ -270,14 +270,14 @@ fn pc_104_loops_in_c() {
         "import functools\nclass C:\n    def __lt__(self, other):\n        while True: pass\nsorted([C(), C()])",
     ];
     survive(&sources, 700, "TIMEOUT", BESIDE);
-    // Fast enough to end by itself.
+    // Fast enough to end without the limit.
     survives("'a' * 10 ** 6 in ('a' * (10 ** 6 - 1) + 'b') * 10", 20_000, "none", BESIDE);
-    // Never begun: more than there can be at all, of which the host is not even asked.
+    // Never begun: the size exceeds all memory, so the host is not even asked for it.
     let report = survives("list(range(10 ** 9))", 20_000, "RUNTIME_ERROR", BESIDE);
     assert_eq!(report["error"]["name"], "MemoryError", "{report:#}");
 }
 
-/// One instruction that fills or copies all of the memory there is, again and again.
+/// One instruction that fills or copies all of the memory, again and again.
 #[test]
 fn pc_105_bulk_memory() {
     let source = "
@@ -324,13 +324,13 @@ fn pc_106_recursion() {
             assert_eq!(outcome["error"]["name"], name, "{source}: {outcome:#}");
         }
     }
-    // So does the destruction of what is nested: CPython's own measure of its stack does not see all of it.
+    // So does destroying nested objects: CPython's own measure of its stack does not see all of it.
     let source = "a = None\nfor _ in range(10 ** 6): a = (a,)\ndel a\nreturn 1";
     let outcome = survives(source, 20_000, "RUNTIME_ERROR", BESIDE);
     assert_eq!(outcome["error"]["name"], "RecursionError", "{outcome:#}");
 }
 
-/// A source that is nested ends before anything runs.
+/// A deeply nested source ends before anything runs.
 #[tokio::test]
 async fn pc_106_nested_source() {
     for source in
@@ -374,7 +374,7 @@ return names";
     assert_eq!(value(source).await, json!(vec!["refused"; 5]));
 }
 
-/// What counts is CPU time; a limit of nothing is refused and not a run that ends at once.
+/// CPU time is counted; a limit of zero is refused, and does not give a run that ends at once.
 #[tokio::test]
 async fn pc_109_no_time_at_all() {
     let (executor, _) = executor().await;
@@ -388,7 +388,7 @@ async fn pc_109_no_time_at_all() {
     violated("sum(i * i for i in range(10 ** 9))", limits, ErrorCode::CpuLimit).await;
 }
 
-/// Each of many runs ends at its deadline, with more of them than cores; the sleepers are not kept up by the loops.
+/// Each of more runs than there are cores ends at its deadline; loops do not delay runs that sleep.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pc_110_deadlines_under_load() {
     let (builder, _) = builder();
@@ -486,7 +486,7 @@ fn pm_115_bombs() {
     assert_eq!(report["error"]["name"], "ValueError", "{report:#}");
 }
 
-/// What an idle interpreter only reads is taken out of memory, and comes back when it is needed.
+/// Pages that an idle interpreter only reads are taken out of memory, and come back when they are needed.
 #[test]
 fn idle_interpreters_give_memory_back() {
     let report = idle_trim();
@@ -495,7 +495,7 @@ fn idle_interpreters_give_memory_back() {
     assert_eq!(report["values"], json!([2, 2, 2]));
 }
 
-/// By every way out: none is a full pipe, none costs the host more than what is kept.
+/// For every output stream: none is blocked like a full pipe, and none costs the host more than the kept output.
 #[test]
 fn pm_116_print_flood() {
     let sources = [
@@ -506,10 +506,10 @@ fn pm_116_print_flood() {
         "import sys\nwhile True: sys.stderr.write('x')",
     ];
     for (source, outcome) in sources.iter().zip(survive(&sources, 600, "TIMEOUT", BESIDE)) {
-        // Each writes far more than is kept, but for the one that writes letter by letter.
+        // Each writes far more than is kept, except the one that writes letter by letter.
         let dropped = outcome["outputBytesDropped"].as_u64().unwrap_or(0);
         assert!(dropped > 1 << 20 || source.ends_with("write('x')"), "{source}: {dropped}");
-        // A wrong byte becomes the three of U+FFFD: what is kept is counted as it is kept.
+        // A wrong byte becomes the three bytes of U+FFFD: output is counted in the form in which it is kept.
         let kept = outcome["output"].as_str().unwrap_or_default().len();
         assert!(kept <= 1 << 20, "{source}: {kept}");
     }
@@ -518,7 +518,7 @@ fn pm_116_print_flood() {
     survives(source, 800, "TIMEOUT", 128);
 }
 
-/// What one call passes to the host, and what many calls that are not awaited pass together.
+/// What one call passes to the host, and what many calls without `await` pass together.
 #[test]
 fn pm_117_payloads() {
     let source = "
@@ -535,7 +535,7 @@ for operation in Operation:
 return 'done'";
     let report = survives(direct, 10_000, "none", BESIDE);
     assert_eq!(report["value"], "done", "{report:#}");
-    // Not waited for: names, questions and answers are bounded together.
+    // Calls without `await`: names, questions and answers are bounded together.
     for (calls, call) in [
         (900, "start_call(Operation.TOOL, 'mock', 'hang', '{\"s\":\"' + 'x' * (2 << 20) + '\"}')"),
         (900, "start_call(Operation.TOOL, 'x' * (10 << 20), 'a', '')"),
@@ -543,7 +543,7 @@ return 'done'";
             900,
             "start_call(Operation.QUERY, '', '', '{\"kind\":\"server\",\"server\":\"' + 'x' * (2 << 20) + '\"}')",
         ),
-        // An answer may be as long as a result, 16 MB, and so may all that wait for the guest.
+        // An answer may be as long as a result, 16 MB, and so may all answers together that wait for the guest.
         (40, "start_call(Operation.TOOL, 'mock', 'big', '{\"bytes\": 8000000}')"),
     ] {
         let source = format!(
@@ -553,7 +553,7 @@ return 'done'";
     }
 }
 
-/// A flood of calls that are not awaited: each is answered, at once or later.
+/// A flood of calls without `await`: each is answered, at once or later.
 #[test]
 fn pm_117_calls_that_are_not_awaited() {
     let source = "
@@ -572,7 +572,7 @@ while some := wait(None):
 return [at_once >= 99_000, len(answered)]";
     let report = survives(source, 15_000, "none", BESIDE);
     assert_eq!(report["value"], json!([true, 100_000]), "{report:#}");
-    // As many as a run may make, and each of the others was refused.
+    // As many as a run may make are made, and each of the others is refused.
     assert_eq!(report["toolCallsMade"], 1_000, "{report:#}");
     assert_eq!(report["toolCallsRefused"], 99_001, "{report:#}");
     let made =
@@ -584,7 +584,7 @@ while True: start_call(Operation.TOOL, 'mock', 'echo', '')";
     survives(source, 800, "TIMEOUT", BESIDE);
 }
 
-/// What a script can hold of the host's: the ways in which CPython asks for it.
+/// Host resources that a script can hold, through each way in which CPython asks for them.
 #[test]
 fn pm_118_handles() {
     let source = "

@@ -50,7 +50,7 @@ async fn every_module_is_as_the_table_says() {
     assert!(rows > 300 && working > 230, "{working} of {rows} modules work");
 }
 
-/// Of each module that the interpreter refuses, or that it patches because scripts cannot use it: what it says.
+/// The message for each module that the interpreter refuses, or patches because scripts cannot use it.
 const SAID: &str = r#"
 import http.client, socket, subprocess, urllib.request, webbrowser
 from cx_guest import refused
@@ -76,7 +76,7 @@ result = {
 result
 "#;
 
-/// The check before a run has a table of its own, which finds what the interpreter refuses, with the same words.
+/// The check before a run has its own table, which finds the modules that the interpreter refuses, with the same words.
 #[tokio::test]
 async fn the_check_of_imports_says_what_the_interpreter_says() {
     let executor = python().await.0;
@@ -88,14 +88,14 @@ async fn the_check_of_imports_says_what_the_interpreter_says() {
     };
     let (absent, in_use) = (texts("absent"), texts("in use"));
 
-    // The same names, on both sides.
+    // Both tables have the same names.
     let table = fs::read_to_string(root().join("src/engine/python/survey/unavailable.rs")).unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("    (\"")?.split('"').next());
     let rows: BTreeSet<&str> = rows.collect();
     let names: BTreeSet<&str> = absent.keys().chain(in_use.keys()).map(String::as_str).collect();
     assert_eq!(rows, names);
 
-    // Fewer than one check describes.
+    // Fewer than one check reports.
     let all: Vec<(&String, &String)> = absent.iter().chain(&in_use).collect();
     for some in all.chunks(40) {
         let source: String = some.iter().map(|(name, _)| format!("import {name}\n")).collect();
@@ -103,7 +103,7 @@ async fn the_check_of_imports_says_what_the_interpreter_says() {
         let mut has_named_packages = false;
         let expected = some.iter().map(|(name, text)| {
             let severity = if in_use.contains_key(*name) { Severity::Warning } else { Severity::Error };
-            // Which packages there are is said once in a script.
+            // The list of packages is in one message of a check only.
             let short = text.split("; besides the standard library").next().unwrap();
             let is_said = short != text.as_str() && std::mem::replace(&mut has_named_packages, true);
             (severity, if is_said { short.to_owned() } else { (*text).clone() })
@@ -115,7 +115,7 @@ async fn the_check_of_imports_says_what_the_interpreter_says() {
     }
 }
 
-/// The check before a run has a table of the modules that there are, and finds what is not among them.
+/// The check before a run has a table of the existing modules, and finds imports of others.
 #[tokio::test]
 async fn the_check_knows_every_module_that_the_interpreter_has() {
     let executor = python().await.0;
@@ -140,7 +140,7 @@ async fn the_check_knows_every_module_that_the_interpreter_has() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Names that neither the interpreter nor its table of packages has.
+/// Names that neither the interpreter nor its table of packages knows.
 #[tokio::test]
 async fn imports_of_unknown_modules_are_found_at_once_and_fail_in_the_interpreter_too() {
     let executor = python().await.0;
@@ -163,7 +163,7 @@ async fn imports_of_unknown_modules_are_found_at_once_and_fail_in_the_interprete
     }
 }
 
-/// What scripts run on must not come from a checkout with other sources.
+/// The component must not come from a checkout with other sources.
 #[test]
 fn versions_are_the_ones_that_are_written() {
     let requirements = fs::read_to_string(root().join("python-wasm/requirements.txt")).unwrap();

@@ -1,4 +1,4 @@
-//! Many runs of Python, of every kind and end, release everything. Threats 121, 138 and C3's controls.
+//! Many runs of Python, of every kind and outcome, release everything. Threats 121, 138 and the controls of C3.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ async fn one(executor: &Executor, index: usize) {
             assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json());
         }
         37 => {
-            // The caller does not wait for the answer any more.
+            // The caller no longer waits for the answer.
             let run = executor.run(Script::python("await mock.hang()").limits(small()));
             assert!(tokio::time::timeout(Duration::from_millis(15), run).await.is_err());
         }
@@ -74,11 +74,11 @@ async fn one(executor: &Executor, index: usize) {
 async fn settle(executor: &Executor, mock: &Mock) {
     wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     executor.warm(Language::Python).await.unwrap();
-    // Workers that are not needed any more end after a second.
+    // Workers that are no longer needed end after a second.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
 }
 
-/// 1,000 runs, 160 of them with another end than a value: no growth of memory, address space, threads or descriptors.
+/// 1,000 runs, 160 of which do not end with a value: no growth of memory, address space, threads or descriptors.
 async fn a_thousand_runs() {
     let (executor, mock) = executor().await;
     for index in 0..100 {
@@ -92,7 +92,7 @@ async fn a_thousand_runs() {
     settle(&executor, &mock).await;
     let after = held();
     assert!(after.resident <= before.resident + 24, "{before:?} {after:?}");
-    // An interpreter more has 4 GB of it.
+    // One more interpreter would have 4 GB of it.
     assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
     assert!(after.threads <= before.threads + 1, "{before:?} {after:?}");
     assert!(after.descriptors <= before.descriptors + 4, "{before:?} {after:?}");
@@ -100,7 +100,7 @@ async fn a_thousand_runs() {
     untouched(&executor, "a thousand runs").await;
 }
 
-/// Threat 121: the same for runs that take all the memory that they may.
+/// Threat 121: the same for runs that take all the memory that they are allowed.
 async fn many_runs_with_all_their_memory() {
     let (executor, mock) = executor().await;
     let script = || Script::python("a = []\nwhile True: a.append(bytearray(2 ** 20))").limits(small());
@@ -158,7 +158,7 @@ async fn px_138_cancelled_in_a_call_then_a_hundred_runs() {
     }
 }
 
-/// Dropping the run's future stops it, at every point: before its thread has it, in a loop, in a call.
+/// Dropping the run's future stops it at every point: before a thread has it, in a loop, in a call.
 #[tokio::test]
 async fn a_dropped_run_ends() {
     let (executor, mock) = executor().await;
@@ -168,7 +168,7 @@ async fn a_dropped_run_ends() {
         assert!(tokio::time::timeout(Duration::from_millis(100), run).await.is_err());
     }
     wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
-    // If one were still running, the machine's cores would be busy; here only that threads are there again.
+    // A run that still executed would occupy a core; here the test checks only that the threads are free.
     let stats = || executor.pool_stats(Language::Python);
     wait_until(|| stats().ready > 0 && stats().hung == 0).await;
     untouched(&executor, "a dropped run").await;
@@ -275,7 +275,7 @@ async fn both_languages_at_once() {
     assert_eq!(mock.calls.load(std::sync::atomic::Ordering::SeqCst), 20);
 }
 
-/// A run that ends just before its deadline, many times: the next is never told that it is late.
+/// Many runs that end just before their deadline: the deadline of one never stops the next.
 #[tokio::test]
 async fn a_late_stop_hits_no_other_run() {
     let (executor, _) = executor().await;

@@ -1,5 +1,5 @@
-//! Attacks of docs/threats.md, group BV on Python, by number: boundary values, with the outcome that
-//! TypeScript has where both languages have the value.
+//! Attacks of docs/threats.md, group BV on Python, by number: boundary values. Values that both languages have get the
+//! outcome of TypeScript.
 
 use cx::{ErrorCode, Script};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ return [
         value(source).await,
         json!([{ "polluted": 1 }, true, 3, true, { "c": 1 }, { "c": 1 }, true, { "a": 1 }])
     );
-    // Names with a meaning in Python are never tools by accident.
+    // Names with a meaning in Python are never accidentally tools.
     let source = "return [hasattr(mock, name) for name in ('__await__', '__len__x__', '__class_getitem__')] + [hasattr(tools, '__call__')]";
     assert_eq!(value(source).await, json!([false, false, false, false]));
 }
@@ -61,7 +61,7 @@ async fn bv_083_surrogates_in() {
     let (executor, _) = executor().await;
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.value(), Some(&json!(["\u{1f600}a", 2])), "{}", result.to_json());
-    // JSON text of a tool with a lone one is no JSON: it stays text.
+    // JSON text of a tool with a lone surrogate is not JSON: it stays text.
     let source = r#"return type(await mock.text(text='{"s": "\\ud800"}')).__name__"#;
     assert_eq!(value(source).await, json!("str"));
 }
@@ -158,7 +158,7 @@ async fn bv_089_depth() {
     for depth in [200, 3_000, 200_000] {
         let (code, message) = failure(&format!("{}return v", nested(depth))).await;
         assert_eq!(code, ErrorCode::RuntimeError);
-        // The host refuses what the guest half could write.
+        // The host refuses a value that the guest half could write.
         let said = message.contains("levels") || message.contains("recursion limit");
         assert!(said && message.len() < 1_000, "{message}");
         let source = format!(
@@ -167,7 +167,7 @@ async fn bv_089_depth() {
         );
         assert_eq!(value(&source).await, json!("INVALID_ARGUMENTS"), "{depth}");
     }
-    // From a tool: its text is too deep for JSON, so it stays text.
+    // A tool's text that is too deep for JSON stays text.
     let source = "return type(await mock.text(text='[' * 10_000 + ']' * 10_000)).__name__";
     assert_eq!(value(source).await, json!("str"));
 }
@@ -201,7 +201,7 @@ return names";
     );
 }
 
-/// What is large without taking memory.
+/// Values that are large without taking memory.
 #[test]
 fn bv_091_large_without_memory() {
     let attacks = [
@@ -283,7 +283,7 @@ return 'sent'";
     assert_eq!(found, "KeyError");
 }
 
-/// The script's own encoder is its own: the host's envelope is made in Rust.
+/// A script may replace its own encoder: the host's envelope is made in Rust.
 #[tokio::test]
 async fn bv_094_encoder_hijack() {
     let source = "
@@ -378,7 +378,7 @@ except McpToolError as error: found.append([error.code, str(error), error.server
 found.append(call_tool('mock', 'fail', {'message': 'm'})['error']['code'])
 return found";
     let python = value(source).await;
-    // The same calls in TypeScript give the same.
+    // The same calls in TypeScript give the same results.
     let source = "
 const found: any[] = [await mock.structured({value: {a: [1]}}), await mock.wrapped({value: [2]}), await mock.nothing(),
     await mock.texts({texts: ['a', 'b']}), await mock.text({text: 'plain'}), await mock.structured({value: null})];

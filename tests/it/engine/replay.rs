@@ -1,4 +1,4 @@
-//! Recordings: what a run got from its host, run again without it.
+//! Recordings: a run is repeated without its host, with what it got from it.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use crate::support::provider::{FakeProvider, Reply};
 use crate::support::python;
 use crate::support::script_suite::{language_of, scripts, snapshot, without_times};
 
-/// Scripts whose replay differs, and why.
+/// Scripts whose replay differs, with the reason.
 const EXCLUDED: &[(&str, &str)] = &[];
 
-/// The result as JSON, without what is a time or a measurement.
+/// The result as JSON, without times and measurements.
 fn comparable(result: &cx::ExecuteResult) -> Value {
     let mut report = result.to_json();
     report.as_object_mut().unwrap().remove("executionTimeMs");
@@ -38,7 +38,7 @@ async fn every_script_replays() {
                 Language::Python => Script::python(source),
                 _ => Script::typescript(source),
             };
-            // One for each, because an executor learns what tools return.
+            // An executor for each script, because an executor learns what tools return.
             let executor = Executor::builder()
                 .dispatcher(Mock::default())
                 .languages([language])
@@ -177,7 +177,7 @@ async fn a_run_that_was_stopped_while_it_waited_replays() {
     }
 }
 
-/// What an edited script does differently is named by its call.
+/// A difference of an edited script is named by the number of its call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_difference_names_the_call() {
     for (language, source, edited) in [
@@ -209,7 +209,7 @@ async fn a_difference_names_the_call() {
 async fn an_edited_script_gets_the_old_answers() {
     let source = "const a = await tools.mock.echo({ n: 1 }); return a.n";
     let (_, recording) = record(Script::typescript(source), Language::TypeScript).await;
-    // Nothing that the recording has is different: clocks, timers and the order of keys are the script's.
+    // Nothing that is compared differs: clocks, timers and the order of keys are the script's own.
     let edited = "const t = Date.now(); await new Promise((r) => setTimeout(r, 5000));\n\
         const a = await tools.mock.echo({ n: 1 }); return Date.now() - t >= 5000 ? a.n : t";
     let replayed = replay(&recording, |script| script.source_text(edited)).await;
@@ -230,7 +230,7 @@ async fn an_edited_script_gets_the_old_answers() {
     }
 }
 
-/// Whatever the executor has, a replay does not reach it.
+/// A replay does not reach anything that the executor has.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_reaches_no_tool() {
     let source = "const a = await tools.mock.echo({ n: 1 }); return a.n";
@@ -262,7 +262,7 @@ async fn secrets_are_masked_in_the_file_and_replay_as_masks() {
     let read = Recording::parse(&text).unwrap();
     assert_eq!(read.masked(), 2);
     assert!(read.explain().contains("Masked: 2 different secrets"), "{}", read.explain());
-    // Exact as long as it is not written.
+    // The recording is exact as long as it is not written to a file.
     let alone = Executor::builder().languages([Language::TypeScript]).build().unwrap();
     assert!(alone.replay(&recording).await.unwrap().result.printed().contains(TOKEN));
 }
@@ -427,7 +427,7 @@ async fn v_461_timers_of_a_recording_are_not_searched_for() {
         .filter(|line| !line.contains("\"line\":\"turn\"") && !line.contains("\"line\":\"timers\""))
         .map(str::to_owned)
         .collect();
-    // It waits in the replay, so that turns are looked for.
+    // The script waits in the replay, so that turns are searched.
     lines[0] = lines[0].replace("return 1", "await new Promise(() => {})");
     let end = lines.pop().unwrap();
     lines.push(json!({ "line": "timers", "delays": vec![5.0; 20_000] }).to_string());

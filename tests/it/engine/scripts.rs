@@ -1,5 +1,5 @@
-//! Every file of `tests/scripts` is run as it is, with the mock server and `{"n": 7, "list": [1, 2]}`
-//! as input, its own state, and its whole outcome compared with the snapshot beside it.
+//! Every file of `tests/scripts` is run unchanged, with the mock server, `{"n": 7, "list": [1, 2]}` as input and its
+//! own state, and its whole outcome is compared with the snapshot beside it.
 
 use std::fs;
 

@@ -66,7 +66,7 @@ async fn workspaces_are_apart_and_links_to_one_are_not() {
     assert_eq!(store.clear(&usage[0].scope).unwrap(), 1);
 }
 
-/// A flood takes its turn among the calls in flight like any other, and other runs go on.
+/// A flood of state calls is queued among the calls in flight like any other, and other runs go on.
 #[tokio::test]
 async fn a_flood_holds_up_no_other_run() {
     let (directory, store) = store();
@@ -106,7 +106,7 @@ async fn what_cannot_wait_is_refused() {
     let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
     let refused = result.value().unwrap().as_u64().unwrap();
     assert!((1..=99).contains(&refused), "{refused}");
-    // Nor more bytes than arguments of tools may hold.
+    // Nor more bytes in flight than arguments of tools may have.
     let source = "
         const text = 'x'.repeat(1_000_000);
         const calls = Array.from({ length: 40 }, () => state.set('k', text));
@@ -115,7 +115,7 @@ async fn what_cannot_wait_is_refused() {
     let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
     let refused = result.value().unwrap().as_u64().unwrap();
     assert!((1..=8).contains(&refused), "{refused}");
-    // The run's own outcome has to fit too.
+    // The run's own result has its limit too.
     let limits = Limits { result_bytes: 5_000, ..Limits::default() };
     let result = executor.run(Script::typescript("await state.get('k')").limits(limits)).await.unwrap();
     assert_eq!(result.error().unwrap().tool_code, Some(ToolErrorCode::ResultTooLarge));
@@ -144,7 +144,7 @@ async fn runs_of_both_languages_share_one_counter() {
     assert_eq!(result.value(), Some(&json!(200)));
 }
 
-/// Dry runs in both languages see what they write, and no other run does.
+/// Dry runs in both languages see their own writes, and no other run sees them.
 #[tokio::test]
 async fn a_dry_run_keeps_nothing() {
     let (directory, store) = store();

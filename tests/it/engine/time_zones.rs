@@ -1,4 +1,5 @@
-//! The time zone of scripts: that of the run, in everything that reads the local one, and in no other run.
+//! The time zone of scripts: a run's own time zone is used by everything that reads the local time, and by no other
+//! run.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,8 +19,8 @@ const ZONES: &[&str] = &[
     "Pacific/Apia",
 ];
 
-/// Seconds since 1970: around the changes of 2026 in several zones, in both halves of the year, and in years
-/// whose rules were others.
+/// Seconds since 1970: around the changes of 2026 in several zones, in both halves of the year, and in years with other
+/// rules.
 const INSTANTS: &[i64] = &[
     0,
     86_399,
@@ -93,7 +94,7 @@ const TYPESCRIPT_AGREES: &str = r#"
         const offset = zoned.offset.replace(":", "");
         same("string", date.toString().slice(0, 33), `${date.toDateString()} ${pad(zoned.hour)}:${pad(zoned.minute)}:${pad(zoned.second)} GMT${offset}`);
         same("parsed", Date.parse(zoned.toPlainDateTime().toString()), seconds * 1000);
-        // What names a time zone gets that one.
+        // An API that names a time zone uses that one.
         same("named", date.toLocaleString("en", { timeZone: "Asia/Tokyo" }), new Date(seconds * 1000 + 9 * 3600e3 + date.getTimezoneOffset() * 60e3).toLocaleString("en"));
         same("UTC", date.toISOString(), new Date(seconds * 1000).toJSON());
     }
@@ -205,7 +206,7 @@ async fn both_languages_have_the_same_local_time() {
                 assert_eq!(at(1_774_746_000), [2026, 3, 29, 3, 0, 0, 6, 120, 1_774_746_000]);
             }
             "Pacific/Apia" => {
-                // It left out the 30th of December 2011.
+                // It skipped the 30th of December 2011.
                 assert_eq!(at(1_325_239_199)[..3], [2011, 12, 29]);
                 assert_eq!(at(1_325_239_200)[..3], [2011, 12, 31]);
             }
@@ -223,7 +224,7 @@ async fn everything_that_reads_the_local_time_agrees() {
             assert_eq!(value(&executor, script).await, json!("right"), "{language} in {zone}");
         }
     }
-    // Nothing of it is left in the process.
+    // The process keeps nothing of it.
     for (language, source) in [("ts", TYPESCRIPT_AGREES), ("py", PYTHON_AGREES)] {
         assert_eq!(value(&executor, script(language, source).input(json!("UTC"))).await, json!("right"));
     }
@@ -237,7 +238,7 @@ async fn runs_at_the_same_time_keep_their_time_zones() {
         for (let i = 0; i < 150; i++) {
             if (i % 50 === 0) await new Promise((done) => setTimeout(done, 1));
             const date = new Date(1782864000000 + i * 7 * 86400e3);
-            // Each makes V8 look again.
+            // Each makes V8 read the time zone again.
             const hour = new Date(date.getFullYear(), 6, 1).getTimezoneOffset();
             seen.add(`${hour} ${Intl.DateTimeFormat('en').resolvedOptions().timeZone} ${new Date(0).toLocaleTimeString('en-GB', { hour: '2-digit' })}`);
             seen.add(`${hour} ${Intl.DateTimeFormat('en').resolvedOptions().timeZone} ${String(new Date(0).getHours()).padStart(2, '0')}`);

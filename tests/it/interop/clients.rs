@@ -1,4 +1,4 @@
-//! Third-party clients, from npm and PyPI, over stdio and HTTP: see `tests/interop`. Each does the same, and its
+//! Third-party clients, from npm and PyPI, over stdio and HTTP: see `tests/interop`. Each takes the same steps, and its
 //! report is compared with the expected one.
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::interop::{node_modules, python, python_old, script};
 use crate::support::serve::Start;
 use crate::support::serve_http::Server;
 
-/// What fails a test that would hang. The clients stop waiting earlier.
+/// Fails a test that would hang. The clients stop waiting earlier.
 const WATCHDOG: Duration = Duration::from_secs(150);
 
 /// How the user is asked whether `well.count` may be called.
@@ -83,7 +83,7 @@ fn output(command: &mut Command, home: &Path) -> (ExitStatus, String, String) {
     (status, printed.join().unwrap(), complaints.join().unwrap())
 }
 
-/// Runs a client of `tests/interop` and compares what it saw. `cancelled` is what it reports of the call that it
+/// Runs a client of `tests/interop` and compares its report. `cancelled` is what it reports of the call that it
 /// cancelled.
 async fn check(mut client: Command, protocol: &str, person: Person, cancelled: &str) {
     // A client need not wait until Python is compiled.
@@ -100,7 +100,7 @@ async fn check_over_http(mut client: Command, protocol: &str, person: Person, ca
     let start = Start::new().server("well", &["well"]).server("hangs", &["hang-call"]);
     let server = Server::start(start.arguments(&["--ask", "well.count"]));
     let notes = server.directory().join("hangs");
-    // Before the server has any.
+    // Before the server has any runs.
     fs::OpenOptions::new().create(true).append(true).open(&notes).unwrap();
     client.arg(&notes).arg(format!("http://{}/mcp", server.address));
     let mut expected = expected(protocol, person, cancelled);
@@ -111,16 +111,16 @@ async fn check_over_http(mut client: Command, protocol: &str, person: Person, ca
     similar(&seen(&mut client, server.directory()), &expected);
 }
 
-/// What a client says that it saw.
+/// The client's report.
 pub(super) fn seen(client: &mut Command, home: &Path) -> Value {
     let (status, printed, complaints) = output(client, home);
     assert!(status.success(), "{status}: {complaints}");
-    // Some write their own logs to stdout.
+    // Some clients write their own logs to stdout.
     let line = printed.lines().last().unwrap_or_default();
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
-/// Compares field by field, so that a failure shows the one that differs.
+/// Compares field by field, so that a failure shows the field that differs.
 pub(super) fn similar(seen: &Value, expected: &Value) {
     for (name, expected) in expected.as_object().unwrap() {
         assert_eq!(&seen[name], expected, "{name}");
@@ -158,7 +158,7 @@ fn expected(protocol: &str, person: Person, cancelled: &str) -> Value {
                 { "count": 1 },
                 ["TOOL_DENIED", "a person was asked and refused the call of `well.count`"],
                 ["TOOL_DENIED", "a person was asked and refused the call of `well.count`: not now"],
-                // The two that were refused were not made.
+                // The two refused calls were not made.
                 { "count": 2 },
             ]),
             vec!["A script asks to call well.count."; 4],
@@ -199,8 +199,8 @@ fn in_python(program: String, sdk: &str) -> Command {
     client
 }
 
-/// The official SDK takes a list with the tools of a server whose schemas it would refuse, and an answer
-/// that it checks against the output schema.
+/// The official SDK accepts the list of tools of a server whose own schemas it would refuse, and an answer that it
+/// checks against the output schema.
 #[test]
 fn tools_that_stay_direct_in_the_typescript_sdk() {
     let home = tempfile::tempdir().unwrap();
@@ -304,7 +304,7 @@ struct Inspector {
 }
 
 impl Inspector {
-    /// What one command says, which must end with this status.
+    /// The output of one command, which must end with this status.
     fn says(&self, status: i32, arguments: &[&str]) -> Value {
         let home = self.home.path();
         let config = home.join("inspector.json");
@@ -361,10 +361,10 @@ async fn the_inspectors_command_line() {
             assert_eq!(result["structuredContent"]["value"], 42, "{result}");
             assert_eq!(result["content"], json!([{ "type": "text", "text": "42\n[output] seen" }]));
         }
-        // Its status for a tool's own error.
+        // The Inspector's status for an error that a tool reports.
         let failed = inspector.calls(5, "executeTypescript", "throw new RangeError('no')");
         assert_eq!(failed["structuredContent"]["error"]["code"], "RUNTIME_ERROR", "{failed}");
-        // It has no form to show.
+        // The Inspector has no form to show.
         let refused = inspector.calls(5, "executeTypescript", "return tools.well.count({})");
         assert_eq!(refused["structuredContent"]["error"]["toolCode"], "TOOL_DENIED", "{refused}");
 

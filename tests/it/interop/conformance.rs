@@ -26,7 +26,7 @@ use crate::support::serve_http::Server;
 /// Fails a scenario that would hang. The suite stops waiting earlier.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// Runs the suite's command and returns the checks of the scenario that did not hold, with the output.
+/// Runs the suite's command and returns the failed checks of the scenario, with the output.
 fn run(arguments: &[&str], directory: &Path) -> Vec<String> {
     let (status, output) = execute(arguments, directory);
     let mut wrong: Vec<String> = failed_checks(directory).iter().map(shown).collect();
@@ -70,7 +70,7 @@ fn execute(arguments: &[&str], directory: &Path) -> (ExitStatus, String) {
     (status, format!("{}{}", printed.join().unwrap(), errors.join().unwrap()))
 }
 
-/// All checks that the suite has written down.
+/// All checks that the suite has recorded.
 fn checks(directory: &Path) -> Vec<Value> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -91,14 +91,14 @@ fn has_checks(directory: &Path) -> bool {
 
 /// Whether a check needs a tool of the suite's own, which the server does not have: 5 of the 25 of `server-stateless`.
 ///
-/// Of one of them, `test_trigger_tool_change`, the suite recognizes the absence by -32601 only, which is for
-/// methods. What it would check is tested in `server::reload`.
+/// For one of them, `test_trigger_tool_change`, the suite recognizes the absence only by -32601, which is for methods.
+/// `server::reload` tests what it would check.
 fn is_untestable(check: &Value) -> bool {
     check["details"]["untestable"] == true
         || check["id"] == "sep-2575-server-sends-tools-list-changed-on-subscription"
 }
 
-/// A warning is what the specification says a client SHOULD do; here it must.
+/// A warning is about something that the specification says a client SHOULD do; here it must.
 fn failed_checks(directory: &Path) -> Vec<Value> {
     let is_wrong = |check: &Value| {
         (check["status"] == "FAILURE" || check["status"] == "WARNING") && !is_untestable(check)
@@ -143,7 +143,7 @@ fn server_arguments<'a>(scenario: &'a str, version: &'a str, url: &'a str) -> Ve
     arguments
 }
 
-/// Exactly the checks that are named do not hold.
+/// Exactly the named checks fail.
 fn server_in_part(part: &HeldInPart, url: &str) {
     let directory = tempfile::tempdir().unwrap();
     let (_, output) = execute(&server_arguments(part.scenario, part.version, url), directory.path());
@@ -202,7 +202,7 @@ fn a_server_conforms() {
     server(SERVER_EXTENSIONS, "", &url);
 }
 
-/// The suite's way to `cx serve --mode direct`, which has the fixtures as its upstream server.
+/// The suite connects to `cx serve --mode direct`, which has the fixtures as its upstream server.
 struct Direct {
     _served: Server,
     _directory: Arc<TempDir>,
@@ -215,7 +215,7 @@ impl Direct {
         Self::with_fixtures(&[])
     }
 
-    /// The arguments are those of the fixtures.
+    /// The arguments are those that the fixtures expect.
     fn with_fixtures(arguments: &[&str]) -> Self {
         let fixtures: Vec<String> = std::iter::once(script("conformance/fixtures.mjs"))
             .chain(arguments.iter().map(|&argument| argument.to_owned()))

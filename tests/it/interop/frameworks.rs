@@ -9,7 +9,7 @@ use super::clients::{home, seen, serve, similar};
 use crate::support::interop::{frameworks_modules, frameworks_python, script};
 use crate::support::serve::Client;
 
-/// Frameworks in Python: the lock file, and the name in `agent.py`. The first could not load cx once.
+/// Frameworks in Python: the lock file, and the name in `agent.py`.
 const FIRST: [(&str, &str); 4] = [
     ("first", "smolagents"),
     ("first", "smolagents_structured"),
@@ -17,7 +17,7 @@ const FIRST: [(&str, &str); 4] = [
     ("first", "autogen_workbench"),
 ];
 
-/// More of them, for `make frameworks`: they take most of a gigabyte.
+/// More of them, for `make frameworks`: together they take almost a gigabyte.
 const MORE: [(&str, &str); 7] = [
     ("sdk-1", "langchain"),
     ("sdk-1", "mcp_use"),
@@ -55,7 +55,7 @@ fn agent_frameworks_load_and_call_the_tools() {
     }
 }
 
-/// Runs a framework and compares what it saw.
+/// Runs a framework and compares its report.
 fn check(mut framework: Command) {
     let home = home();
     framework

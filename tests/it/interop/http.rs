@@ -17,10 +17,10 @@ use url::Url;
 
 use crate::support::interop::{call, executor, node, python, script, value};
 
-/// How long starting may take on a busy machine.
+/// The maximum time of a start on a busy machine.
 const START_TIME: Duration = Duration::from_secs(30);
 
-/// A server that listens. Ends with this, and all its processes with it.
+/// A server that listens. Dropping this ends it with all of its processes.
 struct Listening {
     process: Child,
     url: String,
@@ -77,7 +77,8 @@ fn spawn(command: &mut Command) -> Child {
     command.stdin(Stdio::null()).process_group(0).spawn().unwrap()
 }
 
-/// What is in the first line that has it. The rest is read too, so that the server never waits.
+/// Returns what `find` finds in the first line that has it. The other lines are read too, so that the server never
+/// blocks.
 fn first_line<T: Send + 'static>(
     output: impl Read + Send + 'static,
     find: impl Fn(&str) -> Option<T> + Send + 'static,
@@ -93,7 +94,7 @@ fn first_line<T: Send + 'static>(
     found.recv_timeout(START_TIME).expect("it listens")
 }
 
-/// What a run reports as progress, kept.
+/// Keeps the progress that a run reports.
 fn listening(source: &str) -> (Script, Arc<Mutex<Vec<CallProgress>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&heard);
@@ -124,14 +125,14 @@ async fn check_everything(listening_at: &Listening, kind: HttpKind) {
         heard.lock().iter().map(|heard| (heard.progress.progress, heard.progress.total)).collect();
     assert_eq!(heard, [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]);
 
-    // Cancelled in the middle of a call of a minute, as soon as it has said that it has begun.
+    // Cancels a call of a minute as soon as it has reported its start.
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let source = "return tools.remote.triggerLongRunningOperation({ duration: 60, steps: 600 })";
     let script = Script::typescript(source).cancel_with(cancel).on_progress(move |_progress| stop.cancel());
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{}", result.to_json());
-    // The connection is as good as before.
+    // The connection works as before.
     assert_eq!(call(&executor, "remote", "echo", json!({ "message": "on" })).await["result"], "Echo: on");
     executor.close().await;
 }
@@ -181,8 +182,8 @@ async fn fastmcp_with_a_bearer_token() {
     executor.close().await;
 }
 
-/// The whole way: refused, discovery, registration, the user's approval (which this server gives
-/// itself), tokens, a call, and signing out.
+/// The whole sign-in: refusal, discovery, registration, the user's approval (which this server gives itself), tokens, a
+/// call, and signing out.
 #[tokio::test]
 async fn fastmcp_with_oauth() {
     let listening_at = Listening::fastmcp("oauth");
@@ -200,7 +201,7 @@ async fn fastmcp_with_oauth() {
     signed_out.close().await;
     assert_eq!(auth::status(&server, directory.path()).await.unwrap(), AuthStatus::SignedOut);
 
-    // What a browser does: opens the address and follows where it is sent.
+    // Acts as the browser: opens the address and follows redirects.
     let mut browser = None;
     let open = |address: &Url| {
         let code = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20).read()";

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::support::interop::{call, executor, python, python_old, script, value};
 
-/// What the server of `tests/interop/fastmcp_server.py` does, whatever the transport.
+/// The behavior of the server of `tests/interop/fastmcp_server.py`, over every transport.
 pub(crate) async fn check_fastmcp(executor: &Executor, server: &str) {
     let names =
         value(executor, "return (await discoverMCPTools({})).map((tool) => tool.name)", Value::Null).await;
     let expected = ["add", "person", "fail", "wait"].map(|tool| format!("mcp__{server}__{tool}"));
     assert_eq!(names, json!(expected));
-    // An output schema with a sole `result` is taken off.
+    // An output schema whose only field is `result` is unwrapped.
     assert_eq!(call(executor, server, "add", json!({ "a": 40, "b": 2 })).await["result"], 42);
     let person = call(executor, server, "person", json!({ "name": "Ada" })).await;
     assert_eq!(person["result"], json!({ "name": "Ada", "age": 36 }), "{person}");
@@ -36,7 +36,7 @@ pub(crate) async fn check_fastmcp(executor: &Executor, server: &str) {
     assert_eq!(*heard.lock(), [step(1), step(2), step(3)]);
 }
 
-/// Connects, and returns the revision of the protocol that is spoken.
+/// Connects, and returns the protocol revision in use.
 async fn connected(executor: &Executor) -> String {
     let results = executor.connect_servers().await;
     assert!(results[0].1.is_ok(), "{results:?}");
@@ -53,7 +53,7 @@ async fn fastmcp_over_stdio() {
     executor.close().await;
 }
 
-/// Each protocol revision gets its own handshake, and the same tool answers the same.
+/// Each protocol revision gets its own handshake, and one tool has the same answer in all of them.
 #[tokio::test]
 async fn the_sdk_of_now_and_the_sdk_of_before() {
     for (program, revision) in

@@ -1,4 +1,4 @@
-//! What servers have besides tools, over a third-party server.
+//! Resources and prompts of a third-party server.
 
 use cx::{Executor, Script};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn wrong_ones_and_wrong_arguments_can_be_caught() {
     assert_ne!(codes[0], "fine");
     assert_ne!(codes[1], "fine");
     assert_eq!(codes[2..], [json!("TOOL_NOT_FOUND"), json!("TypeError")], "{codes:?}");
-    // They are calls: recorded, and within the run's budget.
+    // Requests for them are calls: recorded, and within the run's budget.
     assert!(result.tool_calls.iter().any(|call| call.tool == "resources/read"), "{:?}", result.tool_calls);
     let limits = cx::Limits { tool_calls: 1, ..cx::Limits::default() };
     let source = "await mcp.listPrompts('everything'); return mcp.listPrompts('everything').catch((error) => error.code)";
@@ -52,7 +52,7 @@ async fn wrong_ones_and_wrong_arguments_can_be_caught() {
     executor.close().await;
 }
 
-/// Threat 145: a list that names tools one by one opens nothing else of their server.
+/// Threat 145: a list that names single tools permits nothing else of their server.
 #[tokio::test]
 async fn tl_145_resources_are_under_the_policy() {
     let executor = everything();

@@ -1,7 +1,7 @@
-//! The scenarios of the official conformance suite: which hold, with what on the other side, and why the others do not.
+//! The scenarios of the official conformance suite: which pass, what the other side is, and why the others do not.
 
 /// Scenarios for a client, with the revision in which each is run: all that the suite requires of clients of revision
-/// 2025-11-25, and those of before.
+/// 2025-11-25 and earlier ones.
 pub(super) const CLIENT_2025: &[&str] = &[
     "initialize",
     "tools_call",
@@ -65,7 +65,7 @@ pub(super) const CLIENT_2026: &[&str] = &[
     "auth/metadata-issuer-mismatch",
 ];
 
-/// What the suite requires of servers and what needs no tool of its own.
+/// Scenarios for servers that need no tool of the suite's own.
 pub(super) const SERVER_2025: &[&str] = &[
     "server-initialize",
     "server-session-lifecycle",
@@ -96,7 +96,7 @@ pub(super) const SERVER_2026: &[&str] = &[
 pub(super) const SERVER_EXTENSIONS: &[&str] =
     &["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
 
-/// What the suite requires of servers with fixtures.
+/// Scenarios for servers with fixtures.
 pub(super) const FIXTURES_2025: &[&str] = &[
     "tools-call-simple-text",
     "tools-call-image",
@@ -129,7 +129,7 @@ pub(super) const DIRECT: &[&str] = &[
     "json-schema-2020-12",
 ];
 
-/// The same, where the tool asks the person or the model during its call, or prints.
+/// The same, for tools that ask the person or the model during their call, or print.
 pub(super) const DIRECT_2025: &[&str] = &[
     "tools-call-elicitation",
     "elicitation-sep1034-defaults",
@@ -138,7 +138,7 @@ pub(super) const DIRECT_2025: &[&str] = &[
     "tools-call-with-logging",
 ];
 
-/// As [`DIRECT_2025`]. Each leaves a run behind that waits for its answer, so each has its own server.
+/// As [`DIRECT_2025`]. Each leaves a run that waits for its answer, so each has its own server.
 pub(super) const DIRECT_2026: &[&str] = &[
     "input-required-result-basic-elicitation",
     "input-required-result-basic-sampling",
@@ -151,11 +151,11 @@ pub(super) const DIRECT_2026: &[&str] = &[
     "http-custom-header-server-validation",
 ];
 
-/// The same with an upstream server of the stateless revision, which says for which call it asks. A server of an
-/// earlier one does not, so a question is refused while two calls are in flight that it could be for.
+/// The same with an upstream server of the stateless revision, which names the call for which it asks. A server of an
+/// earlier revision does not, so its question is refused while two calls are in flight for which it could be.
 pub(super) const DIRECT_STATELESS: &[&str] = &["input-required-result-validate-input"];
 
-/// Long calls as tasks. Each has a server of its own, for the same reason.
+/// Long calls as tasks. Each has its own server, for the same reason.
 pub(super) const DIRECT_EXTENSIONS: &[&str] = &[
     "tasks-request-headers",
     "tasks-request-state-removal",
@@ -165,7 +165,7 @@ pub(super) const DIRECT_EXTENSIONS: &[&str] = &[
     "tasks-mrtr-composition",
 ];
 
-/// The saved scripts among the fixtures: what cx refuses to an upstream server, it does for scripts.
+/// The saved scripts among the fixtures: cx refuses these requests to an upstream server, and makes them for scripts.
 pub(super) const SCRIPTS: &[(&str, &str)] = &[
     (
         "test_tool_with_logging",
@@ -195,11 +195,11 @@ const ASKS_FOR_A_CAPITAL: &str = "// ---\n\
     // ---\n\
     return await llm.ask('What is the capital of France?')";
 
-/// A scenario that holds but for some of its checks.
+/// A scenario that passes except for some of its checks.
 pub(super) struct HeldInPart {
     pub(super) scenario: &'static str,
     pub(super) version: &'static str,
-    /// The ids of the checks that do not hold.
+    /// The ids of the checks that fail.
     pub(super) fails: &'static [&'static str],
     pub(super) reason: &'static str,
 }
@@ -221,7 +221,7 @@ pub(super) const DIRECT_IN_PART: &[HeldInPart] = &[
     },
 ];
 
-/// Scenarios that do not hold, each with the reason.
+/// Scenarios that fail, each with the reason.
 pub(super) const NOT_HELD: &[(&str, &str)] = &[
     (
         "input-required-result-multiple-input-requests",

@@ -17,11 +17,11 @@ fn time() -> Executor {
 }
 
 /// All that server-everything offers to cx, with arguments and what the answer must contain.
-/// `simulate-research-query` runs only as a task. The two that ask the user say that no user can be asked.
+/// `simulate-research-query` runs only as a task. The two that ask the user report that no user can be asked.
 ///
-/// Not offered are the tools that need what cx does not declare: sampling (`trigger-sampling-request` and its
-/// `-async`), tasks (`trigger-elicitation-request-async`), and roots where none are configured
-/// (`get-roots-list`).
+/// The server does not offer tools that need capabilities which cx does not declare: sampling
+/// (`trigger-sampling-request` and its `-async`), tasks (`trigger-elicitation-request-async`), and roots where none are
+/// configured (`get-roots-list`).
 const EVERYTHING: &[(&str, &str, &str)] = &[
     ("echo", r#"{"message":"hello"}"#, r#""result":"Echo: hello""#),
     ("get-annotated-message", r#"{"messageType":"error","includeImage":true}"#, r#""type":"image""#),
@@ -101,7 +101,7 @@ async fn the_user_answers_server_everything() {
     assert!(said.contains("**Clarification**: snake"), "{said}");
     let said = ask("return tools.everything.triggerUrlElicitation({ url: 'https://example.com/' })").await;
     assert!(said.contains("completed the URL elicitation flow"), "{said}");
-    // It wants an address opened before it answers, and the call is made again when that is done.
+    // The server requires that an address is opened before it answers, and the call is made again after that.
     let twice = "const url = { url: 'https://example.com/', errorPath: true };
         try { await tools.everything.triggerUrlElicitation(url) } catch (error) { console.log(error.message) }
         return tools.everything.triggerUrlElicitation(url)";
@@ -123,14 +123,14 @@ async fn content_has_its_shape() {
     assert_eq!(answer("echo", json!({ "message": "hi" })).await, json!("Echo: hi"));
     let debug = answer("get-annotated-message", json!({ "messageType": "debug" })).await;
     assert_eq!(debug, json!("Debug: Cache hit ratio 0.95, latency 150ms"));
-    // Text that is a JSON object is that object. Variables of this process stay here.
+    // Text that is a JSON object becomes that object. The server does not get this process's variables.
     let environment = answer("get-env", json!({})).await;
     assert!(environment["PATH"].is_string(), "{environment}");
     assert_eq!(environment.get("CARGO_MANIFEST_DIR"), None);
-    // Structured content wins over the same as text.
+    // Structured content has precedence over the same content as text.
     let weather = answer("get-structured-content", json!({ "location": "Chicago" })).await;
     assert_eq!(weather, json!({ "temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82 }));
-    // Everything else is the content as it came, annotations included.
+    // Everything else is the unchanged content, including annotations.
     let image = answer("get-tiny-image", json!({})).await;
     assert_eq!(image[0]["type"], "text");
     assert_eq!((&image[1]["type"], &image[1]["mimeType"]), (&json!("image"), &json!("image/png")));
@@ -238,7 +238,7 @@ async fn files_are_written_read_and_listed_within_the_directory() {
 #[tokio::test]
 async fn times_are_converted() {
     let executor = time();
-    // Neither place changes its clocks, so this holds on every day.
+    // Neither place has daylight saving time, so this holds on every day.
     let arguments = json!({ "source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "UTC" });
     let converted = call(&executor, "time", "convert_time", arguments).await;
     assert_eq!(converted["result"]["time_difference"], "-9.0h", "{converted}");

@@ -1,5 +1,5 @@
-//! What `cx types` writes, compiled by `tsc --strict` and by pyright in strict mode: for the official
-//! servers, and for generated odd schemas. A script that uses a tool wrongly is detected.
+//! The output of `cx types`, compiled by `tsc --strict` and by pyright in strict mode: for the official servers, and
+//! for generated odd schemas. A script that uses a tool wrongly is rejected.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::support::interop::{node, python, type_checker};
 /// Number of tools with generated schemas.
 const ODD_TOOLS: u64 = 200;
 
-/// A server that lists tools, and can do nothing else.
+/// A server that lists tools and does nothing else.
 struct Listed(Arc<ToolList>);
 
 impl ToolDispatcher for Listed {
@@ -34,7 +34,7 @@ impl ToolDispatcher for Listed {
     }
 }
 
-/// A small generator of numbers: the same ones in every run.
+/// A small generator of pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -48,8 +48,8 @@ impl Random {
     }
 }
 
-/// Names of tools and fields: keywords of both languages, names of types, text that is made to end a
-/// literal or a comment.
+/// Names of tools and fields: keywords of both languages, names of types, and text that tries to end a literal or a
+/// comment.
 const NAMES: &[&str] = &[
     "path",
     "limit",
@@ -158,7 +158,7 @@ fn object(random: &mut Random, depth: usize) -> Value {
     object
 }
 
-/// A schema that is a whole document: with definitions that refer to each other.
+/// A schema that is a whole document, with definitions that refer to each other.
 fn document(random: &mut Random) -> Value {
     let mut document = object(random, 0);
     document["$defs"] = json!({
@@ -230,7 +230,7 @@ async fn executor() -> Executor {
     executor
 }
 
-/// What a checker prints of a folder, and whether it accepts it.
+/// The output of a checker for a folder, and whether it accepts the folder.
 fn checked(program: &Path, arguments: &[&str], directory: &Path) -> (bool, String) {
     let output = Command::new("node").arg(program).args(arguments).current_dir(directory).output().unwrap();
     let text = [output.stdout, output.stderr].concat();

@@ -7,14 +7,14 @@ use crate::support::stopwatch::{LATE, Stopwatch};
 
 const DELETE: &str = "return await tools.notes.echo({ text: 'a\\u202eb' })";
 
-/// A client that can show forms, if `elicitation` says so, of a server that asks about every call of `notes`.
+/// A client that can show forms, if `elicitation` says so. Its server asks about every call of `notes`.
 fn client(elicitation: Value) -> Client {
     let capabilities = if elicitation.is_null() { json!({}) } else { json!({ "elicitation": elicitation }) };
     let start = Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]);
     start.spawn().shaken_with(capabilities)
 }
 
-/// The next question; other messages are none.
+/// The next question; no other message may come.
 fn question(client: &mut Client) -> Value {
     client.receive_method("elicitation/create")
 }
@@ -53,13 +53,13 @@ fn a_person_sees_the_call_and_approves_it() {
     let structured = &client.answer(&call)["result"]["structuredContent"];
     assert_eq!(structured["success"], true, "{structured:#}");
     assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
-    // The next call of the same is another one.
+    // The same call once more is another call.
     run(&mut client);
     question(&mut client);
     client.end();
 }
 
-/// A tool that the client is shown itself is asked about as a call of a script is.
+/// A tool that the client is shown directly needs approval like a call of a script.
 #[test]
 fn a_direct_call_is_made_once_it_is_approved() {
     let start = Start::new().server("notes", &["well"]).config("direct", json!(["notes.echo"]));
@@ -103,7 +103,7 @@ fn whatever_is_not_a_clear_yes_is_a_no() {
     }
 }
 
-/// Threat 394. After an invalid answer the call does not wait for another one.
+/// Threat 394. After an invalid answer the call does not wait for another answer.
 #[test]
 fn v_394_an_answer_that_cannot_be_read_is_none() {
     let yes = json!({ "action": "accept", "content": { "approve": true } });
@@ -131,15 +131,14 @@ fn a_client_that_cannot_ask_is_told_what_to_do() {
         let call = run(&mut client);
         refused(&client.answer(&call)["result"]["structuredContent"]);
     }
-    // Without a handshake a client says with each request what it can.
+    // A client without a handshake sends its capabilities with each request.
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
         let mut client = stateless(&[]);
         refused(&client.request("tools/call", call(&capabilities, json!({})))["result"]["structuredContent"]);
     }
 }
 
-// --- clients without a handshake: the question is a result, and the answer comes with the same call again
-// --------------
+// --- clients without a handshake: the question is a result, and the same call comes again with the answer
 
 fn stateless(more: &[&str]) -> Client {
     let arguments = [&["--ask", "notes.*"], more].concat();
@@ -150,7 +149,7 @@ fn forms() -> Value {
     json!({ "elicitation": { "form": {} } })
 }
 
-/// The call, with what a client adds when it comes back.
+/// The call, with the fields that a client adds when it repeats it.
 fn call(capabilities: &Value, more: Value) -> Value {
     call_of(DELETE, capabilities, more)
 }
@@ -164,7 +163,7 @@ fn call_of(code: &str, capabilities: &Value, more: Value) -> Value {
     params
 }
 
-/// What a client sends back that shows forms.
+/// The answer of a client that shows forms.
 fn answered(asked: &Value, answer: Value) -> Value {
     json!({ "requestState": asked["requestState"], "inputResponses": { "approval": answer } })
 }
@@ -182,7 +181,7 @@ fn without_a_handshake_the_question_is_a_result() {
     assert_eq!(question["method"], "elicitation/create", "{asked:#}");
     assert!(question["params"]["message"].as_str().unwrap().contains("notes.echo"), "{asked:#}");
     assert!(!client.notes("notes").contains("executed"));
-    // Sent again without an answer, it asks again, under another id.
+    // Repeated without an answer, the call asks again, under another id.
     let again =
         client.request("tools/call", call(&forms(), json!({ "requestState": asked["requestState"] })));
     let again = &again["result"];
@@ -193,7 +192,7 @@ fn without_a_handshake_the_question_is_a_result() {
     let done = client.request("tools/call", call(&forms(), answered(again, yes())));
     assert_eq!(done["result"]["structuredContent"]["success"], true, "{done:#}");
     assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
-    // It is used up.
+    // The request state can be used once.
     let twice = client.request("tools/call", call(&forms(), answered(again, yes())));
     assert_eq!(twice["result"]["structuredContent"]["error"]["code"], "INVALID_ARGUMENTS", "{twice:#}");
     assert_eq!(client.notes("notes").matches("executed echo").count(), 1);
@@ -238,7 +237,7 @@ fn what_comes_back_is_no_yes_unless_it_is_one() {
     }
 }
 
-/// A model cannot approve by writing arguments, and an answer is for one call.
+/// A model cannot approve by writing arguments, and an answer holds for one call.
 #[test]
 fn an_answer_is_for_the_call_that_was_asked_about() {
     let mut client = stateless(&[]);
@@ -282,7 +281,7 @@ fn suspended_runs_are_bounded() {
     client.end();
 }
 
-/// A suspended run is not kept for ever for a client that does not return.
+/// A suspended run is not kept for ever for a client that does not come back.
 #[test]
 fn a_run_ends_whose_client_does_not_come_back() {
     let limits = json!({ "answerTimeoutMs": 500 });
@@ -294,7 +293,7 @@ fn a_run_ends_whose_client_does_not_come_back() {
     assert_eq!(asked["resultType"], "input_required", "{asked:#}");
     let stopwatch = Stopwatch::start();
     client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    // Ten seconds after the time for an answer, and not at its own end, which is 30 s after its start.
+    // Ten seconds after the time for an answer, and not at the run's own limit, which is 30 s after its start.
     stopwatch.promise(
         std::time::Duration::from_millis(10_500) + LATE,
         "the end of a run whose client does not return",

@@ -34,7 +34,7 @@ fn all_mistakes_of_a_script_come_back_in_one_answer() {
             "{text}"
         );
     }
-    // One mistake reads as the failure of its call does.
+    // A single mistake reads like the failure of its call.
     let result = client.call("executeTypescript", json!({ "code": "return await tools.nowhere.x({})" }));
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("TOOL_NOT_FOUND: no server `nowhere`"), "{text}");
@@ -77,7 +77,7 @@ fn an_answer_has_all_syntax_errors_and_what_is_doubtful() {
     }
 }
 
-/// The answer to a script that the check refuses, of which nothing is run.
+/// The answer to a script that the check refuses, and of which nothing is run.
 #[track_caller]
 fn refused(client: &mut Client, tool: &str, code: &str) -> Value {
     let result = client.call(tool, json!({ "code": code }));
@@ -86,7 +86,7 @@ fn refused(client: &mut Client, tool: &str, code: &str) -> Value {
     result
 }
 
-/// A server that was never asked is asked before the run, so that nothing happens even the first time.
+/// A server whose tools are unknown is asked before the run, so that nothing happens even the first time.
 #[test]
 fn a_mistake_far_down_in_the_first_script_of_a_server_does_nothing() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
@@ -98,7 +98,7 @@ fn a_mistake_far_down_in_the_first_script_of_a_server_does_nothing() {
     }
 }
 
-/// The server says that it announces changes, as most do. Arguments can be written for the schema that is known only.
+/// The server declares that it announces changes, as most do. Arguments can only be written for the known schema.
 #[test]
 fn arguments_are_checked_although_an_earlier_call_might_change_the_tools() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
@@ -115,7 +115,7 @@ fn arguments_are_checked_although_an_earlier_call_might_change_the_tools() {
     }
 }
 
-/// A tool that is not listed may be there after an earlier call: the run decides.
+/// A tool that is not listed may exist after an earlier call: the run decides.
 #[test]
 fn a_tool_that_an_earlier_call_might_add_is_left_to_the_run() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();

@@ -59,12 +59,12 @@ fn is_of_a_resource(span: &Seen) -> bool {
     span.text("mcp.method.name") == "resources/read"
 }
 
-/// Whether it was answered with a JSON-RPC error.
+/// Whether the answer was a JSON-RPC error.
 fn has_code(span: &Seen) -> bool {
     span.text("error.type").parse::<i32>().is_ok()
 }
 
-/// Whether it is the question of [`SCRIPT`] whose answer comes in pieces.
+/// Whether it is the question of [`SCRIPT`] whose answer is a stream.
 fn is_streamed(span: &Seen) -> bool {
     span.text("gen_ai.request.model") == "fake-streamed-model"
 }
@@ -72,14 +72,14 @@ fn is_streamed(span: &Seen) -> bool {
 /// When an attribute is required.
 type Condition = fn(&Seen) -> bool;
 
-/// What the conventions say of one type of spans.
+/// The conventions for one type of span.
 struct Table {
     kind: &'static str,
     /// Required attributes, and those that are required under a condition: each is there if and only if it holds.
     required: &'static [(&'static str, Condition)],
-    /// Recommended ones, and those that users can ask for.
+    /// Recommended attributes, and opt-in ones.
     others: &'static [&'static str],
-    /// The attributes that the name of a span consists of. Those that the span has not are left out.
+    /// The attributes that the name of a span consists of. Those that the span does not have are left out.
     name: &'static [&'static str],
 }
 
@@ -259,7 +259,7 @@ fn each_span_and_each_data_point_is_that_of_the_conventions() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for span in spans(&exports).iter().map(Seen::new) {
         let (of, table) = match (span.name.as_str(), span.kind.as_str()) {
-            // cx's own, for which the conventions have nothing.
+            // Spans of cx's own, for which there are no conventions.
             ("cx.run", kind) => {
                 assert_eq!(kind, "SPAN_KIND_INTERNAL", "{span:#?}");
                 assert_eq!(span.attributes.contains_key("error.type"), span.is_failed, "{span:#?}");

@@ -1,4 +1,4 @@
-//! The files of `deploy/`: valid by their own tools, true of the program, and enough for it to run.
+//! The files of `deploy/`: valid by their own tools, consistent with the program, and sufficient to run it.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -77,7 +77,7 @@ fn the_manifests_are_valid_and_fit_together() {
     for mount in container["volumeMounts"].as_array().unwrap() {
         assert!(volumes.iter().any(|volume| volume["name"] == mount["name"]), "{mount}");
     }
-    // Whatever the pod may do is in the manifest, and not left to a default.
+    // Every permission of the pod is in the manifest, and not left to a default.
     let security = &container["securityContext"];
     assert_eq!(security["readOnlyRootFilesystem"], true);
     assert_eq!(security["allowPrivilegeEscalation"], false);
@@ -85,7 +85,7 @@ fn the_manifests_are_valid_and_fit_together() {
     assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
     assert_ne!(pod["spec"]["securityContext"]["seccompProfile"]["type"], "Unconfined");
     assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
-    // What a script makes a server fetch is of the internet: not of the cluster, and no credentials of the cloud.
+    // A server reaches the internet for a script: not the cluster, and not the cloud's credentials.
     let policy = &all["NetworkPolicy"]["spec"];
     assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
     assert!(
@@ -103,7 +103,7 @@ fn the_manifests_are_valid_and_fit_together() {
             }
         }
     }
-    // A pod that ends lets its runs end first: the timeout of the config map is shorter than that time.
+    // A pod that ends lets its runs end first: the config map's timeout is shorter than that time.
     let sleep = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().unwrap();
     let grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap();
     let config: Value =
@@ -156,7 +156,7 @@ fn the_manifests_of_workers_are_valid_and_fit_together() {
     let value = |name: &str| arguments[arguments.iter().position(|word| *word == name).unwrap() + 1];
     let timeout: u64 = value("--timeout").strip_suffix('s').unwrap().parse().unwrap();
     assert!(timeout + 5 < pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap());
-    // The memory of all runs that it executes at a time.
+    // The memory of all runs that it executes at the same time.
     let runs: u64 = value("--concurrency").parse().unwrap();
     let memory: u64 = value("--memory").strip_suffix("MiB").unwrap().parse().unwrap();
     assert_eq!(container["resources"]["limits"]["memory"], "3Gi");
@@ -176,7 +176,7 @@ fn a_worker_runs_as_the_deployment_starts_it() {
     let directory = tempfile::tempdir().unwrap();
     let config = all["ConfigMap"]["data"]["config.json"].as_str().unwrap();
     let mut config: Value = serde_json::from_str(config).unwrap();
-    // The server here is one without TLS and accounts.
+    // The NATS server of this test has neither TLS nor accounts.
     let isolation = config["isolation"].as_object_mut().unwrap();
     isolation.insert("url".to_owned(), nats.url().into());
     isolation.insert("keyFile".to_owned(), json!(nats.key()));
@@ -271,7 +271,7 @@ fn starts_as_the_deployment_says(all: &Value, tenant: Option<&str>) {
     assert!(health.contains(&format!("\"isolation\":\"{isolation}\"")), "{health}");
     for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
         let path = container[probe]["httpGet"]["path"].as_str().unwrap();
-        // As the kubelet asks: by the pod's address, without a token.
+        // As the kubelet does: at the pod's address, without a token.
         let reply = server.get(path, &[("Host", "10.1.2.3:8000")]);
         assert_eq!((reply.status, reply.body().trim()), (200, r#"{"healthy":true}"#), "{probe}");
     }
@@ -284,7 +284,7 @@ fn starts_as_the_deployment_says(all: &Value, tenant: Option<&str>) {
     }
 }
 
-/// Both engines, a server over stdio, and the ends of runs that compute, under the profile.
+/// Both engines, a server over stdio, and the end of runs that compute, under the seccomp profile.
 #[test]
 fn the_seccomp_profile_is_enough_and_refuses_the_rest() {
     let (wrapper, profile) = (script("schemas/with_seccomp.py"), file("kubernetes/seccomp.json"));
@@ -317,7 +317,7 @@ fn the_seccomp_profile_is_enough_and_refuses_the_rest() {
     }
 }
 
-/// Worker processes, which several tokens mean, confine themselves under the profile too.
+/// Worker processes, which are the default with several tokens, confine themselves under the profile too.
 #[test]
 fn the_seccomp_profile_is_enough_for_worker_processes() {
     let (wrapper, profile) = (script("schemas/with_seccomp.py"), file("kubernetes/seccomp.json"));
@@ -357,11 +357,11 @@ fn the_units_are_valid_and_confined() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-    // Of units of the machine it may say what it likes.
+    // Its findings about other units of the machine are ignored.
     let own: Vec<_> = said.lines().filter(|line| line.contains("cx.") || line.contains("cx-")).collect();
     assert!(verified.status.success() && own.is_empty(), "{said}");
     for name in ["cx.service", "cx-worker.service"] {
-        // What worker processes confine themselves with: without it they run scripts all the same.
+        // Worker processes confine themselves with these; without them scripts would still run.
         let unit_text = std::fs::read_to_string(unit(name)).unwrap();
         for needed in [
             "\nRestrictNamespaces=user net ipc\n",
@@ -378,7 +378,7 @@ fn the_units_are_valid_and_confined() {
     }
 }
 
-/// A command that gets a socket as systemd passes it: as descriptor 3, with variables for this process.
+/// A command that gets a socket as from systemd: as descriptor 3, with variables that name this process.
 fn activated(socket: OwnedFd, start: Start) -> (Command, std::sync::Arc<tempfile::TempDir>) {
     let passing =
         "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1; export LISTEN_PID LISTEN_FDS; exec \"$@\"";
@@ -393,7 +393,7 @@ fn the_socket_of_systemd_outlives_the_server() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     for number in 0..2 {
-        // Sent before there is a server: it waits in the queue of the socket.
+        // Sent before there is a server: the request waits in the queue of the socket.
         let waiting = std::thread::spawn(move || {
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -413,7 +413,7 @@ fn the_socket_of_systemd_outlives_the_server() {
     }
 }
 
-/// What a command says that must not start a server.
+/// The message of a command that must not start a server.
 #[track_caller]
 fn refused(mut command: Command) -> String {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -433,7 +433,7 @@ fn a_socket_that_is_none_is_refused() {
     let (command, _directory) = activated(connection.into(), Start::new());
     let said = refused(command);
     assert!(said.contains("does not listen"), "{said}");
-    // At an address that others can reach a token is needed here too.
+    // An address that others can reach needs a token here too.
     let open = TcpListener::bind("0.0.0.0:0").unwrap();
     let (command, _directory) = activated(open.into(), Start::new());
     refused(command);

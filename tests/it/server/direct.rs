@@ -61,13 +61,13 @@ fn a_named_tool_is_listed_and_called() {
     let mut client = start.config("direct", json!(["well.e*", "apps.show_time"])).spawn().shaken();
     let tools = wait_for_names(&mut client, &own_and(&["well__echo", "apps__show_time"]));
     let shown = &tools[4];
-    // As its server defines it.
+    // The definition is the server's.
     assert_eq!(shown["description"], "Shows the time");
     assert_eq!(shown["inputSchema"]["properties"]["zone"]["type"], "string");
     assert_eq!(shown["outputSchema"]["properties"]["time"]["type"], "string");
     assert_eq!(shown["annotations"], json!({ "title": "Clock", "readOnlyHint": true }));
     assert_eq!(shown["_meta"]["com.example/own"], json!([1, { "a": null }]));
-    // And its answer as its server gives it.
+    // And so is the answer.
     let answer = call(&mut client, "apps__show_time", &json!({ "zone": "UTC" }))["result"].clone();
     let expected = json!({
         "content": [
@@ -79,10 +79,10 @@ fn a_named_tool_is_listed_and_called() {
         "_meta": { "com.example/kept": { "a": [1, null] } },
     });
     assert_eq!(answer, expected);
-    // `input` is detached from messages for scripts only.
+    // `input` is taken out of messages for scripts only.
     let echoed = call(&mut client, "well__echo", &json!({ "a": 1, "input": { "b": [2] } }));
     assert_eq!(echoed["result"]["structuredContent"], json!({ "a": 1, "input": { "b": [2] } }));
-    // A tool that is not listed cannot be called directly; scripts have them all.
+    // A tool that is not shown cannot be called directly; scripts have all tools.
     let unknown = call(&mut client, "well__count", &json!({}));
     assert!(unknown["error"]["message"].as_str().unwrap().contains("no tool `well__count`"), "{unknown}");
     assert_eq!(client.run("return (await tools.well.count({})).count")["value"], 1);
@@ -118,7 +118,7 @@ fn the_rules_of_scripts_apply() {
     client.end();
 }
 
-/// A call without a script is in the trail as a call of a script is, and so are its refusals.
+/// A call without a script is in the trail like a call of a script, and so is its refusal.
 #[test]
 fn calls_are_in_the_audit_trail() {
     let directory = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ fn calls_are_in_the_audit_trail() {
     assert!(verified.status.success(), "{verified:?}");
 }
 
-/// One server has one circuit breaker for all callers of its tools.
+/// A server has one circuit breaker for all callers of its tools.
 #[test]
 fn the_breaker_of_a_server_is_that_of_scripts() {
     let start = Start::new().server("dies", &["dies-in-call"]).server("well", &["well"]);
@@ -178,7 +178,7 @@ fn the_breaker_of_a_server_is_that_of_scripts() {
     assert_eq!(health["servers"]["well"]["breaker"], "closed");
     let code = client.run("try { await tools.dies.target({}) } catch (error) { return error.code }");
     assert_eq!(code["value"], "CIRCUIT_OPEN", "{code}");
-    // Neither of the last two was sent.
+    // The last two were not sent.
     assert_eq!(client.notes("dies").matches("executed target").count(), 5);
     let well = call(&mut client, "well__echo", &json!({ "a": 1 }));
     assert_eq!(well["result"]["structuredContent"], json!({ "a": 1 }));
@@ -251,7 +251,7 @@ fn schemas_that_would_break_the_list_are_left_out_with_a_warning() {
         assert!(name.len() <= 64 && name.chars().all(is_plain), "{name}");
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
     }
-    // One whose name had to be changed is called by the name that is listed.
+    // A tool with a changed name is called by the listed name.
     let renamed = names.iter().find(|name| name.starts_with("odd__odd_output_")).unwrap();
     let definition = tools.iter().find(|tool| tool["name"] == **renamed).unwrap();
     assert!(definition.get("outputSchema").is_none(), "{definition}");
@@ -428,8 +428,8 @@ fn over_http_with_and_without_a_session() {
         (&answer["resultType"], &answer["structuredContent"]["time"]),
         (&json!("complete"), &json!("12:00"))
     );
-    // What cx refuses, here because of the rate, has no structured content, which would not be of the tool's output
-    // schema.
+    // A refusal by cx, here because of the rate, has no structured content, because it would not match the tool's
+    // output schema.
     let answer = server.stateless("tools/call", stateless).result();
     assert_eq!((&answer["isError"], answer.get("structuredContent")), (&json!(true), None), "{answer}");
     let read = json!({ "uri": "ui://clock/view", "_meta": meta(json!({})) });

@@ -38,7 +38,7 @@ fn a_form_reaches_the_person_with_the_name_of_its_server() {
     let asked = question(&mut client);
     let message = asked["params"]["message"].as_str().unwrap();
     assert!(message.starts_with("The server `notes` asks in a call of `target`."), "{message}");
-    // What the server wrote cannot be taken for the mark.
+    // Text of the server cannot be mistaken for the mark.
     assert!(message.ends_with("\n> who are you?\n> The server `bank` asks."), "{message}");
     let schema = &asked["params"]["requestedSchema"];
     assert_eq!(schema["properties"], form()["requestedSchema"]["properties"], "{schema:#}");
@@ -101,8 +101,8 @@ fn a_question_is_withdrawn_when_its_call_has_no_waiter() {
     client.end();
 }
 
-/// The client has no handshake, the upstream server has one: the question is a result of the one and a request of the
-/// other.
+/// The client has no handshake, the upstream server has one: the question is a result for the client and a request of
+/// the server.
 #[test]
 fn without_a_handshake_the_question_is_a_result() {
     for mode in [&["elicits"][..], &["elicits", "modern"]] {

@@ -1,4 +1,4 @@
-//! `cx serve --http` as its clients see it: requests written by hand, and rmcp's client for the whole way.
+//! `cx serve --http` as its clients see it: with requests written by hand, and with rmcp's client.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use crate::support::serve_http::{Reply, Server, Session, TOKEN, WATCHDOG, wait_f
 
 const LONG_OUTPUT: &str = "console.log('x'.repeat(60_000)); return 1";
 
-/// Calls a tool of chaos that does not answer.
+/// Calls a chaos tool that does not answer.
 const HANGS: &str = "return await tools.slow.target({})";
 
 fn with_hanging_upstream() -> Server {
@@ -28,7 +28,7 @@ fn run_params(source: &str) -> Value {
     json!({ "name": "executeTypescript", "arguments": { "code": source } })
 }
 
-/// Where the whole output of a run is.
+/// The address of a run's whole output.
 fn kept_address(result: &Value) -> String {
     format!("cx://runs/{}/output", result["structuredContent"]["runId"].as_str().unwrap())
 }
@@ -50,7 +50,7 @@ fn each_session_has_runs_of_its_own() {
     };
     assert!(list(&one) > 1);
     assert_eq!(list(&other), 1);
-    // Without a session no run is found either.
+    // Without a session the run is not found either.
     let stateless = server.stateless("resources/read", json!({ "uri": address })).message();
     assert!(stateless["error"]["message"].as_str().unwrap().contains("not kept"), "{stateless}");
     // A session's records are removed with it, and the other session's stay.
@@ -79,7 +79,7 @@ fn each_session_has_a_state_of_its_own() {
     assert_eq!(by_name(one.begin(5, "tools/call", call(named.clone()))), 1);
     assert_eq!(by_name(other.begin(5, "tools/call", call(named.clone()))), 2);
     assert_eq!(by_name(server.stateless("tools/call", call(named))), 3);
-    // The id of a session is no name of its state.
+    // The id of a session does not name its state.
     let guessed = json!({ "code": "return await state.get('k', 'nothing')", "session": one.id });
     assert_eq!(by_name(server.stateless("tools/call", call(guessed))), "nothing");
     let unnamed = server.stateless("tools/call", run_params("await state.set('k', 1)")).result();
@@ -111,7 +111,7 @@ fn clients_without_a_session_find_what_they_have_the_id_of() {
     assert!(session.begin(2, "resources/read", json!({ "uri": address })).message().get("error").is_some());
 }
 
-/// They have one handler together, and nothing else.
+/// They share one handler and nothing else.
 #[test]
 fn a_client_without_a_session_sets_nothing_for_the_others() {
     let server = Server::plain();
@@ -144,8 +144,8 @@ fn every_revision_with_a_handshake() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_sdk_in_both_eras() {
-    // A process has one; other tests may have installed it.
+async fn a_client_of_the_sdk_in_both_kinds_of_revisions() {
+    // A process has one crypto provider; other tests may have installed it.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let start = Start::new().variable("CX_HTTP_TOKEN", TOKEN);
     let server = tokio::task::spawn_blocking(|| Server::start(start)).await.unwrap();
@@ -282,7 +282,7 @@ fn v_394_an_answer_that_cannot_be_read_is_none_over_http() {
     }
 }
 
-/// Without a session the question is a result, and the answer comes with the next request.
+/// Without a session the question is a result, and the next request has the answer.
 #[test]
 fn a_person_is_asked_by_a_result() {
     let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
@@ -320,7 +320,7 @@ fn a_question_is_taken_back_when_its_run_ends() {
 }
 
 #[test]
-fn long_scripts_are_tasks_in_both_eras() {
+fn long_scripts_are_tasks_in_both_kinds_of_revisions() {
     let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let server = Server::plain();
     let session = server.session_with(&tasks);
@@ -344,7 +344,7 @@ fn long_scripts_are_tasks_in_both_eras() {
         });
         assert_eq!(done["result"]["structuredContent"]["value"], 5, "{done}");
     }
-    // A client without this task is told so.
+    // Another client, which does not have this task, gets an error that says so.
     let other = server.session_with(&tasks);
     let begun = in_session("tools/call", long);
     assert!(
@@ -374,7 +374,7 @@ fn a_client_has_a_rate_and_all_clients_have_one() {
             made += 1;
         };
         refused(&refusal);
-        // One more every two seconds.
+        // Every two seconds one more may run.
         let most = 31 + started.elapsed().as_secs() / 2;
         assert!((30..=most).contains(&made), "{made}");
     };
@@ -430,7 +430,7 @@ fn a_signal_ends_runs_and_the_server() {
         let mut server = with_hanging_upstream();
         let reply = if stateless {
             let mut params = run_params(HANGS);
-            // Messages before the answer make the answer a stream.
+            // With messages before the answer, the answer is a stream.
             params["_meta"] = meta(json!({ "progressToken": 1 }));
             let address = server.address;
             let running = std::thread::scope(|scope| {
@@ -456,7 +456,7 @@ fn a_signal_ends_runs_and_the_server() {
     }
 }
 
-/// The process ends so that it is started again, and runs in flight may end first.
+/// The process ends so that a supervisor starts it again, after runs in flight could end.
 #[test]
 fn too_many_hung_workers_end_the_server() {
     let mut server = Server::plain();
@@ -496,7 +496,7 @@ fn nothing_is_read_from_stdin_or_written_to_stdout() {
     assert_eq!(rest, "", "one line is all");
 }
 
-/// The outcome of starting with these arguments. A server that starts after all is killed.
+/// The outcome of starting with these arguments. If a server starts nevertheless, it is killed.
 fn fails(arguments: &[&str], token: Option<&str>) -> Output {
     let (mut command, _directory) = Start::new().arguments(arguments).command();
     if let Some(token) = token {

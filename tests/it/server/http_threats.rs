@@ -12,7 +12,7 @@ use crate::support::stopwatch::Stopwatch;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Less than the run's own time limit, at which its calls are cancelled anyway.
+/// Shorter than the run's own time limit, at which its calls are cancelled anyway.
 const SOON: Duration = Duration::from_secs(15);
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
@@ -83,7 +83,7 @@ fn pages_of_other_origins_may_not_ask() {
     ] {
         assert_eq!(may_send.contains(&name), is_allowed, "{name}: {may_send:?}");
     }
-    // Two are none.
+    // Two `Origin` headers are refused, even if one of them is allowed.
     assert_eq!(
         server.get("/healthz", &[("Origin", allowed), ("Origin", "https://evil.example")]).status,
         403
@@ -219,7 +219,7 @@ fn sessions_that_are_not_there() {
             server.post(&[header], &call).status,
             server.send("DELETE", "/mcp", &[header], "").status,
         ] {
-            // What is not ASCII is no header's value.
+            // A header's value cannot have characters beyond ASCII.
             assert_eq!(status, if id.is_ascii() { 404 } else { 400 }, "{id}");
         }
     }
@@ -300,7 +300,7 @@ fn begin_body(server: &Server, bytes: usize) -> TcpStream {
 fn bodies_that_do_not_end() {
     let server = Server::plain();
     let slow = begin_body(&server, 1_000);
-    // Together they are a little larger than one.
+    // Together they are slightly larger than a body may be.
     let large: Vec<_> = (0..8).map(|_| begin_body(&server, 33 << 20)).collect();
     let refused = wait_for(|| {
         large.iter().position(|stream| {
@@ -312,14 +312,14 @@ fn bodies_that_do_not_end() {
     let mut large = large;
     let reply = Reply::read(large.remove(refused));
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
-    // Small requests are read all the while.
+    // Small requests are read all this time.
     is_well(&server);
     drop(large);
     assert_eq!(Reply::read(slow).status, 408);
     is_well(&server);
 }
 
-/// Bodies that fill the common bound keep out other large ones, and nothing else.
+/// Bodies that fill the common bound keep out other large bodies, and nothing else.
 #[test]
 fn v_336_large_bodies_keep_no_small_request_out() {
     let server = Server::plain();
@@ -348,7 +348,7 @@ fn a_head_that_does_not_end() {
     let mut slow = server.connect();
     slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ").unwrap();
     slow.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    // A byte now and then, so that the connection is never idle.
+    // A byte now and then keeps the connection from being idle.
     let ended = loop {
         let mut byte = [0];
         let is_open = slow.write_all(b"x").is_ok();
@@ -363,19 +363,19 @@ fn a_head_that_does_not_end() {
         }
     };
     assert!(ended, "a head without an end is read for ever");
-    // So does one that says nothing at all.
+    // A client that sends nothing at all is disconnected too.
     let _nothing = idle.read(&mut [0; 64]);
     is_well(&server);
 }
 
-/// A gauge or a counter as `/metrics` has it.
+/// The value of a gauge or a counter at `/metrics`.
 fn metric(server: &Server, name: &str) -> u64 {
     let text = server.get("/metrics", &[]).body();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.unwrap_or_else(|| panic!("{name}: {text}")).parse().unwrap()
 }
 
-/// With all sessions in use one more is refused with `Retry-After`, and the end of one frees its slot.
+/// When all sessions are in use, one more is refused with `Retry-After`, and the end of one frees its slot.
 #[test]
 fn three_hundred_sessions() {
     let server = Server::plain();
@@ -446,18 +446,18 @@ fn v_333_half_heads_make_room_for_heads() {
         let half_heads: Vec<_> = (0..600)
             .map(|_| {
                 let mut stream = server.connect();
-                // The server may have closed it already.
+                // The server may already have closed it.
                 let _gone = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: ");
                 stream
             })
             .collect();
         is_well(&server);
-        // They would time out after ten seconds, which is another promise.
+        // They would time out after ten seconds, which is a different promise.
         let closed = wait_within(Duration::from_secs(5), || {
             let closed = half_heads.iter().filter(|stream| is_closed(stream)).count();
             (closed >= 600 - 512).then_some(closed)
         });
-        // A few more for those that asked meanwhile.
+        // Some more may have been evicted for clients that connected meanwhile.
         assert!(closed < 150, "{closed}");
         let (oldest, newest) = (&half_heads[..80], &half_heads[500..]);
         assert!(oldest.iter().all(is_closed), "the oldest first");
@@ -500,7 +500,7 @@ fn v_334_kept_connections_make_room() {
         .collect();
     is_well(&server);
     assert!(kept[..48].iter().all(is_closed) && !kept[512..].iter().any(is_closed));
-    // One that is kept still works.
+    // A connection that was not evicted still works.
     let mut last = kept.last().unwrap().try_clone().unwrap();
     last.set_nonblocking(false).unwrap();
     ask(&mut last);
@@ -512,8 +512,8 @@ fn too_many_connections_are_refused() {
     let session = server.session();
     // Incomplete requests are not evicted for others of the same peer while they may still arrive.
     let held: Vec<_> = (0..600).map(|_| begin_body(&server, 100)).collect();
-    // Requests beyond the bound are answered already; no others are. One whose head was not read yet may have been
-    // evicted.
+    // Requests beyond the bound are answered already, and no others. A request whose head was not read yet may have
+    // been evicted.
     let is_sent_away = |stream: &TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let mut answer = [0; 12];
@@ -525,7 +525,7 @@ fn too_many_connections_are_refused() {
         (gone >= 88).then_some(gone)
     });
     assert!(gone <= 100, "{gone}");
-    // When they take too long they are evicted, long before their own timeout.
+    // Requests that take too long are evicted, long before their own timeout.
     let stopwatch = Stopwatch::start();
     wait_for(|| {
         let mut stream = server.connect();
@@ -545,7 +545,7 @@ fn a_client_that_disconnects_ends_its_run() {
     let session = server.session();
     let running = || server.notes("slow").matches("executed target").count();
     let cancelled = || server.notes("slow").matches("cancelled").count();
-    // In a session, without one before and after something was told, and by ending the session.
+    // In a session, without one before and after the first message, and by ending the session.
     let reply = session.begin_run(1, hangs);
     wait_for(|| (running() == 1).then_some(()));
     drop(reply);
@@ -607,7 +607,7 @@ fn a_client_that_never_reads_loses_its_run() {
     let server = Server::start(Start::new().server("slow", &["hang-call"]));
     let session = server.session();
     assert_eq!(session.begin(1, "logging/setLevel", json!({ "level": "debug" })).message()["id"], 1);
-    // More than the system keeps for a connection.
+    // More than the system buffers for a connection.
     let source = "void tools.slow.target({}).catch(() => {});
         for (;;) {
             for (let i = 0; i < 100; i++) console.log('x'.repeat(4_000));
@@ -668,7 +668,7 @@ fn no_secret_is_logged() {
     assert!(!log.contains(&TOKEN[4..]), "the token is in the log");
 }
 
-/// A run as it is sent by a client without a session, with these headers more.
+/// The request for a run of a client without a session, with these additional headers.
 fn stateless_run(source: &str, more: &str, body_of: impl Fn(&str) -> String) -> String {
     let mut params = json!({ "name": "executeTypescript", "arguments": { "code": source } });
     params["_meta"] = crate::support::serve::meta(json!({}));
@@ -690,7 +690,7 @@ fn v_390_a_client_that_has_only_finished_writing_gets_its_answer() {
     for (source, value) in [
         ("return 6 * 7", "\"value\":42"),
         ("await new Promise((done) => setTimeout(done, 500)); return 6 * 7", "\"value\":42"),
-        // Longer than the time until the interim response, which changes no answer.
+        // Longer than the time until the interim response, which does not change the answer.
         ("await new Promise((done) => setTimeout(done, 6_000)); return 6 * 7", "\"value\":42"),
         ("for (let i = 0; i < 9; i++) console.log('x'.repeat(20_000)); return 6 * 7", "\"value\":42"),
     ] {
@@ -748,7 +748,7 @@ fn v_391_requests_of_two_lengths_are_refused() {
         ("transfer-encoding: chunked\r\nX: y\r\ncontent-length: 0\r\n", true),
         ("Transfer-Encoding: chunked\r\n", false),
     ] {
-        // What follows on the connection is not read as another request.
+        // The bytes that follow on the connection are not read as another request.
         let request = stateless_run("return 6 * 7", more, chunked);
         let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
         for before in ["", smuggled] {

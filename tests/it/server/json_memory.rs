@@ -1,5 +1,5 @@
-//! JSON that takes far more memory as a tree than as text: whatever it is part of, a process takes no more than four
-//! times its bytes and 8 MB, beside the memory that a script may have.
+//! JSON that takes far more memory as a tree than as text: wherever it is, a process takes no more than four times its
+//! bytes and 8 MB, beside the memory that a script may have.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::support::serve_http::Server;
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// What a script may have by default.
+/// A script's default memory limit.
 const SCRIPT: u64 = 128 * MEGABYTE;
 
-/// A text of `bytes` that takes some 90 times as much as a tree.
+/// A text of `bytes` whose tree takes some 90 times as much.
 fn many_values(bytes: usize) -> String {
     let piece = r#"{"":0}"#;
     format!("[{}]", vec![piece; bytes / (piece.len() + 1)].join(","))
 }
 
-/// What a process may take for this many bytes.
+/// The memory that a process may take for this many bytes.
 fn bar(bytes: usize) -> u64 {
     4 * bytes as u64 + 8 * MEGABYTE
 }
@@ -32,11 +32,11 @@ fn memory(process: u32, name: &str) -> u64 {
     line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
 }
 
-/// The memory of an idle process. From now on its peak is that of what follows.
+/// The memory of an idle process. From now on its peak is the peak of what follows.
 fn at_rest(process: u32) -> u64 {
     let resident = || memory(process, "VmRSS:");
     let mut before = resident();
-    // Engines are made anew behind their runs.
+    // Instances are made anew after runs.
     for _ in 0..50 {
         std::thread::sleep(Duration::from_millis(200));
         let now = resident();
@@ -49,7 +49,8 @@ fn at_rest(process: u32) -> u64 {
     memory(process, "VmHWM:")
 }
 
-/// The most that a process has during `attack` beyond what it had when both engines ran and `before` was done.
+/// The maximum by which a process grows during `attack`, compared with its memory after both engines ran and `before`
+/// was done.
 fn growth(start: Start, before: impl FnOnce(&mut Client), attack: impl FnOnce(&mut Client)) -> u64 {
     let mut client = start.spawn().shaken();
     for tool in ["executePython", "executeTypescript"] {
@@ -60,7 +61,7 @@ fn growth(start: Start, before: impl FnOnce(&mut Client), attack: impl FnOnce(&m
     let rest = at_rest(client.process());
     attack(&mut client);
     let growth = memory(client.process(), "VmHWM:").saturating_sub(rest);
-    // Nothing else was harmed.
+    // Everything else still works.
     assert_eq!(client.run("return 1")["value"], 1);
     growth
 }
@@ -71,7 +72,8 @@ fn check(what: &str, growth: u64, most: u64) {
     assert!(growth <= most, "{what}: {} MB, at most {} MB", growth / MEGABYTE, most / MEGABYTE);
 }
 
-/// Checks the least of at most three measurements: V8 decides when it collects, and marks in memory of its own.
+/// Checks the lowest of at most three measurements: V8 decides when it collects, and its marking takes memory of its
+/// own.
 fn check_least(what: &str, most: u64, measure: impl Fn() -> u64) {
     let mut least = measure();
     for _ in 0..2 {
@@ -84,7 +86,7 @@ fn check_least(what: &str, most: u64, measure: impl Fn() -> u64) {
 
 fn nothing(_client: &mut Client) {}
 
-/// The value of a script that has all the time that it needs.
+/// The value of a script whose time cannot run out.
 fn run(client: &mut Client, source: &str) -> Value {
     let arguments = json!({ "code": source, "timeoutMs": 120_000 });
     client.call("executeTypescript", arguments)["structuredContent"]["value"].clone()
@@ -141,7 +143,7 @@ fn v_282_a_request_costs_no_more_than_its_bytes() {
     ] {
         let grown = growth(Start::new(), nothing, |client| {
             client.send_line(line.as_bytes());
-            // Neither has an answer: the next message is that to the next request.
+            // Neither has an answer: the next message answers the next request.
             assert_eq!(client.request("ping", json!({}))["result"], json!({}));
             assert!(client.take_seen().is_empty());
         });
@@ -166,7 +168,7 @@ fn v_283_an_input_reaches_its_script_as_it_was_sent() {
     let call = json!({ "name": "executeTypescript", "arguments": arguments });
     let message = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": call });
     assert_eq!(session.post(&message).message()["result"]["structuredContent"]["value"], expected);
-    // An input of nothing is one, and an absent one is none.
+    // An `input` of `null` is an input, and an absent one is none.
     for arguments in [json!({ "code": "return input", "input": null }), json!({ "code": "return input" })] {
         assert_eq!(client.call("executeTypescript", arguments)["structuredContent"]["value"], Value::Null);
     }
@@ -233,7 +235,7 @@ fn v_285_answers_of_servers_cost_no_more_than_their_bytes() {
         "many-values-in-an-error",
     ] {
         let bytes = count * 7;
-        // Blocks, and values whose quotes are escaped, are longer.
+        // Blocks are longer, and so are values whose quotes are escaped.
         let count = match kind {
             "many-blocks" => bytes / 26,
             "many-values-as-text" => bytes / 9,
@@ -257,7 +259,7 @@ fn v_285_answers_of_servers_cost_no_more_than_their_bytes() {
             };
             assert_eq!(code, expected, "{kind}");
         });
-        // Beside what a script may have: it is given the answer if that is not too large.
+        // Beside the memory that a script may have: the script gets the answer if it is not too large.
         let script = if kind == "many-blocks" { SCRIPT } else { 0 };
         check(kind, grown, bar(bytes) + script);
     }
@@ -268,7 +270,7 @@ fn v_286_lists_of_servers_cost_no_more_than_their_bytes() {
     let bytes = 10 * 300_000 * 7;
     let start = Start::new().server("faulty", &["giant-schema", "values"]);
     let grown = growth(start, nothing, |client| {
-        // The list is asked for again. Its large schemas are left out, and what is needed goes on.
+        // The list is requested again. Its large schemas are left out, and the rest of it is used.
         let source = "await tools.faulty.add_tool({});
             return [await tools.faulty.extra_0({}), Object.keys(await tools.faulty.echo({ a: 1 }))]";
         assert_eq!(run(client, source), json!(["extra_0", ["a"]]));
@@ -282,7 +284,7 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
     let bytes = 2_200_000 * 7;
     let source = "return Array.from({ length: 2.2e6 }, () => ({ \"\": 0 }))";
     for at_once in [1, 4] {
-        // How many runs have returned their value.
+        // The number of runs that have returned their value.
         let values = Cell::new(0);
         let measure = || {
             growth(Start::new(), nothing, |client| {
@@ -292,7 +294,7 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
                 for id in ids {
                     let answer = client.answer(&id);
                     let structured = &answer["result"]["structuredContent"];
-                    // Whether V8 collects what it no longer needs before its limit is up to its timing.
+                    // Whether V8 collects garbage before a run reaches its limit depends on its timing.
                     if structured["error"]["code"] != "MEMORY_LIMIT" {
                         assert_eq!(structured["valueTruncated"]["characters"], bytes + 1, "{structured}");
                         values.set(values.get() + 1);
@@ -300,7 +302,7 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
                 }
             })
         };
-        // V8 marks garbage beside the script, in memory of its own.
+        // While the script runs, V8 marks garbage in memory of its own.
         let marking = 8 * MEGABYTE;
         let most = at_once * (SCRIPT + bar(bytes) + marking);
         check_least("values", most, measure);
@@ -349,7 +351,7 @@ fn v_289_arguments_of_tools_cost_no_more_than_their_bytes() {
         let echo = client.run("return (await tools.well.echo({ n: 1 })).n");
         assert_eq!(echo["value"], 1, "{echo}");
     };
-    // Few enough for a tree, which the schema is checked with.
+    // Few enough values for a tree, against which the schema is checked.
     let source = "const a = Array.from({ length: 5_000 }, () => ({ '': 0 })); return (await tools.well.echo({ a })).a.length";
     let grown = growth(start(), before, |client| assert_eq!(run(client, source), 5_000));
     // Both as arguments and as an answer that has them twice.
@@ -371,6 +373,6 @@ fn v_290_empty_lines_are_kept_as_one() {
         let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 120_000 }));
         assert_eq!(answer["structuredContent"]["value"], 1, "{answer}");
     });
-    // They are a megabyte of newlines, and ten thousand pieces.
+    // They are a megabyte of newlines, and ten thousand parts.
     check("empty lines", grown, SCRIPT + 8 * MEGABYTE);
 }

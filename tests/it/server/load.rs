@@ -1,4 +1,4 @@
-//! Many runs at once: which are served, which are refused, and that no slot is lost.
+//! Many runs at once: some are served, some are refused, and no slot is lost.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn isolates(process: u32) -> usize {
     names.filter(|name| name.starts_with("cx-js-")).count()
 }
 
-/// Threat 238: as many as may run, as many as may wait, and one.
+/// Threat 238: as many runs as may execute, as many as may wait, and one more.
 #[test]
 fn ld_238_one_run_too_many_is_refused_at_once() {
     let mut client = Start::new().arguments(&["--max-runs", "4", "--max-queued", "5"]).spawn().shaken();
@@ -48,8 +48,8 @@ fn ld_238_one_run_too_many_is_refused_at_once() {
     client.end();
 }
 
-/// Threat 239: first in, first out; a cancelled run leaves the queue. That waits end is in
-/// `library::admission_is_bounded`, where they can be short.
+/// Threat 239: first in, first out; a cancelled run leaves the queue. `library::admission_is_bounded` tests that waits
+/// end, because they can be short there.
 #[test]
 fn ld_239_the_queue_is_first_in_first_out() {
     let mut client = Start::new().arguments(&["--max-runs", "1", "--max-queued", "10"]).spawn().shaken();
@@ -57,10 +57,10 @@ fn ld_239_the_queue_is_first_in_first_out() {
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
     let mut waiting = Vec::new();
     for number in 0..8 {
-        // An answer may overtake the one before it: a slot is free as soon as its script is over.
+        // An answer may overtake the previous one: a slot is free as soon as its script has ended.
         let code = format!("await state.update('served', (served) => [...served, {number}], [])");
         waiting.push(begin(&mut client, &code));
-        // So that they are queued in this order.
+        // Sent one after the other, so that they are queued in this order.
         client.wait_for_health(|health| health["connectionPool"]["waiting"] == number + 1);
     }
     for number in [1, 4, 7] {
@@ -107,7 +107,7 @@ fn ld_240_no_slot_is_lost() {
             scope.spawn(move || {
                 let session = server.session();
                 for number in 0..100 {
-                    // Each client begins elsewhere, so that all ways happen at once.
+                    // Each client begins with another way, so that all ways happen at once.
                     let (code, way) = ways[(client + number) % ways.len()];
                     let timeout = if way == "TIMEOUT" { 100 } else { 30_000 };
                     let arguments = json!({ "code": code, "timeoutMs": timeout });
@@ -140,14 +140,14 @@ fn ld_240_no_slot_is_lost() {
     server.wait_for_health(|health| health["connectionPool"]["active"] == 8);
     drop(held);
     server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    // Cancelled calls were cancelled at the server too.
+    // The server saw cancelled calls as cancelled too.
     let notes = server.notes("slow");
     let executed = notes.matches("executed target").count();
     wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));
 }
 
-/// Threat 413: V8 keeps the pages of dropped isolates for later ones. What a large run leaves is released
-/// after it, also if V8 has just released others.
+/// Threat 413: V8 keeps the pages of dropped isolates for later ones. Those of a large run are released after it, also
+/// if V8 has just released others.
 #[test]
 fn v_413_pages_of_a_large_run_are_released() {
     const LEFT_OVER: u64 = 50 << 20;
@@ -172,7 +172,8 @@ fn v_413_pages_of_a_large_run_are_released() {
     client.end();
 }
 
-/// Promise 48 of docs/promises.md: 100 KB for a client, 50 MB for a sandbox. Less is measured in `benches/README.md`.
+/// Promise 48 of docs/promises.md: 100 KB for a client, 50 MB for a sandbox. `benches/README.md` has the measured
+/// figures, which are lower.
 #[test]
 fn a_client_and_a_sandbox_take_little_memory() {
     const CLIENTS: usize = 200;
@@ -184,7 +185,7 @@ fn a_client_and_a_sandbox_take_little_memory() {
         let params = json!({ "name": "executePython", "arguments": { "code": source } });
         client.begin(1, "tools/call", params)
     };
-    // What all of them share is there: engines, warm instances, and what the first client needs.
+    // Everything that they share exists: engines, warm instances, and whatever the first client needs.
     let first = server.session();
     assert_eq!(first.run("return 1")["value"], 1);
     assert_eq!(begin_python(&first, "1").result()["structuredContent"]["value"], 1);

@@ -1,4 +1,4 @@
-//! The metrics page at a separate address, and the files in `docs/observability` that use what is on it.
+//! The metrics page at a separate address, and the files in `docs/observability` that use its metrics.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -29,7 +29,7 @@ fn get(address: SocketAddr, path: &str) -> String {
     send(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"))
 }
 
-/// What a client sees on stderr, once it has this text.
+/// The stderr that a client sees, once it contains this text.
 fn stderr_with(client: &Client, part: &str) -> String {
     let began = Instant::now();
     loop {
@@ -73,7 +73,7 @@ fn the_metrics_of_a_server_over_stdio() {
         "pool_queue_depth{server=\"well\"} 0",
         "mcp_server_operation_duration_seconds_count{mcp_method_name=\"tools/call\",network_transport=\"pipe\"} 1",
         "mcp_client_operation_duration_seconds_count{mcp_method_name=\"tools/call\",network_transport=\"pipe\"} 9",
-        // In the conventions' buckets, which are not those of cx's own histograms.
+        // In the conventions' buckets, which differ from those of cx's own histograms.
         "mcp_client_operation_duration_seconds_bucket{mcp_method_name=\"tools/call\",network_transport=\"pipe\",le=\"0.02\"}",
         "cx_run_queue_wait_seconds_count{language=\"typescript\"} 1",
         "cx_cache_requests_total{cache=\"tool_lists\",result=\"miss\"} ",
@@ -89,14 +89,14 @@ fn the_metrics_of_a_server_over_stdio() {
     assert!(returned >= 9 * 1000 && answered < 200, "{returned} {answered}");
     assert_eq!(value("cx_context_kept_out_bytes_total"), returned - answered);
     assert_eq!(value("cx_context_kept_out_tokens_estimate_total"), (returned - answered) / 4);
-    // A script whose answer is longer than what its tools returned has kept nothing out.
+    // A script whose answer is longer than its tools' results has kept nothing out of the context.
     client.run("return 'y'.repeat(5000)");
     let page = get(address, "/metrics");
     assert!(page.contains(&format!("cx_context_kept_out_bytes_total {}\n", returned - answered)), "{page}");
     client.end();
 }
 
-/// The page follows the file of its token.
+/// The page follows changes of the file of its token.
 #[test]
 fn v_542_a_replaced_token_does_not_read_the_metrics() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -124,8 +124,8 @@ fn v_542_a_replaced_token_does_not_read_the_metrics() {
     client.end();
 }
 
-/// What the circuit breaker counts is on the page: failures of the server, of which five open it, and neither what a
-/// tool reports nor calls that were refused.
+/// The page has the failures that the circuit breaker counts: five failures of the server open it; failures that a tool
+/// reports and refused calls do not count.
 #[test]
 fn failures_that_the_circuit_breaker_counts_are_on_the_page() {
     let start = Start::new().server("well", &["well"]);
@@ -160,7 +160,7 @@ fn failures_that_the_circuit_breaker_counts_are_on_the_page() {
     client.end();
 }
 
-/// Calls that wait for a slot of their server: how many there are at the moment, and how many have waited.
+/// Calls that wait for a slot of their server: the current number, and how many have waited.
 #[test]
 fn calls_that_wait_for_their_server_are_on_the_page() {
     let start = Start::new().server_with("narrow", &["hang-call"], json!({ "maxConcurrent": 1 }));
@@ -186,11 +186,11 @@ fn calls_that_wait_for_their_server_are_on_the_page() {
         page.lines().find_map(|line| line.strip_prefix(count)?.parse::<u64>().ok()).unwrap_or(0)
     };
     let before = waits(&get(address, "/metrics"));
-    // Of three at once one need not wait.
+    // Of three calls at once the first does not wait.
     client.run("await Promise.all([1, 2, 3].map(() => tools.narrow.slow({ ms: 200 }))); return 1");
     let page = get(address, "/metrics");
     assert_eq!(waits(&page), before + 2, "{page}");
-    // In buckets that reach the wait of which the alert rules warn.
+    // The buckets reach the wait that the alert rules warn of.
     for bound in ["0.1", "10", "30"] {
         let bucket = format!("pool_queue_wait_seconds_bucket{{server=\"narrow\",le=\"{bound}\"}}");
         assert!(page.contains(&bucket), "{bucket}: {page}");
@@ -233,7 +233,8 @@ fn a_trail_that_cannot_be_written_is_reported() {
     client.end();
 }
 
-/// Traces that cannot be written fail no run. They are counted, and bring one line until they can be again.
+/// Traces that cannot be written fail no run. They are counted, and stderr has one line until they can be written
+/// again.
 #[test]
 fn v_571_traces_that_cannot_be_written_are_reported_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -273,14 +274,14 @@ fn the_metrics_page_answers_nothing_else() {
         "POST /metrics HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
     assert_eq!(head(send(address, &post)), "HTTP/1.1 405 Method Not Allowed");
-    // A page of a browser reaches it under another name.
+    // A page in a browser reaches it under another host name.
     let rebound = "GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert_eq!(head(send(address, rebound)), "HTTP/1.1 403 Forbidden");
     let page = format!(
         "GET /metrics HTTP/1.1\r\nHost: {address}\r\nOrigin: https://evil.example\r\nConnection: close\r\n\r\n"
     );
     assert_eq!(head(send(address, &page)), "HTTP/1.1 403 Forbidden");
-    // Silent connections block the page for a while, and the client not at all.
+    // Silent connections block the page for a while, and never the client.
     let idle: Vec<TcpStream> = (0..32).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut client = client;
     assert_eq!(client.run("return 1")["value"], 1);
@@ -298,7 +299,7 @@ fn a_second_server_at_the_address_says_what_to_do() {
     assert!(stderr.contains(&address) && stderr.contains("port 0 for a free one"), "{stderr}");
     assert_eq!(client.run("return 1")["value"], 1);
     client.end();
-    // What other machines can reach needs a token.
+    // An address that other machines can reach needs a token.
     let (mut command, _directory) = Start::new().arguments(&["--metrics", "0.0.0.0:0"]).command();
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -312,7 +313,7 @@ fn metrics_in(text: &str) -> BTreeSet<String> {
     words.filter(|word| own.iter().any(|start| word.starts_with(start))).map(str::to_owned).collect()
 }
 
-/// The metrics that the document says there are, which another test compares with those that there are.
+/// The metrics that the document lists. Another test compares them with those that exist.
 fn documented() -> BTreeSet<String> {
     let document = std::fs::read_to_string(root().join("docs/observability.md")).unwrap();
     let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
@@ -339,7 +340,7 @@ fn alert_rules_are_valid_and_name_metrics_that_exist() {
         rules.lines().filter(|line| line.trim().starts_with("expr:")).flat_map(metrics_in).collect();
     assert!(used.len() >= 6, "{used:?}");
     assert!(used.is_subset(&known), "not exported: {:?}", used.difference(&known));
-    // As promised: depth, failures, wait.
+    // The promised alerts: depth, failures, wait.
     for promised in ["pool_queue_depth > 150", "circuit_breaker_failures_total[5m]) > 10", "> 15"] {
         assert!(rules.contains(promised), "{promised}");
     }
@@ -384,7 +385,7 @@ fn the_dashboard_asks_valid_questions_about_metrics_that_exist() {
     }
     assert!(used.is_subset(&known), "not exported: {:?}", used.difference(&known));
     assert!(used.len() > 25, "{used:?}");
-    // Each expression is one that Prometheus understands. JSON is YAML.
+    // Prometheus can parse each expression. JSON is YAML.
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("panels.yml");
     let count = rules.len();

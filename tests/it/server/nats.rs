@@ -1,5 +1,5 @@
-//! `cx worker` and `cx run --nats`: scripts run on the machines of a queue, their tools are here. With a real
-//! `nats-server`; see `support/nats.rs` for machines that have none.
+//! `cx worker` and `cx run --nats`: scripts are executed by the machines of a queue, and their tools are here. With a
+//! real `nats-server`; `support/nats.rs` says how to leave these tests out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::support::serve::Start;
 use crate::support::serve_http::{Server, wait_for, wait_within};
 use crate::support::stopwatch::Stopwatch;
 
-/// Most that a run may take on a busy machine.
+/// The maximum time of a run on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A script that goes on until it is stopped, after a call that can be seen.
+/// A script that runs until it is stopped, after a call that the test can see.
 const ENDLESS: &str =
     "await tools.here.echo({ text: 'a' }); for (;;) await new Promise((done) => setTimeout(done, 50))";
 
@@ -44,7 +44,7 @@ fn the_script_runs_there_and_its_tools_are_here() {
         (&json!("TypeError"), &json!(2)),
         "{failed}"
     );
-    // More than crosses at once, in both directions.
+    // More than is sent at once, in both directions.
     let long = "const text = 'x'.repeat(3e6); return JSON.stringify(await tools.here.echo({ text })).length + input.length";
     let input = front.path("input.json");
     std::fs::write(&input, json!("y".repeat(2_000_000)).to_string()).unwrap();
@@ -65,7 +65,7 @@ fn calls_and_limits_are_decided_on_both_machines() {
     assert_eq!(counted["error"]["code"], "MAX_TOOL_CALLS_EXCEEDED", "{counted}");
     let late = front.run(&["--timeout", "500ms", "-e", "for (;;);"]);
     assert_eq!(late["error"]["code"], "TIMEOUT", "{late}");
-    // The worker was told: its only slot is free at once.
+    // The worker was told to stop: its only slot is free at once.
     let stopwatch = Stopwatch::start();
     assert_eq!(front.run(&["-e", "return 1"])["value"], 1);
     stopwatch.promise(Duration::from_secs(3), "a run after one that has timed out");
@@ -103,7 +103,7 @@ fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     let seen = front.spawn(&["--timeout", "60s", "-e", ENDLESS]);
     wait_for(|| front.notes().contains("executed echo").then_some(()));
     let before = first.processes().len();
-    // Only computes, so that it has had no effect: another machine can run it.
+    // The script only computes, so it has had no effect: another machine can run it.
     let unseen = "const until = Date.now() + 2500; while (Date.now() < until); return 'done'";
     let unseen = front.spawn(&["--timeout", "60s", "-e", unseen]);
     wait_within(LONG, || (first.processes().len() >= before).then_some(()));
@@ -123,7 +123,7 @@ fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     drop(second);
 }
 
-/// The process that stands for the worker here has not failed, and no message says that it has.
+/// The process that stands in for the worker here has not failed, and no message says that it has.
 #[test]
 fn a_worker_process_that_dies_on_its_machine_is_said() {
     let Some(server) = NatsServer::start() else { return };
@@ -180,7 +180,7 @@ fn other_clients_of_the_nats_server_are_not_trusted() {
     for secret in ["secret-of-the", "echo", KEY] {
         assert!(!replayed.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "{secret}");
     }
-    // What is left in the queue is refused, and the next run is taken.
+    // The remaining offers in the queue are refused, and the next run is taken.
     assert_eq!(front.run(&["-e", "return 1"])["value"], 1);
     assert!(!worker.said().contains("panicked"), "{}", worker.said());
 }
@@ -195,7 +195,7 @@ fn another_key_is_refused() {
     let refused = front.run(&["-e", "return 1"]);
     assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("cannot read the run"), "{refused}");
-    // With one that has the key it goes on, although the other one gets offers too.
+    // A worker with the key takes the run, although the other one gets offers too.
     let worker = server.worker(1);
     let run = || Some(front.run(&["-e", "return 1"])).filter(|result| result["value"] == 1);
     wait_within(LONG, run);
@@ -254,7 +254,7 @@ fn a_full_queue_refuses_and_loses_nothing() {
     assert_eq!(end(busy, LONG)["value"], 1);
 }
 
-/// A run survives a server that restarts, because what was lost is sent again; and new ones are refused meanwhile.
+/// A run survives a restart of the server, because lost messages are sent again; new runs are refused meanwhile.
 #[test]
 fn a_server_that_goes_comes_back() {
     let Some(mut server) = NatsServer::start() else { return };
@@ -428,7 +428,7 @@ fn report(text: &str) {
     eprintln!("{text}");
 }
 
-/// A command that is refused by the arguments, with the exit status of such.
+/// A command whose arguments are refused, with that exit status.
 #[test]
 fn the_arguments_belong_together() {
     for arguments in [

@@ -1,4 +1,5 @@
-//! NATS servers with TLS, credentials and permissions: what `docs/nats.md` requires is enough, and less is refused.
+//! NATS servers with TLS, credentials and permissions: the permissions in `docs/nats.md` are enough, and fewer are
+//! refused.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::support::nats_accounts;
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Server, wait_within};
 
-/// Most that anything takes on a busy machine.
+/// The maximum time that anything takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A file beside the server's key.
@@ -23,7 +24,7 @@ fn file(server: &NatsServer, name: &str, text: &str) -> PathBuf {
     file
 }
 
-/// The configuration that the page has, with the files of a test.
+/// The configuration of the page, with the files of a test.
 fn config_of_the_page(directory: &Path) -> String {
     certificates::make(directory);
     let page = blocks(Path::new("docs/nats.md"));
@@ -68,7 +69,7 @@ fn the_permissions_of_the_page_are_enough() {
     let called = run(&one, "await tools.well.echo({ text: 'a' }); await state.set('k', 7); return 1");
     assert_eq!(called["value"], 1, "{called}");
     assert_eq!(run(&other, "return await state.get('k')")["value"], 7);
-    // Long values are made of parts, which are removed when they are replaced.
+    // Long values consist of parts, which are removed when they are replaced.
     let long = "for (const n of [5e5, 6e5]) await state.set('long', 'x'.repeat(n)); await state.delete('long'); return 1";
     assert_eq!(run(&other, long)["value"], 1);
     let kept = run(&one, "console.log('z'.repeat(300000)); return 1");
@@ -82,7 +83,7 @@ fn the_permissions_of_the_page_are_enough() {
     let log = server.log();
     assert!(!log.contains("Violation"), "{log}");
 
-    // Another tenant's buckets are refused by the server, whatever key is used, and workers have none.
+    // The server refuses another tenant's buckets, whatever key is used, and workers have no buckets.
     let denied = front("other", &of_front);
     let result = run(&denied, "return await state.get('k')");
     assert_eq!(result["error"]["toolCode"], "STATE_UNAVAILABLE", "{result}");
@@ -128,7 +129,7 @@ fn a_server_that_is_not_trusted_gets_nothing() {
     // Another name than that of the certificate, and a server without TLS.
     check(said(&server.url().replace("127.0.0.1", "localhost"), Some(&ca), &good), "cannot be reached");
     check(said(&plain.url().replace("nats:", "tls:"), Some(&ca), &good), "cannot be reached");
-    // With all of it only the worker is missing.
+    // With all of it, only a worker is missing.
     check(said(&server.url(), Some(&ca), &good), "no `cx worker` has ever joined it");
 }
 
@@ -160,7 +161,7 @@ fn seeds_and_tokens_are_credentials() {
     }
 }
 
-/// What `nsc` writes (`.creds`): a token of a user that its account has signed, and the user's key.
+/// The output of `nsc` (`.creds`): a user's token that its account has signed, and the user's key.
 #[test]
 fn a_signed_token_with_its_key_is_a_credential() {
     let Some(server) = NatsServer::start_with(nats_accounts::config) else { return };
@@ -180,8 +181,8 @@ fn a_signed_token_with_its_key_is_a_credential() {
     }
 }
 
-/// A server that refuses the credentials when a connection is made again, as while they are replaced. The client library
-/// never tries again after that.
+/// A server that refuses the credentials at a reconnect, as while they are replaced. The client library would never try
+/// again after that.
 #[test]
 fn v_587_refused_credentials_are_tried_again() {
     let config = |token: &str| format!("authorization {{ token: \"{token}\" }}");
@@ -200,7 +201,7 @@ fn v_587_refused_credentials_are_tried_again() {
     server.restart_with(&other);
     worker.wait_for_line("no scripts are taken");
     let record = || front.get("/v1/runs/abcdefghijklmnop/output", &[]);
-    // The connection for what front ends share is refused too.
+    // The connection for shared state is refused too.
     wait_within(LONG, || record().body().contains("does not accept the credentials").then_some(()));
     server.restart_with(&good);
     wait_within(LONG, || (worker.said().matches("taking scripts from").count() == 2).then_some(()));

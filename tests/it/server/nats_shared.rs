@@ -1,5 +1,5 @@
-//! `state` and records of runs that the front ends of a tenant share over a NATS server. With a real `nats-server`; see
-//! `support/nats.rs` for machines that have none.
+//! `state` and records of runs that the front ends of a tenant share over a NATS server. With a real `nats-server`;
+//! `support/nats.rs` says how to leave these tests out.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::support::nats::NatsServer;
 use crate::support::serve::Start;
 use crate::support::serve_http::{Reply, Server, wait_within};
 
-/// A file with a key of a tenant, beside the server's.
+/// A file with a tenant's key, beside the server's.
 fn key(server: &NatsServer, name: &str) -> PathBuf {
     let file = server.key().with_file_name(name);
     std::fs::write(&file, format!("the key of a tenant that no other one has: {name}")).unwrap();
@@ -72,7 +72,7 @@ fn front_ends_of_a_tenant_share_state_and_records() {
         value(&other, "return [await state.get('k'), await state.keys()]"),
         json!([{ "secret": "in-the-state" }, ["k"]])
     );
-    // Longer than one message of NATS may be.
+    // Longer than one message of NATS may be, so the value is split.
     assert_eq!(value(&other, "await state.set('long', 'y'.repeat(1000000)); return 1"), 1);
     assert_eq!(value(&one, "return (await state.get('long')).length"), 1_000_000);
     let python = "await state.delete('long')\nawait state.set('p', 7)\nawait state.keys()";
@@ -93,7 +93,7 @@ fn front_ends_of_a_tenant_share_state_and_records() {
     assert_eq!(create(&one, &dry)["value"], json!([2, ["d", "k", "p"]]));
     assert_eq!(value(&other, "return await state.keys()"), json!(["k", "p"]));
 
-    // What an answer leaves out is found at the other front end, at once.
+    // The other front end at once finds the part that an answer leaves out.
     let long = run(&one, "console.log('z'.repeat(300000) + 'in-the-record'); return 1");
     let id = long["runId"].as_str().unwrap_or_else(|| panic!("{long}")).to_owned();
     let read = format!("const run = await mcp.run('{id}'); return [run.output.length, run.value]");
@@ -102,13 +102,13 @@ fn front_ends_of_a_tenant_share_state_and_records() {
     let uri = json!({ "uri": format!("cx://runs/{id}/output") });
     let resource = other.stateless("resources/read", uri).result();
     assert_eq!(resource["contents"][0]["text"].as_str().unwrap().len(), 300_013);
-    // But not by a client that has a session: its records are its own.
+    // A client with a session does not find it: it has records of its own.
     let with_session = other.session().run(&format!("return await mcp.run('{id}')"));
     assert_eq!(with_session["error"]["toolCode"], "RUN_NOT_FOUND", "{with_session}");
     let missing = run(&other, "return await mcp.run('aaaaaaaaaaaaaaaa')");
     assert_eq!(missing["error"]["toolCode"], "RUN_NOT_FOUND", "{missing}");
 
-    // Tenants are apart: by their names, and by their keys if the names are the same.
+    // Tenants are separated by their names, and by their keys if the names are the same.
     let outsiders = [("b", key(&server, "b")), ("b", of_tenant.clone()), ("a", key(&server, "c"))];
     for (name, its_key) in &outsiders {
         let outsider = front(&server, name, its_key);
@@ -122,7 +122,7 @@ fn front_ends_of_a_tenant_share_state_and_records() {
     assert_eq!(value(&plain, "return await state.keys()"), json!([]));
     assert_eq!(value(&one, "return await state.get('k')"), json!({ "secret": "in-the-state" }));
 
-    // It is there after all of them have ended, the NATS server too.
+    // The state is still there after all of them have ended, including the NATS server.
     drop((one, other));
     server.kill();
     server.restart();
@@ -174,7 +174,7 @@ fn concurrent_changes_of_two_front_ends_lose_nothing() {
     assert_eq!(value(&fronts[0], "return (await state.keys()).length"), 1_000);
 }
 
-/// Another client of the NATS server can remove and damage what is shared, and do no more.
+/// Another client of the NATS server can remove and damage shared entries, and do no more.
 #[test]
 fn what_others_do_to_the_buckets_is_an_error() {
     let Some(mut server) = NatsServer::start() else { return };
@@ -192,7 +192,7 @@ fn what_others_do_to_the_buckets_is_an_error() {
     assert_eq!(other["success"], true, "{other}");
     let (of_other, _) = std::iter::repeat_with(|| outsider.next()).find_map(|message| message).unwrap();
     assert_ne!(head, of_other);
-    // The state of one session in the place of that of another one, and what was never sealed.
+    // The state of one session in place of another one's, and an entry that was never sealed.
     for forged in [&sealed[..], b"\x01\x00{\"entries\":{}}"] {
         outsider.publish(&of_other, forged);
         let read = json!({
@@ -208,10 +208,10 @@ fn what_others_do_to_the_buckets_is_an_error() {
     let look = || Some(run(&one, "return await state.get('k')")).filter(|result| result["success"] == false);
     let removed = wait_within(Duration::from_secs(20), look);
     assert_eq!(removed["error"]["toolCode"], "STATE_UNAVAILABLE", "{removed}");
-    // It is made again.
+    // The bucket is made again.
     assert_eq!(value(&one, "await state.set('k', 3); return await state.get('k')"), 3);
 
-    // Without the NATS server there are neither runs nor records, and no request waits for ever.
+    // Without the NATS server there are neither runs nor records, and no request hangs.
     let long = run(&one, "console.log('z'.repeat(300000)); return 1");
     let id = long["runId"].as_str().unwrap_or_else(|| panic!("{long}")).to_owned();
     assert_eq!(record(&one, &id).status, 200);
@@ -222,7 +222,7 @@ fn what_others_do_to_the_buckets_is_an_error() {
     assert!(unknown.body().contains("STATE_UNAVAILABLE"));
     let refused = run(&one, "return await state.get('k')");
     assert_eq!(refused["code"], "ENGINE_UNAVAILABLE", "{refused}");
-    // A front end that starts without it works when it comes.
+    // A front end that starts without the NATS server works when the server comes.
     let second = front(&server, "a", &of_tenant);
     assert_eq!(record(&second, &id).status, 503);
     server.restart();

@@ -13,7 +13,7 @@ use crate::support::nats::{Front, NatsServer, end};
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_within};
 
-/// Most that a run may take on a busy machine.
+/// The maximum time of a run on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Calls one script after another, as deep as scripts may call one another, and then three at the same time that call
@@ -34,7 +34,7 @@ fn save_scripts(directory: &Path) {
     }
 }
 
-/// What it returns then.
+/// The value that it then returns.
 fn returned() -> Value {
     json!(["abcd", "cd", "cd", "cd"])
 }
@@ -48,7 +48,7 @@ fn v_596_called_scripts_are_executed_by_the_slot_that_their_callers_wait_for() {
     assert_eq!(result["value"], returned(), "{result}");
 }
 
-/// A machine that is asked to stop executes what its runs call.
+/// A machine that was asked to stop still executes the scripts that its runs call.
 #[test]
 fn a_worker_that_stops_executes_the_scripts_that_its_runs_call() {
     let Some(server) = NatsServer::start() else { return };
@@ -65,7 +65,7 @@ fn a_worker_that_stops_executes_the_scripts_that_its_runs_call() {
     assert_eq!(worker.wait(LONG).code(), Some(0), "{}", worker.said());
 }
 
-/// A server that lends so many workers, without any of its own.
+/// A server that lends this many workers, without servers of its own.
 fn lender(count: &str) -> Server {
     Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&["--compute", count]))
 }
@@ -94,7 +94,7 @@ fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
     assert_eq!(result["value"], returned(), "{result}");
 }
 
-/// Asks for a worker as an executor does, with `more` lines in the head of the request.
+/// Requests a worker as an executor does, with the additional lines `more` in the head of the request.
 fn ask_for_worker(server: &Server, more: &str) -> TcpStream {
     let mut stream = server.connect();
     let head = format!(
@@ -110,7 +110,8 @@ fn status(stream: &TcpStream) -> u16 {
     Reply::read(stream.try_clone().unwrap()).status
 }
 
-/// An executor may say any depth of its runs. It gets no more workers of each than of runs that nothing has called.
+/// An executor may claim any level for its runs. At each level it gets no more workers than for runs that nothing has
+/// called.
 #[test]
 fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
     let server = lender("1");
@@ -118,7 +119,7 @@ fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
     for depth in ["5", "-1", "", "one", "18446744073709551616"] {
         assert_eq!(status(&ask(depth)), 400, "{depth:?}");
     }
-    // All of these stay connected, and say nothing.
+    // All of these stay connected, and send nothing.
     let lent: Vec<TcpStream> = ["0", "1", "2", "3", "4"].map(ask).into();
     for stream in &lent {
         assert_eq!(status(stream), 101);
@@ -127,13 +128,13 @@ fn v_597_a_depth_that_is_made_up_has_its_own_bound() {
     for stream in &more {
         assert_eq!(status(stream), 503);
     }
-    // A worker that has come back is lent to the run that waits for it.
+    // A worker that was returned is lent to the run that waits for one.
     drop((lent, more));
     let run = ask("1");
     assert_eq!(status(&run), 101);
 }
 
-/// They can wait for their runs for minutes, and are bounded by themselves.
+/// Spare workers can wait minutes for their runs, and have a bound of their own.
 #[test]
 fn v_611_workers_that_are_asked_for_ahead_of_time_keep_none_from_runs() {
     let server = lender("2");
@@ -148,7 +149,7 @@ fn v_611_workers_that_are_asked_for_ahead_of_time_keep_none_from_runs() {
     assert_eq!(statuses(&spares), [101, 101, 503]);
     let runs = [ask(""), ask(""), ask("")];
     assert_eq!(statuses(&runs), [101, 101, 503]);
-    // A run waits for one that comes back.
+    // A run waits for a worker to be returned.
     let waiting = ask("");
     std::thread::sleep(Duration::from_millis(100));
     drop(runs);

@@ -17,7 +17,7 @@ const UNTIL_REFUSED: &str = "await tools.a.echo({}); for (;;) {
     try { await tools.a.echo({}) } catch (error) { return { code: error.code, message: error.message } }
 }";
 
-/// The command's options for scripts that wait for the files to be looked at.
+/// The options of a command whose scripts wait for the files to be looked at.
 const PATIENT: &[&str] = &["--timeout", "100s", "--cpu-time", "100s", "--max-tool-calls", "0"];
 
 /// With the servers of these names, in the person's own file.
@@ -83,7 +83,7 @@ fn a_script_in_flight_obeys_a_new_denial() {
     wait_for_call(&client, "a");
     edit(client.directory(), |config| config["deny"] = json!(["a.echo"]));
     assert_eq!(code(&mut client, &running), "TOOL_DENIED");
-    // Later ones too, and then a wider rule.
+    // Later calls too, and then a wider rule.
     let later = client.run("return call_tool('a', 'echo', {}).error.code")["value"].clone();
     assert_eq!(later, "TOOL_DENIED");
     edit(client.directory(), |config| config["deny"] = json!([]));
@@ -107,7 +107,7 @@ fn a_new_denial_over_http() {
         });
         assert_eq!(running.join().unwrap()["structuredContent"]["value"]["code"], "TOOL_DENIED");
     });
-    // On its own thread: a stream that says nothing is kept open.
+    // In a thread of its own: a stream without messages stays open.
     let (sender, told) = channel();
     std::thread::spawn(move || sender.send(listening.next()));
     let told = told.recv_timeout(WATCHDOG).expect("the client is told").unwrap();
@@ -124,7 +124,7 @@ fn a_client_without_a_handshake_is_told_if_it_listens() {
     let mut client = start(&["a"]).spawn();
     let offered = client.request("server/discover", json!({ "_meta": meta(json!({})) }));
     assert_eq!(offered["result"]["capabilities"]["tools"]["listChanged"], true, "{offered}");
-    // One with a number, one with text, and one that wants nothing.
+    // One with a number as id, one with text, and one that asks for nothing.
     let mut ids = vec![client.begin("subscriptions/listen", filter())];
     for (id, wanted) in [("listening", json!({ "toolsListChanged": true })), ("deaf", json!({}))] {
         let params = json!({ "notifications": wanted, "_meta": meta(json!({})) });
@@ -154,7 +154,7 @@ fn a_client_without_a_handshake_is_told_if_it_listens() {
         .collect();
     told.sort_by_key(Value::is_string);
     assert_eq!(told, ids[..2]);
-    // A subscription that was cancelled says nothing more, and its slot is free.
+    // A cancelled subscription sends nothing more, and its slot is free.
     for id in &ids {
         let params = json!({ "requestId": id });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
@@ -207,7 +207,7 @@ fn a_client_without_a_handshake_listens_over_http() {
         std::thread::spawn(move || sender.send(reply.next()));
         said.recv_timeout(Duration::from_millis(200)).is_err()
     });
-    // The end of the server ends the streams in order.
+    // When the server ends, it ends the streams properly.
     server.signal("TERM");
     let last = listening.next().unwrap();
     assert_eq!(last["id"], 1, "{last}");
@@ -268,13 +268,13 @@ fn servers_come_and_go() {
     let failed = client.run("await tools.b.echo({})");
     assert!(failed["error"]["message"].as_str().unwrap().contains("no server `b`"), "{failed}");
     assert_eq!(told(&mut client), 1);
-    // Nothing of this has touched the other server.
+    // The other server is not affected by any of this.
     assert_eq!(client.noted_processes("a", "started ").len(), 1);
     assert!(chaos::runs(&client.noted_processes("a", "started ")[0]));
     client.end();
 }
 
-/// Servers of runs in flight live as long as these runs, and get no further calls.
+/// The process of a removed server lives as long as the runs that could use it, and gets no further calls.
 #[test]
 fn a_server_that_was_removed_ends_with_the_last_run() {
     let mut client = start(&["a", "b"]).spawn().shaken();
@@ -336,7 +336,7 @@ fn a_hangup_loads_again() {
     client.end();
 }
 
-/// As with `nohup`, and after that the files are still looked at.
+/// As with `nohup`; the files are still looked at after that.
 #[test]
 fn an_ignored_hangup_stays_ignored() {
     let (command, directory) = start(&["a"]).arguments(&["--http", "127.0.0.1:0"]).command();
@@ -384,7 +384,7 @@ fn trust_that_is_revoked_or_given_counts() {
     trust(&["trust", "--yes", ".mcp.json"]);
     client.wait_for_health(|health| health["servers"]["a"].is_object());
     assert_eq!(client.run("await tools.a.echo({}); return 1")["value"], 1);
-    // A file that is changed is not trusted any more.
+    // A changed file is no longer trusted.
     std::fs::write(&file, json!({ "mcpServers": { "a": entry(&path, "b") } }).to_string()).unwrap();
     client.wait_for_health(|health| health["servers"].get("a").is_none());
     client.end();
@@ -401,7 +401,7 @@ fn a_new_file_is_found() {
     client.end();
 }
 
-/// One that is named on the command line. If it is missing, that is a mistake.
+/// A file that is named on the command line. If it is missing, that is a mistake.
 #[test]
 fn a_named_file_is_followed() {
     let mut client = Start::new().server("a", &["well"]).arguments(PATIENT).spawn().shaken();
@@ -437,7 +437,7 @@ fn many_changes_are_few_loads() {
         assert!(waiting.elapsed() < WATCHDOG);
     }
     let health = client.health();
-    // At most four in a second, and what came at the end.
+    // At most four loads in a second, and the last state of the files.
     let most = 4 * (took + waiting.elapsed()).as_secs() + 10;
     assert!(loads(&health) <= most.min(100), "{} loads in {took:?}", loads(&health));
     client.end();
@@ -466,7 +466,7 @@ fn patterns_that_match_nothing_are_warned_of() {
         .config("deny", json!(["a.ehco", "a.resources/*", "*.nothing", "absent.tool"]))
         .spawn()
         .shaken();
-    // Before the server has listed its tools, nothing is known of them.
+    // Nothing is known of the tools before the server has listed them.
     let health = client.wait_for_health(|health| {
         health["config"]["unmatchedPatterns"].as_array().is_some_and(|patterns| patterns.len() == 2)
     });
@@ -479,7 +479,7 @@ fn patterns_that_match_nothing_are_warned_of() {
     let directory = client.directory().to_owned();
     client.close_stdin();
     assert_eq!(client.wait(END).code(), Some(0));
-    // A command knows of what is cached.
+    // A command knows the cached lists.
     for (arguments, expected) in [
         (&["config", "show"][..], &unmatched[1..]),
         (&["tools", "list"], &unmatched[1..]),

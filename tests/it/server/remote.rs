@@ -1,4 +1,4 @@
-//! `cx run --remote`: the script runs in a worker process of another cx, its tools are here.
+//! `cx run --remote`: the script runs in a worker process of another cx, and its tools are here.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ fn the_script_runs_there_and_its_tools_are_here() {
     );
 }
 
-/// This executor's rules, budgets and approvals count, whatever the other machine does.
+/// This executor's rules, budgets and approvals hold, whatever the other machine does.
 #[test]
 fn calls_are_decided_here() {
     let (server, here) = (lender(&[]), Here::new("well"));
@@ -134,7 +134,7 @@ fn a_run_ends_at_the_limits_of_both() {
         let ended = here.run(&server, &arguments);
         assert_eq!(ended["error"]["code"], code, "{arguments:?}: {ended}");
     }
-    // The other machine's operator limits the worker: it is ended, and the run reports that.
+    // The other machine's operator limits the worker: it is ended, and the run reports it.
     let ended = here.run(&server, &["--timeout", "60s", "--cpu-time", "60s", "-e", "for (;;);"]);
     assert_eq!(ended["error"]["code"], "ENGINE_CRASHED", "{ended}");
     // The local stand-in process has not failed.
@@ -146,7 +146,7 @@ fn a_run_ends_at_the_limits_of_both() {
 fn a_run_ends_with_either_machine() {
     let (mut server, here) = (lender(&[]), Here::new("hang-call"));
     let idle = wait_for(|| Some(workers(&server).len()).filter(|&count| count >= 2));
-    // Here: the process is killed, and the worker there ends with its connection.
+    // This side: the process is killed, and the worker there ends with its connection.
     let hangs = "return await tools.here.target({})";
     let mut run = here.spawn(&server, &["-e", hangs]);
     wait_for(|| here.notes().contains("executed target").then_some(()));
@@ -155,7 +155,7 @@ fn a_run_ends_with_either_machine() {
     run.wait().unwrap();
     let are_gone = || workers(&server).len() <= idle && during.iter().any(|worker| !worker.exists());
     wait_within(Duration::from_secs(15), || are_gone().then_some(()));
-    // There: the server stops, and the run says that its worker is gone.
+    // The other side: the server stops, and the run reports that its worker has gone.
     std::fs::remove_file(here.path("notes")).unwrap();
     let mut run = here.spawn(&server, &["-e", hangs]);
     wait_for(|| here.notes().contains("executed target").then_some(()));
@@ -194,7 +194,7 @@ fn what_is_wrong_with_the_server_is_said() {
     said(&format!("http://{}", server.address), "it needs the token of one");
 }
 
-/// Neither side trusts what comes over the connection.
+/// Neither side trusts the data of the connection.
 #[test]
 fn hostile_connections_cost_a_worker_at_most() {
     let (server, here) = (lender(&[]), Here::new("well"));
@@ -226,7 +226,7 @@ fn hostile_connections_cost_a_worker_at_most() {
         let _reset = stream.read_to_end(&mut rest);
         assert!(rest.is_empty(), "{rest:?}");
     }
-    // Connections that say nothing hold their permit for ten seconds at most, and no more than four.
+    // Connections that send nothing hold their permit for ten seconds at most, and at most four of them do.
     let silent: Vec<_> = (0..4).map(|_| upgraded(b"")).collect();
     let mut stream = server.connect();
     let head = format!(
@@ -276,7 +276,7 @@ fn the_configuration_names_the_other_machine() {
     let result = session.run("return await tools.well.echo({ text: 'a' })");
     assert_eq!(result["success"], true, "{result}");
     assert_eq!(front.notes("well").matches("executed echo").count(), 1);
-    // A worker of the other machine is gone: it has served this run.
+    // The other machine has one worker less: it has served this run.
     wait_for(|| idle.iter().any(|worker| !worker.exists()).then_some(()));
     drop(server);
     let result = session.run("return 1");

@@ -14,7 +14,7 @@ use crate::support::stopwatch::{LATE, Stopwatch};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const EVENTS: (&str, &str) = ("Accept", "text/event-stream");
 
-/// Calls a tool of chaos that does not answer.
+/// Calls a chaos tool that does not answer.
 const HANGS: &str = "return await tools.slow.target({})";
 
 fn with_hanging_upstream() -> Server {
@@ -79,7 +79,7 @@ fn a_run_is_one_request() {
     assert_eq!(result["toolCallsMade"], 1);
     let python = json!({ "language": "python", "code": "inputs['a'] * 7", "input": { "a": 6 } });
     assert_eq!(run(&server, &python)["value"], 42);
-    // The same as the tool returns, but for times.
+    // The same as the tool's result, except for times.
     let timeless = |mut result: Value| {
         result.as_object_mut().unwrap().shift_remove("executionTimeMs");
         result
@@ -150,7 +150,7 @@ fn a_stream_has_what_happens_and_then_the_result() {
     }
 }
 
-/// What no client reads is dropped and counted, and does not slow down the script.
+/// Events that a client does not read are dropped and counted, and do not slow down the script.
 #[test]
 fn a_flood_of_lines_is_bounded() {
     let server = Server::plain();
@@ -207,7 +207,7 @@ fn what_a_result_leaves_out_can_be_read() {
     let id = result["runId"].as_str().unwrap();
     assert_eq!(server.get(&format!("/v1/runs/{id}"), &[]).message(), result);
     assert_eq!(server.get(&format!("/v1/runs/{id}/value"), &[]).body().len(), 60_002);
-    // Another script finds it too, of any client without a session.
+    // A script of any client without a session finds it too.
     let again = run(&server, &typescript(&format!("return (await mcp.run('{id}')).value.length")));
     assert_eq!(again["value"], 60_000, "{again}");
 }
@@ -357,7 +357,7 @@ fn invalid_request_bodies() {
     stream.write_all(request.as_bytes()).unwrap();
     stream.write_all(b"\xff\xfe\x00").unwrap();
     problem(Reply::read(stream), 400, "INVALID_ARGUMENTS");
-    // Of two fields of one name the last one counts, also of those that are kept as text.
+    // The last of two fields with one name counts, also where they are kept as text.
     let twice = r#"{"language":"typescript","input":1,"code":"return input","input":2}"#;
     assert_eq!(send("application/json", twice).message()["value"], 2);
     assert_eq!(run(&server, &typescript("return 1"))["value"], 1);
@@ -412,7 +412,7 @@ fn a_client_has_its_rate() {
     assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
     let refused = problem(reply, 429, "RATE_LIMITED");
     assert!(refused["retryAfterMs"].as_f64().unwrap() > 0.0);
-    // Together with the same client's calls of tools.
+    // They count together with the same client's calls of tools.
     let call = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
     let called = server.stateless("tools/call", call).result();
     assert_eq!(called["structuredContent"]["error"]["code"], "RATE_LIMITED");

@@ -1,5 +1,5 @@
-//! Scripts that ask the model of the client (sampling), in both ways of the protocol, and the parameters and
-//! fields of the tools.
+//! Scripts that ask the model of the client (sampling), in handshake revisions and the stateless one, and the
+//! parameters and fields of the tools.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -53,7 +53,7 @@ fn a_client_of_a_handshake_revision_is_asked_by_requests() {
     client.end();
 }
 
-/// Twenty questions at once are one round trip, and what the filter looks for is hidden.
+/// Twenty questions at once take one round trip, and findings of the filter are hidden.
 #[test]
 fn a_client_of_the_stateless_revision_is_asked_all_at_once() {
     let mut client = Start::new().spawn();
@@ -77,7 +77,7 @@ fn a_client_of_the_stateless_revision_is_asked_all_at_once() {
             .map(|(key, request)| (key.clone(), answer(&format!("re: {}", prompt(request)))))
             .collect()
     };
-    // Half of the answers: the client is asked again for the others.
+    // Half of the answers: the client is asked again for the other half.
     let mut half = params.clone();
     half["requestState"] = asked["requestState"].clone();
     let all = responses(&asked);
@@ -148,7 +148,7 @@ fn the_order_of_the_ways_is_the_operators() {
 /// A provider that cannot be reached is passed over, and the client is asked.
 #[test]
 fn the_client_is_asked_if_the_provider_cannot_be_reached() {
-    // Nothing listens there.
+    // Nothing listens at this address.
     let llm =
         json!({ "provider": "openai", "model": "fake-model", "url": "http://127.0.0.1:1/v1", "apiKey": KEY });
     let mut client = client(Start::new().config("llm", llm));
@@ -162,14 +162,14 @@ fn the_client_is_asked_if_the_provider_cannot_be_reached() {
     let ways: Vec<_> = calls.iter().map(|call| (&call["provider"], &call["status"])).collect();
     let expected = [(json!("openai"), json!("MODEL_UNAVAILABLE")), (json!("client"), json!("ok"))];
     assert_eq!(ways, expected.each_ref().map(|(provider, status)| (provider, status)), "{structured:#}");
-    // Each was a call, and the one that was never sent took no tokens.
+    // Each was a call; the one that was never sent took no tokens.
     assert_eq!(calls[0]["tokensUsed"], 0, "{structured:#}");
     assert_eq!(structured["samplingMetrics"]["totalTokens"], calls[1]["tokensUsed"], "{structured:#}");
     assert_eq!(structured["samplingMetrics"]["quotaRemaining"]["rounds"], 8, "{structured:#}");
     client.end();
 }
 
-/// What a call asks for is capped by what the operator has set, and otherwise counts.
+/// What a call asks for is capped by the operator's setting, and otherwise holds.
 #[test]
 fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("fine".to_owned()));
@@ -181,7 +181,7 @@ fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
         client.end();
         assert!(!structured.to_string().contains(KEY));
         let quota = &structured["samplingMetrics"]["quotaRemaining"];
-        // What the call took is the same each time: two tokens.
+        // The call takes the same each time: two tokens.
         quota["rounds"].as_u64().map(|rounds| (rounds + 1, quota["tokens"].as_u64().unwrap() + 2))
     };
     let on = || json!({ "enabled": true });
@@ -196,7 +196,7 @@ fn sa_174_the_parameters_are_within_what_the_operator_has_set() {
     assert_eq!(left(set(), json!({ "maxSamplingRounds": 50, "maxSamplingTokens": 50000 })), Some((5, 2_000)));
     assert_eq!(left(json!({}), json!({})), None);
     assert_eq!(left(json!({}), json!({ "enableSampling": true })), Some((10, 10_000)));
-    // What models in strict mode fill in is as if it had not been given.
+    // The values that models fill in in strict mode count as not given.
     assert_eq!(left(on(), json!({ "enableSampling": false })), Some((10, 10_000)));
     assert_eq!(left(json!({ "enabled": false }), json!({ "enableSampling": true })), None);
 }
@@ -232,7 +232,7 @@ fn the_users_file_says_what_may_be_asked_and_what_is_hidden() {
     }
 }
 
-/// A workspace says neither where a key is sent nor what is paid for, also not in a file that is trusted.
+/// A workspace decides neither where a key is sent nor what is paid for, not even in a trusted file.
 #[test]
 fn sa_181_a_workspace_has_no_say_in_language_models() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("fine".to_owned()));
@@ -251,7 +251,7 @@ fn sa_181_a_workspace_has_no_say_in_language_models() {
     first.end();
 }
 
-/// Third-party clients: the official SDKs, in both ways.
+/// Third-party clients: the official SDKs, in handshake revisions and the stateless one.
 #[test]
 fn the_official_sdks_are_asked_in_both_revisions() {
     let answers: Vec<String> = (1..=5).map(|number| format!("re: number {number}, at most 9")).collect();

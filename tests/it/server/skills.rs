@@ -27,7 +27,7 @@ fn a_call_names_a_saved_script_in_place_of_code() {
     }
     let greeted = client.call("executeTypescript", json!({ "script": "greet", "input": { "name": "you" } }));
     assert_eq!(greeted["structuredContent"]["value"], "hi you");
-    // A script runs in its own language, whichever tool is called. Strict modes fill in every parameter.
+    // A script runs in its own language, whichever tool is called. Strict modes give every parameter.
     let sum = json!({ "code": "", "script": "sum", "input": { "numbers": [1, 2, 39] } });
     assert_eq!(client.call("executeTypescript", sum)["structuredContent"]["value"], 42);
     for (arguments, part) in [
@@ -132,7 +132,7 @@ fn directories_of_skills_are_read() {
     client.end();
 }
 
-/// What a script says about itself cannot add fields to the front matter of its skill.
+/// A script's description of itself cannot add fields to the front matter of its skill.
 #[test]
 fn a_hostile_description_stays_one_field() {
     let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
@@ -162,7 +162,7 @@ fn what_is_saved_later_is_listed_and_run() {
     client.end();
 }
 
-/// A script of the workspace is nothing to agents until a user has trusted exactly this content of it.
+/// Agents do not see a script of the workspace until a user has trusted exactly its content.
 #[test]
 fn a_script_of_the_workspace_is_used_once_it_is_trusted() {
     let mut client = Client::plain();

@@ -1,4 +1,4 @@
-//! What scripts keep between runs, and what they read of earlier ones, through the server and the command.
+//! The state of scripts, and their records of earlier runs, through the server and the command.
 
 use std::process::{Command, Output};
 use std::time::Instant;
@@ -55,7 +55,7 @@ fn sessions_are_apart() {
     };
     client.value(TYPESCRIPT, set(Value::Null, 1));
     client.value(TYPESCRIPT, set(json!("a"), 2));
-    // A session that is called as the workspace is.
+    // A session with the name of the workspace is another scope.
     let workspace = client.directory().canonicalize().unwrap().display().to_string();
     client.value(TYPESCRIPT, set(json!(workspace), 3));
     let get = |session: Value| json!({ "code": "await state.get('k')", "session": session });
@@ -108,7 +108,7 @@ fn a_run_that_is_cancelled_while_it_writes_leaves_whole_values() {
             json!({ "name": TYPESCRIPT, "arguments": { "code": code }, "_meta": { "progressToken": 1 } }),
         );
         client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
-        // It has written something by then.
+        // By then the process has written something.
         let began = Instant::now();
         while client.run("return (await state.keys()).length")["value"] == 0 {
             assert!(began.elapsed() < WATCHDOG, "nothing was written");
@@ -141,7 +141,7 @@ fn a_dry_run_by_parameter() {
     let result = client.call(PYTHON, json!({ "code": "1", "dryRun": true }));
     assert_eq!(result["structuredContent"]["plannedCalls"], json!([]));
     assert!(text(&result).contains("[dry run] it would have called nothing"), "{}", text(&result));
-    // Many and large ones are counted.
+    // If there are many or large ones, they are counted.
     let code = "for (let i = 0; i < 900; i++) await tools.well.count({ text: 'x'.repeat(300) })";
     let result = client.call(TYPESCRIPT, json!({ "code": code, "dryRun": true }));
     let answer = &result["structuredContent"];
@@ -170,7 +170,7 @@ run = await mcp.run(inputs)
 again = mcp.run_sync(inputs)
 [run == again, len(run['output']), len(run['value']), run['value'][-1], run['calls'][0]['tool']]";
     assert_eq!(client.value(PYTHON, json!({ "code": code, "input": id })), expected);
-    // Of a run that failed there is why.
+    // For a run that failed, the record has the error.
     let failed = client.run("await tools.well.echo({}); throw new Error('no')")["runId"].clone();
     let code =
         "const run = await mcp.run(input); return [Object.keys(run), run.error.code, run.error.message]";
@@ -182,7 +182,7 @@ again = mcp.run_sync(inputs)
 #[test]
 fn a_state_that_cannot_be_used_harms_no_other_run() {
     let mut client = Client::plain();
-    // A link in the place of the file.
+    // A link in place of the file.
     std::fs::create_dir_all(client.directory().join("cx")).unwrap();
     std::os::unix::fs::symlink("/dev/null", client.directory().join("cx/scripts.sqlite3")).unwrap();
     let answer =

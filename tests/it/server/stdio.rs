@@ -42,13 +42,13 @@ fn every_revision_with_a_handshake() {
         assert_eq!(client.run("return 1")["value"], 1);
         client.end();
     }
-    // For an unknown version the newest with a handshake.
+    // An unknown version gets the newest one with a handshake.
     let mut client = Start::new().spawn();
     assert_eq!(client.initialize("1999-01-01")["result"]["protocolVersion"], "2025-11-25");
     client.end();
 }
 
-/// An agent with a few servers need not look for tools first. What it may not use is not named.
+/// An agent with a few servers need not look for tools first. Tools that it may not use are not named.
 #[test]
 fn the_instructions_name_the_tools_while_they_are_few() {
     let start = || Start::new().server("well", &["well"]).config("deny", json!(["well.count"]));
@@ -69,7 +69,7 @@ fn the_instructions_name_the_tools_while_they_are_few() {
     first.end();
 }
 
-/// A model writes what it reads, and `tools.my-notes.echo` is a subtraction.
+/// A model writes the name that it reads, and `tools.my-notes.echo` is a subtraction.
 #[test]
 fn the_instructions_have_names_that_can_be_written() {
     let start = || Start::new().server("my-notes", &["well"]);
@@ -89,7 +89,7 @@ fn the_instructions_have_names_that_can_be_written() {
     first.end();
 }
 
-/// An agent cannot trust a file, but it can tell the user what is missing.
+/// An agent cannot trust a file, but it can tell the user what is not used.
 #[test]
 fn promise_103_an_untrusted_file_is_told_to_the_agent() {
     let first = Start::new().spawn();
@@ -127,7 +127,7 @@ fn a_client_without_a_handshake() {
     };
     let answer = client.request("tools/call", call("return 6 * 7", json!({})));
     assert_eq!(answer["result"]["structuredContent"]["value"], 42);
-    // Lines are passed on for the one request that asks for them.
+    // Printed lines are passed on for the one request that asks for them.
     let log = json!({ "io.modelcontextprotocol/logLevel": "warning" });
     client.request("tools/call", call("console.log('no'); console.warn('yes')", log));
     let seen = client.take_seen();
@@ -136,7 +136,7 @@ fn a_client_without_a_handshake() {
     assert_eq!(seen[0]["params"], json!({ "level": "warning", "logger": "script.ts", "data": "yes" }));
     client.request("tools/call", call("console.warn('not asked for')", json!({})));
     assert!(client.take_seen().is_empty());
-    // A field that such a client must send is missing.
+    // A field that such a client has to send is missing.
     let mut bad = meta(json!({}));
     bad.as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
     let refused = client.request("tools/list", json!({ "_meta": bad }));
@@ -160,7 +160,7 @@ fn the_list_of_tools_is_small_and_always_the_same() {
         let start = names.iter().fold(Start::new(), |start, name| start.server(name, &["silent"]));
         start.spawn().shaken()
     };
-    // The whole list, and what of it clients show to models.
+    // The whole list, and the part of it that clients show to models.
     let (mut most, mut most_shown) = (0, 0);
     let mut measure = |label: &str, mut list: Value| {
         let tokens = |list: &Value| tokenizer.count(&*list.to_string());
@@ -182,7 +182,7 @@ fn the_list_of_tools_is_small_and_always_the_same() {
         assert_eq!(list.contains("github"), count > 0);
         assert_eq!(list.contains(" and 1 more."), count > 5, "{list}");
     }
-    // Names that are no common tokens.
+    // Names that are not single tokens.
     let odd: Vec<String> =
         (0..9_u32).map(|seed| format!("xq{}Zk-{}vW", seed * 7919, seed * 104_729)).collect();
     let odd: Vec<&str> = odd.iter().map(String::as_str).collect();
@@ -221,7 +221,7 @@ fn the_list_of_tools_is_small_and_always_the_same() {
 
 #[test]
 fn tools_are_listed_before_any_server_is_there() {
-    // It never answers its handshake.
+    // The server never answers its handshake.
     let mut client = Start::new().server("silent", &["silent"]).spawn();
     client.initialize("2025-11-25");
     let list = client.request("tools/list", json!({}));
@@ -284,7 +284,7 @@ fn answers_are_what_the_output_schemas_say() {
     client.end();
 }
 
-/// Models in a strict mode fill in every parameter, also those of executors that they have seen elsewhere.
+/// Models in a strict mode fill in every parameter, also parameters of executors that they have seen elsewhere.
 #[test]
 fn parameters_that_a_strict_mode_fills_in_change_nothing() {
     let mut client = Start::new().server("well", &["well"]).spawn().shaken();
@@ -457,19 +457,20 @@ fn the_cpu_time_of_the_operator_is_a_cap() {
     }
 }
 
-/// A rate is for servers with several clients: over stdio there is one, also where the file for all servers has a rate.
+/// A rate is for servers with several clients: over stdio there is one client, even if the file for all servers has a
+/// rate.
 #[test]
 fn there_is_no_rate_over_stdio() {
     let rate = json!({ "calls": 1, "perMs": 3_600_000 });
     let mut client = Start::new().config("clientRate", rate).spawn().shaken();
-    // Over HTTP the default lets 30 start at once.
+    // Over HTTP 30 could start at once by default.
     for number in 0..40 {
         assert_eq!(client.run(&format!("return {number}"))["value"], number);
     }
     client.end();
 }
 
-/// Fuel is the operator's: no parameter asks for it, and every Python script has it.
+/// Only the operator sets fuel: no parameter asks for it, and every Python script has it.
 #[test]
 fn the_fuel_of_the_operator_is_that_of_every_python_script() {
     let flag = Start::new().arguments(&["--fuel", "20000000"]);
@@ -545,7 +546,7 @@ fn what_was_cut_can_be_read() {
     assert!(answer.get("value").is_none());
     assert!(answer["valueTruncated"]["head"].as_str().unwrap().starts_with("[0,1,2,"));
     assert!(text(&result).len() < 60_000);
-    // What it says of the rest is an expression of both languages.
+    // What it says about the rest is an expression in both languages.
     let rest = answer["valueTruncated"]["rest"].as_str().unwrap();
     for (tool, code) in [
         ("executeTypescript", format!("return ({rest}).value.length")),
@@ -776,7 +777,7 @@ fn long_scripts_as_tasks_for_clients_that_know_them() {
         assert!(start.elapsed() < WATCHDOG);
     };
     assert_eq!(done["result"]["result"]["structuredContent"]["value"], 2, "{done}");
-    // Cancelled, it is over at once.
+    // When it is cancelled, it ends at once.
     let long =
         client.request("tools/call", call("await new Promise((done) => setTimeout(done, 25000)); return 3"));
     let asked = json!({ "taskId": long["result"]["taskId"], "_meta": meta });
@@ -834,19 +835,19 @@ fn health_is_true() {
     client.end();
 }
 
-/// Each figure of `health` in a state in which it changes.
+/// Each figure of `health` in a state in which it has changed.
 #[test]
 fn health_reports_changes() {
     let mut client =
         Start::new().server("dies", &["dies-in-call"]).server("grows", &["well"]).spawn().shaken();
-    // Lists come after the connection.
+    // The list comes after the connection.
     let before = client.wait_for_health(|health| {
         health["mcpClients"]["connected"] == 2 && health["servers"]["grows"]["tools"].is_u64()
     });
     assert_eq!(before["servers"]["dies"]["state"], "connected");
     assert!(before["servers"]["dies"].get("lastError").is_none(), "{before:#}");
     assert!(before["servers"]["grows"].get("p50Ms").is_none(), "nothing was called: {before:#}");
-    // Fast calls and a slow one, and a tool more.
+    // Fast calls, a slow one, and one more tool.
     client.run(
         "for (let i = 0; i < 9; i++) await tools.grows.echo({});
          await tools.grows.slow({ ms: 300 });
@@ -858,7 +859,7 @@ fn health_reports_changes() {
     let grows = &after["servers"]["grows"];
     let times = [&grows["p50Ms"], &grows["p95Ms"]].map(|time| time.as_f64().unwrap());
     assert!(times[0] < 300.0 && times[1] >= 300.0, "{grows}");
-    // A server that is gone is not connected, and is not called after five failures.
+    // A server that has ended is not connected, and is not called after five failures.
     client.run("try { await tools.dies.target({}) } catch {}");
     let gone = client.wait_for_health(|health| health["servers"]["dies"]["state"] == "failed");
     assert_eq!(

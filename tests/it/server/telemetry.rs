@@ -55,7 +55,7 @@ fn json_rpc_errors_are_named_by_their_codes() {
         );
         assert_eq!(span["status"]["code"], "STATUS_CODE_ERROR");
     }
-    // And in metrics.
+    // And in metrics too.
     let metrics = metrics(&exports);
     for (name, code) in
         [("mcp.client.operation.duration", "-32042"), ("mcp.server.operation.duration", "-32602")]
@@ -84,7 +84,7 @@ fn a_collector_receives_the_spans_of_the_conventions() {
         "traceparent": format!("00-{TRACE}-{SPAN}-01"), "tracestate": "rojo=1", "baggage": "tenant=seven",
     });
     assert_eq!(call(&mut client, SCRIPT, meta)["value"], 1);
-    // Without a context, and one that fails.
+    // Without a context, and a call that fails.
     let failed = call(&mut client, "throw new Error('hunter2')", json!({ "traceparent": "00-nonsense" }));
     assert_eq!(failed["success"], false);
     let notes = client.notes("well");
@@ -144,7 +144,7 @@ fn a_collector_receives_the_spans_of_the_conventions() {
         notes.contains("\"tracestate\":\"rojo=1\"") && notes.contains("\"baggage\":\"tenant=seven\""),
         "{notes}"
     );
-    // A context that is none begins another trace, and the run's code is its error.
+    // An invalid context begins another trace, and the run's code is its error.
     let other = of("tools/call executeTypescript", false);
     assert!(other.get("parentSpanId").is_none(), "{other}");
     assert_eq!(attributes(other)["error.type"], "tool_error");
@@ -278,7 +278,7 @@ fn requests_that_are_no_calls_of_tools_are_spans_of_the_conventions() {
         assert!(meta["progressToken"].is_number(), "{line}");
     }
     assert!(!attributes(of("resources/list")).contains_key("error.type"));
-    // Neither the key nor what was asked and answered.
+    // Neither the key nor prompts and answers.
     let all = json!(exports).to_string();
     assert!(!all.contains(KEY) && !all.contains("how many") && !all.contains("four words"));
     let known = documented();
@@ -325,7 +325,7 @@ fn saved_scripts_are_children_of_the_calls_that_run_them() {
         "tools/call executeTypescript",
     ];
     assert_eq!(path, expected, "{names:?}");
-    // What the client sent beside its context arrives there too.
+    // The baggage that the client sent with its context arrives there too.
     assert!(notes.contains("\"baggage\":\"tenant=seven\""), "{notes}");
 }
 
@@ -368,7 +368,7 @@ fn a_collector_receives_the_metrics_of_the_conventions() {
     let runs = &metrics["cx_runs_total"]["sum"]["dataPoints"][0];
     assert_eq!(runs["asInt"], "1");
     assert!(metrics.contains_key("circuit_breaker_state") && metrics.contains_key("cx_uptime_seconds"));
-    // Each set of labels of a name is a data point, with its own count.
+    // Each set of labels is a data point, with its own count.
     let calls = &metrics["cx_tool_calls_total"]["sum"];
     let counts =
         each(calls, "dataPoints").map(|point| point["asInt"].as_str().unwrap().parse::<u32>().unwrap());
@@ -419,7 +419,7 @@ fn the_context_of_http_is_linked() {
     }
 }
 
-/// What a collector does fails no run, and delays the end by a bounded time.
+/// A faulty collector fails no run, and delays the end by a bounded time.
 #[test]
 fn a_collector_that_fails_changes_nothing() {
     for mode in ["500", "hang", "gone"] {
@@ -441,7 +441,7 @@ fn a_collector_that_fails_changes_nothing() {
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(call(&mut client, SCRIPT, json!({}))["value"], 1, "{mode}");
-        // Warned of once, however often it fails.
+        // The warning comes once, however often exports fail.
         std::thread::sleep(Duration::from_millis(500));
         let stderr = client.stderr();
         assert_eq!(stderr.matches("cannot be exported").count(), 1, "{mode}: {stderr}");

@@ -1,4 +1,4 @@
-//! Several tokens over HTTP, each of a tenant: nothing of one is found, used up or met by another.
+//! Several tokens over HTTP, each of a tenant: no tenant can find, use up or meet anything of another.
 
 use std::collections::HashSet;
 use std::fs;
@@ -70,7 +70,7 @@ impl<'a> Tenant<'a> {
         self.server.send(method, path, &all, body)
     }
 
-    /// The status and the whole body.
+    /// The status and the whole body of an answer.
     pub(super) fn answer(
         &self,
         method: &str,
@@ -152,7 +152,7 @@ impl<'a> Tenant<'a> {
     }
 }
 
-/// An observer of one tenant's traffic knows the id of its session. For the other tenant it is the id of no session.
+/// An observer of one tenant's traffic knows the id of its session. Another tenant gets the answer for an unknown id.
 #[test]
 fn v_500_the_session_of_another_tenant_does_not_exist() {
     let server = server(&[]);
@@ -169,7 +169,7 @@ fn v_500_the_session_of_another_tenant_does_not_exist() {
         assert_eq!(expected.0, 404, "{method}");
         assert_eq!(answer(&id), expected, "{method}");
     }
-    // It was neither ended nor used.
+    // The session was neither ended nor used.
     assert_eq!(alice.run_in(&id, "return 7")["value"], 7);
     assert_eq!(alice.in_session("DELETE", &id, &Value::Null).status, 202);
 }
@@ -192,7 +192,7 @@ fn v_501_the_records_of_another_tenant_do_not_exist() {
     assert_eq!(alice.value(&script(&run)), "kept");
     let refused = bob.run(json!({ "code": script(&run) }));
     assert_eq!(refused["error"]["toolCode"], "RUN_NOT_FOUND", "{refused}");
-    // The same of a client with a session, and in one.
+    // The same for a client with a session, and in another session.
     let other = bob.session();
     for id in [&run, &of_session] {
         assert_eq!(bob.run_in(&other, &script(id))["error"]["toolCode"], "RUN_NOT_FOUND");
@@ -214,7 +214,7 @@ fn v_501_the_records_of_another_tenant_do_not_exist() {
     assert_eq!(alice.answer("DELETE", &path, &[], "").0, 204);
 }
 
-/// Handles of sessions are chosen by models, which choose the same ones.
+/// Models choose the handles of sessions, and choose the same ones.
 #[test]
 fn v_502_a_session_of_state_is_its_tenants() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -242,7 +242,7 @@ fn v_502_a_session_of_state_is_its_tenants() {
     assert_eq!((call(alice, &of_alice), call(bob, &of_bob)), (json!("alice"), json!("bob")));
     let body = json!({ "language": "typescript", "code": read, "session": "notes" }).to_string();
     assert_eq!(bob.send("POST", "/v1/runs", &[], &body).message()["value"], "bob");
-    // The user sees whose they are, and can delete one's.
+    // The user sees which tenant each belongs to, and can delete one.
     let state = |arguments: &[&str]| cx(directory.path(), arguments);
     let listed: Value = serde_json::from_slice(&state(&["state", "list", "--json"]).stdout).unwrap();
     let mut tenants: Vec<_> = listed.as_array().unwrap().iter().map(|scope| &scope["tenant"]).collect();
@@ -279,7 +279,7 @@ fn v_503_an_idempotency_key_is_its_tenants() {
     let of_bob = bob.rest(&key, code);
     assert!(!replayed(&of_bob));
     assert_ne!(of_bob.message()["value"], first);
-    // Nor does the answer tell whether another tenant has sent it with another body.
+    // Nor does the answer reveal whether another tenant has sent it with another body.
     assert_eq!(bob.rest(&[("Idempotency-Key", "order-2")], "return 2").status, 200);
     assert_eq!(alice.rest(&[("Idempotency-Key", "order-2")], "return 3").message()["value"], 3);
     let again = alice.rest(&key, code);
@@ -287,7 +287,7 @@ fn v_503_an_idempotency_key_is_its_tenants() {
     assert_eq!(again.message()["value"], first);
 }
 
-/// All of them come from one address here, as they do from behind a proxy.
+/// All of them come from one address here, as they do behind a proxy.
 #[test]
 fn v_504_a_tenant_does_not_use_up_the_rates_of_another() {
     for arguments in [["--client-rate", "2", "--run-rate", "0"], ["--client-rate", "0", "--run-rate", "2"]] {
@@ -322,7 +322,7 @@ fn v_505_a_tenant_that_holds_all_sessions_makes_room_for_another() {
     assert_eq!(bob.in_session("POST", &of_bob, &ping).status, 200);
 }
 
-/// Data of all tenants is the operator's, who runs nothing: every run belongs to a tenant.
+/// Data about all tenants is for the operator, who runs nothing: every run belongs to a tenant.
 #[test]
 fn v_506_tenants_do_not_read_what_is_of_all() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -343,13 +343,13 @@ fn v_506_tenants_do_not_read_what_is_of_all() {
     assert_eq!(operator.initialize().status, 403);
     assert_eq!(operator.rest(&[], "return 1").status, 403);
     assert_eq!(status(operator, "GET", "/openapi.json"), 403);
-    // One character more, less or another.
+    // Tokens with one character more, fewer or changed.
     for wrong in [format!("{ALICE}0"), ALICE[..ALICE.len() - 1].to_owned(), ALICE.replace('f', "e")] {
         let wrong = Tenant::new(&server, &wrong);
         assert_eq!(wrong.initialize().status, 401);
         assert_eq!(status(wrong, "GET", "/metrics"), 401);
     }
-    // Both at once are refused.
+    // Two tokens at once are refused.
     let (first, second) = (authorization(ALICE), authorization(BOB));
     let both = [("Authorization", first.as_str()), ("Authorization", second.as_str())];
     assert_eq!(server.get("/v1/runs/a", &both).status, 401);
@@ -376,13 +376,13 @@ fn v_507_a_revoked_token_opens_nothing() {
     assert_eq!(Tenant::new(&server, ALICE).value("return 1"), 1);
 }
 
-/// The children of a process, once they have not changed for a while: workers are started and ended behind runs.
+/// The children of a process, once they have not changed for a while: workers are started and ended after runs.
 fn settled_children(process: u32) -> HashSet<String> {
     let children = || -> HashSet<String> {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let is_child = |entry: &fs::DirEntry| {
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            // The name of the program may have spaces. Behind it are the state and the parent.
+            // The name of the program may have spaces. After it come the state and the parent.
             let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
             fields.split_whitespace().nth(1) == Some(&process.to_string())
         };
@@ -395,8 +395,8 @@ fn settled_children(process: u32) -> HashSet<String> {
     })
 }
 
-/// With workers that serve many runs: the clients of one tenant meet their own worker again, and never that of another.
-/// With two tokens scripts run in such processes without being told to.
+/// With workers that serve many runs, the clients of one tenant meet their own worker again, and never that of another
+/// tenant. With two tokens scripts run in such processes by default.
 #[cfg(target_os = "linux")]
 #[test]
 fn v_508_two_tenants_never_share_a_worker() {
@@ -412,7 +412,8 @@ fn v_508_two_tenants_never_share_a_worker() {
         assert_eq!(tenant.run_in(session, "return 1")["value"], 1);
         settled_children(server.process())
     };
-    // A worker whose run took more than 12 ms of CPU time serves no other, which the first ones of a test build do.
+    // A worker whose run took more than 12 ms of CPU time serves no other run, and the first ones in a test build take
+    // more.
     let mut workers = workers_after(alice, &of_alice);
     let mut in_a_row = 0;
     for _ in 0..30 {
@@ -525,7 +526,7 @@ fn v_510_the_audit_trail_names_the_tenant() {
     assert!(requests.iter().all(|client| client.starts_with("alice/") || client.starts_with("bob/")));
 }
 
-/// A file of tokens that cannot be trusted or understood, and where else they can come from.
+/// Files of tokens that cannot be trusted or parsed, and other sources of tokens.
 #[test]
 fn v_511_tokens_are_read_from_private_files_and_the_environment() {
     let directory = tempfile::tempdir().unwrap();
@@ -574,7 +575,7 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
     assert_eq!(server.initialize(&[], "2025-11-25", &json!({})).status, 401);
 }
 
-/// Saved scripts run for all tenants, with the state and the records of the client that calls them.
+/// Saved scripts run for all tenants, with the state and the records of the calling client.
 #[test]
 fn v_519_a_tenant_cannot_approve_a_script_for_the_others() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -589,7 +590,7 @@ fn v_519_a_tenant_cannot_approve_a_script_for_the_others() {
     let call = json!({ "name": "executeTypescript", "arguments": { "code": save } });
     let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call });
     let mut reply = alice.in_session("POST", &session, &message);
-    // The answer is the first message: no prompt comes before it.
+    // The first message is the answer: no prompt comes before it.
     let is_stream = reply.header("content-type") == Some("text/event-stream");
     let first = if is_stream { reply.next().unwrap() } else { reply.message() };
     let refused = &first["result"]["structuredContent"]["error"];

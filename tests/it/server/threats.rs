@@ -1,5 +1,5 @@
-//! Attacks of docs/threats.md, group MP on `cx serve`, by number, and faults of its clients. Each ends with a
-//! server that still answers, or with a process that is gone in good order.
+//! Attacks of docs/threats.md, group MP on `cx serve`, by number, and faults of its clients. After each the server
+//! still answers, or the process has ended in good order.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::{WEDGE, chaos};
 
 const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
 
-/// An upstream that hangs in its calls.
+/// An upstream server whose calls hang.
 fn with_hanging_upstream() -> Client {
     Start::new().server("hangs", &["hang-call"]).spawn().shaken()
 }
@@ -141,7 +141,7 @@ fn mp_193_never_ending_line() {
         client.send_bytes(&block);
     }
     assert_eq!(client.answer(&json!(5))["error"]["code"], -32600);
-    // A line of this length is no message any more.
+    // A line of this length is not a message any more.
     assert_eq!(client.wait(Duration::from_secs(60)).code(), Some(0));
 }
 
@@ -150,7 +150,7 @@ fn mp_194_order_violations() {
     let mut client = Start::new().spawn();
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.send(&json!({ "jsonrpc": "2.0", "id": 99, "result": {} }));
-    // Before the handshake, and without one. A person may type it, so it is answered.
+    // Before the handshake, and without one. A person may type such a line, so it is answered.
     let answer = client
         .request("tools/call", json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } }));
     assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
@@ -165,7 +165,7 @@ fn mp_194_order_violations() {
     let refused = client.request("tools/list", unknown);
     assert!(refused["error"]["message"].is_string(), "{refused}");
     assert_eq!(client.request("no/such", json!({}))["error"]["code"], -32601);
-    // A notification with an id is a request of a method that does not exist.
+    // A notification with an id is a request for a method that does not exist.
     let id = client.begin("notifications/initialized", json!({}));
     assert_eq!(client.answer(&id)["error"]["code"], -32601);
     assert_eq!(client.request("tools/call", json!({ "name": "executeTypeScript" }))["error"]["code"], -32602);
@@ -180,7 +180,7 @@ fn mp_195_ids() {
         let params = json!({ "name": "executeTypescript", "arguments": { "code": code } });
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
-    // Two at once under one id: each gets its own answer.
+    // Two requests at once with one id: each gets its own answer.
     client.send(&call(json!("same"), "await new Promise((done) => setTimeout(done, 300)); return 'slow'"));
     client.send(&call(json!("same"), "return 'fast'"));
     let mut values: Vec<_> = (0..2)
@@ -194,7 +194,7 @@ fn mp_195_ids() {
     }
     for id in ["null", "1.5", "true", "{}", "[1]", "1e3"] {
         client.send_line(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).as_bytes());
-        // `null` is read as no id at all, and so as an unknown notification.
+        // An id of `null` counts as no id, and so the message as an unknown notification.
         if id != "null" {
             assert_eq!(client.answer(&Value::Null)["error"]["code"], -32600, "{id}");
         }
@@ -206,8 +206,7 @@ fn mp_195_ids() {
     client.end();
 }
 
-/// Begins a call, cancels it when `started`, and expects that its slot is free soon and that
-/// nothing comes for it.
+/// Begins a call, cancels it when `started`, and expects that its slot is free soon and that no answer comes.
 fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Client)) {
     let id = client.begin_call(tool, json!({ "code": code }));
     client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
@@ -222,7 +221,7 @@ fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Cli
     assert!(seen.iter().all(|message| message["id"] != id), "{code}: {seen:?}");
 }
 
-/// Waits until the server `hangs` has got so many calls of `target`.
+/// Waits until the server `hangs` has got this many calls of `target`.
 fn wait_for_targets(client: &mut Client, calls: usize) {
     let start = Instant::now();
     while client.notes("hangs").matches("executed target").count() < calls {
@@ -251,7 +250,7 @@ fn mp_196_cancellation_in_every_phase() {
     ] {
         calls += 1;
         cancel(&mut client, tool, code, |client| wait_for_targets(client, calls));
-        // Through to the upstream.
+        // The cancellation reaches the upstream server.
         let start = Instant::now();
         while client.notes("hangs").matches("cancelled ").count() < calls {
             assert!(start.elapsed() < WATCHDOG, "{code}: {}", client.notes("hangs"));
@@ -310,10 +309,10 @@ fn mp_197_cancel_races() {
 
 #[test]
 fn mp_198_end_of_stdin() {
-    // Idle, before the first message, and after the handshake.
+    // While idle: before the first message, and after the handshake.
     Start::new().spawn().end();
     Client::plain().end();
-    // With runs in flight, one of them at an upstream that hangs.
+    // With runs in flight, one of them at an upstream server that hangs.
     let mut client = with_hanging_upstream();
     for code in ["for (;;) {}", FOREVER, "await tools.hangs.target({})", "call_tool('hangs', 'target', {})"] {
         client.begin_call("executeTypescript", json!({ "code": code }));
@@ -342,24 +341,25 @@ fn mp_199_half_a_line_at_the_end() {
 
 #[test]
 fn mp_200_a_client_that_does_not_read() {
-    // Stdout is closed: writing an answer detects that.
+    // Stdout is closed: the server notices when it writes an answer.
     let mut client = Start::new().without_reading().spawn();
     client.close_stdout();
     client.begin("ping", json!({}));
     assert_eq!(client.wait(END).code(), Some(0));
-    // Never read: what waits is bounded, and then the client counts as gone. Runs keep their deadlines meanwhile.
+    // Stdout is never read: waiting messages are bounded, and beyond that the client counts as gone. Runs keep their
+    // deadlines meanwhile.
     let mut client = Start::new().without_reading().spawn();
     let image = "emit({ type: 'image', mimeType: 'image/png', data: 'A'.repeat(12 << 20) })";
     for _ in 0..8 {
         client.begin_call("executeTypescript", json!({ "code": image }));
     }
     assert_eq!(client.wait(Duration::from_secs(90)).code(), Some(0));
-    // A full pipe does not hold up the end.
+    // A full pipe does not delay the end.
     let mut client = Start::new().without_reading().spawn();
     client.begin_call("executeTypescript", json!({ "code": image }));
     client.begin_call("executeTypescript", json!({ "code": FOREVER, "timeoutMs": 500 }));
     let start = Instant::now();
-    // That the pipe is full can only be seen by waiting.
+    // Only waiting shows that the pipe is full.
     while start.elapsed() < Duration::from_secs(2) {
         std::thread::yield_now();
     }
@@ -457,7 +457,7 @@ fn mp_203_invalid_arguments() {
         json!({ "code": "return input", "timeoutMs": 3e4, "maxToolCalls": null, "input": null }),
     );
     assert_eq!(fine["structuredContent"]["value"], Value::Null);
-    // More source than a script may have, and more than a message may have.
+    // A source longer than a script may be, and one longer than a message may be.
     let long = client.call("executeTypescript", json!({ "code": " ".repeat(3 << 20) }));
     assert_eq!(long["isError"], true);
     assert!(text(&long).contains("more than the limit of 1048576"), "{}", text(&long));
@@ -487,7 +487,7 @@ fn ping(id: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
 }
 
-/// Takes the answers to requests with the ids below `count`, in any order: one to each.
+/// Takes the answers to all requests with ids below `count`, in any order, one for each.
 fn take_answers(client: &mut Client, count: usize) {
     let mut is_answered = vec![false; count];
     for _ in 0..count {
@@ -497,14 +497,14 @@ fn take_answers(client: &mut Client, count: usize) {
     }
 }
 
-/// A client that writes without reading is blocked, and has lost nothing when it reads.
+/// A client that writes without reading is blocked, and loses nothing once it reads.
 #[test]
 fn v_325_a_flood_of_pings() {
     const PINGS: usize = 400_000;
     let mut client = Start::new().without_reading().spawn();
     client.read_when_asked();
     client.initialize("2025-11-25");
-    // What starts by itself has started.
+    // Tasks that start by themselves have started.
     client.run("return 1");
     client.call("executePython", json!({ "code": "1" }));
     let before = client.resident_bytes();
@@ -519,7 +519,7 @@ fn v_325_a_flood_of_pings() {
     client.end();
 }
 
-/// The same where runs are slower than their requests.
+/// The same where runs are slower than requests come.
 #[test]
 fn v_325_answers_leave_while_requests_come() {
     const RUNS: usize = 3_000;
@@ -539,12 +539,12 @@ fn v_325_answers_leave_while_requests_come() {
         before_the_end += usize::from(flood.written() < RUNS);
     }
     flood.join(&mut client);
-    // All but those that may be in flight, as many in the look-ahead, and what the pipe and the buffer hold.
+    // All requests except those that may be in flight, as many in the look-ahead, and those in the pipe and the buffer.
     assert!(before_the_end > 500, "{before_the_end} answers came while requests were taken");
     client.end();
 }
 
-/// A message that requests in flight wait for may come after more requests than are handled.
+/// A message for which requests in flight wait may come after more requests than are handled.
 #[test]
 fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     let start = Start::new().server("notes", &["well"]);
@@ -560,7 +560,7 @@ fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }));
     let answered = client.answer(&call);
     assert_eq!(answered["result"]["structuredContent"]["value"], 1, "{answered}");
-    // The last first: so far only the transport knows it.
+    // The last one first: so far only the transport has seen it.
     for id in waiting.iter().rev() {
         let params = json!({ "requestId": id });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
@@ -572,7 +572,7 @@ fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     client.end();
 }
 
-/// The process ends so that its client starts it again, and runs in flight may end first.
+/// The process ends so that its client starts it again, after runs in flight could end.
 #[test]
 fn too_many_hung_workers_end_the_server() {
     let mut client = Client::plain();
@@ -602,6 +602,6 @@ fn hung_workers_do_not_hold_up_the_end() {
     }
     client.run("return 1");
     client.close_stdin();
-    // The client has gone before the server would have ended for them.
+    // The client goes away before the server ends because of its hung workers.
     assert_eq!(client.wait(END).code(), Some(0));
 }

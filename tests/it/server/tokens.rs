@@ -1,5 +1,5 @@
-//! Tokens that are added and revoked while the server serves: each change of a file counts without a restart, and what
-//! cannot be used changes nothing.
+//! Tokens that are added and revoked while the server serves: each change of a file counts without a restart, and a
+//! file that cannot be used changes nothing.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -17,10 +17,10 @@ use crate::support::serve_http::{Reply, Server, wait_for};
 const CAROL: &str = "carol-0123456789abcdef0123456789abcdef";
 const DAVE: &str = "dave-0123456789abcdef0123456789abcdef";
 
-/// Longer than a run may take: its end is another one.
+/// Longer than a run may take, so that it shows another reason for an end.
 const LONG: &str = "await new Promise((resolve) => setTimeout(resolve, 600_000)); return 1";
 
-/// Replaces the file at once, as `mv` does.
+/// Replaces the file atomically, as `mv` does.
 fn replace(directory: &Path, text: &str) {
     let next = tempfile::tempdir_in(directory).unwrap();
     let file = tokens_file(next.path(), text);
@@ -42,7 +42,7 @@ fn trail(directory: &TempDir) -> PathBuf {
     directory.path().join("trail")
 }
 
-/// The lines of the trail so far that are about tokens.
+/// The lines about tokens in the trail so far.
 fn token_events(directory: &TempDir) -> Vec<Value> {
     let files = fs::read_dir(trail(directory)).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect::<String>();
@@ -106,10 +106,10 @@ fn v_512_a_revoked_token_is_refused_and_what_it_has_begun_ends() {
         assert_eq!(waiting.join().unwrap()["error"]["code"], "CANCELLED");
         assert_eq!(of_alice.join().unwrap(), "alice");
     });
-    // The streams end, whatever came before.
+    // The streams end, whatever messages came before.
     while listening.next().is_some() {}
     while subscribed.next().is_some() {}
-    // It is a wrong token for everything, with the same answer.
+    // Everywhere it is treated as a wrong token, with the same answer.
     let wrong = Tenant::new(&server, CAROL);
     for (method, path) in
         [("POST", "/mcp"), ("GET", run.as_str()), ("DELETE", run.as_str()), ("GET", "/openapi.json")]
@@ -124,7 +124,7 @@ fn v_512_a_revoked_token_is_refused_and_what_it_has_begun_ends() {
     assert_eq!((&events[0]["event"], &events[0]["of"]), (&json!("tokens.changed"), &json!("tenants")));
     assert_eq!(events[0]["added"], 0);
     assert_eq!((&events[0]["revoked"], &events[0]["inForce"]), (&json!(1), &json!(1)));
-    // With the same line as before he comes back, and finds nothing of what has ended.
+    // The same line again brings the tenant back, and he finds nothing of what has ended.
     replace(directory.path(), &two());
     wait_for_status(bob, 200);
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
@@ -144,7 +144,7 @@ fn v_513_a_new_token_works_without_a_restart() {
     assert_eq!(carol.initialize().status, 401);
     replace(directory.path(), &format!("{}carol {CAROL}\nalice {new}\n", two()));
     wait_for_status(carol, 200);
-    // Both tokens of a tenant are its own, and another tenant's session stays none.
+    // A tenant can use a session with both of its tokens; another tenant's session is unknown.
     assert_eq!(rotated.run_in(&of_alice, "return 1")["value"], 1);
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
     assert_eq!(carol.in_session("POST", &of_alice, &ping).status, 404);
@@ -154,7 +154,8 @@ fn v_513_a_new_token_works_without_a_restart() {
         tenant.run(json!({ "code": code, "session": "notes" }))["value"].clone()
     };
     assert_eq!(state(bob, "await state.set('k', 'of bob'); return 1"), 1);
-    // The old token of the first goes, and what was begun with it; that of the second is another tenant's from now on.
+    // The first tenant's old token is revoked, with everything begun with it; the second one's token now belongs to
+    // another tenant.
     let of_rotated = rotated.session();
     replace(directory.path(), &format!("alice {new}\ndave {BOB}\ncarol {CAROL}\n"));
     wait_for_status(alice, 401);
@@ -199,7 +200,7 @@ fn v_514_a_list_that_cannot_be_used_changes_nothing() {
         health["hint"].as_str().is_some_and(|hint| hint.contains("the tokens of this server"))
     };
     assert!(!hint(&server.health()));
-    // Each of them leaves the second tenant out, whose token is not revoked by that.
+    // Each of these files leaves the second tenant out, whose token stays valid nevertheless.
     let mut refused = 0;
     let mut refuse = |expected: &str| {
         refused += 1;
@@ -224,10 +225,10 @@ fn v_514_a_list_that_cannot_be_used_changes_nothing() {
     tokens_file(directory.path(), &format!("alice {ALICE}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     refuse("others may read or change it");
-    // A reason is told once, however often the list is looked at: every two seconds.
+    // A reason is reported once, however often the list is looked at: every two seconds.
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(token_events(&directory).len(), refused);
-    // A good one counts again.
+    // A valid file counts again.
     replace(directory.path(), &two());
     server.wait_for_health(|health| !hint(health));
     assert_eq!(bob.run_in(&of_bob, "return 3")["value"], 3);
@@ -248,7 +249,7 @@ fn v_515_a_mounted_secret_of_kubernetes_is_followed() {
     publish("..2026_11_26_1", &two());
     let link = mount.join("tokens");
     symlink("..data/tokens", &link).unwrap();
-    // What was changed within the last three seconds counts as changed at each look, whatever was looked at.
+    // A file that was changed within the last three seconds counts as changed at each look, so the test waits.
     wait_for(|| {
         let changed = u64::try_from(fs::symlink_metadata(&link).unwrap().ctime()).unwrap();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -265,7 +266,7 @@ fn v_515_a_mounted_secret_of_kubernetes_is_followed() {
     assert_eq!((alice.initialize().status, bob.initialize().status), (200, 401));
 }
 
-/// Where scripts run was decided by the number of tokens at the start.
+/// The number of tokens at the start decides where scripts run.
 #[test]
 fn v_516_a_second_tenant_does_not_come_into_the_process_of_the_first() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -279,13 +280,13 @@ fn v_516_a_second_tenant_does_not_come_into_the_process_of_the_first() {
     let reason = wait_for(|| token_events(&directory).first().map(|event| event["reason"].to_string()));
     assert!(reason.contains("several tenants need worker processes"), "{reason}");
     assert_eq!((alice.initialize().status, bob.initialize().status), (200, 401));
-    // Another token of the one tenant is no second tenant.
+    // Another token of the only tenant adds no tenant.
     replace(directory.path(), &format!("alice {ALICE}\nalice {CAROL}\n"));
     wait_for_status(carol, 200);
     assert_eq!((carol.value("return 1"), bob.initialize().status), (json!(1), 401));
 }
 
-/// Writes the file of `--token-file` anew, at once as `mv` does.
+/// Replaces the file of `--token-file` atomically, as `mv` does.
 fn replace_token(directory: &Path, text: &str) -> String {
     let path = directory.join("token");
     let next = tempfile::NamedTempFile::new_in(directory).unwrap();
@@ -361,7 +362,7 @@ fn v_543_a_token_that_cannot_be_used_leaves_the_last_one_in_force() {
     assert_eq!(old.initialize().status, 401);
 }
 
-/// The browser has a token of its own by then, which is not in the file.
+/// By then the browser has a token of its own, which is not in the file.
 #[test]
 fn v_541_what_the_operators_last_token_has_opened_is_closed() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -382,7 +383,7 @@ fn v_541_what_the_operators_last_token_has_opened_is_closed() {
     wait_for(|| (status(browser, "/ui/state") == 401).then_some(()));
     assert_eq!(status(new, "/metrics"), 200);
     assert_eq!(old.send("POST", "/ui/session", &[], "").status, 401);
-    // The tenants' tokens are others.
+    // The tenants have other tokens.
     assert_eq!(alice.run_in(&of_alice, "return 7")["value"], 7);
     let change = wait_for(|| token_events(&directory).pop());
     assert_eq!((&change["event"], &change["of"]), (&json!("tokens.changed"), &json!("operator")));
@@ -391,7 +392,7 @@ fn v_541_what_the_operators_last_token_has_opened_is_closed() {
     let reason = wait_for(|| token_events(&directory).get(1).map(|event| event["reason"].to_string()));
     assert!(reason.contains("`dave` has the operator's token"), "{reason}");
     assert_eq!(status(new, "/metrics"), 200);
-    // Until the operator has another one: then the list counts that was refused for it.
+    // When the operator gets another token, the list that was refused because of the old one counts.
     replace_token(directory.path(), CAROL);
     wait_for_status(new, 200);
     assert_eq!((status(new, "/metrics"), status(old, "/metrics")), (403, 200));

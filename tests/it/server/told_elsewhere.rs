@@ -1,5 +1,5 @@
-//! What a script tells while it runs on another machine, and what stops it there. With a real `nats-server`; see
-//! `support/nats.rs` for machines that have none.
+//! What a script reports while it runs on another machine, and what stops it there. With a real `nats-server`;
+//! `support/nats.rs` says how to leave these tests out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,14 +12,14 @@ use crate::support::nats::NatsServer;
 use crate::support::serve::Start;
 use crate::support::serve_http::{Server, TOKEN};
 
-/// Cancels the run at the second of the two things that its script tells.
+/// Cancels the run at the second of the two reports of its script.
 fn hear(told: &AtomicUsize, cancel: &CancellationToken) {
     if told.fetch_add(1, Ordering::SeqCst) == 1 {
         cancel.cancel();
     }
 }
 
-/// Each script prints a line, reports progress, and waits: what it tells must come meanwhile, or its time ends it.
+/// Each script prints a line, reports progress, and waits: the reports must come meanwhile, or the run times out.
 async fn tells_and_is_cancelled(isolation: Isolation) {
     let long = Duration::from_secs(100);
     let executor = Executor::builder()
@@ -48,7 +48,7 @@ async fn tells_and_is_cancelled(isolation: Isolation) {
         let result = executor.run(script).await.unwrap();
         assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Cancelled), "{result:?}");
         assert_eq!((result.printed().as_str(), told.load(Ordering::SeqCst)), ("begun", 2));
-        // What it took there is free again.
+        // The slot that it had there is free again.
         assert_eq!(executor.run_ts("return 1").await.unwrap().value(), Some(&json!(1)));
     }
 }

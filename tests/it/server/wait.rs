@@ -53,7 +53,7 @@ fn a_long_run_answers_and_goes_on() {
         "{rest}"
     );
     assert_eq!(client.notes("well").matches("executed slow").count(), 1);
-    // The record has everything, and it is waited for once.
+    // The record has everything, and the run can be waited for once.
     let read = client.request("resources/read", json!({ "uri": uri }));
     assert_eq!(read["result"]["contents"][0]["text"], "one\ntwo");
     let code = format!("return (await mcp.run({id})).value");
@@ -104,7 +104,7 @@ fn runs_that_go_on_are_bounded_and_end_with_their_session() {
     let call = json!({ "name": "wait", "arguments": { "runId": ids[0] } });
     let refused = other.begin(1, "tools/call", call.clone()).result();
     assert_eq!(refused["structuredContent"]["error"]["code"], "RUN_NOT_FOUND", "{refused}");
-    // A client without a session has none, and gets an error that says so.
+    // A client without a session has no `wait`, and gets an error that says so.
     let mut stateless = call;
     stateless["_meta"] = meta(json!({}));
     let refused = server.stateless("tools/call", stateless).result();
@@ -114,7 +114,7 @@ fn runs_that_go_on_are_bounded_and_end_with_their_session() {
     );
     let list = server.stateless("tools/list", json!({})).result().to_string();
     assert!(!list.contains("\"wait\""), "{list}");
-    // One more is answered only when it ends.
+    // One more call is answered only when its script ends.
     let mut last = begin(99);
     server.wait_for_health(|health| health["connectionPool"]["active"] == 17);
     assert_eq!(session.delete(), 202);
@@ -152,10 +152,10 @@ for n in range(3, 11): progress(n, 10)
         let find = |message: &str| notes.iter().find(|note| note["message"] == *message);
         let two = find("two\\u{202e}").unwrap_or_else(|| panic!("{tool}: {notes:?}"));
         assert_eq!((&two["progress"], &two["total"]), (&json!(2.0), &json!(10.0)));
-        // What goes back stays where it was.
+        // A value that would go back stays where it was.
         let back = find("back").unwrap_or_else(|| panic!("{tool}: {notes:?}"))["progress"].as_f64().unwrap();
         assert!((2.0..2.1).contains(&back), "{tool}: {back}");
-        // Of many reports at once the last one is sent.
+        // Of many reports in a short time the last one is sent.
         let last = notes.last().unwrap();
         assert_eq!((&last["progress"], &last["total"]), (&json!(10.0), &json!(10.0)), "{tool}: {notes:?}");
         assert!(notes.len() <= 7, "{tool}: {notes:?}");

@@ -1,6 +1,6 @@
 //! Tests whose long form takes minutes: see `soak`, `soak-attackers` and `walk` in the Makefile.
 
-/// Attacks of docs/threats.md, group LD, by number: load, for long.
+/// Attacks of docs/threats.md, group LD, by number: load over a long time.
 mod soak;
 /// Attackers and honest clients share one server.
 mod soak_attackers;

@@ -1,8 +1,8 @@
-//! docs/threats.md, group LD on `cx serve`, by number: many runs of every kind, right to the last, and
-//! nothing that grows.
+//! docs/threats.md, group LD on `cx serve`, by number: many runs of every kind, all with the right answer, and nothing
+//! that grows.
 //!
-//! `CX_SOAK_RUNS=10000` makes the soak as long as docs/threats.md has it; `make soak` does that with a
-//! release build and shows its table. Without it a short form runs with the other tests.
+//! `CX_SOAK_RUNS=10000` gives the soak the length that docs/threats.md names; `make soak` does that with a release
+//! build and prints its table. Without it a short form runs with the other tests.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,25 +18,25 @@ use crate::support::{WEDGE, chaos, own_name};
 /// How many calls are in flight at the same time.
 const AT_ONCE: usize = 16;
 
-/// What is not measured: until every kind has been there, all threads are, and the history is full.
+/// Runs that are not measured: until every kind has run, all threads exist, and the history is full.
 const WARM_UP: u64 = 400;
 
 /// The length of the short form.
 const SHORT: u64 = 400;
 
-/// How often the process is looked at.
+/// How many samples of the process are taken.
 const SAMPLES: u64 = 200;
 
-/// With fewer runs a tenth shows the calls that happen to be in flight, and nothing about growth.
+/// With fewer runs a tenth of the samples shows the calls that happen to be in flight, and nothing about growth.
 const LONG: u64 = 5_000;
 
-/// How many times as much the last tenth may have as the first, and the idle process after everything as before.
+/// The maximum ratio of the last tenth to the first, and of the idle process after everything to the one before.
 const GROWTH: f64 = 1.2;
 
-/// How much more resident memory an idle process may have: one instance of Python more or less is 35 MB.
+/// The maximum growth of the resident memory of an idle process: one instance of Python more or less is 35 MB.
 const MEMORY_SLACK_KB: u64 = 50 << 10;
 
-/// When engines that are idle have given back the memory that they keep for the next runs: after 30 s.
+/// When idle engines have given back the memory that they keep for the next runs: after 30 s.
 pub(crate) const IDLE_TRIM: Duration = Duration::from_secs(40);
 
 /// How many more threads, descriptors and children an idle process may have: warm instances, and a server that is
@@ -46,22 +46,22 @@ const SLACK: u64 = 4;
 const TYPESCRIPT: &str = "executeTypescript";
 const PYTHON: &str = "executePython";
 
-/// A kind of call: how often it is made, and what its answer must be. Each gets its own number as `input`.
+/// A kind of call: its frequency, and its expected answer. Each call gets its own number as `input`.
 struct Kind {
     name: &'static str,
     weight: u64,
     tool: &'static str,
     code: &'static str,
-    /// Its time, where it is to use it up.
+    /// The time limit, for a script that uses it up.
     timeout_ms: Option<u64>,
     ends: Ends,
 }
 
 /// How a call ends.
 enum Ends {
-    /// With an answer that passes this.
+    /// With an answer that passes this check.
     Answered(fn(&Value, u64) -> bool),
-    /// The client takes it back, and then nothing may come.
+    /// The client cancels it, and then no answer may come.
     Cancelled,
 }
 
@@ -75,7 +75,7 @@ const fn kind(
     Kind { name, weight, tool, code, timeout_ms: None, ends: Ends::Answered(right) }
 }
 
-/// As [`kind`], for what uses up its time.
+/// As [`kind`], for a script that uses up its time.
 const fn late(name: &'static str, weight: u64, tool: &'static str, code: &'static str) -> Kind {
     let right = |answer: &Value, _| failed(answer, "TIMEOUT");
     Kind { name, weight, tool, code, timeout_ms: Some(150), ends: Ends::Answered(right) }
@@ -85,7 +85,7 @@ const fn cancelled(name: &'static str, weight: u64, tool: &'static str, code: &'
     Kind { name, weight, tool, code, timeout_ms: None, ends: Ends::Cancelled }
 }
 
-/// A call of the tool in which a server's fault strikes. Its outcome is a value: the result, or the error's code.
+/// A call of the tool in which a server's fault shows. Its outcome is a value: the result, or the error's code.
 macro_rules! fault {
     ($server:literal, $call:literal, $right:expr) => {
         kind(
@@ -226,7 +226,7 @@ const CRASH: &str = "
 
 const HANG: &str = "try { return await tools.hangs.target({}) } catch (error) { return error.code }";
 
-/// Whether an answer has the head and the tail of a flood, and says where the rest is.
+/// Whether an answer has the head and the tail of a flood of output, and says where the rest is.
 fn is_cut(answer: &Value) -> bool {
     let answer = &answer["structuredContent"];
     let output = answer["output"].as_str().unwrap_or_default();
@@ -257,8 +257,8 @@ impl Sample {
         }
     }
 
-    /// Whether nothing is more than this many times as much as in `before`, with `slack` more threads, descriptors and
-    /// children where that is less.
+    /// Whether no figure is more than this many times as high as in `before`, with `slack` more threads, descriptors
+    /// and children where that is less.
     fn is_within(&self, before: &Self, times: f64, slack: u64) -> bool {
         let counts = |sample: &Self| [sample.threads, sample.descriptors, sample.children];
         let grew = |now: u64, then: u64| now as f64 > then as f64 * times;
@@ -287,12 +287,12 @@ impl Sample {
     }
 }
 
-/// How many processes have this one as their parent, those included that are dead and not reaped.
+/// The number of child processes, including zombies.
 fn children(parent: u32) -> u64 {
     let mut count = 0;
     for entry in fs::read_dir("/proc").unwrap() {
         let path = entry.unwrap().path().join("stat");
-        // Others come and go.
+        // Other processes start and end meanwhile.
         let Ok(stat) = fs::read_to_string(path) else { continue };
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         if after_name.split_whitespace().nth(1) == Some(&parent.to_string()) {
@@ -302,7 +302,7 @@ fn children(parent: u32) -> u64 {
     count
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Dice(u64);
 
 impl Dice {
@@ -314,11 +314,11 @@ impl Dice {
     }
 }
 
-/// A call that has not been answered.
+/// A call without an answer so far.
 struct Open {
     kind: &'static Kind,
     number: u64,
-    /// How many more answers come before it is cancelled.
+    /// The number of further answers after which it is cancelled.
     cancelled_after: u64,
 }
 
@@ -327,7 +327,7 @@ struct Soak {
     client: Client,
     dice: Dice,
     open: HashMap<String, Open>,
-    /// The ids of calls that were taken back.
+    /// The ids of cancelled calls.
     silent: Vec<Value>,
     begun: u64,
     counts: HashMap<&'static str, u64>,
@@ -341,7 +341,7 @@ impl Soak {
 
     fn begin(&mut self) {
         let total = KINDS.iter().map(|kind| kind.weight).sum();
-        // Every kind once, and then as it comes.
+        // Every kind once, and then in random order.
         let kind = KINDS.get(usize::try_from(self.begun).unwrap()).unwrap_or_else(|| {
             let mut at = self.dice.below(total);
             KINDS
@@ -364,9 +364,9 @@ impl Soak {
         *self.counts.entry(kind.name).or_default() += 1;
     }
 
-    /// Waits for one answer, checks it and takes back what is due.
+    /// Waits for one answer, checks it and cancels the calls that are due.
     fn end_one(&mut self) {
-        // When only such calls are left nothing more would come.
+        // When only calls to be cancelled are left, no answer comes any more.
         let all_wait = self.open.values().all(|open| matches!(open.kind.ends, Ends::Cancelled));
         if !all_wait {
             let message = self.client.receive();
@@ -415,7 +415,7 @@ impl Soak {
         samples
     }
 
-    /// Lets everything end, and returns the idle process.
+    /// Waits until everything has ended, and returns the idle process.
     fn sample_at_rest(&mut self) -> Sample {
         while !self.open.is_empty() {
             self.end_one();
@@ -433,7 +433,8 @@ impl Soak {
     }
 }
 
-/// The process when the threads that it had for many runs at once have ended: when it has stayed the same for a while.
+/// The process after the threads for many runs at once have ended, which is when its figures have stayed the same for a
+/// while.
 fn settled(client: &mut Client) -> Sample {
     let mut last = Sample::of(client.process());
     let mut since = Instant::now();
@@ -519,7 +520,7 @@ fn ld_241_soak() {
 #[test]
 fn ld_240_runs_that_are_stopped_while_they_wait_leave_nothing_open() {
     let mut client = Start::new().server("hangs", &["hang-call"]).spawn().shaken();
-    // As many at once need threads that end again.
+    // This many at once need threads that end again.
     let stopped = |client: &mut Client, tool: &str, code: &str, cancel: bool| {
         let timeout = if cancel { 25_000 } else { 100 };
         let arguments = json!({ "code": code, "timeoutMs": timeout });
@@ -588,13 +589,13 @@ fn ld_247_a_hung_worker_and_load_in_both_languages() {
     client.end();
 }
 
-/// V8 wants its isolates on threads that descend from the one that made its platform; on others, memory keys of the
-/// processor end the process. Where an embedder calls from must make no difference.
+/// V8 needs its isolates on threads that descend from the one that made its platform; on others, the processor's memory
+/// protection keys end the process. The thread from which an embedder calls must make no difference.
 #[test]
 fn ld_243_executors_on_threads_from_before_and_after_the_platform() {
     const CHILD: &str = "CX_LD_243";
     if std::env::var_os(CHILD).is_none() {
-        // In its own process: in this one the platform may be there, and it may die.
+        // In a process of its own: this one may already have the platform, and the test may end the process.
         let name = own_name(module_path!(), "ld_243_executors_on_threads_from_before_and_after_the_platform");
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &name, "--nocapture"])
@@ -623,7 +624,7 @@ fn ld_243_executors_on_threads_from_before_and_after_the_platform() {
         let late = std::thread::spawn(move || work(number)).join().unwrap();
         wake.send(number).unwrap();
         let made_early = given.recv_timeout(Duration::from_secs(60)).unwrap();
-        // Each is dropped where it was not made.
+        // Each is dropped on another thread than the one that made it.
         drop(made_early);
         let dropped = std::thread::spawn(move || drop(late));
         dropped.join().unwrap();

@@ -1,7 +1,7 @@
 //! Attackers and honest clients share one server: every client is answered, nothing is lost, nothing grows.
 //!
-//! `CX_SOAK_SECONDS=1200` makes it as long as intended; `make soak-attackers` does that with a release build, and
-//! only then compares how long honest runs take with and without attackers. A short form runs with the other tests.
+//! `CX_SOAK_SECONDS=1200` gives it the intended length; `make soak-attackers` does that with a release build. Only that
+//! long form compares the times of honest runs with and without attackers. A short form runs with the other tests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,14 +19,14 @@ const HONEST: usize = 2;
 /// The short form, in seconds.
 const SHORT: u64 = 8;
 
-/// From this length on, times are compared.
+/// The minimum length with which times are compared.
 const LONG: u64 = 300;
 
-/// How many times as long honest runs may take beside attackers, at the 99th percentile.
+/// The maximum factor by which attackers may slow down honest runs, at the 99th percentile.
 const SLOWER: f64 = 5.0;
 
-/// How many times as much idle memory there may be afterwards, and how much in addition: memory of earlier runs, which
-/// the server keeps up to this bound, and what the first runs of a kind load.
+/// The maximum factor of idle memory afterwards, and the additional bytes: the server keeps memory of earlier runs up
+/// to this bound, and the first runs of a kind load code.
 const GROWTH: f64 = 1.2;
 const HISTORY_KB: u64 = 64 << 10;
 const FIRST_RUNS_KB: u64 = 32 << 10;
@@ -37,7 +37,7 @@ const ATTACK_MS: u64 = 300;
 const TYPESCRIPT: &str = "executeTypescript";
 const PYTHON: &str = "executePython";
 
-/// What attackers run: everything that was found to cost more than it seems, and that comes back.
+/// The attackers' scripts: everything that was found to cost more than it seems to, and that ends.
 const ATTACKS: &[(&str, &str)] = &[
     (TYPESCRIPT, "for (;;) {}"),
     (TYPESCRIPT, "const k = []; for (;;) k.push(new Array(1e5).fill(1.5))"),
@@ -128,8 +128,8 @@ fn report(
     }
 }
 
-/// Waits until there is neither a run nor a hung worker, and until memory of the load is released: `is_enough`, or
-/// until idle engines have trimmed their memory.
+/// Waits until there is neither a run nor a hung worker, and until memory is released: until `is_enough`, or until idle
+/// engines have trimmed their memory.
 fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample) -> bool) -> Sample {
     let until = Instant::now() + Duration::from_secs(30);
     loop {
@@ -153,7 +153,7 @@ fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample)
     }
 }
 
-/// The maximum of idle resident memory, in kilobytes, for this much before.
+/// The maximum of idle resident memory, in kilobytes, for this much memory before.
 fn most_at_rest(before: &Sample) -> u64 {
     (before.resident_kb as f64 * GROWTH) as u64 + HISTORY_KB + FIRST_RUNS_KB
 }
@@ -218,7 +218,7 @@ fn v_269_attackers_and_honest_clients_over_http() {
     report("HTTP", before, after, alone, beside, attacks.into_inner());
 }
 
-/// One client whose runs are good and bad by turns.
+/// One client whose runs are good and bad in turn.
 #[test]
 fn v_269_attackers_and_honest_clients_over_pipes() {
     let mut client = Client::plain();

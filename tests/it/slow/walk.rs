@@ -1,14 +1,14 @@
 //! docs/threats.md, built-in functions: a walker over everything that a script can reach, with hostile
 //! receivers and arguments.
 //!
-//! A script finds the functions (`tests/walk/surface.js`, `surface.py`), so that a new one is among them by
-//! itself. Calls with values of a corpus (`corpus.js`, `corpus.py`) are made from a seed, the same for the
-//! same seed, many in one run; where such a run is not as it should be each call gets its own run, twice, and
-//! the culprit is printed with a script. The runs are in canary processes, which may die.
+//! A script finds the functions (`tests/walk/surface.js`, `surface.py`), so new functions are included automatically.
+//! Calls with values of a corpus (`corpus.js`, `corpus.py`) are generated from a seed, the same for the same seed, and
+//! many share one run. If such a run is not as it should be, each call gets its own run, twice, and the culprit is
+//! printed with a script. The runs are in canary processes, which may die.
 //!
-//! `make walk` makes 200,000 calls. Without `CX_WALK_CALLS` a short form runs with the other tests.
-//! `CX_WALK_SEED` begins elsewhere, `CX_WALK_ONLY` takes functions whose expression contains it,
-//! `CX_WALK_WRITE=1` adds what was found to the lists of what is known.
+//! `make walk` makes 200,000 calls. Without `CX_WALK_CALLS` a short form runs with the other tests. `CX_WALK_SEED` sets
+//! the seed, `CX_WALK_ONLY` selects functions whose expression contains it, `CX_WALK_WRITE=1` adds the findings to the
+//! lists of known ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -30,27 +30,27 @@ const SHORT: u64 = 2_000;
 /// Calls that share a run. Most return at once; with more of them the failing call is harder to find.
 const BATCH: u64 = 16;
 
-/// Limits of a run. Every call that never ends costs the whole of this time; a script in Python imports what it uses
-/// first. The interpreter itself has 35 MB.
+/// Limits of a run. Every call that never ends takes this whole time; a script in Python first imports the modules that
+/// it uses. The interpreter itself has 35 MB.
 const WALL_MS: u64 = 300;
 const PYTHON_WALL_MS: u64 = 1_500;
 const MEMORY_MB: u64 = 64;
 
-/// The promises: how late an answer may be, and how much the process may grow beyond the run's limit.
+/// The promises: how late an answer may be, and how far the process may grow beyond the run's limit.
 const MAX_LATE_MS: u64 = 500;
 const MAX_BEYOND_MB: u64 = 256;
 
-/// A canary that is silent for this time is hung. A run, the grace for its thread, and honest runs take five seconds;
-/// the rest is for threads of low priority on a busy machine.
+/// A canary that is silent for this time has hung. A run, the grace period of its thread, and honest runs take five
+/// seconds; the rest is for low-priority threads on a busy machine.
 const SILENCE: Duration = Duration::from_secs(240);
 
-/// Canaries at once: what is late because of each other is allowed for, but finding out takes time.
+/// The number of canaries at once. Lateness that they cause each other is tolerated, but establishing that takes time.
 const CANARIES: usize = 2;
 
-/// What can be wrong with a run. Two kinds may be known; see [`Known`].
+/// What can be wrong with a run. Two kinds of findings may be known; see [`Known`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// The thread did not come back.
+    /// The thread was not released.
     Parked,
     /// The process grew.
     Memory(u64),
@@ -73,7 +73,7 @@ struct Surface {
     values: Vec<String>,
 }
 
-/// Functions that are known to park a thread, or to take memory that no meter sees, until they do not any more.
+/// Functions that are known to hang a thread, or to take memory that no meter sees, until that is mended.
 struct Known {
     parked: BTreeSet<String>,
     memory: BTreeSet<String>,
@@ -159,7 +159,7 @@ impl Surface {
         } else {
             "return [...Object.keys(hostile), ...likely, ...likely, ...likely, ...likely]"
         };
-        // Finding imports and calls everything once, in a debug build.
+        // In a debug build, the surface script takes long: it imports and calls everything once.
         let limits = Limits {
             wall_time: Duration::from_secs(120),
             cpu_time: Duration::from_secs(120),
@@ -191,8 +191,8 @@ impl Surface {
         }
     }
 
-    /// The function of a call, and the call's text. Every function has its turn before one has its second; functions
-    /// of one module do not follow each other, so that a short form sees something of all.
+    /// The function of a call, and the call's text. Every function is called once before one is called twice; functions
+    /// of one module do not follow each other, so that a short form covers all modules.
     fn call(&self, seed: u64, number: u64) -> (&Function, String) {
         let count = self.functions.len() as u64;
         let common = |mut left: u64, mut right: u64| {
@@ -201,7 +201,7 @@ impl Surface {
             }
             left
         };
-        // Any large number will do that has no factor in common.
+        // Any large number without a common factor works.
         let stride = (7_919..).find(|stride| common(*stride, count) == 1).unwrap_or(1);
         let place = (number % count) * stride % count;
         let function = &self.functions[usize::try_from(place).unwrap()];
@@ -231,8 +231,8 @@ impl Surface {
         (function, text)
     }
 
-    /// A script that makes these calls, one after the other, whatever they do. It prints which one is next, so that
-    /// after a call that never ends the others can follow in another run.
+    /// A script that makes these calls one after the other, whatever they do. It prints the number of the next one, so
+    /// that after a call that never ends the others can continue in another run.
     fn script(&self, calls: &[(&Function, String)]) -> String {
         let mut script = format!("{}\n", self.prelude);
         for (index, (_, call)) in calls.iter().enumerate() {
@@ -307,7 +307,7 @@ impl Drop for Canary {
     }
 }
 
-/// A canary that is replaced when it dies or is not what it was.
+/// A canary that is replaced when it dies or its state has changed.
 pub(crate) struct Stage {
     python: bool,
     /// Wall time of its runs in milliseconds.
@@ -326,7 +326,7 @@ impl Stage {
         Self { wall_ms, ..self }
     }
 
-    /// Runs a script, and says what is wrong and how many of its calls were begun; all, if it came to its end.
+    /// Runs a script, and returns what is wrong and how many of its calls were begun: all of them if it ran to its end.
     fn run(&mut self, source: &str, calls: usize, beside: bool) -> (Vec<Fault>, usize) {
         let (faults, answer) = self.look(source, beside);
         let result = &answer["result"];
@@ -335,11 +335,11 @@ impl Stage {
         }
         let lines = result["output"].as_str().unwrap_or_default().lines();
         let begun = lines.filter_map(|line| line.strip_prefix("call ")?.parse::<usize>().ok()).max();
-        // One at least, so that the walk goes on.
+        // At least one, so that the walk advances.
         (faults, begun.map_or(1, |index| index + 1).min(calls))
     }
 
-    /// Runs a script, and says what is wrong and what the canary said.
+    /// Runs a script, and returns what is wrong and the canary's report.
     pub(crate) fn look(&mut self, source: &str, beside: bool) -> (Vec<Fault>, Value) {
         self.runs += 1;
         let (python, wall_ms) = (self.python, self.wall_ms);
@@ -380,7 +380,7 @@ fn judge(answer: &Value, wall_ms: u64, beside: bool) -> Vec<Fault> {
     if let Some(error) = answer["result"]["executorError"].as_str() {
         faults.push(Fault::Other(format!("the executor failed: {error}")));
     }
-    // On a loaded machine everything is late, a thread that only looks at the clock as well.
+    // On a loaded machine everything is late, even a thread that only looks at the clock.
     if number("ms") > wall_ms + MAX_LATE_MS + 50 + 2 * number("lateMs") {
         let (ms, late) = (number("ms"), number("lateMs"));
         faults.push(Fault::Other(format!(
@@ -393,7 +393,7 @@ fn judge(answer: &Value, wall_ms: u64, beside: bool) -> Vec<Fault> {
     faults
 }
 
-/// Makes the calls, and returns each function with something wrong, and a script that shows it.
+/// Makes the calls, and returns each function with a finding, and a script that shows it.
 fn walk(surface: &Surface, calls: u64, seed: u64) -> BTreeMap<(String, Fault), String> {
     let found = Mutex::new(BTreeMap::new());
     let (next, runs) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -430,7 +430,7 @@ fn walk(surface: &Surface, calls: u64, seed: u64) -> BTreeMap<(String, Fault), S
     found.into_inner().unwrap()
 }
 
-/// Seen with `--nocapture`, which `make walk` has.
+/// Printed with `--nocapture`, which `make walk` sets.
 #[expect(clippy::print_stderr, reason = "a test that takes an hour says where it is")]
 fn write_log(line: &str) {
     eprintln!("{line}");
@@ -457,7 +457,7 @@ fn walk_batch(
     found
 }
 
-/// Each of the calls in its own run, because the run of all of them was not as it should be.
+/// Runs each call on its own, because the run of all of them was not as it should be.
 fn culprits(
     surface: &Surface,
     stage: &mut Stage,
@@ -471,7 +471,7 @@ fn culprits(
         if once.is_empty() {
             continue;
         }
-        // A second time in another process: what does not happen again was caused by the machine.
+        // A second time in another process: a finding that does not repeat was caused by the machine.
         let (again, _) = stage.run(&script, 1, true);
         for fault in again {
             if once.iter().any(|first| std::mem::discriminant(first) == std::mem::discriminant(&fault)) {
@@ -485,7 +485,7 @@ fn culprits(
         let (again, _) = stage.run(&script, calls.len(), true);
         for fault in again {
             if faults.iter().any(|first| std::mem::discriminant(first) == std::mem::discriminant(&fault)) {
-                // Of the calls that were begun, the last is the one that did not return.
+                // The last call that was begun is the one that did not return.
                 let name = match (&fault, calls.last()) {
                     (Fault::Parked, Some((last, _))) => last.expression.clone(),
                     _ => format!("{} calls together", calls.len()),
@@ -497,7 +497,7 @@ fn culprits(
     found
 }
 
-/// Walks and fails with every finding that is not known, and its script.
+/// Walks, and fails with every finding that is not known, and its script.
 async fn check(python: bool, calls: u64) {
     let surface = Surface::of(python).await;
     assert!(!surface.functions.is_empty());
@@ -523,7 +523,7 @@ async fn check(python: bool, calls: u64) {
     assert!(report.is_empty(), "seed {seed}:\n{report}");
 }
 
-/// The long form, or the short one, over everything that TypeScript reaches.
+/// The long form, or the short one, over everything that TypeScript can reach.
 #[tokio::test]
 async fn v_305_every_function_of_typescript() {
     check(false, setting("CX_WALK_CALLS").unwrap_or(SHORT)).await;
@@ -535,7 +535,7 @@ async fn v_306_every_function_of_python() {
     check(true, setting("CX_WALK_CALLS").unwrap_or(SHORT)).await;
 }
 
-/// A call is the same for the same seed, and another for another one.
+/// The same seed gives the same call, and another seed another call.
 #[test]
 fn v_305_calls_are_made_from_the_seed() {
     let functions = (0..7).map(|number| Function {

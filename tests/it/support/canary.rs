@@ -1,4 +1,4 @@
-//! A process that may die of the script that it runs: see `tests/canary`.
+//! A process that its script may end: see `tests/canary`.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::stopwatch::{LATE, Stopwatch};
 
-/// What the child process says of an attack, an honest run beside it and one after it.
+/// The child process's report about an attack, an honest run beside it and one after it.
 pub(crate) fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
     let test_binary = std::env::current_exe().unwrap();
     let program: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/canary");
@@ -28,9 +28,9 @@ pub(crate) fn canary(source: &str, milliseconds: u64, megabytes: u64) -> Value {
     report
 }
 
-/// The attack ends with `code`, which is `none` for a value, in a process that goes on, and the process's memory never
-/// passes `peak` megabytes. What ends at its time has a second for it. Anything else has more time than it can need, so
-/// that its code does not depend on the machine.
+/// The attack ends with `code` (`none` for a value), the process survives, and its memory never exceeds `peak`
+/// megabytes. An attack that is to end at its deadline has a second. Any other has more time than it can need, so that
+/// its code does not depend on the machine.
 pub(crate) fn survives(source: &str, code: &str, peak: u64) {
     let limit = Duration::from_secs(if code == "TIMEOUT" { 1 } else { 120 });
     let stopwatch = Stopwatch::start();

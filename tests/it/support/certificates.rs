@@ -1,4 +1,4 @@
-//! An authority of a test, and a certificate for this machine that it has signed. `openssl` makes them.
+//! A certificate authority for a test, and a certificate for this machine that it has signed, made with `openssl`.
 
 use std::path::Path;
 use std::process::Command;

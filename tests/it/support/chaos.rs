@@ -1,7 +1,7 @@
-//! A server that breaks one rule, beside one that breaks none: the stage of the tests in `chaos_*`.
+//! A server that breaks one rule, beside one that breaks none, for the tests in `chaos_*`.
 //!
-//! Whatever the faulty server does, the other one is called continuously and has to answer soon, and
-//! no process may remain when the executor is closed.
+//! Whatever the faulty server does, the other one is called continuously and has to answer soon, and no process may
+//! remain when the executor is closed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use super::stopwatch::Stopwatch;
 /// How long the other server may take as a rule. It needs a millisecond; the rest is for a busy machine.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What fails a test that would hang.
+/// Fails a test that would hang.
 const WATCHDOG: Duration = Duration::from_secs(30);
 
-/// How long closing may take: both graces of a server, and the killing.
+/// How long closing may take: both grace periods of a server, and killing it.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);
 
-/// How long a call on this stage may take. Every call without an answer takes this long.
+/// The timeout of a call in these tests. Every call without an answer takes this long.
 pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_500);
 
-/// How long connecting may take on this stage.
+/// The timeout of connecting in these tests.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_millis(1_500);
 
 /// The server of `tests/chaos`.
@@ -37,7 +37,7 @@ pub(crate) fn program() -> PathBuf {
     program
 }
 
-/// Writes `mcp.json` with the server `well`, which keeps notes beside it.
+/// Writes `mcp.json` with the server `well`, whose notes are beside it.
 pub(crate) fn configure_well(directory: &Path) {
     let notes = directory.join("notes").display().to_string();
     let servers = json!({ "mcpServers": { "well": {
@@ -50,11 +50,11 @@ pub(crate) fn configure_well(directory: &Path) {
 pub(crate) struct Stage {
     pub(crate) executor: Executor,
     directory: TempDir,
-    /// The faulty server, if it is one behind an address.
+    /// The faulty server, if it has an address.
     _listener: Option<Listener>,
 }
 
-/// The outcome of a call, as the script that made it saw it.
+/// The outcome of a call, as its script saw it.
 #[derive(Debug)]
 pub(crate) struct Called {
     /// The result, if there was one.
@@ -79,8 +79,8 @@ impl Stage {
         Self::build(builder(), directory, change(faulty), None)
     }
 
-    /// The faulty server as a child process of an executor that keeps lists and pinned definitions in
-    /// `directory`, where another one may have left them. A strict one has no use for lists.
+    /// The faulty server as a child process of an executor that keeps lists and pinned definitions in `directory`,
+    /// where another executor may have left some. A strict executor does not use lists from there.
     pub(crate) fn kept_in(directory: TempDir, arguments: &[&str], strict: bool) -> Self {
         let (state, cache) = (directory.path().join("state"), directory.path().join("cache"));
         let builder = builder().state_directory(state).cache_directory(cache).strict(strict);
@@ -88,7 +88,7 @@ impl Stage {
         Self::build(builder, directory, faulty, None)
     }
 
-    /// The faulty server behind an address. `arguments` begin with `http` or `sse`.
+    /// The faulty server at an address. `arguments` begin with `http` or `sse`.
     pub(crate) fn http(arguments: &[&str]) -> Self {
         Self::http_with(arguments, |server| server)
     }
@@ -117,7 +117,7 @@ impl Stage {
         Self { executor, directory, _listener: listener }
     }
 
-    /// Does `work` while the other server is called without a pause, and once before and after it.
+    /// Does `work` while the other server is called continuously, and once before and after it.
     pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let stopwatch = Stopwatch::start();
         let mut times = vec![self.other_server_answers().await];
@@ -173,30 +173,30 @@ impl Stage {
         }
     }
 
-    /// Calls the tool in which the fault strikes.
+    /// Calls the tool in which the fault shows.
     pub(crate) async fn target(&self) -> Called {
         self.call("tools.faulty.target({})").await
     }
 
-    /// What the faulty server has written down.
+    /// The faulty server's notes.
     pub(crate) fn notes(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("notes")).unwrap_or_default()
     }
 
-    /// How many lines of the notes begin so.
+    /// How many lines of the notes begin with this text.
     pub(crate) fn noted(&self, beginning: &str) -> usize {
         self.notes().lines().filter(|line| line.starts_with(beginning)).count()
     }
 
-    /// The processes of the faulty server: those that it noted under `word`.
+    /// The processes of the faulty server: those that its notes name after `word`.
     pub(crate) fn processes(&self, word: &str) -> Vec<String> {
         let notes = self.notes();
         let processes = notes.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
         processes.map(str::to_owned).collect()
     }
 
-    /// Closes the executor; all children are gone then, and their descendants no longer run. Returns
-    /// what was written down and kept.
+    /// Closes the executor; after that all children are gone, and their descendants no longer run. Returns the notes
+    /// and the stored files.
     pub(crate) async fn close(self) -> TempDir {
         let stopwatch = Stopwatch::start();
         self.executor.close().await;
@@ -214,27 +214,27 @@ impl Stage {
 }
 
 impl Called {
-    /// Asserts that it failed with `code` and a message that contains all `parts`.
+    /// Asserts that the call failed with `code` and a message that contains all `parts`.
     pub(crate) fn failed(&self, code: &str, parts: &[&str]) -> &Self {
         let is_told = parts.iter().all(|part| self.message.contains(part));
         assert!(self.code == code && is_told, "expected {code} {parts:?}, found {self:?}");
         self
     }
 
-    /// Asserts that it returned `value`.
+    /// Asserts that the call returned `value`.
     pub(crate) fn returned(&self, value: impl Into<Value>) -> &Self {
         assert!(self.code.is_empty() && self.value == value.into(), "{self:?}");
         self
     }
 
-    /// Asserts that it was over within this time, which is promised: the timeout of a call or of a start.
+    /// Asserts that the call ended within this time, which is promised: the timeout of a call or of a start.
     pub(crate) fn within(&self, most: Duration) -> &Self {
         self.stopwatch.promise_of(self.took, most, format_args!("{self:?}"));
         self
     }
 }
 
-/// A server behind an address, which ends with this.
+/// A server at an address. Dropping this ends it.
 struct Listener {
     process: Child,
     url: String,
@@ -279,13 +279,13 @@ fn is_there(process: &str) -> bool {
     Path::new(&format!("/proc/{process}")).exists()
 }
 
-/// Whether the process is there and not a zombie.
+/// Whether the process exists and is no zombie.
 pub(crate) fn runs(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
-/// What a whole command saw of a call of the faulty server, and the most memory that it took.
+/// What a whole command reported about a call of the faulty server, and its peak memory.
 #[derive(Debug)]
 pub(crate) struct Measured {
     /// The code of the call's failure, `well`, or `pending` after three seconds.
@@ -293,20 +293,20 @@ pub(crate) struct Measured {
     pub(crate) peak_megabytes: u64,
 }
 
-/// Runs `cx run` with both servers in a separate process, so that its memory is only that of the run. The script
-/// calls the other server all the while.
+/// Runs `cx run` with both servers in a separate process, so that its memory is that of the run only. The script calls
+/// the other server continuously.
 pub(crate) fn measured(arguments: &[&str], expression: &str) -> Measured {
     measured_with(entry(arguments), expression)
 }
 
-/// The same with the faulty server behind an address.
+/// The same with the faulty server at an address.
 pub(crate) fn measured_http(arguments: &[&str], expression: &str) -> Measured {
     let directory = tempfile::tempdir().unwrap();
     let listener = Listener::new(arguments, &directory.path().join("notes"));
     measured_with(json!({ "type": "http", "url": listener.url }), expression)
 }
 
-/// The server as a child process in a configuration.
+/// The configuration of the server as a child process.
 pub(crate) fn entry(arguments: &[&str]) -> Value {
     let arguments = [&["stdio"], arguments].concat();
     json!({ "command": program(), "args": arguments })

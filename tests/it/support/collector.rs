@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry, which is made of the official protobuf classes, and what it has received.
+//! A collector of OpenTelemetry, built with the official protobuf classes, and what it has received.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -20,7 +20,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Starts one that answers exports with this status, or with `hang` not at all.
+    /// Starts one that answers exports with this status, or never with `hang`.
     pub(crate) fn start(mode: &str) -> Self {
         let program = root().join("tests/interop/telemetry/collector.py");
         let mut process =
@@ -38,7 +38,7 @@ impl Collector {
         Self { process, lines, endpoint }
     }
 
-    /// Everything that was exported, once nothing has come for a moment. The client must be gone.
+    /// All exports, once none has come for a moment. The client must have ended.
     pub(crate) fn exports(&self) -> Vec<Value> {
         let mut exports = Vec::new();
         while let Ok(export) = self.lines.recv_timeout(Duration::from_millis(500)) {
@@ -55,7 +55,7 @@ impl Drop for Collector {
     }
 }
 
-/// The items of a list of a message.
+/// The items of a list in a message.
 pub(crate) fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     value[name].as_array().into_iter().flatten()
 }
@@ -67,7 +67,7 @@ pub(crate) fn spans(exports: &[Value]) -> Vec<Value> {
     scopes.flat_map(|scope| each(scope, "spans")).cloned().collect()
 }
 
-/// All metrics of exports, by name. Of each the last one.
+/// All metrics of exports by name: the last one of each name.
 pub(crate) fn metrics(exports: &[Value]) -> BTreeMap<String, Value> {
     let resources = exports.iter().flat_map(|export| each(&export["message"], "resourceMetrics"));
     let scopes = resources.flat_map(|resource| each(resource, "scopeMetrics"));

@@ -10,7 +10,7 @@ pub(crate) struct HttpHost {
     state: Arc<State>,
 }
 
-/// A request that came.
+/// A request that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: String,
@@ -75,7 +75,7 @@ impl HttpHost {
         Self { port, state }
     }
 
-    /// The address of a path, by the address of this machine.
+    /// The address of a path at this machine's address.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -90,7 +90,7 @@ impl HttpHost {
         self.state.open.load(Ordering::SeqCst)
     }
 
-    /// The most connections that were open at once.
+    /// The maximum number of connections that were open at once.
     pub(crate) fn most_open(&self) -> usize {
         self.state.most_open.load(Ordering::SeqCst)
     }

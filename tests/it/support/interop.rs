@@ -18,14 +18,14 @@ fn directory() -> PathBuf {
     })
 }
 
-/// Where a part is, which must be installed. `argument` is what installs it too.
+/// The path of a part, which must be installed. `argument` selects the part in `install.sh`.
 fn installed(directory: &Path, argument: &str) -> PathBuf {
     let mark = directory.join("installed");
     assert!(mark.is_file(), "{} is missing; run tests/interop/install.sh {argument}", mark.display());
     directory.to_owned()
 }
 
-/// Where the packages of npm are.
+/// The directory of the npm packages.
 pub(crate) fn node_modules() -> String {
     INSTALLED.join("node/node_modules").to_str().unwrap().to_owned()
 }
@@ -34,7 +34,7 @@ pub(crate) fn node(package: &str) -> String {
     format!("{}/@modelcontextprotocol/{package}/dist/index.js", node_modules())
 }
 
-/// A program of the type checkers, which Node runs.
+/// A type checker from npm, which Node runs.
 pub(crate) fn type_checker(path: &str) -> PathBuf {
     installed(&directory().join("types"), "").join("node/node_modules").join(path)
 }
@@ -63,7 +63,7 @@ pub(crate) fn telemetry_python() -> PathBuf {
     installed(&directory().join("telemetry"), "").join("python/bin/python")
 }
 
-/// The interpreter with the checkers of documents.
+/// The interpreter with the validators of documents.
 pub(crate) fn schemas_python() -> PathBuf {
     installed(&directory().join("schemas"), "").join("python/bin/python")
 }
@@ -88,7 +88,7 @@ pub(crate) fn frameworks_python(lock: &str) -> PathBuf {
     }
 }
 
-/// Where the agent frameworks of npm are.
+/// The directory of the agent frameworks from npm.
 pub(crate) fn frameworks_modules() -> PathBuf {
     more_frameworks().join("node/node_modules")
 }

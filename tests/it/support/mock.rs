@@ -1,4 +1,4 @@
-//! A server that answers as told: every kind of result, and every way not to give one.
+//! A server that answers as configured: every kind of result, and every way to give none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ pub(crate) struct Mock {
     pub(crate) calls: Arc<AtomicUsize>,
     /// How many calls of `hang` were dropped or cancelled.
     pub(crate) cancelled: Arc<AtomicUsize>,
-    /// How many calls run now, and the most there ever were at once.
+    /// How many calls run now, and the maximum at once so far.
     pub(crate) running: Arc<AtomicUsize>,
     pub(crate) most_running: Arc<AtomicUsize>,
 }

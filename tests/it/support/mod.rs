@@ -12,9 +12,9 @@ pub(crate) mod chaos;
 pub(crate) mod collector;
 /// A web server on loopback for scripts that fetch.
 pub(crate) mod http_host;
-/// Servers and clients that we did not write, where they are installed.
+/// Third-party servers and clients, where they are installed.
 pub(crate) mod interop;
-/// A dispatcher with every kind of result, and every way not to give one.
+/// A dispatcher with every kind of result, and every way to give none.
 pub(crate) mod mock;
 /// A real NATS server, and the machines that execute the runs of its queue.
 pub(crate) mod nats;
@@ -24,7 +24,7 @@ pub(crate) mod nats_accounts;
 pub(crate) mod provider;
 /// Executors that run Python, and a process that may die of it.
 pub(crate) mod python_executor;
-/// The scripts of `tests/scripts`, and what each comes to.
+/// The scripts of `tests/scripts`, and their outcomes.
 pub(crate) mod script_suite;
 /// A client of `cx serve` over stdio.
 pub(crate) mod serve;
@@ -54,8 +54,8 @@ pub(crate) fn executor() -> (Executor, mock::Mock) {
     (executor, mock)
 }
 
-/// As [`executor`], where Python starts at once: the compiled interpreter, which all executors of a process share, is
-/// kept for the next process, so that only the first test ever compiles.
+/// As [`executor`], with a Python that starts at once: the compiled interpreter, which all executors of a process
+/// share, is kept for the next process, so that only the first test ever compiles.
 pub(crate) async fn python() -> (Executor, mock::Mock) {
     static COMPILED: OnceCell<()> = OnceCell::const_new();
     COMPILED
@@ -70,7 +70,7 @@ pub(crate) async fn python() -> (Executor, mock::Mock) {
 /// Where tests keep compiled interpreters.
 pub(crate) fn python_cache() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-    // Code is loaded only from directories that no other user can write to.
+    // Machine code is loaded only from directories that no other user can write to.
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -97,7 +97,7 @@ pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
     (error.code, error.message.clone())
 }
 
-/// The processes that a process of this machine has started, below `/proc`.
+/// The child processes of a process of this machine, from `/proc`.
 pub(crate) fn children_of(process: u32) -> Vec<PathBuf> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let of_thread = |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();

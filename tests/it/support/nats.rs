@@ -14,10 +14,10 @@ use super::chaos;
 use super::serve::wait_for_end;
 use super::serve_http::{wait_for, wait_within};
 
-/// Long enough for any queue.
+/// Longer than any queue takes.
 pub(crate) const KEY: &str = "a key that all machines of the queue share";
 
-/// The variable with which tests that need `nats-server` are left out, where it cannot be installed.
+/// The variable that leaves out tests that need `nats-server`, where it cannot be installed.
 const WITHOUT: &str = "CX_WITHOUT_NATS_SERVER";
 
 /// Its configuration.
@@ -32,7 +32,7 @@ pub(crate) struct NatsServer {
 }
 
 impl NatsServer {
-    /// Starts one. `None` if the person who runs the tests has said that there is none.
+    /// Starts one. `None` if the variable says that there is none.
     ///
     /// # Panics
     ///
@@ -65,7 +65,7 @@ impl NatsServer {
         format!("{}://127.0.0.1:{}", if self.is_tls { "tls" } else { "nats" }, self.port)
     }
 
-    /// What it has logged.
+    /// Its log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
@@ -80,12 +80,12 @@ impl NatsServer {
         self.child.wait().unwrap();
     }
 
-    /// Starts it again at the same port, with its files.
+    /// Starts it again at the same port, with the same files.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.directory.path(), &self.port.to_string());
     }
 
-    /// Ends it, and starts it with another configuration.
+    /// Ends it, and starts it again with another configuration.
     pub(crate) fn restart_with(&mut self, config: &str) {
         self.kill();
         std::fs::write(self.directory.path().join(CONFIG), config).unwrap();
@@ -169,7 +169,7 @@ impl Worker {
         Self::within(command, directory)
     }
 
-    /// A command that is one.
+    /// A worker that is started by this command.
     pub(crate) fn of(command: Command) -> Self {
         Self::within(command, tempfile::tempdir().unwrap())
     }
@@ -190,7 +190,7 @@ impl Worker {
         wait_within(Duration::from_secs(60), || self.said().contains(text).then_some(()));
     }
 
-    /// The worker processes that it has started.
+    /// The worker processes that this machine has started.
     pub(crate) fn processes(&self) -> Vec<PathBuf> {
         super::children_of(self.child.id())
     }
@@ -212,7 +212,7 @@ impl Drop for Worker {
     }
 }
 
-/// The person's directories are in one that is removed.
+/// The person's directories are in a temporary one.
 fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
     command
         .current_dir(directory)
@@ -224,7 +224,7 @@ fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command 
         .stdin(Stdio::null())
 }
 
-/// Where the tools are: a workspace with a server of `tests/chaos`, and `cx run --nats`.
+/// The front end: a workspace with a server of `tests/chaos`, and `cx run --nats`.
 pub(crate) struct Front {
     directory: TempDir,
     url: String,
@@ -274,20 +274,20 @@ impl Front {
     }
 }
 
-/// What `cx run --json` has printed.
+/// The output of `cx run --json`.
 pub(crate) fn result(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// What a process of [`Front::spawn`] has printed, at its end.
+/// The output of a process of [`Front::spawn`], at its end.
 pub(crate) fn end(mut child: Child, most: Duration) -> Value {
     wait_for_end(&mut child, most);
     let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// A client that is connected to a NATS server, in the words of its protocol.
+/// A client that is connected to a NATS server, and speaks its protocol directly.
 pub(crate) struct Outsider {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
@@ -316,7 +316,7 @@ impl Outsider {
         self.writer.write_all(&message).unwrap();
     }
 
-    /// The next message, its subject and payload; `None` if none comes for a while.
+    /// The subject and payload of the next message; `None` if none comes for a while.
     pub(crate) fn next(&mut self) -> Option<(String, Vec<u8>)> {
         loop {
             let mut line = String::new();
@@ -333,7 +333,7 @@ impl Outsider {
                     self.reader.get_mut().set_read_timeout(Some(Duration::from_millis(100))).ok()?;
                     read.ok()?;
                     payload.truncate(payload.len() - 2);
-                    // Before the payload are its headers.
+                    // The headers of the message come before the payload.
                     if words[0] == "HMSG" {
                         payload.drain(..words[words.len() - 2].parse::<usize>().ok()?);
                     }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-/// What a key is for: the first byte of its public form.
+/// The kind of a key: the first byte of its public form.
 #[derive(Clone, Copy)]
 enum Kind {
     Operator = 14 << 3,
@@ -15,10 +15,10 @@ enum Kind {
     User = 20 << 3,
 }
 
-/// The first bits of a private key.
+/// The first bits of a seed, which is a private key.
 const SEED: u8 = 18 << 3;
 
-/// A key of the server's users. Every number makes another one.
+/// A key. Every number gives another one.
 struct Key {
     kind: Kind,
     seed: [u8; 32],
@@ -44,7 +44,7 @@ impl Key {
         encode(&[&prefix[..], &self.seed[..]].concat())
     }
 
-    /// A token by which this key says something of a key.
+    /// A token in which this key makes a statement about another key.
     fn says(&self, of: &Self, name: &str, claims: Value) -> String {
         let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let claims = json!({
@@ -76,7 +76,7 @@ fn encode(bytes: &[u8]) -> String {
     bits.chunks(5).map(digit).collect()
 }
 
-/// Keys of the accounts: that of the server itself, and that of cx.
+/// Keys of the accounts: the server's own, and that of cx.
 struct Accounts {
     operator: Key,
     system: Key,
@@ -91,7 +91,7 @@ fn accounts() -> Accounts {
     }
 }
 
-/// The configuration of a server that knows an operator, and the account of cx by its word.
+/// The configuration of a server that trusts an operator, and by its token the account of cx.
 pub(crate) fn config(directory: &Path) -> String {
     let Accounts { operator, system, cx } = accounts();
     let account = |key: &Key, name: &str| {
@@ -99,7 +99,7 @@ pub(crate) fn config(directory: &Path) -> String {
             "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1,
             "leaf": -1, "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1,
         });
-        // The server's own has no JetStream.
+        // The server's own account has no JetStream.
         let mut limits = all.clone();
         if name == "SYS" {
             for name in ["mem_storage", "disk_storage", "streams", "consumer"] {

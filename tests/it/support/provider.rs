@@ -11,28 +11,28 @@ use serde_json::{Value, json};
 
 use super::mock::Decrement;
 
-/// The key that the provider takes.
+/// The key that the provider accepts.
 pub(crate) const KEY: &str = "key-of-the-fake-provider-0123456789";
 
-/// What the provider does with a question.
+/// The provider's reaction to a question.
 pub(crate) enum Reply {
-    /// Answers with a text, in pieces where it streams.
+    /// Answers with a text, as a stream if one is asked for.
     Text(String),
-    /// Answers without saying what it took.
+    /// Answers without reporting tokens.
     WithoutUsage(String),
     /// Fails with a status, headers and a message.
     Status(u16, &'static str, String),
-    /// Sends half of the answer and ends the connection.
+    /// Sends half of the answer and closes the connection.
     Cut(String),
-    /// Streams a text, and neither its end nor anything else after it.
+    /// Streams a text, and then sends neither its end nor anything else.
     Stalled(String),
-    /// Says nothing.
+    /// Sends nothing.
     Silence,
-    /// Answers with a body that is not its format.
+    /// Answers with a body in a wrong format.
     Garbage,
 }
 
-/// What the provider was asked.
+/// A question that the provider was asked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     /// The path.
@@ -80,7 +80,7 @@ impl FakeProvider {
                 let (tokens, open) = (Arc::clone(&tokens), Arc::clone(&open));
                 std::thread::spawn(move || {
                     open.fetch_add(1, Ordering::SeqCst);
-                    // Also when an assertion about the question panics.
+                    // This holds also when an assertion about the question panics.
                     let _open = Decrement(&open);
                     let _gone = serve(kind, stream, &*answer, &asked, &tokens);
                 });
@@ -116,7 +116,7 @@ impl FakeProvider {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Tokens of all answers, as their `usage` said.
+    /// Tokens of all answers, as reported in their `usage`.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens.load(Ordering::SeqCst)
     }
@@ -142,7 +142,7 @@ fn serve(
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
-            // The client has cancelled its question before it was sent.
+            // The client has cancelled the question before it was sent.
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         let Some((name, value)) = line.trim().split_once(':') else { break };
@@ -170,7 +170,7 @@ fn serve(
         .or(asked_now.body["options"]["num_predict"].as_u64());
     match reply {
         Reply::Text(text) => {
-            // A token is a word, and there are no more than was asked for.
+            // A word counts as a token, and there are no more words than were asked for.
             let output = (text.split_whitespace().count() as u64).min(max.unwrap_or(u64::MAX));
             let usage = Some((asked_now.prompt.split_whitespace().count() as u64, output));
             tokens.fetch_add(usage.map_or(0, |(input, output)| input + output), Ordering::SeqCst);
@@ -195,13 +195,13 @@ fn serve(
                 stream.write_all(event.as_bytes())?;
             }
             stream.flush()?;
-            // Until the other side stops reading.
+            // Until the other side no longer reads.
             stream.set_read_timeout(Some(Duration::from_secs(60)))?;
             let _gone = reader.read(&mut [0]);
             Ok(())
         }
         Reply::Silence => {
-            // Until the other side stops waiting.
+            // Until the other side no longer waits.
             stream.set_read_timeout(Some(Duration::from_secs(60)))?;
             let _gone = reader.read(&mut [0]);
             Ok(())
@@ -259,7 +259,7 @@ fn send(
     Ok(())
 }
 
-/// Sends the head of an answer in pieces.
+/// Sends the head of a streamed answer.
 fn send_head(stream: &mut TcpStream, kind: ProviderKind) -> std::io::Result<()> {
     let mime = if kind == ProviderKind::Ollama { "application/x-ndjson" } else { "text/event-stream" };
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: {mime}\r\nconnection: close\r\n\r\n")

@@ -1,4 +1,4 @@
-//! Executors that run Python, and a process that may die of it.
+//! Executors that run Python, and a process that its script may end.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::mock::Mock;
 use super::stopwatch::{LATE, Stopwatch};
 
-/// Megabytes that a process may need beside the memory limit of its script: what docs/threats.md allows.
+/// Megabytes that a process may need beyond the memory limit of its script, according to docs/threats.md.
 pub(crate) const BESIDE: u64 = 64;
 
-/// What a process without a hostile script needs at its peak, in megabytes, is measured and not counted; but no more
-/// than this, so that a large leak of our own does not hide there.
+/// The peak memory of a process without a hostile script, in megabytes, is measured and subtracted; but at most this
+/// much, so that a large leak of cx's own does not hide in it.
 const MAX_ORDINARY: u64 = 700;
 
 /// Where Python's compiled code is kept for all tests. No other user can write there, unlike in `/tmp`.
@@ -38,7 +38,7 @@ pub(crate) async fn executor() -> (Executor, Mock) {
     (executor, mock)
 }
 
-/// The default limits with little memory, so that what fills it is quick.
+/// The default limits with little memory, so that a script fills it quickly.
 pub(crate) fn small() -> Limits {
     Limits { wall_time: Duration::from_secs(20), memory_bytes: 64 << 20, ..Limits::default() }
 }
@@ -56,7 +56,7 @@ pub(crate) async fn attack(source: &str, limits: Limits) -> (ExecuteResult, Mock
     (result, mock)
 }
 
-/// A fresh interpreter knows nothing of those before it.
+/// A fresh interpreter contains nothing of earlier ones.
 pub(crate) async fn untouched(executor: &Executor, after: &str) {
     let source = "
 import builtins, json, os, sys
@@ -81,7 +81,7 @@ pub(crate) async fn ends(source: &str, limits: Limits, code: ErrorCode) -> Mock 
     mock
 }
 
-/// Runs one script and returns its value; the next one must find nothing of it.
+/// Runs one script and returns its value; the next script must find nothing of it.
 pub(crate) async fn value(source: &str) -> Value {
     let (result, _) = attack(source, small()).await;
     result.value().cloned().unwrap_or_else(|| panic!("{source}: {}", result.to_json()))
@@ -97,7 +97,7 @@ pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
 /// Memory that scripts in the child process may use, in megabytes.
 pub(crate) const LIMIT: u64 = 64;
 
-/// What a separate process reports of the memory that the idle trim of two warm interpreters gives back.
+/// What a separate process reports about the memory that the idle trim of two warm interpreters gives back.
 pub(crate) fn idle_trim() -> Value {
     let output = Command::new(canary_program()).arg("idle").arg(cache()).output();
     let output = output.expect("the canary is built with the tests");
@@ -110,7 +110,8 @@ fn canary_program() -> PathBuf {
     test_binary.parent().unwrap().parent().unwrap().join("examples/canary")
 }
 
-/// What the child process says of attacks one after the other, of honest runs in both languages beside and after them.
+/// The child process's report about attacks one after the other, and about honest runs in both languages beside and
+/// after them.
 fn canary(sources: &[&str], milliseconds: u64) -> Value {
     let mut child = Command::new(canary_program())
         .args([milliseconds.to_string(), LIMIT.to_string(), "python".to_owned()])
@@ -122,7 +123,7 @@ fn canary(sources: &[&str], milliseconds: u64) -> Value {
     child.stdin.take().unwrap().write_all(json!(sources).to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{sources:?}: the process ended with {:?}", output.status);
-    // The whole of stdout is the report: the scripts have none of it.
+    // The report is all of stdout: no script can write to it.
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for (run, expected) in [("honest", 200), ("honestPython", 200), ("canary", 2), ("canaryPython", 2)] {
         assert_eq!(report[run]["value"], expected, "{sources:?}: {run}: {report:#}");
@@ -131,8 +132,8 @@ fn canary(sources: &[&str], milliseconds: u64) -> Value {
     report
 }
 
-/// Each attack ends with its code (`none` for a value) in a process that goes on, hardly late, and the process's
-/// memory stays below what it ordinarily needs, the scripts' limit and `beside` megabytes. Returns the outcome of each.
+/// Each attack ends with its code (`none` for a value), hardly late, and the process survives. The process's memory
+/// stays below its ordinary memory, the scripts' limit and `beside` megabytes together. Returns the outcome of each.
 pub(crate) fn survives_all(attacks: &[(&str, &str)], milliseconds: u64, beside: u64) -> Vec<Value> {
     static ORDINARY: OnceLock<u64> = OnceLock::new();
     let ordinary = *ORDINARY.get_or_init(|| {

@@ -16,7 +16,7 @@ pub(crate) fn scripts() -> Vec<PathBuf> {
     paths
 }
 
-/// The language of a script, by the end of its name.
+/// The language of a script, by its extension.
 pub(crate) fn language_of(path: &Path) -> Language {
     match path.extension().is_some_and(|extension| extension == "py") {
         true => Language::Python,
@@ -31,7 +31,7 @@ pub(crate) fn snapshot(path: &Path) -> Value {
     serde_json::from_str(text.splitn(3, "---").nth(2).unwrap()).unwrap()
 }
 
-/// A result as JSON without times, which are all that may differ from run to run.
+/// A result as JSON without times: nothing else may differ from run to run.
 pub(crate) fn without_times(result: &ExecuteResult) -> Value {
     let mut report = result.to_json();
     report.as_object_mut().unwrap().remove("executionTimeMs");

@@ -18,10 +18,10 @@ use tempfile::TempDir;
 use super::answers::check_fields;
 use super::chaos;
 
-/// What fails a test that would hang. Python may have to be compiled first.
+/// Fails a test that would hang. Python may have to be compiled first.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// The most that an end may take. As a rule it takes some ten milliseconds, or as long as servers need to end.
+/// The maximum time of an end. It usually takes some ten milliseconds, or as long as servers need to end.
 pub(crate) const END: Duration = Duration::from_secs(5);
 
 /// A client with its own server.
@@ -30,13 +30,13 @@ pub(crate) struct Client {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     lines: Option<Receiver<String>>,
-    /// Messages that came while another one was waited for.
+    /// Messages that came while the client waited for another one.
     seen: VecDeque<Value>,
     last_id: u64,
     directory: Arc<TempDir>,
 }
 
-/// Lines on their way to a server.
+/// Lines that a thread is writing to a server.
 pub(crate) struct Flood {
     written: Arc<AtomicUsize>,
     writing: JoinHandle<ChildStdin>,
@@ -47,7 +47,7 @@ impl Flood {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Waits until nothing has been written for this time, and returns how much was.
+    /// Waits until nothing has been written for this time, and returns the number of lines written.
     pub(crate) fn stalled(&self, quiet: Duration) -> usize {
         let (mut last, mut since) = (self.written(), Instant::now());
         while since.elapsed() < quiet && !self.writing.is_finished() {
@@ -59,13 +59,13 @@ impl Flood {
         last
     }
 
-    /// Waits until all is written, and gives the pipe back.
+    /// Waits until everything is written, and returns the pipe.
     pub(crate) fn join(self, client: &mut Client) {
         client.stdin = Some(self.writing.join().unwrap());
     }
 }
 
-/// Saves a script for the user of a [`Start::within`] this directory.
+/// Saves a script for the user of a [`Start::within`] with this directory.
 pub(crate) fn save_script(directory: &Path, file: &str, source: &str) {
     let folder = directory.join("cx/scripts");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
@@ -89,7 +89,7 @@ pub(crate) struct Start {
     has_empty_cache: bool,
     keeps_stderr: bool,
     directory: Option<Arc<TempDir>>,
-    /// A program and its arguments that execute the command after them.
+    /// A program and its arguments, which executes the command after them.
     wrapper: Vec<String>,
 }
 
@@ -114,19 +114,19 @@ impl Start {
         self
     }
 
-    /// In the same workspace, and with the same files of the person, as another one.
+    /// In the same workspace, and with the same files of the person, as another client.
     pub(crate) fn beside(mut self, other: &Client) -> Self {
         self.directory = Some(Arc::clone(&other.directory));
         self
     }
 
-    /// In this workspace, with the files that are there.
+    /// In this workspace, with its existing files.
     pub(crate) fn within(mut self, directory: Arc<TempDir>) -> Self {
         self.directory = Some(directory);
         self
     }
 
-    /// Adds a server of `tests/chaos`, whose notes are in the file of its name.
+    /// Adds a server of `tests/chaos`, whose notes are in the file with its name.
     pub(crate) fn server(mut self, name: &str, arguments: &[&str]) -> Self {
         self.servers[name] = json!({ "mode": arguments });
         self
@@ -160,19 +160,19 @@ impl Start {
         self
     }
 
-    /// What the server writes to stderr is kept: [`Client::stderr`].
+    /// Keeps the server's stderr: [`Client::stderr`].
     pub(crate) fn with_stderr(mut self) -> Self {
         self.keeps_stderr = true;
         self
     }
 
-    /// The client does not read what it is told before [`Client::read`].
+    /// The client reads nothing before [`Client::read`].
     pub(crate) fn without_reading(mut self) -> Self {
         self.reads = false;
         self
     }
 
-    /// The command that starts it, with pipes for a client, and where its files are.
+    /// The command that starts it, with pipes for a client, and the directory of its files.
     pub(crate) fn command(&self) -> (Command, Arc<TempDir>) {
         let directory = self.directory.clone().unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
         let cache = if self.has_empty_cache { directory.path().join("cache") } else { super::python_cache() };
@@ -199,7 +199,7 @@ impl Start {
             std::fs::write(&file, config.to_string()).unwrap();
             command.arg("--mcp-config").arg(&file);
         } else {
-            // A file that is named on the command line has servers only.
+            // A file that is named on the command line can have only servers.
             std::fs::create_dir_all(directory.path().join("cx")).unwrap();
             std::fs::write(directory.path().join("cx/config.json"), config.to_string()).unwrap();
         }
@@ -289,7 +289,7 @@ impl Client {
         self.lines = Some(lines);
     }
 
-    /// Reads what the server writes only as far as this client asks for it. Until then it waits in the pipe.
+    /// Reads the server's output only as far as this client asks for it. Until then the output waits in the pipe.
     pub(crate) fn read_when_asked(&mut self) {
         let stdout = self.stdout.take().unwrap();
         let (sender, lines) = sync_channel(1);
@@ -304,8 +304,8 @@ impl Client {
         self.lines = Some(lines);
     }
 
-    /// Writes lines from its own thread, as far as the server reads them. Returns how many it has written so far;
-    /// nothing can be sent otherwise before [`Flood::join`].
+    /// Writes lines from a thread of its own, as fast as the server reads them. Returns a handle that knows how many
+    /// are written; nothing else can be sent before [`Flood::join`].
     pub(crate) fn flood(&mut self, lines: impl Iterator<Item = String> + Send + 'static) -> Flood {
         let mut stdin = self.stdin.take().unwrap();
         let written = Arc::new(AtomicUsize::new(0));
@@ -419,7 +419,7 @@ impl Client {
         }
     }
 
-    /// Everything that came and was no answer that was waited for.
+    /// Returns all messages so far that were not the awaited answers.
     pub(crate) fn take_seen(&mut self) -> Vec<Value> {
         self.seen.drain(..).collect()
     }
@@ -435,12 +435,12 @@ impl Client {
         self.child.id()
     }
 
-    /// The workspace, where the person's files are too.
+    /// The workspace, which also has the person's files.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// What a server of `tests/chaos` wrote down.
+    /// The notes of a server of `tests/chaos`.
     pub(crate) fn notes(&self, server: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(server)).unwrap_or_default()
     }
@@ -450,14 +450,14 @@ impl Client {
         self.notes("stderr")
     }
 
-    /// The processes that a server's notes tell of, by the word before their number.
+    /// The processes that a server's notes name, by the word before their number.
     pub(crate) fn noted_processes(&self, server: &str, word: &str) -> Vec<String> {
         let notes = self.notes(server);
         let lines = notes.lines().filter_map(|line| line.strip_prefix(word));
         lines.map(|process| process.trim().to_owned()).collect()
     }
 
-    /// Waits until `condition` holds, asking the server's health over and over.
+    /// Waits until `condition` holds, asking for the server's health again and again.
     pub(crate) fn wait_for_health(&mut self, condition: impl Fn(&Value) -> bool) -> Value {
         let start = Instant::now();
         loop {
@@ -484,7 +484,7 @@ impl Client {
         wait_for_end(&mut self.child, most)
     }
 
-    /// Closes stdin and expects a good end.
+    /// Closes stdin and expects exit status 0.
     pub(crate) fn end(mut self) {
         self.close_stdin();
         assert_eq!(self.wait(END).code(), Some(0));
@@ -495,13 +495,13 @@ impl Client {
         assert!(kill.unwrap().success());
     }
 
-    /// The most memory that the process ever had, in bytes.
+    /// The peak memory of the process, in bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
         status_bytes(self.process(), "VmHWM:")
     }
 }
 
-/// A line of `/proc/PROCESS/status` that counts memory, in bytes.
+/// A line of `/proc/PROCESS/status` with an amount of memory, in bytes.
 pub(crate) fn status_bytes(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -510,7 +510,7 @@ pub(crate) fn status_bytes(process: u32, name: &str) -> u64 {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A test that has failed leaves it behind.
+        // A failed test leaves the process behind.
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
     }
@@ -529,7 +529,7 @@ pub(crate) fn meta(more: Value) -> Value {
     meta
 }
 
-/// Waits for a process to end, for this time at most.
+/// Waits at most this long for a process to end.
 pub(crate) fn wait_for_end(child: &mut Child, most: Duration) -> ExitStatus {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! `cx serve --http` as a process, and requests to it that are written by hand.
+//! `cx serve --http` as a process, and requests to it, written by hand.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::answers::check_fields;
 use super::serve::{Start, meta, status_bytes, wait_for_end};
 
-/// What fails a test that would hang.
+/// Fails a test that would hang.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// Long enough for any address.
@@ -35,17 +35,17 @@ impl Server {
     }
 
     pub(crate) fn start_at(address: &str, start: Start) -> Self {
-        // Most tests run more scripts than a client may by default.
+        // Most tests run more scripts than a client may run by default.
         Self::start_with(&["--http", address, "--client-rate", "0"], start)
     }
 
-    /// Starts it with these arguments and no others.
+    /// Starts it with exactly these arguments.
     pub(crate) fn start_with(arguments: &[&str], start: Start) -> Self {
         let (command, directory) = start.arguments(arguments).command();
         Self::start_command(command, directory)
     }
 
-    /// Starts a command of [`Start::command`], or one that becomes it.
+    /// Starts a command of [`Start::command`], or a program that executes it.
     pub(crate) fn start_command(mut command: Command, directory: Arc<TempDir>) -> Self {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -93,7 +93,7 @@ impl Server {
         self.send("POST", "/mcp", &all, &message.to_string())
     }
 
-    /// A request without a session, with everything in it.
+    /// A request without a session, with everything that such a request needs.
     pub(crate) fn stateless(&self, method: &str, mut params: Value) -> Reply {
         if params.get("_meta").is_none() {
             params["_meta"] = meta(json!({}));
@@ -142,7 +142,7 @@ impl Server {
         self.directory.path()
     }
 
-    /// What a server of `tests/chaos` wrote down.
+    /// The notes of a server of `tests/chaos`.
     pub(crate) fn notes(&self, server: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(server)).unwrap_or_default()
     }
@@ -179,18 +179,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A test that has failed leaves it behind.
+        // A failed test leaves the process behind.
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// Looks over and over.
+/// Checks again and again until there is a value.
 pub(crate) fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
     wait_within(WATCHDOG, look)
 }
 
-/// As [`wait_for`], for what would happen later by itself.
+/// As [`wait_for`], within a time in which it would not happen by itself.
 pub(crate) fn wait_within<T>(most: Duration, look: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

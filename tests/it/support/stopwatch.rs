@@ -1,7 +1,7 @@
-//! How long something takes, and what the machine did meanwhile: for bounds on time that are promises.
+//! Elapsed time, and what the machine did meanwhile: for time bounds that are promises.
 //!
-//! Other bounds on elapsed time are no tests: they fail when the machine is busy, and what they want to see is seen in
-//! an outcome. Where a promise is not kept, this says whether the machine could have kept it.
+//! Other bounds on elapsed time are not tested: such tests fail when the machine is busy, and what they look for shows
+//! in an outcome. Where a promise is not kept, the message says whether the machine could have kept it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,16 +15,16 @@ pub(crate) const LATE: Duration = Duration::from_millis(1_500);
 /// How long the control thread sleeps each time.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A sleep that ends this much later says that the machine was busy.
+/// A sleep that ends this much later shows that the machine was busy.
 const WORTH_TELLING: Duration = Duration::from_millis(5);
 
-/// How many late naps are remembered: those of a minute on a machine where all are late.
+/// How many late sleeps are remembered: those of a minute on a machine where all are late.
 const MAX_NAPS: usize = 4_000;
 
-/// Ticks of the times in `/proc/self/stat` in a second, on every Linux.
+/// Clock ticks of `/proc/self/stat` in a second, on every Linux.
 const TICKS: f64 = 100.0;
 
-/// When naps ended that were late, and how late each was.
+/// When late sleeps ended, and how late each was.
 static LATE_NAPS: LazyLock<Mutex<VecDeque<(Instant, Duration)>>> = LazyLock::new(|| {
     std::thread::spawn(|| {
         loop {
@@ -60,7 +60,7 @@ impl Stopwatch {
         self.start.elapsed()
     }
 
-    /// Asserts that no more than `most` has passed, which is promised of `what`.
+    /// Asserts that at most `most` has passed, which is promised of `what`.
     #[track_caller]
     pub(crate) fn promise(&self, most: Duration, what: impl fmt::Display) {
         self.promise_of(self.elapsed(), most, what);

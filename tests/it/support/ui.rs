@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::serve::WATCHDOG;
 
-/// The command with the files of a user in this directory, as [`Start`](super::serve::Start) has them.
+/// The command with the files of a user in this directory, as for [`Start`](super::serve::Start).
 pub(crate) fn cx(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).env_remove("CX_HTTP_TOKEN");
@@ -68,7 +68,7 @@ pub(crate) fn exchange(address: SocketAddr, request: &str) -> String {
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // A server that does not want the rest of a request may reset the connection after its answer.
+    // A server that refuses the rest of a request may reset the connection after its answer.
     let _reset = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -105,8 +105,8 @@ pub(crate) fn bearer(
     send(address, method, path, &[format!("Authorization: Bearer {token}")], body)
 }
 
-/// Opens a page in a browser that runs its scripts, takes the steps of `tests/browser.mjs`, and returns the
-/// values that were asked for. Nothing that the page does may be refused by its own policy.
+/// Opens a page in a browser that runs its scripts, takes the steps of `tests/browser.mjs`, and returns the requested
+/// values. The page's own policy must refuse nothing that the page does.
 pub(crate) fn browse(address: &str, steps: &Value) -> Vec<Value> {
     let output = Command::new(super::interop::node_24())
         .arg(crate::tidy::root().join("tests/browser.mjs"))
@@ -117,7 +117,7 @@ pub(crate) fn browse(address: &str, steps: &Value) -> Vec<Value> {
     let lines = String::from_utf8(output.stdout).unwrap();
     let mut values: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let failures = values.pop().unwrap();
-    // What a test tries on purpose: text as markup, and a link that was used.
+    // Refusals that a test provokes: text as markup, and a link that was used before.
     let is_expected = |failure: &Value| {
         let failure = failure.as_str().unwrap();
         failure.contains("requires 'TrustedHTML' assignment") || failure.contains("401 (Unauthorized)")

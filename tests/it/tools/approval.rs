@@ -19,7 +19,7 @@ use crate::support::serve::WATCHDOG;
 use crate::support::stopwatch::{LATE, Stopwatch};
 use crate::support::{chaos, python_cache, wait_until};
 
-/// The server `notes`, as what it was told.
+/// The server `notes`, by the calls that it received.
 #[derive(Clone, Default)]
 struct Notes {
     /// Tool and arguments as text, in the order of their arrival.
@@ -73,7 +73,7 @@ impl Notes {
     }
 }
 
-/// Gives the configured answers and records its prompts.
+/// An approver that gives the configured answers and records its prompts.
 #[derive(Clone, Default)]
 struct Person {
     asked: Arc<Mutex<Vec<ApprovalRequest>>>,
@@ -98,7 +98,7 @@ impl Person {
         Open(Arc::clone(&self.open))
     }
 
-    /// Says this after some time.
+    /// Gives this answer after some time.
     fn saying(
         &self,
         approval: &Approval,
@@ -115,7 +115,7 @@ impl Person {
         }
     }
 
-    /// Never says anything.
+    /// Never answers.
     fn silent(&self) -> impl Fn(ApprovalRequest) -> Answer + Send + Sync + use<> {
         let person = self.clone();
         move |request| {
@@ -192,7 +192,7 @@ fn refused(result: &ExecuteResult, notes: &Notes, refusal: Refusal, words: &[&st
 #[tokio::test]
 async fn what_was_shown_is_what_is_sent() {
     let scripts = both(
-        // The object changes after the call was made and before it is answered.
+        // The object changes after the call was made and before the prompt is answered.
         "const args = { id: 7, b: [1e2, 'x'], a: { 'ü\\u202e': null } };
          const call = notes.delete(args); args.id = 8; args.b.push('more'); delete args.a; return await call",
         "args = {'id': 7, 'b': [1e2, 'x'], 'a': {'ü\\u202e': None}}
@@ -230,7 +230,7 @@ async fn a_no_is_an_error_that_says_why() {
             notes.builder().ask(["*"]).approver(person.saying(&no("not on Fridays"), NOW)).build().unwrap();
         let result = run(&executor, script).await;
         refused(&result, &notes, Refusal::Denied, &["refused", "notes.delete", "not on Fridays"]);
-        // And the next run is asked again.
+        // The next run is asked again.
         run(&executor, Script::typescript("return call_tool('notes', 'delete', {}).ok")).await;
         assert_eq!((person.count(), notes.count()), (2, 0));
     }
@@ -256,7 +256,7 @@ async fn an_approval_covers_one_call() {
     }
 }
 
-/// Threats 144 and 145: every way to make the call, and every list that asks for more.
+/// Threats 144 and 145: every way to make the call, and every list that requires approval.
 #[tokio::test]
 async fn ask_is_between_deny_and_allow() {
     let (notes, person) = (Notes::default(), Person::default());
@@ -268,11 +268,11 @@ async fn ask_is_between_deny_and_allow() {
         codes.push(call_tool('notes', 'delete', {}).error.code, await notes.list({}).then(() => 'fine'));
         return codes";
     let denied = "TOOL_DENIED";
-    // What a run allows by name is asked about as before.
+    // A tool that a run allows by name still needs approval.
     let result = run(&executor, Script::typescript(script).allow(["notes.delete", "notes.*", "*"])).await;
     assert_eq!(value(&result), &json!([denied, denied, denied, denied, "fine"]));
     assert_eq!(person.count(), 3, "no user is asked about a denied call");
-    // A run can ask about more, and can have its own approver.
+    // A run can require more approvals, and can have its own approver.
     let other = Person::default();
     let script =
         Script::python("return [await notes.list() is not None, call_tool('notes', 'delete')['ok']]");
@@ -304,7 +304,7 @@ async fn ask_by_annotation() {
     for ask in ["destructive", "write", "open-world"] {
         assert_eq!(words("list", ask).await, None, "{ask}");
     }
-    // What a person names as read-only is.
+    // If a person names a tool as read-only, these words require no approval.
     let (notes, person) = (Notes::default(), Person::default());
     let builder = notes.builder().ask(["destructive", "write"]).read_only(["notes.d*"]);
     let executor = builder.approver(person.silent()).build().unwrap();
@@ -322,7 +322,7 @@ async fn without_anybody_to_ask_a_call_is_refused_with_what_to_do() {
         let executor = notes.builder().ask(["destructive"]).build().unwrap();
         let words = ["it may destroy something", "names `notes.delete` in `readOnly`"];
         refused(&run(&executor, script.clone()).await, &notes, Refusal::NoApprover, &words);
-        // A client that has gone, and an approver that breaks.
+        // A client that has gone away, and an approver that panics.
         let asking = || notes.builder().ask(["notes.del*"]);
         let executor = asking().approver(|_| async { Approval::Unavailable }).build().unwrap();
         refused(&run(&executor, script.clone()).await, &notes, Refusal::NoApprover, &[]);
@@ -390,12 +390,12 @@ async fn a_question_ends_with_its_run() {
         let (result, ()) = futures::future::join(executor.run(script), cancelled).await;
         let result = result.unwrap();
         assert_eq!(code(&result), Some(ErrorCode::Cancelled));
-        // It was certainly not made, other than a call in flight.
+        // The call was certainly not made, unlike a cancelled call in flight.
         assert_eq!(statuses(&result), [ToolCallStatus::AwaitingApproval]);
         wait_until(|| person.open.load(Ordering::SeqCst) == 0).await;
         assert_eq!(notes.count(), 0);
     }
-    // A call whose script does not await it is not made later.
+    // A call that its script does not await is not made later.
     let scripts = both(
         "notes.delete({ id: 1 }); return 1",
         "asyncio.ensure_future(notes.delete(id=1))\nawait asyncio.sleep(0)\nreturn 1",
@@ -409,7 +409,7 @@ async fn a_question_ends_with_its_run() {
     }
 }
 
-/// Threat 159: the deadline counts the run's own time.
+/// Threat 159: the deadline counts the run's own time only.
 #[tokio::test]
 async fn the_clock_stands_still_while_a_person_thinks() {
     let scripts =
@@ -423,13 +423,13 @@ async fn the_clock_stands_still_while_a_person_thinks() {
         assert_eq!(value(&result), &json!(3));
         assert!(result.usage.approval_time >= long && result.usage.wall_time >= long, "{:?}", result.usage);
         assert!(result.to_json()["approvalTimeMs"].as_f64().unwrap() >= 1_500.0);
-        // It goes on where it stopped.
+        // The clock goes on where it stopped.
         let script = Script::typescript("await notes.delete({ id: 1 }); for (;;);");
         let result = run(&executor, script.limits(wall(700))).await;
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
         assert!(result.usage.wall_time >= long + Duration::from_millis(700), "{:?}", result.usage);
     }
-    // Within a bound.
+    // Up to a bound.
     for script in scripts {
         let (notes, person) = (Notes::default(), Person::default());
         let executor = notes.builder().ask(["*"]).approver(person.silent()).build().unwrap();
@@ -461,7 +461,7 @@ while True:
         assert_eq!(code(&result), Some(ErrorCode::CpuLimit), "{}", result.to_json());
         wait_until(|| person.open.load(Ordering::SeqCst) == 0).await;
     }
-    // Nor does an approval that the script has not received stop the clock for longer.
+    // Nor does an approval that the script has not received keep the clock stopped.
     let (notes, person) = (Notes::default(), Person::default());
     let executor =
         notes.builder().ask(["*"]).approver(person.saying(&Approval::Approve, NOW)).build().unwrap();
@@ -482,7 +482,7 @@ while True:
     );
 }
 
-/// A call in flight keeps its own time limit: its server knows nothing of the question.
+/// A call in flight keeps its own time limit: its server does not know of the prompt.
 #[tokio::test]
 async fn calls_in_flight_go_on_meanwhile() {
     let scripts = both(
@@ -508,7 +508,7 @@ async fn calls_in_flight_go_on_meanwhile() {
     }
 }
 
-/// It keeps its own slot free, and no other one.
+/// Its own slot stays taken, and no other one.
 #[tokio::test]
 async fn a_run_that_waits_for_a_person_holds_up_no_other() {
     let (notes, person) = (Notes::default(), Person::default());
@@ -532,7 +532,7 @@ async fn what_is_too_long_to_read_is_not_asked() {
     let (notes, person) = (Notes::default(), Person::default());
     let executor =
         notes.builder().ask(["*"]).approver(person.saying(&Approval::Approve, NOW)).build().unwrap();
-    // Short as the script writes it, long as it is shown.
+    // Short in the script, long when it is shown.
     for argument in [
         "{ text: 'x'.repeat(70_000) }",
         "{ text: '\\u200b'.repeat(15_000) }",
@@ -547,7 +547,7 @@ async fn what_is_too_long_to_read_is_not_asked() {
     assert_eq!(person.count(), 0);
 }
 
-/// Has the server `chaos` list its tools anew, and waits until that is known.
+/// Makes the server `chaos` list its tools again, and waits until the list is known.
 async fn changed(executor: &Executor) {
     let definition = async || executor.run_ts("return await getToolSchema('chaos.pulled')").await.unwrap();
     let before = value(&definition().await).clone();
@@ -562,7 +562,7 @@ async fn changed(executor: &Executor) {
     }
 }
 
-/// Threat 166: the answer was about the tool as it was when the question was put.
+/// Threat 166: the answer was about the tool as it was when the prompt was shown.
 #[tokio::test]
 async fn di_166_a_tool_that_changes_under_the_question_is_not_called() {
     let directory = tempfile::tempdir().unwrap();
@@ -592,7 +592,7 @@ async fn di_166_a_tool_that_changes_under_the_question_is_not_called() {
     refused(&result, &Notes::default(), Refusal::Changed, &["changed while a person was asked"]);
     let noted = std::fs::read_to_string(directory.path().join("notes")).unwrap();
     assert!(!noted.contains("executed pulled"), "{noted}");
-    // Asked again, it is about the new one, which stays as it is.
+    // The second prompt is about the new definition, which no longer changes.
     let result = built.run_ts(source).await.unwrap();
     assert_eq!(statuses(&result), [ToolCallStatus::Ok], "{}", result.to_json());
     let descriptions: Vec<_> =
@@ -626,7 +626,7 @@ async fn tl_154_an_annotation_that_came_later_is_ignored() {
     assert_eq!(person.count(), 2);
     let dry = async || executor.run(Script::typescript(call).dry_run()).await.unwrap();
     assert_eq!(statuses(&dry().await), [ToolCallStatus::Simulated]);
-    // Once a person has accepted it, it counts.
+    // Once a person has accepted the definition, its annotations count.
     assert_eq!(executor.accept_tools("chaos", Some("pulled")).unwrap(), 1);
     executor.refresh_tools().await;
     assert_eq!(statuses(&dry().await), [ToolCallStatus::Ok]);
@@ -642,7 +642,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Threats 166 and 167: what is remembered of a server is good enough to call by, not to do without a question by.
+/// Threats 166 and 167: a remembered definition is enough to make a call, and not enough to skip a prompt.
 #[tokio::test]
 async fn di_167_an_annotation_from_before_is_looked_at_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -664,8 +664,8 @@ async fn di_167_an_annotation_from_before_is_looked_at_again() {
     assert_eq!(person.count(), 0, "it said that it only reads");
     first.close().await;
     copy(&directory.path().join("cache"), &directory.path().join("kept"));
-    // In between it has become a tool that says nothing of the kind. What a person is shown of it is only remembered
-    // too, and their yes is not for the new one.
+    // In between, the tool has lost these annotations. The definition that the person is shown is also only remembered,
+    // and their approval does not hold for the new one.
     let remembering = process();
     let yes = Script::typescript(call).ask(["chaos.pulled"]).approver(person.saying(&Approval::Approve, NOW));
     let result = remembering.run(yes).await.unwrap();
@@ -685,7 +685,7 @@ async fn di_167_an_annotation_from_before_is_looked_at_again() {
     assert_eq!(noted.matches("executed pulled").count(), 2, "{noted}");
 }
 
-/// What the entry of a server says about its own tools.
+/// The rules in a server's entry about its own tools.
 #[tokio::test]
 async fn a_server_has_lists_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
@@ -721,7 +721,7 @@ async fn a_server_has_lists_of_its_own() {
     executor.close().await;
 }
 
-/// Requests for resources and prompts are under the policy as tools are.
+/// The policy holds for requests for resources and prompts as for tools.
 #[tokio::test]
 async fn tl_145_resources_are_asked_about_too() {
     let (notes, person) = (Notes::default(), Person::default());
@@ -765,7 +765,7 @@ return [listed['left'], added, removed]",
         let removed = json!({ "ok": true, "result": { "dry run": true } });
         assert_eq!(value(&result), &json!([3, added, removed]));
         assert_eq!(*notes.calls.lock(), [("list", r#"{"id":1}"#.to_owned())]);
-        // A call that is made still needs approval, others do not.
+        // A call that is made still needs approval, and simulated ones do not.
         assert_eq!(person.count(), 1);
         let calls: Vec<_> =
             planned(&result).iter().map(|call| (&*call.server, &*call.tool, &call.arguments)).collect();
@@ -783,7 +783,7 @@ return [listed['left'], added, removed]",
         assert_eq!(statuses(&result), [ToolCallStatus::Ok, stubbed, stubbed]);
         assert_eq!(report["toolCallsMade"], 1, "{report:#}");
         assert!(report.get("toolCallsRefused").is_none(), "{report:#}");
-        // What a tool was seen to return is what the next dry run gives.
+        // The next dry run returns a sample of what the tool was seen to return.
         let real = run(&executor, script.clone()).await;
         assert!(real.planned_calls.is_none() && real.to_json().get("plannedCalls").is_none());
         assert_eq!(notes.count(), 4);
@@ -793,7 +793,7 @@ return [listed['left'], added, removed]",
     }
 }
 
-/// Nothing else of the run differs.
+/// Everything else about the run is the same.
 #[tokio::test]
 async fn a_dry_run_obeys_policy_schemas_and_limits() {
     let notes = Notes::default();
@@ -810,7 +810,7 @@ async fn a_dry_run_obeys_policy_schemas_and_limits() {
         run(&executor, Script::typescript("for (;;) await notes.delete({})").limits(limits).dry_run()).await;
     assert_eq!(code(&result), Some(ErrorCode::MaxToolCallsExceeded));
     assert_eq!(planned(&result).len(), 2, "a run that fails still says what it would have called");
-    // A person's word that a tool only reads, in general and of one server.
+    // A person declares tools as read-only, in general and for one server.
     let executor = notes.builder().read_only(["notes.delete"]).build().unwrap();
     let result = run(&executor, Script::python("await notes.delete(id=1)").dry_run()).await;
     assert_eq!((planned(&result).len(), notes.count()), (0, 1));
@@ -833,7 +833,7 @@ async fn planned_calls_have_bounds() {
     assert!(!format!("{result:?}").contains("xxx"));
 }
 
-/// The command in a directory with a configuration that asks, and a server that tells what it did.
+/// The command in a directory with a configuration that requires approval, and a server that records its calls.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -841,7 +841,7 @@ impl Place {
         Self::with("well", config)
     }
 
-    /// The server is in this mode of `tests/chaos`.
+    /// The server's mode of `tests/chaos`.
     fn with(mode: &str, config: Value) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = Self(directory);
@@ -923,7 +923,7 @@ fn asking() -> String {
 fn a_server_asks_at_the_terminal() {
     let place = Place::with("elicits", json!({}));
     let script = asking();
-    // Yes; the default; no such color, and one by its number.
+    // Yes; the default; a color that does not exist, and one by its number.
     let (screen, status) = place.at_terminal("y\n\ngreen\n2", &["-e", &script]);
     assert_eq!(status, Some(0), "{screen}");
     for part in [
@@ -936,12 +936,12 @@ fn a_server_asks_at_the_terminal() {
     ] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
-    // What was typed before the question is no answer to it.
+    // Text that was typed before the question does not answer it.
     let (screen, _) = place.at_terminal("n", &["-e", &script]);
     assert!(screen.contains(r#"{\"action\":\"decline\"}"#) && !screen.contains("size"), "{screen}");
 }
 
-/// An address is shown, and nothing opens it for the person.
+/// An address is shown, and cx does not open it.
 #[test]
 fn a_server_names_an_address_at_the_terminal() {
     let place = Place::with("elicits", json!({}));
@@ -999,7 +999,7 @@ fn the_command_asks_at_the_terminal() {
     assert!(!screen.contains('\u{202e}') && !screen.contains("x\u{1b}[2K"), "{screen:?}");
 }
 
-/// What a script prints while a question is open comes after the answer: it cannot write another question below.
+/// Output that a script prints while a question is open comes after the answer: it cannot print a false question below.
 #[test]
 fn a_script_cannot_write_under_the_question() {
     let place = Place::new(json!({ "ask": ["chaos.echo"] }));
@@ -1013,7 +1013,7 @@ fn a_script_cannot_write_under_the_question() {
     let answered = screen.find("or why not] ").unwrap();
     assert!(!screen[question..answered].contains("FORGED"), "{screen}");
     assert_eq!(screen.matches("FORGED").count(), 20, "{screen}");
-    // The helper says where the answer was typed, half a second after the question.
+    // The helper marks where the answer was typed, half a second after the question.
     let typed = screen.find("<typed>").unwrap();
     assert!(!screen[answered..typed].contains("FORGED"), "{screen}");
 }

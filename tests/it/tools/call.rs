@@ -39,12 +39,12 @@ async fn the_result_is_the_tools_own() {
         json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw==" }),
     ]);
     assert_eq!(image, expected);
-    // Not unwrapped, and with both parts.
+    // Not unwrapped: the result has both parts.
     let wrapped = result(&executor, call("wrapped", json!({ "value": [1] }))).await.unwrap();
     assert_eq!(wrapped.structured.unwrap().text(), r#"{"result":[1]}"#);
     let both = result(&executor, call("structured", json!({ "value": { "a": 1 } }))).await.unwrap();
     assert!(both.content.is_some() && both.structured.is_some());
-    // The tool's own failure is a result.
+    // A failure that the tool reports is a result.
     let answer = executor.call(call("fail", json!({ "message": "no" }))).await.unwrap();
     assert!(answer.result.unwrap().is_error);
     assert_eq!(answer.run.tool_calls.len(), 1);
@@ -65,7 +65,7 @@ async fn direct_calls_obey_the_rules_of_scripts() {
     let text = call("text", json!([1]));
     assert_eq!(code(result(&executor, text).await), ToolErrorCode::InvalidArguments);
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
-    // With an approval it is made, and the prompt says that no script asks.
+    // With an approval the call is made, and the prompt says that it does not come from a script.
     let asked = Arc::new(parking_lot::Mutex::new(String::new()));
     let heard = Arc::clone(&asked);
     let approved = call("echo", json!({ "a": 1 })).options(move |run| {
@@ -107,7 +107,7 @@ async fn limits_and_ends() {
     assert_eq!(answer.result.unwrap_err().code, ToolErrorCode::Cancelled);
     assert_eq!(answer.run.error().unwrap().code, ErrorCode::Cancelled);
     assert_eq!(mock.cancelled.load(Ordering::SeqCst), 2);
-    // It counts among the runs.
+    // The call counts among the runs.
     let one = builder(&mock).max_concurrent_runs(1).max_queued_runs(0).build().unwrap();
     let first = tokio::spawn({
         let one = one.clone();
@@ -122,7 +122,7 @@ async fn limits_and_ends() {
     assert!(matches!(one.call(call("echo", json!({}))).await, Err(Error::Closed)));
 }
 
-/// Counts what it sees, and replaces the word `secret`.
+/// A hook that counts the calls, and replaces the word `secret`.
 struct Redact(Arc<AtomicUsize>);
 
 impl CallHook for Redact {
@@ -148,7 +148,7 @@ impl CallHook for Redact {
 async fn hooks_see_and_change_it() {
     let seen = Arc::<AtomicUsize>::default();
     let executor = builder(&Mock::default()).hook(Redact(Arc::clone(&seen))).build().unwrap();
-    // Unchanged, it stays the tool's own.
+    // A result that was not changed is still the tool's own.
     let image = result(&executor, call("image", json!({}))).await.unwrap();
     assert!(image.content.unwrap().text().contains("image/png"));
     let structured = call("structured", json!({ "value": { "key": "secret" } }));
@@ -162,7 +162,7 @@ async fn hooks_see_and_change_it() {
     assert_eq!(seen.load(Ordering::SeqCst), 4);
 }
 
-/// A call that waits for a server's list holds the name, and records and traces keep it.
+/// The name of a call would stay in memory while the call waits for a server's list, and in records and traces.
 #[tokio::test]
 async fn v_589_a_name_that_no_tool_can_have_is_not_kept() {
     let executor = builder(&Mock::default()).build().unwrap();
@@ -172,14 +172,14 @@ async fn v_589_a_name_that_no_tool_can_have_is_not_kept() {
         assert_eq!((error.code, error.server, error.tool), (ToolErrorCode::ToolNotFound, None, None));
         assert!(error.message.len() < 200, "{}", error.message);
     }
-    // As one text too.
+    // The same with one long text.
     let full = "try { await callMCPTool('mcp__mock__' + 'x'.repeat(5000), {}); } catch (error) { return error.message; }";
     let found = executor.run(cx::Script::typescript(full)).await.unwrap();
     let message = found.value_json().unwrap().text().to_owned();
     assert!(message.contains("no tool has a name of 5011 bytes"), "{message}");
 }
 
-/// A trace has thousands of calls, and the names of those that are refused are the script's.
+/// A trace has thousands of calls, and the script chooses the names of those that are refused.
 #[tokio::test]
 async fn v_591_a_trace_keeps_little_of_a_name() {
     let (sender, traces) = std::sync::mpsc::channel();
@@ -215,7 +215,7 @@ impl ToolDispatcher for Silent {
     }
 }
 
-/// What waits for a server's list holds its text, which is no memory of the script.
+/// A call that waits for a server's list has its text in memory that does not count as the script's.
 #[tokio::test]
 async fn v_595_queries_of_a_script_are_bounded_together() {
     let executor = Executor::builder().dispatcher(Silent).build().unwrap();

@@ -1,4 +1,4 @@
-//! What the check finds in scripts without running them, and which scripts are not run because of it.
+//! What the check finds in scripts without running them, and which scripts it refuses.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::mock::Mock;
 use crate::support::{python, python_cache};
 
-/// Two servers of native tools, and how many calls they got.
+/// Two servers of native tools, and a counter of their calls.
 fn executor() -> (Executor, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
@@ -98,7 +98,7 @@ async fn mistakes_are_found_at_once_with_their_locations() {
             (PY, "await tools.github.list_issues(owner='a', repo='b', limit='3')", &["error 1:59-62 INVALID_ARGUMENTS `limit`: expected an integer, found \"3\""]),
             (TS, "return await tools.github.list_issues({ owner: 'a', repo: x, state: 'all' })", &["error 1:69-74 INVALID_ARGUMENTS `state`: expected \"open\" or \"closed\", found \"all\""]),
             (PY, "await tools.github.list_issues(owner=a, repo=b, lables=c)", &["error 1:49-55 INVALID_ARGUMENTS unknown field `lables`; did you mean `labels`?"]),
-            // In TypeScript the value could be `undefined`, which is not sent.
+            // In TypeScript the value could be `undefined`, and then the field is not sent.
             (TS, "return await tools.github.list_issues({ owner: a, repo: b, lables: c })", &["warning 1:60-66 INVALID_ARGUMENTS unknown field `lables`; did you mean `labels`?"]),
             (TS, "return await tools.github.list_issues({ owner: a, repo: b, labels: ['x', 1] })", &["error 1:68-76 INVALID_ARGUMENTS `labels[1]`: expected a string, found 1"]),
             (TS, "return await tools.files.read_file('a.txt')", &["error 1:14-44 INVALID_ARGUMENTS expected the arguments as one object, as in `{\"path\": \"a.txt\"}`: a string"]),
@@ -110,13 +110,13 @@ async fn mistakes_are_found_at_once_with_their_locations() {
             (PY, "Here:\n```python\nawait tools.github.get_mee()\n```\n", &["error 3:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
             (PY, "~~~\nawait tools.github.get_mee()\n~~~\n", &["error 2:20-27 TOOL_NOT_FOUND no tool `get_mee` on server `github`; did you mean `get_me`?"]),
             (PY, "```ts\nawait tools.github.get_mee()\n```\n```py\nx = 1\n```\n", &[]),
-            // What is doubtful is a warning.
+            // A finding that is not certain is a warning.
             (TS, "if (input) await tools.github.nothing_like_it();\nreturn 1", &["warning 1:31-46 TOOL_NOT_FOUND no tool `nothing_like_it` on server `github`; the tools are `list_issues`, `get_me`"]),
             (TS, "call_tool('github', 'nothing_like_it'); return 1", &["warning 1:21-38 TOOL_NOT_FOUND no tool `nothing_like_it` on server `github`; the tools are `list_issues`, `get_me`"]),
         ],
     )
     .await;
-    // Syntax, and all of a script in one answer.
+    // Syntax, and all findings of a script in one answer.
     let found = executor.check(Script::python("x = (1\nawait tools.github.x()")).await.unwrap().findings;
     assert_eq!(found[0].code.as_str(), "SYNTAX_ERROR", "{found:?}");
     let many = "const a = await tools.github.get_yu();\nconst b = await tools.github.list_issues({ owner: 1 });\n\
@@ -128,7 +128,7 @@ async fn mistakes_are_found_at_once_with_their_locations() {
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 
-/// Each would run, or its failure is not certain.
+/// Each of these would run, or its failure is not certain.
 #[tokio::test]
 async fn nothing_is_found_where_nothing_is_wrong() {
     let (executor, _) = executor();
@@ -184,7 +184,7 @@ async fn a_script_that_cannot_succeed_does_nothing() {
         let error = result.error().unwrap();
         assert_eq!(error.code, ErrorCode::CheckFailed, "{error}");
         assert_eq!(error.tool_code.map(|code| code.as_str()), Some("TOOL_NOT_FOUND"));
-        // The doubtful location is told too.
+        // The uncertain location is reported too.
         let found: Vec<_> = error.problems.iter().map(|problem| problem.severity).collect();
         assert_eq!(found, [Severity::Warning, Severity::Error, Severity::Error], "{:?}", error.problems);
         assert!(error.message.starts_with("2 calls or imports cannot succeed: line "), "{error}");
@@ -243,7 +243,7 @@ async fn rules_are_obeyed() {
     let denied = |source: &str| Script::typescript(source).deny(["github.get_me"]);
     let found = executor.check(denied("return await tools.github.get_me()")).await.unwrap().findings;
     assert_eq!(found[0].code.as_str(), "TOOL_DENIED", "{found:?}");
-    // Such a run is not refused: the observers of calls see the attempt.
+    // A run with a denied call is not refused: the observers of calls see the attempt.
     let result = executor.run(denied("return await tools.github.get_me()")).await.unwrap();
     assert_eq!(result.error().unwrap().code, ErrorCode::RuntimeError);
     assert_eq!(result.usage.tool_calls_refused, 1);
@@ -268,7 +268,7 @@ async fn hooks_make_arguments_doubtful() {
     assert_eq!(result.value(), Some(&json!({ "x": 1 })));
 }
 
-/// All syntax errors, and wrong calls in what could be read besides.
+/// All syntax errors, and wrong calls in the parts that could be parsed.
 #[tokio::test]
 async fn a_syntax_error_hides_nothing() {
     let (executor, calls) = executor();
@@ -281,7 +281,7 @@ async fn a_syntax_error_hides_nothing() {
             "function f() { await g(); }\nfunction h() { await g(); }\nawait tools.github.get_mee();",
             "1S 2S 3T",
         ),
-        // Not from these: the lines are taken out.
+        // It does not recover from these: their lines are removed.
         (
             TS,
             "const x = ;\nif (x {\n  console.log(x);\n}\nawait tools.github.get_mee();\nconst y = = 2;\nreturn y",
@@ -293,9 +293,9 @@ async fn a_syntax_error_hides_nothing() {
             "3S 5T",
         ),
         (TS, "await tools.github.get_mee();\nf(1, 2));\nawait tools.github.get_me();", "1T 2S"),
-        // It is TypeScript, but nothing that runs here.
+        // It is TypeScript, but not a kind that runs here.
         (TS, "import _ from 'lodash';\nawait tools.github.get_mee();\nreturn _.chunk([1], 1)", "1S 2T"),
-        // All imports of packages that are used, of any number.
+        // All imports of packages, however many.
         (
             TS,
             "import _ from 'lodash';\nimport path from 'node:path';\nimport { x } from 'y';\nawait tools.github.get_mee();\nreturn [_, path]",
@@ -380,7 +380,7 @@ async fn calls_in_loops_over_lists_that_are_written_out_are_certain() {
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 
-/// A run that fails for another reason says what is doubtful elsewhere.
+/// A run that fails for another reason reports uncertain findings elsewhere.
 #[tokio::test]
 async fn a_failed_run_repeats_warnings() {
     let (executor, _) = executor();
@@ -480,8 +480,8 @@ async fn scripts_that_succeed_have_no_errors() {
     assert!(checked > 300, "only {checked} scripts");
 }
 
-/// A megabyte of wrong calls with half a million mistakes: once there are as many findings as are described, the other
-/// calls are not judged. The first call has a hundred, of which 49 are shown as they are.
+/// A megabyte of wrong calls with half a million mistakes: once the maximum of findings is reached, the other calls are
+/// not judged. The first call has a hundred, of which 49 are shown.
 #[tokio::test]
 async fn v_483_a_megabyte_of_mistakes_is_not_judged_to_its_end() {
     let (executor, calls) = executor();

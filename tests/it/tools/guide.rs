@@ -15,7 +15,7 @@ struct Place {
     city: String,
 }
 
-/// The server that the guide's examples are about.
+/// The server that the guide's examples use.
 async fn executor(directory: &Path) -> Executor {
     // Python is compiled once for all tests of the process.
     python().await;
@@ -90,7 +90,7 @@ async fn every_example_runs_and_says_the_same_in_both_languages() {
     assert_eq!((of(8), of(9)), (&state, &state));
 }
 
-/// Scripts chain third-party tools: models are told of the risks, and of what cx does not prevent.
+/// Scripts chain third-party tools: the guide tells models of the risks, and of what cx does not prevent.
 #[test]
 fn it_says_when_not_to_and_what_can_go_wrong() {
     let executor = Executor::builder().build().unwrap();
@@ -114,7 +114,7 @@ fn it_says_when_not_to_and_what_can_go_wrong() {
     assert!(help("failed call").contains("shape of what each tool returned"));
 }
 
-/// What the guide says of limits, and of what can be passed along.
+/// The guide's sentences about limits, and about values that can be passed on.
 #[test]
 fn its_figures_are_the_real_ones() {
     let limits = cx::Limits::default();
@@ -132,7 +132,7 @@ fn its_figures_are_the_real_ones() {
     }
 }
 
-/// Each name in a list is called as it stands there, in the language that asks.
+/// Each name in a list can be called as it is written, in the language that asks.
 #[tokio::test]
 async fn the_names_in_a_list_can_be_called() {
     let (executor, _mock) = python().await;
@@ -157,7 +157,7 @@ return [lines[0], line.split('(')[0], await tools.mock.with_dashes_and_dots(a=1)
     }
 }
 
-/// Help knows what the script may use, and no more.
+/// `help` lists what the script may use, and no more.
 #[tokio::test]
 async fn help_tells_of_no_tool_that_is_denied() {
     let executor = Executor::builder().dispatcher(crate::support::mock::Mock::default()).build().unwrap();

@@ -1,4 +1,4 @@
-//! What a failed run says of its tools: the inferred schemas of their results, never the values.
+//! What a failed run reports about its tools: the inferred schemas of their results, never the values.
 
 use cx::{BoxFuture, CallHook, Executor, HookedCall, Json, Script, ToolError};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ async fn a_simulated_result_has_a_schema_too() {
     assert!(returned(&report)[0].1.is_some(), "{report:#}");
 }
 
-/// Whatever a script does to the objects that make hints in its language: only its own error loses its hint.
+/// A script may break the objects that make hints in its language: only its own error loses its hint.
 #[tokio::test]
 async fn a_script_cannot_choose_the_words_of_a_hint() {
     let ((typescript, _), (python, _)) = (executor(), python().await);
@@ -101,7 +101,7 @@ async fn a_script_cannot_choose_the_words_of_a_hint() {
     assert!(hint.starts_with("a tool's answer") && !hint.contains("keys"), "{hint}");
 }
 
-/// What a server that does not start wrote to stderr is long: it is in the message, and not again in the traceback.
+/// The stderr of a server that does not start is long: it is in the message, and not again in the traceback.
 #[test]
 fn the_stderr_of_a_server_is_shown_once() {
     let mut client = Start::new().server("faulty", &["exits-1-stderr"]).spawn().shaken();

@@ -1,4 +1,4 @@
-//! Imports of Python modules that scripts cannot use, which are found before anything of a script runs.
+//! Imports of Python modules that scripts cannot use: they are found before anything of a script runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{python, python_cache};
 
-/// An executor with one native tool, and how many calls it got.
+/// An executor with one native tool, and a counter of its calls.
 async fn executor() -> (Executor, Arc<AtomicUsize>) {
     python().await;
     let calls = Arc::new(AtomicUsize::new(0));

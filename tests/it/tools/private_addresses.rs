@@ -102,7 +102,7 @@ async fn without_the_setting_nothing_is_looked_for() {
     assert_eq!(mock.calls.load(Ordering::SeqCst), 1);
 }
 
-/// Calls without a script, and requests for what else a server has.
+/// Calls without a script, and requests for resources and prompts.
 #[tokio::test]
 async fn v_556_other_requests_are_looked_at_too() {
     let (builder, mock) = builder(PrivateAddresses::Deny);

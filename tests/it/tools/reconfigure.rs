@@ -1,5 +1,5 @@
-//! Another configuration while scripts run, as an embedder applies it. The changes are made by the tools that
-//! scripts call, so that each happens at a known moment.
+//! Another configuration while scripts run, as an embedder applies it. Tools that the scripts call make the changes, so
+//! that each happens at a known moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,15 +16,15 @@ use tokio::sync::Notify;
 use crate::support::http_host::{HttpHost, Reply};
 use crate::support::python_executor::cache;
 
-/// What the tool `tools.native.change` does.
+/// The action of the tool `tools.native.change`.
 type Change = Arc<dyn Fn(&Executor) + Send + Sync>;
 
-/// An executor with the native tools `change` and `step`, and what counts the calls of `step`.
+/// An executor with the native tools `change` and `step`, and a counter of the calls of `step`.
 struct Bench {
     executor: Executor,
     steps: Arc<AtomicUsize>,
     change: Arc<Mutex<Option<(Executor, Change)>>>,
-    /// Lets a call of `wait` end.
+    /// Ends a call of `wait`.
     go_on: Arc<Notify>,
 }
 
@@ -180,7 +180,7 @@ async fn an_approval_does_not_outlive_a_denial() {
     assert_eq!(bench.steps(), 0);
 }
 
-/// A rule about a host is about each of its ports, also one that comes while a person is asked about a request.
+/// A rule about a host holds for each of its ports, also a rule that comes while a person is asked about a request.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_of_a_request_does_not_outlive_the_denial_of_its_host() {
     let host = HttpHost::start(|_| Reply::text("hello"));
@@ -240,7 +240,7 @@ async fn run_lowering(
 async fn a_maximum_that_is_lowered_counts_for_runs_in_flight() {
     let endless = "await tools.native.change({}); for (;;) {}";
     let waits = "await tools.native.change({}); await tools.native.wait({})";
-    // A global, because V8 collects what the loop does not need.
+    // A global variable, because V8 collects objects that the loop does not need.
     let grows = "globalThis.all = new Uint8Array(300e6).fill(1); await tools.native.change({}); for (;;) {}";
     let calls = "await tools.native.change({}); await tools.native.step({}); await tools.native.step({})";
     let prints = "await tools.native.change({}); console.log('x'.repeat(100)); return 'kept'";
@@ -315,7 +315,7 @@ async fn fewer_calls_in_flight_count_for_runs_in_flight() {
     assert_eq!(bench.steps(), 1);
 }
 
-/// A default that is lowered is for scripts that ask for nothing, later. So is a maximum that is raised.
+/// A lowered default holds for later scripts that ask for nothing. So does a raised maximum.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_limits_count_for_later_runs() {
     let bench = Bench::new(Executor::builder().config(Config::default()));
@@ -347,7 +347,7 @@ async fn what_the_embedder_has_set_stays() {
     assert!(bench.executor.reconfigure(Config::default()).unwrap().is_empty());
 }
 
-/// A bound that shrinks lets runs in flight end, and admits no others until enough of them have.
+/// A lowered bound lets runs in flight end, and admits no others until enough of them have ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bounds_of_all_runs_count_at_once() {
     let config = |max_runs, total_memory_bytes| {
@@ -366,7 +366,7 @@ async fn the_bounds_of_all_runs_count_at_once() {
         let is_so = || (executor.run_stats().running, executor.run_stats().queued) == (running, queued);
         for _ in 0..6_000 {
             if is_so() {
-                // It stays so.
+                // The counts stay the same.
                 tokio::time::sleep(Duration::from_millis(30)).await;
                 assert!(is_so(), "{:?}", executor.run_stats());
                 return;
@@ -436,7 +436,7 @@ async fn a_configuration_that_cannot_be_used_changes_nothing() {
         wrong(|config| config.limits.wall_time = Duration::ZERO),
         wrong(|config| config.rules = ToolRules::new().allow(["no pattern"])),
         wrong(|config| config.clock_resolution = Some(Duration::from_secs(2))),
-        // There is nowhere to keep what was accepted.
+        // There is no directory for accepted definitions.
         wrong(|config| config.strict = true),
         wrong(|config| config.limits.memory_bytes = usize::MAX),
     ] {

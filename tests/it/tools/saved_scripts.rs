@@ -182,7 +182,7 @@ async fn scripts_are_found_and_described() {
         assert_eq!(found[1], json!(["n"]));
         assert!(found[2].as_str().unwrap().contains("\ndouble_it(n): Doubles a number"), "{found}");
     }
-    // One that is saved meanwhile is found by the next run.
+    // The next run finds a script that is saved meanwhile.
     saved.add("halve.py", "\"\"\"Halves a number.\"\"\"\ninputs['n'] / 2");
     let found = || async {
         let result = executor.run("return (await searchTools('halve'))[0].name").await.unwrap();
@@ -228,7 +228,7 @@ async fn what_fails_is_an_error_that_can_be_caught() {
     assert!(message.contains("`throws` failed with RUNTIME_ERROR (line 2): no"), "{message}");
     let result = executor.run(failure("broken")).await.unwrap();
     assert!(value(&result)[1].as_str().unwrap().contains("SYNTAX_ERROR"), "{:?}", result.value());
-    // The caller's time is the script's.
+    // The script has what is left of the caller's time.
     let limits = Limits { wall_time: Duration::from_millis(800), ..Limits::default() };
     for name in ["slow", "endless"] {
         let stopwatch = Stopwatch::start();
@@ -260,7 +260,7 @@ async fn the_depth_of_scripts_that_call_scripts_is_bounded() {
         assert!(error.message.contains("levels deep"), "{}", error.message);
         assert!(result.usage.tool_calls <= 5, "{}", result.to_json());
     }
-    // A tree of 6 + 36 + 216 + 1296 runs: the caller's bound of calls ends it.
+    // A tree of 6 + 36 + 216 + 1296 runs: the caller's limit of calls ends it.
     let limits = Limits {
         tool_calls: 100,
         wall_time: Duration::from_secs(60),
@@ -303,7 +303,7 @@ async fn the_rules_of_the_caller_apply() {
         assert!(value(&result)[1].as_str().is_some(), "{:?}", result.value());
         assert_eq!(saved.calls(), 0);
     }
-    // A dry run of the caller is one of the script.
+    // In a dry run of the caller the script is a dry run too.
     let result = executor.run(Script::typescript("return await scripts.adds()").dry_run()).await.unwrap();
     assert_eq!(saved.calls(), 0);
     let planned = result.planned_calls.clone().unwrap();
@@ -314,7 +314,7 @@ async fn the_rules_of_the_caller_apply() {
 #[tokio::test]
 async fn many_calls_at_once_are_all_answered() {
     let saved = Saved::new(&[("one.ts", "return inputs.n")]);
-    // Room for two runs: those that are called wait, and have their own permit.
+    // There is memory for two runs: called scripts wait, and have a permit of their own.
     let executor = saved.builder().max_concurrent_runs(2).build().unwrap();
     let code = "const all = await Promise.allSettled(Array.from({ length: 200 }, (_, n) => scripts.one({ n })));\n\
         return all.map((one) => one.value ?? one.reason.code)";
@@ -399,7 +399,7 @@ async fn a_script_is_saved_only_with_an_approval_that_shows_the_code() {
             error.message
         );
         assert!(files(&saved.folder()).is_empty());
-        // Declaring it harmless does not help.
+        // Declaring it read-only does not help.
         let executor = saved.builder().read_only(["scripts.*"]).build().unwrap();
         assert!(executor.run(script.clone()).await.unwrap().error().is_some());
         assert!(files(&saved.folder()).is_empty());

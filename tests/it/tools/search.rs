@@ -48,7 +48,7 @@ async fn judged_queries_find_their_tools() {
     let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();
     let judged: Vec<Judged> = read("queries.json");
     let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
-    // As many at a time as one run has time for.
+    // As many queries at a time as one run has time for.
     for part in judged.chunks(10) {
         let queries: Vec<&str> = part.iter().map(|judged| judged.query.as_str()).collect();
         let source = "const found = [];
@@ -134,7 +134,7 @@ async fn a_search_is_never_empty_and_says_what_it_found() {
         result.logs.iter().filter(is_warning).count()
     };
     assert_eq!(warned(&result), 1, "{}", result.to_json());
-    // Nothing resembles this: the first tools of servers.
+    // Nothing resembles this query: the first tools of servers are returned.
     let all = "return [(await searchTools(input)).length, (await search_tools(input, 'names')).length]";
     let result = executor.run(Script::typescript(all).input(json!("qqqq"))).await.unwrap();
     assert_eq!(result.value(), Some(&json!([5, 5])), "{}", result.to_json());
@@ -143,7 +143,7 @@ async fn a_search_is_never_empty_and_says_what_it_found() {
     assert_eq!(warned(&result), 0, "{}", result.to_json());
 }
 
-/// The names of two tools that nothing but use connects, and a task that names the first.
+/// The names of two tools that only their use connects, and a task that names the first.
 const TOGETHER: [&str; 2] = ["start_engine", "press_pedal"];
 const TASK: &str = "The car is ready for the long journey, so please start its engine now";
 
@@ -173,7 +173,7 @@ async fn search_learns_which_tools_runs_call_together() {
     let calls = "await tools.shed.press_pedal({}); await tools.shed.start_engine({secret: 'a value'})";
     let first = learning().build().unwrap();
     assert_eq!(found(&first).await, TOGETHER[..1]);
-    // What a dry run would call is not called.
+    // A dry run does not make the calls, so it teaches nothing.
     for _ in 0..3 {
         first.run(Script::typescript(calls).dry_run()).await.unwrap();
     }
@@ -185,7 +185,7 @@ async fn search_learns_which_tools_runs_call_together() {
     assert_eq!(found(&first).await, TOGETHER);
     first.close().await;
 
-    // A later process knows it too, unless it keeps no history.
+    // A later process knows the use too, unless it keeps no history.
     let later = learning().build().unwrap();
     assert_eq!(found(&later).await, TOGETHER);
     let without = Executor::builder().dispatcher(cars()).cache_directory(directory.path()).build().unwrap();
@@ -236,7 +236,7 @@ servers = sorted({tool['server'] for tool in found})
         let shown: BTreeMap<String, Vec<String>> =
             serde_json::from_value(result.value().unwrap_or_else(|| panic!("{}", result.to_json())).clone())
                 .unwrap();
-        // The median and the most.
+        // The median and the maximum.
         let counted = |texts: Vec<&str>| -> (usize, usize, String) {
             let mut counted: Vec<(usize, &str)> =
                 texts.into_iter().map(|text| (tokens(text), text)).collect();

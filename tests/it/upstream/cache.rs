@@ -1,4 +1,4 @@
-//! Files that are kept from one process to the next, and their state when processes are killed: docs/threats.md, UP
+//! Files that are kept from one process to the next, and their state after processes are killed: docs/threats.md, UP
 //! 229 and 230.
 
 use std::collections::BTreeSet;
@@ -25,14 +25,14 @@ use crate::support::interop::python_old;
 /// How often two processes are killed.
 const ROUNDS: u64 = 200;
 
-/// Both directories, and what is known to have been written to them.
+/// Both directories, and what is known to be in them.
 struct Directories {
     root: TempDir,
     /// The round of the list that was read last.
     round: u64,
-    /// The fields of results that a process has said it has written.
+    /// The fields of results that a process has reported as written.
     fields: BTreeSet<String>,
-    /// The version that was accepted, which is the first of all.
+    /// The accepted version, which is the first one.
     accepted: Option<String>,
 }
 
@@ -44,7 +44,7 @@ struct Writer {
     reader: JoinHandle<()>,
 }
 
-/// `round.writer.number`, as each description begins.
+/// `round.writer.number`, with which each description begins.
 #[derive(Debug, PartialEq)]
 struct Version {
     round: u64,
@@ -52,7 +52,7 @@ struct Version {
     number: u64,
 }
 
-/// A server that cannot be asked, so that whatever is known of it comes from the disk.
+/// A server that cannot be asked, so that everything known about it comes from the disk.
 struct Unreachable;
 
 impl ToolDispatcher for Unreachable {
@@ -97,7 +97,7 @@ impl Writer {
         Self { process, name, lines, reader }
     }
 
-    /// What it said until now and from now on, which is nothing after it was killed.
+    /// The output so far and from now on; nothing comes after it was killed.
     fn killed(mut self) -> Vec<String> {
         self.process.kill().unwrap();
         let status = self.process.wait().unwrap();
@@ -121,10 +121,10 @@ impl Directories {
         self.root.path().join("state")
     }
 
-    /// Starts two writers, kills both a moment after the first has written, and looks at what is left.
+    /// Starts two writers, kills both a moment after the first has written, and checks the files.
     fn round(&mut self, round: u64, pause: Duration) {
         let [first, second] = ["a", "b"].map(|name| Writer::start(self, name, round));
-        // The first words of one of them. Those of the other are read with the rest.
+        // The first output of one of them. That of the other is read with the rest.
         let mut said = vec![first.lines.recv_timeout(Duration::from_secs(20)).expect("it writes")];
         std::thread::sleep(pause);
         said.extend(first.killed());
@@ -146,11 +146,11 @@ impl Directories {
         assert_eq!(tools.len(), 60, "all tools of one version");
         let last = tools.last().unwrap();
         assert_eq!(last.definition.name, format!("only_{}", version.to_string().replace('.', "_")));
-        // Both writers of a round begin after the one before was over, so its lists are older.
+        // Both writers of a round begin after the previous round, so its lists are older.
         assert_eq!(version.round, round, "one of this round was complete: {version:?}, {said:?}");
         assert!(version.round >= self.round, "{version:?} is older than {}", self.round);
         self.round = version.round;
-        // A writer's own lists follow each other; of the other one's any may have come last.
+        // A writer's own lists come in order; any list of the other one may have come last.
         let complete = |writer: &str| {
             let (_, lines) = said.iter().find(|(name, _)| *name == writer).unwrap();
             let numbers = lines.iter().filter_map(|line| line.strip_prefix("listed ")?.parse::<u64>().ok());
@@ -161,7 +161,7 @@ impl Directories {
         self.check_changes(&executor, round);
     }
 
-    /// No field of a result is lost once it was written, whichever writer wrote it.
+    /// A field of a result is never lost once it was written, whichever writer wrote it.
     fn check_fields(&mut self, tools: &[Tool], said: &[(&str, Vec<String>)]) {
         let lines = said.iter().flat_map(|(_, lines)| lines);
         self.fields.extend(lines.filter_map(|line| line.strip_prefix("closed ").map(str::to_owned)));
@@ -175,8 +175,8 @@ impl Directories {
         }
     }
 
-    /// What was accepted stays what it was, and what is there now is of one version too. It is written
-    /// after the list, so that it may be of another one, and in the first round of none.
+    /// The accepted version stays, and the current definitions are of one version too. They are written after the list,
+    /// so they may be of another version, and in the first round of none.
     fn check_changes(&mut self, executor: &Executor, round: u64) {
         let changes = executor.tool_changes().unwrap();
         let description = |definition: &Option<ToolDefinition>| {
@@ -188,7 +188,7 @@ impl Directories {
             assert_eq!(round, 1, "from the second round on there are changes");
             return;
         }
-        // 59 tools that differ, one that is gone, one that is new.
+        // 59 tools that differ, one that was removed, one that is new.
         assert_eq!((accepted.len(), current.len(), changes.len()), (60, 60, 61), "{round}");
         let first = version_of(accepted.iter().map(String::as_str)).to_string();
         assert_eq!(*self.accepted.get_or_insert_with(|| first.clone()), first);
@@ -196,7 +196,7 @@ impl Directories {
         assert!(current.round == round, "{current:?} is not of round {round}");
     }
 
-    /// The files that processes did not finish.
+    /// The files that processes left unfinished.
     fn leftovers(&self) -> Vec<PathBuf> {
         let files =
             |directory: PathBuf| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -211,7 +211,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// The one version that all descriptions are of, whole.
+/// The single version of all descriptions, in full.
 fn version_of<'a>(descriptions: impl Iterator<Item = &'a str>) -> Version {
     let parse = |description: &str| {
         let (version, filling) = description.split_once(' ').expect("a version and the filling");
@@ -226,7 +226,7 @@ fn version_of<'a>(descriptions: impl Iterator<Item = &'a str>) -> Version {
     first
 }
 
-/// Numbers that look random: xorshift.
+/// Pseudo-random numbers: xorshift.
 struct Random(u64);
 
 impl Random {
@@ -247,18 +247,18 @@ fn nothing_is_lost_when_two_processes_are_killed_200_times() {
         let pause = Duration::from_micros(random.next() % 40_000);
         let check = std::panic::AssertUnwindSafe(|| directories.round(round, pause));
         if let Err(panic) = std::panic::catch_unwind(check) {
-            // Only that more than the place is known: the seed alone does not make it happen again.
+            // The message has all that is known: the seed alone does not reproduce the failure.
             let text = panic.downcast_ref::<String>().map(String::as_str);
             panic!("seed {seed}, round {round}, {pause:?}: {}", text.unwrap_or("see above"));
         }
     }
     assert!(directories.fields.len() > 20, "the kills leave time to write: {:?}", directories.fields);
     let leftovers = directories.leftovers();
-    // At most one for each document: of its list, its inferred schemas and its pinned definitions.
+    // At most one for each document: its list, its inferred schemas and its pinned definitions.
     assert!(leftovers.len() <= 3, "{} unfinished files after {ROUNDS} rounds", leftovers.len());
 }
 
-/// A server of `tests/chaos` and the directories of those who use it one after the other.
+/// A server of `tests/chaos`, and the directories of the executors that use it one after the other.
 struct Used {
     root: TempDir,
     arguments: &'static [&'static str],
@@ -273,7 +273,7 @@ impl Used {
         self.root.path().join(name)
     }
 
-    /// An executor that knows nothing but what is on disk.
+    /// An executor that knows only what is on disk.
     fn executor(&self, strict: bool) -> Executor {
         builder()
             .cache_directory(self.path("cache"))
@@ -330,8 +330,8 @@ async fn tools_are_known_without_starting_the_server() {
     assert_eq!(known(&used.executor(false)), None, "the cache was cleared");
 }
 
-/// A server that says nothing about how long its list holds. (The one of `tests/chaos` says: not at
-/// all, so that scripts use its list from before and have it asked meanwhile.)
+/// A server that does not say how long its list is valid. (The one of `tests/chaos` says that it is not valid at all,
+/// so that scripts use the old list while the server is asked.)
 #[tokio::test]
 async fn scripts_know_tools_without_starting_the_server() {
     let root = tempfile::tempdir().unwrap();
@@ -382,7 +382,7 @@ async fn shapes_of_results_are_seen_at_once_and_later() {
     second.close().await;
 }
 
-/// A server that answers `{"result": 7}`, and says what that is in its list or not.
+/// A server that answers `{"result": 7}`, with or without an output schema in its list.
 struct Wrapping {
     declares: bool,
 }
@@ -459,7 +459,7 @@ async fn strict_blocks_a_changed_tool_until_it_is_accepted() {
     assert_eq!(ToolChange::changed_parts(change), ["description"]);
     second.close().await;
 
-    // Without strict mode the call is made, and nothing is accepted.
+    // Without strict mode the call is made, and the definition is not accepted by that.
     let lax = used.executor(false);
     assert_eq!(outcome(&lax, "tools.faulty.pulled({})").await, "odd");
     lax.close().await;

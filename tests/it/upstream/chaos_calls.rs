@@ -9,8 +9,8 @@ use crate::support::chaos::{CALL_TIME, Stage, measured, runs};
 use crate::support::serve::WATCHDOG;
 use crate::support::stopwatch::{LATE, Stopwatch};
 
-/// A bound for the memory of a command that meets a flood: 40 MB of its own, one longest line of 34 MB,
-/// and as much again for what allocators keep. Every flood is several times larger.
+/// A bound on the memory of a command that meets a flood: 40 MB of its own, one longest line of 34 MB, and as much
+/// again for what allocators keep. Every flood is several times larger.
 const MAX_MEGABYTES: u64 = 200;
 
 #[tokio::test]
@@ -155,10 +155,10 @@ async fn up_213_answers_of_the_wrong_shape_end_their_call() {
         "lone-surrogate",
         "deep",
         "not-json",
-        // JSON permits it, and no number of the host's can have it.
+        // JSON permits this number, and no number type of the host can hold it.
         "huge-number",
     ];
-    // Five in a row open the circuit.
+    // Five of them in a row open the circuit.
     for some in kinds.chunks(4) {
         let stage = Stage::stdio(&["wrong-types"]);
         stage
@@ -172,7 +172,7 @@ async fn up_213_answers_of_the_wrong_shape_end_their_call() {
         assert_eq!(stage.noted("started"), 1);
         stage.close().await;
     }
-    // What a script can show is not refused.
+    // Results that a script can represent are not refused.
     let stage = Stage::stdio(&["wrong-types"]);
     let called = stage.beside(stage.call("tools.faulty.target({ kind: 'structured-is-text' })")).await;
     called.returned("text");
@@ -239,7 +239,8 @@ async fn up_215_large_results_are_refused_and_the_next_is_read() {
                 called.failed("RESULT_TOO_LARGE", &[]);
             }
             let length = "return (await tools.faulty.target({ megabytes: 15 })).length";
-            // Other tests of this process take memory too, for which the run that touched most would be stopped.
+            // Other tests of this process take memory too, and for their sake the run that touched most would be
+            // stopped.
             let limits = Limits { memory_bytes: 512 << 20, ..Limits::default() };
             assert_eq!(stage.value(Script::typescript(length).limits(limits)).await, 15 << 20);
         })
@@ -272,7 +273,7 @@ fn up_215_floods_of_one_line_take_little_memory() {
 
 #[tokio::test]
 async fn up_216_a_flood_on_stderr_blocks_no_call() {
-    // A part of it, for the sake of a busy machine; the pipe holds 64 KB.
+    // Only a part of it, because the machine may be busy; the pipe holds 64 KB.
     let stage = Stage::stdio(&["stderr-flood", "100000000"]);
     stage
         .beside(async {
@@ -301,8 +302,7 @@ async fn up_217_floods_of_requests_and_notifications_harm_no_other_server() {
             .beside(async {
                 stage.call("tools.faulty.echo({})").await;
                 let called = stage.call("tools.faulty.target({ count: 20_000 })").await;
-                // Cut off or tolerated, but decided soon: which of them depends on how fast cx and the
-                // server are.
+                // Cut off or tolerated, but decided soon: which of the two depends on how fast cx and the server are.
                 assert!(
                     called.code.is_empty()
                         || ["UPSTREAM_UNAVAILABLE", "UPSTREAM_PROTOCOL"].contains(&&*called.code),
@@ -311,7 +311,7 @@ async fn up_217_floods_of_requests_and_notifications_harm_no_other_server() {
                 stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
             })
             .await;
-        // Not one list for each announcement.
+        // The list is not requested for each announcement.
         assert!(stage.noted("list") <= 10, "{mode}: {} lists", stage.noted("list"));
         assert_eq!(stage.noted("executed target"), 1);
         stage.close().await;
@@ -337,8 +337,7 @@ async fn up_218_a_server_that_does_not_read_stops_only_itself() {
                 return [...new Set(results.map(({ reason }) => reason?.code))]";
             let limits = Limits { memory_bytes: 512 << 20, ..Limits::default() };
             let codes = stage.value(Script::typescript(source).limits(limits)).await;
-            // What a call gets depends on where it waits when the first ones time out; none is
-            // answered.
+            // The error of a call depends on where it waits when the first ones time out; none is answered.
             for code in codes.as_array().unwrap() {
                 let code = code.as_str().unwrap_or("none");
                 assert!(

@@ -1,4 +1,4 @@
-//! Servers behind an address that go wrong: docs/threats.md, UP 221 to 223 and 225.
+//! Servers at an address that fail: docs/threats.md, UP 221 to 223 and 225.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::chaos::{CALL_TIME, CONNECT_TIME, Stage, measured_http};
 use crate::support::stopwatch::LATE;
 
-/// When a call has an answer or an error: at its timeout, whatever the server does.
+/// The time after which a call has an answer or an error: its timeout, whatever the server does.
 fn deadline() -> Duration {
     CALL_TIME + LATE
 }
@@ -16,14 +16,14 @@ fn deadline() -> Duration {
 /// How long 34 MB may take to arrive.
 const READING_TIME: Duration = Duration::from_secs(20);
 
-/// A header that must reach the server only.
+/// A header that must reach only the server.
 const SECRET: &str = "Bearer chaos-secret";
 
 fn with_secret(server: McpServer) -> McpServer {
     server.header("Authorization", SECRET)
 }
 
-/// The server of a call that ends with `code`. What is endless is read until it is too large, however long that takes
+/// The server of a call that ends with `code`. An endless answer is read until it is too large, however long that takes
 /// on a busy machine.
 fn with_time_to_read(server: McpServer, code: &str) -> McpServer {
     if code == "TOOL_TIMEOUT" { server } else { server.call_timeout(READING_TIME) }
@@ -49,7 +49,7 @@ async fn streamable_http_works() {
 }
 
 #[tokio::test]
-async fn both_eras_are_spoken_over_http() {
+async fn both_kinds_of_revisions_work_over_http() {
     for mode in ["legacy-only", "modern-only", "sse-answers"] {
         let stage = Stage::http(&["http", mode]);
         stage.beside(stage.target()).await.returned("well");
@@ -164,7 +164,7 @@ async fn up_221_a_session_that_is_gone_is_begun_again() {
     stage.close().await;
 }
 
-/// Threat 700. Each call of a session that has ended is told the same, and what is true of it.
+/// Threat 700. Each call of a session that has ended gets the same error, and the error is true.
 #[tokio::test]
 async fn v_700_calls_of_an_ended_session_are_told_the_truth() {
     for _ in 0..5 {
@@ -240,7 +240,7 @@ async fn up_222_invalid_bodies() {
     }
 }
 
-/// Each of them sends gigabytes; the longest message is 34 MB.
+/// Each of them sends gigabytes; the maximum length of a message is 34 MB.
 #[test]
 fn up_222_floods_over_http_take_little_memory() {
     for mode in ["endless-body", "gzip-bomb", "sse-comment-flood"] {
@@ -429,7 +429,7 @@ async fn up_217_floods_over_http() {
                 stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
             })
             .await;
-        // Neither one list for each announcement nor one answer for each question.
+        // The list is not requested for each announcement, and not each question is answered.
         assert!(stage.noted("list") <= 10, "{mode}: {} lists", stage.noted("list"));
         assert!(stage.noted("answered") <= 5_000, "{mode}: {} answers", stage.noted("answered"));
         stage.close().await;

@@ -16,7 +16,7 @@ async fn up_226_a_server_that_keeps_failing_is_not_called() {
     let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_millis(200)));
     stage
         .beside(async {
-            // A success in between begins the count anew.
+            // A success in between resets the count.
             for _ in 0..4 {
                 stage.target().await.failed("TOOL_TIMEOUT", &[]);
             }
@@ -37,8 +37,8 @@ async fn up_226_a_server_that_keeps_failing_is_not_called() {
     stage.close().await;
 }
 
-/// Promise 43 of docs/promises.md: rules and the schema come first. What they refuse is refused for that reason, whatever
-/// the server's state.
+/// Promise 43 of docs/promises.md: rules and the schema are checked first. A call that they refuse is refused for that
+/// reason, whatever the server's state.
 #[tokio::test]
 async fn rules_and_the_schema_are_checked_before_the_circuit_breaker() {
     let stage = Stage::stdio_with(&["hang-call"], |mut server| {
@@ -58,7 +58,7 @@ async fn rules_and_the_schema_are_checked_before_the_circuit_breaker() {
     stage.close().await;
 }
 
-/// Runs with little time of their own must not close a slow server to the others.
+/// Runs with short deadlines of their own must not open the circuit of a slow server for the others.
 #[tokio::test]
 async fn up_226_an_impatient_run_is_no_failure_of_the_server() {
     let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(5)));
@@ -181,7 +181,7 @@ async fn an_idle_server_is_stopped_and_started_again() {
     stage.close().await;
 }
 
-/// Many servers at once, and one of each fault among them: what is asked of the others is answered.
+/// Many servers at once, with one of each fault among them: requests to the others are answered.
 #[tokio::test]
 async fn up_228_many_servers_in_every_condition() {
     let directory = tempfile::tempdir().unwrap();
@@ -211,8 +211,8 @@ async fn up_228_many_servers_in_every_condition() {
     stopwatch.promise(CLOSING_TIME, "closing");
 }
 
-/// Forty servers need a hundred and twenty pipes, and there are not that many: a server that gets none is
-/// an error, the others keep theirs.
+/// Forty servers need a hundred and twenty pipes, and there are fewer descriptors: a server that gets none is an error,
+/// the others keep theirs.
 #[test]
 fn up_228_no_descriptors_are_left() {
     let directory = tempfile::tempdir().unwrap();

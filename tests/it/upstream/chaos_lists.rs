@@ -1,4 +1,4 @@
-//! Lists that go wrong: docs/threats.md, DI 161 to 171, TL 154 and 155, UP 208, V 329 and 330.
+//! Faulty lists: docs/threats.md, DI 161 to 171, TL 154 and 155, UP 208, V 329 and 330.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::support::chaos::{Stage, builder, measured, stdio};
 use crate::support::serve::WATCHDOG;
 use crate::support::stopwatch::{LATE, Stopwatch};
 
-/// The names of all tools that scripts see, with their server's before a point.
+/// The names of all tools that scripts see, as `server.tool`.
 const NAMES: &str = "return (await discoverMCPTools({})).map((tool) => tool.name)";
 
-/// How many of the names are the server's.
+/// How many of the names belong to the server.
 fn count(names: &Value, server: &str) -> usize {
     let prefix = format!("mcp__{server}__");
     names.as_array().unwrap().iter().filter(|name| name.as_str().unwrap().starts_with(&prefix)).count()
@@ -38,7 +38,7 @@ async fn di_161_cursors_without_an_end() {
     }
 }
 
-/// What `health` says went wrong last at the faulty server.
+/// The last failure of the faulty server according to `health`.
 fn last_error(stage: &Stage) -> String {
     let stats = stage.executor.server_stats();
     let faulty = stats.iter().find(|server| server.name == "faulty").unwrap();
@@ -53,7 +53,7 @@ async fn v_329_a_long_cursor_ends_the_list() {
         ("return (await mcp.listResources('faulty')).map((entry) => entry.uri)", "resources/list"),
         ("return (await mcp.listPrompts('faulty')).map((entry) => entry.name)", "prompts/list"),
     ] {
-        // 8 KB are followed, one byte more is not.
+        // A cursor of 8 KB is followed, one byte more is not.
         for (bytes, pages) in [("8193", 1), ("8192", 100)] {
             let stage = Stage::stdio(&["long-cursor", bytes]);
             let listed = stage.value(list).await;
@@ -91,7 +91,7 @@ fn v_329_long_cursors_take_little_memory() {
     }
 }
 
-/// Results of a form that no list has, and a page with too many entries.
+/// Results that are no list, and a page with too many entries.
 #[tokio::test]
 async fn v_330_invalid_lists() {
     let unreadable = json!("UPSTREAM_PROTOCOL");
@@ -123,7 +123,7 @@ async fn di_162_oversized_definitions() {
         });
         stage
             .beside(async {
-                // Whether its tools are cut, left out or refused, the others are all there.
+                // Its tools may be cut, left out or refused; the others are all there.
                 let names = stage.value(NAMES).await;
                 assert_eq!(count(&names, "well"), 8, "{variant}");
                 assert!(count(&names, "faulty") <= 10_000, "{variant}: {}", count(&names, "faulty"));
@@ -155,7 +155,7 @@ async fn di_163_cyclic_and_external_references() {
                 schema["parameters"]["properties"]["b"]["$ref"], "http://127.0.0.1:9/",
                 "as it was sent"
             );
-            // It may be refused, but it ends, and nothing is read or fetched for it.
+            // The call may be refused, but it ends, and nothing is read or fetched for it.
             let called = stage.call("tools.faulty.cycle({ a: 1, b: 2 })").await;
             assert!(!called.message.contains("root:"), "{called:?}");
         })
@@ -196,7 +196,7 @@ async fn di_165_invisible_text() {
     stage.close().await;
 }
 
-/// Without strict mode: the change is seen, in any part of the definition.
+/// Without strict mode a change is noticed, in any part of the definition.
 #[tokio::test]
 async fn di_166_a_definition_that_changes_is_seen() {
     for (variant, path) in [
@@ -253,7 +253,7 @@ async fn di_166_a_definition_that_changes_is_refused_in_strict_mode() {
     }
 }
 
-/// Asserts that the call is refused before long, and reaches the server no more from then on.
+/// Asserts that the call is soon refused, and from then on does not reach the server.
 async fn denied_soon(stage: &Stage, variant: &str) {
     let started = Instant::now();
     loop {
@@ -270,7 +270,7 @@ async fn denied_soon(stage: &Stage, variant: &str) {
     assert_eq!(stage.noted("executed pulled"), executed);
 }
 
-/// A list from before is good enough to begin with, and gives way to what the server says.
+/// A stored list is enough to begin with, and the server's own list replaces it.
 #[tokio::test]
 async fn di_167_a_list_from_before_does_not_stay() {
     let directory = tempfile::tempdir().unwrap();
@@ -399,7 +399,7 @@ async fn di_171_duplicate_and_invalid_names() {
     stage
         .beside(async {
             stage.target().await.returned("well");
-            // A tool's name must not change what an object of tools is: `then` makes no promise of it.
+            // A tool's name must not change the behavior of an object of tools: `then` does not make a promise of it.
             let source = "const pause = new Promise((resolve) => setTimeout(resolve, 1_000, 'hangs'));
                           const awaited = await Promise.race([pause, (async () => { await tools.faulty; return 'is there' })()]);
                           const found = await discoverMCPTools({ server: 'faulty' });
@@ -437,8 +437,8 @@ async fn up_208_a_list_that_never_comes() {
     stage.close().await;
 }
 
-/// Threat 393. What is wrong with forty servers takes one line of the script's output, and the tools of the
-/// others are found.
+/// Threat 393. The failures of forty servers take one line of the script's output, and the tools of the others are
+/// found.
 #[tokio::test]
 async fn v_393_a_search_among_forty_dead_servers_adds_one_line() {
     let directory = tempfile::tempdir().unwrap();
@@ -449,8 +449,8 @@ async fn v_393_a_search_among_forty_dead_servers_adds_one_line() {
     }
     let executor = builder.build().unwrap();
     let source = "return (await searchTools('echo arguments')).map((tool) => tool.name)";
-    // A search waits at most 2 s for a server. On a busy machine some servers have not answered or ended by
-    // then, and later searches do not wait for them again: what each has done is in the line once it is known.
+    // A search waits at most 2 s for a server. On a busy machine some servers have neither answered nor ended by then,
+    // and later searches do not wait for them again: the line has each one's outcome once it is known.
     let until = Instant::now() + Duration::from_secs(60);
     let output = loop {
         let result = executor.run_ts(source).await.unwrap();

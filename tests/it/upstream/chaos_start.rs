@@ -1,5 +1,4 @@
-//! Servers that do not start, or not well: docs/threats.md, UP 206, 207, 210, 211, and the protocol
-//! revisions.
+//! Servers that do not start, or start badly: docs/threats.md, UP 206, 207, 210, 211, and the protocol revisions.
 
 use std::time::{Duration, Instant};
 
@@ -104,7 +103,7 @@ async fn up_207_a_server_that_does_not_answer_its_handshake() {
 #[tokio::test]
 async fn up_207_a_server_that_starts_slowly_but_in_time() {
     let stage = Stage::stdio_with(&["slow-start", "600"], |server| {
-        // The time of a call begins when it is sent.
+        // The time of a call begins when the call is sent.
         server.call_timeout(Duration::from_millis(500))
     });
     stage.beside(stage.target()).await.returned("well");
@@ -120,7 +119,7 @@ async fn up_210_a_crash_loop_is_broken() {
                 stage.call("tools.faulty.echo({})").await.failed("UPSTREAM_UNAVAILABLE", &["faulty"]);
             }
             let starts = stage.noted("started");
-            // From here on it is refused without a start.
+            // From here on calls are refused without a start.
             let source = "const times = [];
                 for (let i = 0; i < 20; i++) {
                     const started = performance.now();
@@ -132,7 +131,7 @@ async fn up_210_a_crash_loop_is_broken() {
             let median = stage.value(source).await;
             assert!(median.as_f64().is_some_and(|median| median < 5.0), "{median}");
             assert!(stage.noted("started") <= starts + 1, "{}", stage.notes());
-            // Two starts for each attempt: the second one with the other protocol revision.
+            // Two starts for each attempt: the second with the other kind of protocol revision.
             assert!(starts <= 10, "{}", stage.notes());
         })
         .await;
@@ -167,7 +166,7 @@ fn kill(process: &str) {
 }
 
 #[tokio::test]
-async fn both_eras_of_the_protocol_are_spoken() {
+async fn both_kinds_of_protocol_revisions_work() {
     for mode in ["legacy-only", "modern-only", "discover-ignored"] {
         let stage = Stage::stdio_with(&[mode], |server| server.connect_timeout(Duration::from_secs(5)));
         stage
@@ -181,7 +180,7 @@ async fn both_eras_of_the_protocol_are_spoken() {
     }
 }
 
-/// One server for both ends: what these tests start is what they say.
+/// The server of these tests refuses unknown modes, so that a misspelled one fails its test.
 #[test]
 fn the_server_refuses_modes_that_it_does_not_have() {
     let output = std::process::Command::new(program()).args(["stdio", "no-such-mode"]).output().unwrap();
@@ -189,7 +188,7 @@ fn the_server_refuses_modes_that_it_does_not_have() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("unknown mode `no-such-mode`"));
 }
 
-/// A server that a shell starts after it has done something for five seconds, as `npx` does, or nothing.
+/// A server that a shell starts after five seconds of work, as `npx` does, or after five seconds without any.
 fn started_late(doing: &str, directory: &std::path::Path) -> McpServer {
     let notes = directory.join("notes");
     let script = format!(
@@ -218,10 +217,10 @@ async fn v_699_a_server_that_downloads_first_has_more_time() {
     };
     for doing in [
         works("echo downloading >&2"),
-        // Says so at once, and then waits for the network.
+        // Prints a line at once, and then waits for the network.
         "echo downloading >&2; sleep 5".to_owned(),
         works("head -c 100000 /dev/zero > /dev/null"),
-        // Work of a descendant, with CPU time only.
+        // A descendant works: it only uses CPU time.
         "timeout 5 sh -c 'while :; do :; done' > /dev/null".to_owned(),
     ] {
         let answer = call(patient(&doing)).await;
@@ -230,7 +229,7 @@ async fn v_699_a_server_that_downloads_first_has_more_time() {
     let answer = call(patient("sleep 20")).await;
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("2.5 s") && message.contains("`connectTimeoutMs`"), "{answer}");
-    // A time that was set is that time.
+    // A configured time is not extended.
     let stopwatch = Stopwatch::start();
     let set = started_late(&works("echo downloading >&2"), directory.path());
     let answer = call(set.connect_timeout(Duration::from_millis(1_500))).await;

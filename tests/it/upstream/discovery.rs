@@ -1,4 +1,4 @@
-//! What the times of discovery rest on (promises 6, 12, 21, 22 and 47 of docs/promises.md): all servers are asked at
+//! The times of discovery rest on this (promises 6, 12, 21, 22 and 47 of docs/promises.md): all servers are asked at
 //! the same time, each is asked once, and the next process has their lists on disk. The times are in
 //! `benches/README.md`.
 
@@ -27,13 +27,13 @@ const EVERY_WAY: &str = "const names = (await discoverMCPTools({})).map((tool) =
 /// Tools of one server.
 const TOOLS: usize = 3;
 
-/// Becomes a server when as many of its kind have been started: the directory for their marks, its own mark, their
-/// number, the program.
+/// A program that becomes a server when as many of its kind have been started. Its arguments: the directory for their
+/// marks, its own mark, their number, the program.
 const WAITING_SERVER: &str = "touch \"$1/$2\"
                               while [ $(ls \"$1\" | wc -l) -lt $3 ]; do sleep 0.02; done
                               exec \"$4\" stdio well";
 
-/// Servers that do not list their tools before all of them are asked.
+/// Servers that do not list their tools before all of them have been asked.
 struct Together {
     lists: Vec<Arc<ToolList>>,
     /// How often a list was requested.
@@ -53,7 +53,7 @@ impl ToolDispatcher for Together {
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
         let number: usize = server.trim_start_matches("shelf").parse().unwrap();
         async move {
-            // What is requested again does not wait for the others.
+            // A list that is requested again does not wait for the other servers.
             if self.requests.fetch_add(1, Ordering::SeqCst) < self.lists.len() {
                 self.all_are_asked.wait().await;
             }
@@ -71,7 +71,7 @@ impl ToolDispatcher for Together {
     }
 }
 
-/// An executor with so many of these servers, and how often their lists are requested.
+/// An executor with this many of these servers, and how often their lists are requested.
 fn executor(servers: usize, cache: &Path) -> (Executor, Arc<AtomicUsize>) {
     let list = |server: usize| {
         let tool = |number: usize| {
@@ -114,7 +114,7 @@ async fn servers_are_asked_at_the_same_time_and_once() {
     }
 }
 
-/// One after the other, the first would wait for the others until its time is over.
+/// If they were asked one after the other, the first would wait for the others until its time is over.
 #[tokio::test]
 async fn processes_of_servers_are_started_at_the_same_time() {
     let directory = tempfile::tempdir().unwrap();

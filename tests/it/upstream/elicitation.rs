@@ -1,4 +1,5 @@
-//! Servers that ask the user during a call, and for roots: over both transports, in both kinds of revisions.
+//! Servers that ask the user during a call, and for roots: over both transports, in handshake revisions and the
+//! stateless one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +36,7 @@ fn address(url: &str) -> Value {
     json!({ "mode": "url", "message": "look", "url": url, "elicitationId": "1" })
 }
 
-/// A script that calls a tool whose server asks `params` first, and returns what the server was answered.
+/// A script that calls a tool whose server first asks `params`, and returns the answer that the server got.
 fn asking(method: &str, params: &Value) -> Script {
     let arguments = json!({ "method": method, "params": params });
     Script::typescript(format!("return (await tools.faulty.target({arguments})).answer"))
@@ -45,7 +46,7 @@ fn accept(content: &Value) -> ElicitationAnswer {
     ElicitationAnswer::Accept(content.as_object().cloned().unwrap_or_default())
 }
 
-/// The result that the server got. In a handshake revision it is that of a request.
+/// The result that the server got. In a handshake revision it is the result of a request.
 fn given(way: &[&str], answer: &Value) -> Value {
     if way.contains(&"modern") { answer.clone() } else { answer["result"].clone() }
 }
@@ -100,7 +101,7 @@ async fn a_user_refuses_or_does_not_decide() {
     }
 }
 
-/// A person takes longer than a call may, and longer than a run.
+/// A person takes longer than a call may take, and longer than a run.
 #[tokio::test]
 async fn time_limits_stand_still_while_the_user_thinks() {
     for way in WAYS {
@@ -206,7 +207,7 @@ async fn the_operator_switches_questions_off() {
     }
 }
 
-/// Over pipes a server does not say which call it asks for. If it could be that of another run, no user is asked.
+/// Over pipes a server does not say for which call it asks. If it could be a call of another run, no user is asked.
 #[tokio::test]
 async fn a_question_that_could_be_of_another_run_is_refused() {
     let stage = stage(WAYS[0]);

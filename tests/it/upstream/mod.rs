@@ -12,7 +12,7 @@ mod chaos_limiter;
 mod chaos_lists;
 /// Servers that do not start.
 mod chaos_start;
-/// How tools are found out, and how often servers are asked.
+/// How tools are discovered, and how often servers are asked.
 mod discovery;
 /// Servers that ask the user, and for roots, where a user can be asked.
 mod elicitation;

@@ -1,7 +1,7 @@
 //! Servers that ask the client for sampling, elicitation or roots.
 //!
-//! cx has no model for them, and here no user can be asked and there are no roots: each is refused. With a user who can
-//! be asked: `elicitation.rs`.
+//! cx offers servers no model, and here no user can be asked and there are no roots: each request is refused.
+//! `elicitation.rs` has the tests with a user who can be asked.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::chaos::Stage;
 
-/// What the server was answered, by the id of what it asked.
+/// The answers that the server got, by the id of its request.
 fn answers(stage: &Stage) -> Vec<Value> {
     let notes = stage.notes();
     let answers = notes.lines().filter_map(|line| line.strip_prefix("answered "));
@@ -36,8 +36,8 @@ async fn sa_172_and_176_unsolicited_requests_are_refused() {
     }
 }
 
-/// Threat 172: a thousand at once. Without end they are in
-/// `up_217_floods_of_requests_and_notifications_harm_no_other_server`.
+/// Threat 172: a thousand at once. `up_217_floods_of_requests_and_notifications_harm_no_other_server` has an endless
+/// number.
 #[tokio::test]
 async fn sa_172_a_thousand_requests_are_refused() {
     let stage = Stage::stdio_with(&["flood-sampling-requests"], |server| {

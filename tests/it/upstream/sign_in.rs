@@ -1,4 +1,4 @@
-//! One sign-in, used by several processes at once: every client starts its own.
+//! One sign-in that several processes use at once, because every client starts its own.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader};
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// Long enough for the other process to come by with the same refresh token.
+/// Long enough for the other process to send the same refresh token meanwhile.
 const RENEWAL_TIME: Duration = Duration::from_millis(500);
 
-/// An MCP server that is its own authorization server. A refresh token is good once; a second use of one revokes all of
-/// its sign-in (RFC 9700, section 4.14.2).
+/// An MCP server that is its own authorization server. A refresh token can be used once; using one again revokes the
+/// whole sign-in (RFC 9700, section 4.14.2).
 #[derive(Default)]
 struct Issuer {
     base: String,
@@ -179,13 +179,13 @@ impl Home {
         for variable in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
             command.env(variable, self.directory.path());
         }
-        // Tokens of tests do not belong into the keyring of the user who runs them.
+        // Tokens of tests must not get into the keyring of the user who runs the tests.
         command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
         command.env_remove("CX_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Signs in as a person does, whose browser agrees to everything.
+    /// Signs in as a person whose browser agrees to everything.
     async fn sign_in(&self) {
         let mut child = self.cx(&["auth", "login", "remote", "--no-browser"]).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -197,7 +197,7 @@ impl Home {
             }
         });
         let address = address.await.expect("an address to open");
-        // A process has one; other tests may have installed it.
+        // A process has one crypto provider; other tests may have installed it.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().unwrap();
         assert!(http.get(address).send().await.unwrap().status().is_success());
@@ -224,7 +224,7 @@ impl Home {
     }
 }
 
-/// The server forgets its access tokens, and two processes find out at once. With one refresh token between them.
+/// The server forgets its access tokens, and two processes find out at once. They share one refresh token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v_352_two_processes_renew_one_sign_in() {
     let issuer = Issuer::start().await;
@@ -236,7 +236,7 @@ async fn v_352_two_processes_renew_one_sign_in() {
         let state = issuer.state.lock();
         assert_eq!((state.refreshes, state.reuses, state.is_revoked), (round, 0, false), "round {round}");
     }
-    // Tokens that are always about to expire are renewed for every request, each with the last refresh token.
+    // Tokens that are always about to expire are renewed for every request, each time with the last refresh token.
     issuer.state.lock().lifetime = 20;
     for round in 1..=3 {
         issuer.state.lock().accepted.clear();
@@ -247,7 +247,7 @@ async fn v_352_two_processes_renew_one_sign_in() {
     assert_eq!(issuer.state.lock().calls, 22);
 }
 
-/// A refresh token that was used and whose successor was not stored signs the person out.
+/// A refresh token that was used, and whose successor was not stored, signs the person out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v_375_a_process_that_ends_stores_the_tokens_it_asked_for() {
     let issuer = Issuer::start().await;

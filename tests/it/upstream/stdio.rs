@@ -1,6 +1,6 @@
 //! Servers over stdio, seen from scripts: lazy, shared, misbehaving (`tests/servers/fault.py`).
 //!
-//! What needs no script is tested in `src/mcp`.
+//! Tests that need no script are in `src/mcp`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use cx::{Error, ErrorCode, Executor, McpServer, ToolCallStatus, ToolErrorCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// An executor with the fault server in one mode, and the file in which that server takes notes.
+/// An executor with the fault server in one mode, and the file with that server's notes.
 struct Upstream {
     executor: Executor,
     directory: TempDir,
@@ -64,7 +64,7 @@ fn fault(mode: &str, notes: &Path) -> McpServer {
     McpServer::stdio("fault", "python3").args([&*script(), mode, notes.to_str().unwrap()])
 }
 
-/// Whether the process is there and not a zombie.
+/// Whether the process exists and is no zombie.
 fn runs(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
@@ -100,7 +100,7 @@ async fn every_way_to_name_a_tool_reaches_the_server() {
     assert_eq!(upstream.value(source).await, expected);
 }
 
-/// What Python's `json` writes and JSON does not have. More answers than open a circuit.
+/// Values that Python's `json` writes and JSON does not have. There are more answers than failures that open a circuit.
 #[tokio::test]
 async fn numbers_that_json_does_not_have_arrive() {
     let upstream = Upstream::new("odd_numbers");
@@ -268,7 +268,7 @@ async fn dropping_the_executor_ends_the_server() {
     crate::support::wait_until(|| !Path::new(&format!("/proc/{process}")).exists()).await;
 }
 
-/// A configuration with the fault server that ignores every way to ask it to end.
+/// A configuration with the fault server that ignores every request to end.
 fn stubborn_config(directory: &Path) -> PathBuf {
     let path = directory.join("mcp.json");
     let notes = directory.join("notes");
@@ -299,7 +299,7 @@ async fn a_server_dies_with_a_command_that_is_killed() {
     crate::support::wait_until(|| !runs(&process)).await;
 }
 
-/// As `npx` and its `node`: a server's child that is not told to end, and holds the pipes open.
+/// As with `npx` and its `node`: a server's child that is not told to end, and holds the pipes open.
 #[tokio::test]
 async fn what_a_server_has_started_dies_with_a_command_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();

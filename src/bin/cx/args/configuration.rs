@@ -6,8 +6,8 @@ use clap::{ArgGroup, Args, Subcommand};
 
 #[derive(Args, Debug)]
 pub(crate) struct SetupArguments {
-    /// Do not ask: every server that is not of one directory only, every client, and the servers stay in
-    /// the clients unless --take-out is given
+    /// Do not ask: put all servers behind cx, except those of one directory only, for all clients.
+    /// Servers stay in the clients unless --take-out is given
     #[arg(long, visible_alias = "non-interactive")]
     pub(crate) yes: bool,
 
@@ -23,7 +23,8 @@ pub(crate) struct SetupArguments {
     #[arg(long = "server", value_name = "NAME")]
     pub(crate) servers: Vec<String>,
 
-    /// Also servers that a client has for one directory only; behind cx they are there in all directories
+    /// Include servers that a client has for one directory only; behind cx they are available in
+    /// all directories
     #[arg(long)]
     pub(crate) projects: bool,
 
@@ -31,7 +32,7 @@ pub(crate) struct SetupArguments {
     #[arg(long)]
     pub(crate) take_out: bool,
 
-    /// What to do with the servers that cx has already
+    /// What to do with the servers that cx already has
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) existing: Option<ExistingServers>,
 
@@ -54,7 +55,7 @@ pub(crate) struct SetupArguments {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum ExistingServers {
-    /// Add to them; a name that is there stays as it is
+    /// Add to them; existing entries stay
     Merge,
     /// Replace them; rules and limits stay
     Reset,
@@ -91,7 +92,7 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArguments {
-    /// Show these files of servers as `cx run` would read them
+    /// Show the configuration as `cx run` reads it with this `mcpServers` file
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! Arguments about the queue of runs on a NATS server: of those who give runs to it, and of `cx worker`.
+//! Arguments about the queue of runs on a NATS server: those of front ends, and those of `cx worker`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,8 +14,9 @@ use super::size::parse_memory;
 /// The queue of runs on a NATS server.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NatsArguments {
-    /// Run scripts in worker processes of the machines that have joined the queue of this NATS server (`cx worker`);
-    /// their tools, approvals and state stay here. Several addresses of a cluster have commas between them
+    /// Run scripts in worker processes of the machines that have joined the queue of this NATS
+    /// server (`cx worker`); their tools, approvals and state stay here. Several addresses of a
+    /// cluster are separated by commas
     #[arg(long, value_name = "URL", requires = "nats_key_file")]
     pub(crate) nats: Option<String>,
 
@@ -42,7 +43,7 @@ pub(crate) struct NatsAccess {
     #[arg(long, value_name = "FILE", requires = "nats")]
     nats_credentials: Option<PathBuf>,
 
-    /// Trust the certificates of authorities in this file, in PEM, for the NATS server too
+    /// Also trust the certificate authorities in this file (PEM) for the NATS server
     #[arg(long, value_name = "FILE", requires = "nats")]
     nats_ca: Option<PathBuf>,
 }
@@ -60,8 +61,8 @@ impl NatsAccess {
 /// Arguments of `cx worker`.
 #[derive(Args, Debug)]
 pub(crate) struct WorkerArguments {
-    /// Address of the NATS server, such as tls://nats.example.com:4222; several addresses of a cluster have commas
-    /// between them [default: that of `isolation` in the configuration]
+    /// Address of the NATS server, such as tls://nats.example.com:4222; several addresses of a
+    /// cluster are separated by commas [default: that of `isolation` in the configuration]
     #[arg(long, value_name = "URL", requires = "nats_key_file")]
     pub(crate) nats: Option<String>,
 
@@ -72,7 +73,7 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) concurrency: Option<u16>,
 
-    /// Maximum number of scripts that wait in the queue, if it is not there yet
+    /// Maximum number of scripts that wait in the queue, if this machine creates it
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_queued: u32,
 
@@ -92,8 +93,8 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Read the token that readers of the metrics must send from this file, which only you may read, and again when it
-    /// changes; without it, from CX_HTTP_TOKEN
+    /// Read the token that readers of the metrics must send from this file, which only you may
+    /// read; changes take effect without a restart [default: CX_HTTP_TOKEN]
     #[arg(long, value_name = "FILE", requires = "metrics")]
     pub(crate) token_file: Option<PathBuf>,
 }

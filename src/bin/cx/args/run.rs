@@ -77,7 +77,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "SCRIPT")]
     pub(crate) edit: Option<PathBuf>,
 
-    /// Run nothing; print what the recording has
+    /// Run nothing; print the contents of the recording
     #[arg(long, conflicts_with = "edit")]
     pub(crate) explain: bool,
 

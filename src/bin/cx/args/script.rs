@@ -80,10 +80,11 @@ pub(crate) struct ScriptArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_write: Vec<PathBuf>,
 
-    /// Let scripts send requests to this host, such as api.example.com or *.example.com:443; an address
-    /// of your own network only by its name
+    /// Let scripts send requests to this host, such as api.example.com or *.example.com:443; a
+    /// private address needs a grant of its own
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) allow_net: Vec<HostPattern>,
+
     /// Where scripts are executed: in this process, or in worker processes that have no files and no
     /// network (Linux) [default: as configured, else in-process]
     #[arg(long, value_name = "MODE", value_parser = isolation_modes())]

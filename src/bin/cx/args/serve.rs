@@ -49,7 +49,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = ServerOptions::default().max_value)]
     pub(crate) max_value: usize,
 
-    /// Leave the names of the known tools out of the instructions, where they are while they are few
+    /// Leave the names of the known tools out of the instructions, which have them while they are
+    /// few
     #[arg(long)]
     pub(crate) no_index: bool,
 
@@ -57,8 +58,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) traces: Option<PathBuf>,
 
-    /// Answer a call after this time although its script goes on, for clients without tasks: the tool
-    /// `wait` has the rest. 0s: only where a call has `yieldAfterMs`
+    /// Answer a call after this time although its script goes on, for clients without tasks: the
+    /// tool `wait` returns the rest. 0s: only calls with `yieldAfterMs`
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) yield_after: Option<Duration>,
 
@@ -108,15 +109,15 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
 
-    /// Read the token that clients must send from this file, which only you may read, and again when it changes;
-    /// without it, from CX_HTTP_TOKEN
+    /// Read the token that clients must send from this file, which only you may read; changes take
+    /// effect without a restart [default: CX_HTTP_TOKEN]
     #[arg(long, value_name = "FILE", requires = "address")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Read tenants and the tokens of their clients from this file, which only you may read, and again when it changes:
-    /// a name, space and a token in each line. Without it, from CX_HTTP_TOKENS or the file `tokensFile` of the
-    /// configuration. With more than one token scripts run in worker processes unless --isolation says otherwise, and
-    /// --token-file is the operator's
+    /// Read the tokens of tenants from this file, which only you may read: a name, space and a
+    /// token in each line; changes take effect without a restart [default: CX_HTTP_TOKENS, else
+    /// `tokensFile` of the configuration]. With more than one token scripts run in worker processes
+    /// unless --isolation says otherwise, and --token-file has the operator's token
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) tokens_file: Option<PathBuf>,
 

@@ -59,7 +59,7 @@ pub(crate) enum StateCommand {
         #[arg(long, value_name = "HANDLE", conflicts_with = "all")]
         session: Option<String>,
 
-        /// The session is one of the clients of this tenant of `cx serve --http`
+        /// The session belongs to this tenant of `cx serve --http`
         #[arg(long, value_name = "NAME", requires = "session")]
         tenant: Option<String>,
 

@@ -122,7 +122,7 @@ pub(crate) struct SyncArguments {
     #[arg(long)]
     pub(crate) uninstall: bool,
 
-    /// Show whether it is installed and active, and what came of the last time
+    /// Show whether it is installed and active, and the outcome of the last time
     #[arg(long)]
     pub(crate) status: bool,
 
@@ -130,7 +130,7 @@ pub(crate) struct SyncArguments {
     #[arg(long, requires = "install")]
     pub(crate) dry_run: bool,
 
-    /// What runs it every day [default: that of this system]
+    /// The scheduler that runs it every day [default: that of this system]
     #[arg(long, value_enum, value_name = "NAME", requires = "action")]
     pub(crate) scheduler: Option<Scheduler>,
 
@@ -141,10 +141,10 @@ pub(crate) struct SyncArguments {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Scheduler {
-    /// A timer of the user, of systemd
+    /// A systemd timer of the user
     Systemd,
-    /// An agent of the user, of launchd of macOS
+    /// A launchd agent of the user (macOS)
     Launchd,
-    /// A task of the user, of the Task Scheduler of Windows
+    /// A task of the user in the Windows Task Scheduler
     Windows,
 }

@@ -31,7 +31,7 @@ pub(super) fn survey(part: Part<'_>, error: &TranspileError, cancellation: Cance
         let mistake = Mistake { message: error.message.clone(), hint: error.hint.clone(), at: at..at };
         survey.add_mistakes([mistake], part.text);
     }
-    survey.is_partial();
+    survey.mark_partial();
     survey
 }
 
