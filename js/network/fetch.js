@@ -2,7 +2,19 @@
 // about every request and every redirect; a run without a granted host has none of these globals. This is the body of a
 // function with the parameters `parts` and `holder`: see js/53_fetch.js.
 
-const { abort, coded, core, loadedStreams, McpToolError, primordials, query, streams, textStreams } = parts;
+const {
+  abort,
+  abortable,
+  coded,
+  core,
+  isSignal,
+  loadedStreams,
+  McpToolError,
+  primordials,
+  query,
+  streams,
+  textStreams,
+} = parts;
 
 const {
   ArrayBufferIsView,
@@ -18,7 +30,6 @@ const {
   ObjectDefineProperty,
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
-  Promise,
   PromisePrototypeThen,
   RangeError,
   ReflectApply,
@@ -39,8 +50,7 @@ const {
   Uint8Array,
 } = primordials;
 
-const { AbortSignal, TextDecoder, TextEncoder, URL, URLSearchParams } = globalThis;
-const AbortSignalPrototype = AbortSignal.prototype;
+const { TextDecoder, TextEncoder, URL, URLSearchParams } = globalThis;
 const URLPrototype = URL.prototype;
 const URLSearchParamsPrototype = URLSearchParams.prototype;
 const searchToString = URLSearchParamsPrototype.toString;
@@ -532,29 +542,6 @@ async function call(fields) {
   }
 }
 
-// Resolves to what `work` does, unless the signal aborts first; then `stop` is called.
-function abortable(signal, work, stop) {
-  if (signal === undefined) {
-    return work;
-  }
-  return new Promise((resolve, reject) => {
-    const aborted = () => {
-      stop();
-      reject(signal.reason);
-    };
-    if (signal.aborted) {
-      aborted();
-      return;
-    }
-    signal[abort.add](aborted);
-    const over = (settle) => (value) => {
-      signal[abort.remove](aborted);
-      settle(value);
-    };
-    PromisePrototypeThen(work, over(resolve), over(reject));
-  });
-}
-
 // What a body is made of. A part is undefined at the end.
 class Bytes {
   #bytes;
@@ -847,7 +834,7 @@ class Request extends Body {
       this.#redirect = options.redirect;
     }
     if (options.signal !== undefined) {
-      if (options.signal !== null && !ObjectPrototypeIsPrototypeOf(AbortSignalPrototype, options.signal)) {
+      if (options.signal !== null && !isSignal(options.signal)) {
         throw new TypeError("expected `signal` as an AbortSignal");
       }
       this.#signal = options.signal ?? undefined;

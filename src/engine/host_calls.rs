@@ -22,6 +22,7 @@ use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
 use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::limits::Limits;
 use crate::run::recording::{GuestClock, Request};
@@ -110,11 +111,16 @@ impl RunHost for ExecutionContext {
         Self::tape(self).map(|tape| Arc::clone(tape) as Arc<dyn RunTape>)
     }
 
-    fn call(self: Arc<Self>, name: ToolName, arguments: String) -> BoxFuture<'static, Answer> {
+    fn call(
+        self: Arc<Self>,
+        name: ToolName,
+        arguments: String,
+        terms: CallTerms,
+    ) -> BoxFuture<'static, Answer> {
         let is_python = self.script.language == Language::Python;
         let text = move |value: Json| if is_python { value.into_python_text() } else { value.into_text() };
         let Some(tape) = Self::tape(&self) else {
-            return Self::call(&self, name, arguments).map_ok(text).boxed();
+            return Self::call(&self, name, arguments, terms).map_ok(text).boxed();
         };
         let request = match &name {
             ToolName::Pair { server, tool } => {
@@ -122,7 +128,9 @@ impl RunHost for ExecutionContext {
             }
             ToolName::Full(name) => Request::FullName { name: name.clone(), arguments: arguments.clone() },
         };
-        let performed = tape.perform(request, || Self::call(&self, name, arguments).map_ok(text).boxed());
+        // The terms are not recorded: a replay has the answer that they led to.
+        let real = || Self::call(&self, name, arguments, terms).map_ok(text).boxed();
+        let performed = tape.perform(request, real);
         delivered(self, performed).boxed()
     }
 
@@ -320,6 +328,10 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             let mut report = Progress::new(done);
             (report.total, report.message) = (total, message);
             context.report(report).map(|()| Value::Null)
+        }
+        Query::CancelCall { id } => {
+            context.end_call(id);
+            Ok(Value::Null)
         }
         Query::Timer { .. } => Err(ToolError::new(
             ToolErrorCode::InvalidArguments,

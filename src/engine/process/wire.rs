@@ -11,6 +11,7 @@ use super::frames;
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
@@ -21,7 +22,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are the same program unless another one is
 /// configured.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -175,6 +176,7 @@ pub(crate) enum FromWorker {
         call: u64,
         name: WireName,
         arguments: String,
+        terms: WireTerms,
     },
     /// Answers a query.
     Query {
@@ -235,6 +237,13 @@ pub(crate) struct Done {
 pub(crate) enum WireName {
     Pair { server: String, tool: String },
     Full(String),
+}
+
+/// See [`CallTerms`]. Zero for none.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct WireTerms {
+    id: u64,
+    timeout_ms: f64,
 }
 
 /// See [`ToolError`].
@@ -339,6 +348,20 @@ impl From<WireName> for ToolName {
             WireName::Pair { server, tool } => Self::Pair { server, tool },
             WireName::Full(name) => Self::Full(name),
         }
+    }
+}
+
+impl From<CallTerms> for WireTerms {
+    fn from(terms: CallTerms) -> Self {
+        let timeout_ms = terms.timeout.map_or(0.0, |timeout| timeout.as_secs_f64() * 1_000.0);
+        Self { id: terms.id.unwrap_or_default(), timeout_ms }
+    }
+}
+
+impl From<WireTerms> for CallTerms {
+    /// A script may have taken over the worker: these are bounded as those of any guest.
+    fn from(terms: WireTerms) -> Self {
+        Self::from_guest(terms.id, terms.timeout_ms)
     }
 }
 
