@@ -45,6 +45,7 @@ fn an_answer_that_is_taken_for_something_else() {
         ("AttributeError", "'str' object has no attribute 'get'. Did you mean: 'join'?"),
         ("AttributeError", "'list' object has no attribute 'content'"),
         ("KeyError", "'structuredContent'"),
+        ("KeyError", "'content'; the keys are 'a'"),
         ("KeyError", "0"),
         ("JSONDecodeError", "Expecting value: line 1 column 1 (char 0)"),
     ] {

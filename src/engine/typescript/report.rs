@@ -152,8 +152,8 @@ fn hint(thrown: &Thrown) -> Option<String> {
 fn absent_global(name: &str) -> Option<&'static str> {
     Some(match name {
         "fetch" | "Request" | "Response" | "Headers" | "FormData" => {
-            "no host is granted to this run; a person can, with `--allow-net HOST` or `grants.net` in the configuration, \
-             or call a tool that fetches: `searchTools(\"fetch\")` finds one"
+            "this run has no network: a person allows hosts with `--allow-net HOST` or with `grants.net` in the \
+             configuration; or call a tool that fetches: `searchTools(\"fetch\")` finds one"
         }
         "XMLHttpRequest" | "WebSocket" | "EventSource" => {
             "use `fetch`, which reaches hosts that a person has granted (`--allow-net HOST`), or call a tool that \

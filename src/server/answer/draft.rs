@@ -140,6 +140,14 @@ impl<'a> Draft<'a> {
                 Some(stack) => error.insert("stack".to_owned(), stack.into()),
                 None => error.shift_remove("stack"),
             };
+            // Python's text of a missing key is only the key.
+            if self.result.error().is_some_and(|error| error.name.as_deref() == Some("KeyError"))
+                && let Some(key) = error.get("message").and_then(Value::as_str)
+                && !key.starts_with("KeyError")
+            {
+                let message = format!("KeyError: {key}");
+                error.insert("message".to_owned(), message.into());
+            }
             shorten(error, "message", MAX_ERROR_CHARACTERS);
             shorten(error, "stack", MAX_ERROR_CHARACTERS);
             shorten(error, "sourceLine", MAX_SOURCE_CHARACTERS);

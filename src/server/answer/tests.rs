@@ -127,6 +127,26 @@ fn a_failure_has_its_code_its_location_and_what_was_done() {
 }
 
 #[test]
+fn a_failure_says_what_kind_of_error_it_is() {
+    let of_kind = |name: &str, message: &str| {
+        let error = ScriptError {
+            code: ErrorCode::RuntimeError,
+            name: Some(name.to_owned()),
+            message: message.to_owned(),
+            ..ScriptError::default()
+        };
+        let answer = answer(&failed(error));
+        (text(&answer).to_owned(), answer.structured["error"]["message"].clone())
+    };
+    assert_eq!(of_kind("TypeError", "no"), ("RUNTIME_ERROR: TypeError: no".to_owned(), json!("no")));
+    let key = ("RUNTIME_ERROR: KeyError: 'x'".to_owned(), json!("KeyError: 'x'"));
+    assert_eq!(of_kind("KeyError", "'x'"), key);
+    assert_eq!(of_kind("Error", "no"), ("RUNTIME_ERROR: no".to_owned(), json!("no")));
+    // Without a message the name is the message.
+    assert_eq!(of_kind("StopIteration", "StopIteration").0, "RUNTIME_ERROR: StopIteration");
+}
+
+#[test]
 fn calls_that_were_all_refused_are_a_number_only() {
     let mut result = returned(json!(1));
     result.usage.tool_calls_refused = 2;
