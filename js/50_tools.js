@@ -408,7 +408,9 @@ function call_tools(calls, options) {
 function call_tool(server, tool, args, options) {
   if (options !== undefined && options !== null) {
     // Nothing can end a call for which the script's thread waits.
-    return refused("call_tool blocks and takes no options: write `await tools.server.tool(args, { signal, timeoutMs })`");
+    return refused(
+      "call_tool blocks and takes no options: write `await tools.server.tool(args, { signal, timeoutMs })`",
+    );
   }
   const one = request({ __proto__: null, server, tool, args });
   return ObjectHasOwn(one, "ok") ? one : send([one])[0];
