@@ -2,6 +2,8 @@
 // limit.
 
 import { core, primordials } from "ext:core/mod.js";
+// Makes the classes of the web, some of which JSON does not have.
+import "ext:cx/10_web.js";
 
 const {
   ArrayIsArray,
@@ -21,6 +23,8 @@ const {
   PromisePrototype,
   RangeError,
   RangeErrorPrototype,
+  ReflectApply,
+  RegExpPrototypeToString,
   SafeSet,
   SetPrototype,
   SetPrototypeAdd,
@@ -30,11 +34,16 @@ const {
   StringPrototypeIncludes,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
+  TypedArrayPrototypeGetLength,
+  TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
+  Uint8Array,
 } = primordials;
 
 // Not among the primordials. Kept before a script can replace them.
 const rawJson = globalThis.JSON.rawJSON;
+const SearchParametersPrototype = globalThis.URLSearchParams.prototype;
+const searchToString = SearchParametersPrototype.toString;
 const IteratorPrototype = globalThis.Iterator.prototype;
 const AsyncIteratorPrototype = ObjectGetPrototypeOf(ObjectGetPrototypeOf((async function* () {}).prototype));
 
@@ -106,10 +115,36 @@ function emptyList() {
 // The own properties of an error that are not enumerable and say more than its message.
 const PARTS_OF_ERRORS = ["cause", "errors"];
 
+// The numbers of a typed array, or the bytes of a buffer; undefined for anything else.
+function numbersOf(value) {
+  const isTypedArray = TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined;
+  if (!isTypedArray && !core.isAnyArrayBuffer(value)) {
+    return undefined;
+  }
+  const numbers = isTypedArray ? value : new Uint8Array(value);
+  const length = TypedArrayPrototypeGetLength(numbers);
+  const list = emptyList();
+  for (let index = 0; index < length; index++) {
+    list[index] = numbers[index];
+  }
+  return list;
+}
+
 // What stands in JSON for an object of which `JSON.stringify` would make `{}`, as in Python: an object for a Map whose
-// keys are text, numbers or booleans and have different texts, a list of pairs for another Map, a list for a Set, and
-// for an error its name, its message, its cause and its own fields. Anything else is returned as it is.
+// keys are text, numbers or booleans and have different texts, a list of pairs for another Map, a list for a Set, a
+// typed array (of which it makes an object of indices) or a buffer, text for a regular expression or parameters of a
+// URL, and for an error its name, its message, its cause and its own fields. Anything else is returned as it is.
 function represented(value) {
+  const numbers = numbersOf(value);
+  if (numbers !== undefined) {
+    return numbers;
+  }
+  if (core.isRegExp(value)) {
+    return RegExpPrototypeToString(value);
+  }
+  if (ObjectPrototypeIsPrototypeOf(SearchParametersPrototype, value)) {
+    return ReflectApply(searchToString, value, []);
+  }
   if (hasEntries(SetPrototype, SetPrototypeGetSize, value)) {
     const list = emptyList();
     SetPrototypeForEach(value, (item) => {
@@ -197,6 +232,9 @@ function findRefused(value, path, level, seen) {
     return undefined;
   }
   const object = isPlain(value) ? value : represented(value);
+  if (typeof object !== "object") {
+    return undefined;
+  }
   const isArray = ArrayIsArray(object);
   const keys = ObjectKeys(object);
   for (let index = 0; index < keys.length; index++) {

@@ -5,6 +5,8 @@ return {
   map: new Map([[1, 2]]),
   set: new Set([1]),
   regexp: /a/g,
+  buffer: new ArrayBuffer(2),
+  query: new URLSearchParams({ a: "1", b: "x y" }),
   error: new Error("x"),
   point: new Point(),
   bytes: new Uint8Array([1, 2]),
