@@ -26,6 +26,7 @@ const {
   SafeWeakMap,
   String,
   StringPrototypeCharCodeAt,
+  SymbolFor,
   SymbolToStringTag,
   TypeError,
   TypeErrorPrototype,
@@ -195,6 +196,32 @@ function toolNames(server) {
   return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "names", server })));
 }
 
+// Maximum servers that are printed of `tools`.
+const MAX_PRINTED = 50;
+
+// The target of a proxy, which `console` prints as this text, as Python does. The proxies' traps do not show it to a
+// script. Without a text it is that of `tools`.
+function printed(text) {
+  const target = { __proto__: null };
+  ObjectDefineProperty(target, SymbolFor("nodejs.util.inspect.custom"), {
+    __proto__: null,
+    value: () => text ?? toolsAsText(),
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+  return target;
+}
+
+function toolsAsText() {
+  let names = "";
+  for (let index = 0; index < serverNames.length && index < MAX_PRINTED; index++) {
+    names += index === 0 ? serverNames[index] : `, ${serverNames[index]}`;
+  }
+  const more = serverNames.length - MAX_PRINTED;
+  return `<tools of ${names}${more > 0 ? ` and ${more} more` : ""}>`;
+}
+
 // The names that `help` uses for a server or tool object passed to it.
 const helpNames = new SafeWeakMap();
 
@@ -221,7 +248,7 @@ function makeServer(server) {
     }
     return false;
   };
-  const object = new Proxy({ __proto__: null }, {
+  const object = new Proxy(printed(`<server ${server}: Object.keys() names its tools>`), {
     ...readOnly,
     get(_target, tool) {
       if (typeof tool === "symbol") {
@@ -250,7 +277,7 @@ let serverNames = [];
 // Names that the language and printing look up on objects, and that are never meant as a server.
 const NOT_A_SERVER = { __proto__: null, then: true, toJSON: true, constructor: true, toString: true, valueOf: true };
 
-const tools = new Proxy({ __proto__: null }, {
+const tools = new Proxy(printed(undefined), {
   ...readOnly,
   get(_target, server) {
     if (typeof server === "symbol") {

@@ -214,6 +214,11 @@ impl Failure<'_> {
         if let Some(hint) = self.absent_member() {
             return Some(hint.to_owned());
         }
+        if self.name == "TypeError"
+            && let Some(listed) = message.strip_suffix(" is not iterable").filter(|name| is_server(name))
+        {
+            return Some(format!("`Object.keys({listed})` has the names"));
+        }
         let is_null = message.starts_with("Cannot read properties of null")
             || message.starts_with("Cannot destructure property") && message.ends_with("it is null.");
         if self.name == "TypeError" && is_null && self.lacks_input("input") {
@@ -365,6 +370,11 @@ fn method(message: &str) -> Option<&str> {
 fn attribute(message: &str) -> Option<(&str, &str)> {
     let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
     Some((kind, rest.split('\'').next()?))
+}
+
+/// Whether an expression is `tools` or `tools.<server>`.
+fn is_server(expression: &str) -> bool {
+    expression == "tools" || expression.strip_prefix("tools.").is_some_and(is_identifier)
 }
 
 /// The hint for a script whose input, of this name, was not given.

@@ -86,6 +86,16 @@ fn other_errors_get_none() {
 }
 
 #[test]
+fn servers_and_tools_are_listed_by_their_keys() {
+    let names = "`Object.keys(tools.files)` has the names";
+    assert_eq!(typescript("TypeError", "tools.files is not iterable", "").as_deref(), Some(names));
+    let names = "`Object.keys(tools)` has the names";
+    assert_eq!(typescript("TypeError", "tools is not iterable", "").as_deref(), Some(names));
+    let answer = typescript("TypeError", "tools.files.read is not iterable", "");
+    assert_eq!(answer.as_deref(), Some(ANSWER));
+}
+
+#[test]
 fn a_forgotten_await() {
     for message in [
         "'coroutine' object is not subscriptable",
