@@ -218,7 +218,8 @@ function checkedExact(_key, value) {
 function findRefused(value, path, level, seen) {
   const reason = typeof value === "bigint" && seen.takesBigInt ? undefined : refusal(value);
   if (reason !== undefined) {
-    return `${path} ${reason}`;
+    const isListed = path[path.length - 1] === "]" && ObjectPrototypeIsPrototypeOf(PromisePrototype, value);
+    return `${path} ${isListed ? "is a promise that was not awaited; write `await Promise.all(list)`" : reason}`;
   }
   if (
     value === null || typeof value !== "object" || level > MAX_LEVELS || SetPrototypeHas(seen.values, value) ||

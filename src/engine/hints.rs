@@ -103,6 +103,13 @@ const METHODS: &[&str] = &[
 /// Methods of a dict in Python, which a text or a list does not have.
 const DICT_METHODS: &[&str] = &["get", "items", "keys", "setdefault", "update", "values"];
 
+/// Words of a script that gives up calls on purpose.
+const GIVES_UP: &[&str] = &["Promise.race", "Promise.any", "signal"];
+
+const NOT_AWAITED: &str = "the script ended before all of its calls were answered, and what they would return is lost: \
+                           write `await` before each, or `await Promise.all(list.map(async (x) => …))`; `forEach` \
+                           awaits nothing";
+
 /// Maximum number of servers that a hint names, and characters of each name.
 const MAX_SERVERS: usize = 8;
 const MAX_NAME: usize = 64;
@@ -150,11 +157,25 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     error.hint = error.hint.take().or(of_language);
 }
 
-/// Warns, in the output, of a value that is null or empty because the script took an answer for an
-/// envelope: `return r.structuredContent` is no error, and neither is `return r.content[0].text`
-/// where `content` is a text. A script that prints has its result in the output.
-pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
+/// Warns, in the output, of what a script that has succeeded did in vain.
+///
+/// A value is null or empty because the script took an answer for an envelope: `return r.structuredContent` is no
+/// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
+/// the output.
+///
+/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. In
+/// Python tasks are awaited or cancelled, and a coroutine that is not awaited is reported by the guest.
+///
+/// Call it before the instance is dropped.
+pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     let mut lines = Vec::new();
+    if matches!(outcome, Outcome::Returned(_))
+        && context.script.language == Language::TypeScript
+        && context.call_facts().has_unfinished
+        && !GIVES_UP.iter().any(|word| context.script.source.contains(word))
+    {
+        lines.push((LogLevel::Warn, NOT_AWAITED.to_owned()));
+    }
     if let Outcome::Returned(value) = outcome
         && has_no_data(value.text())
         && context.call_facts().has_returned

@@ -205,7 +205,7 @@ impl EndedRun {
         let Some(reply) = reply else { return };
         reply.send(match outcome {
             Ok(outcome) => {
-                hints::warn_of_null(&outcome, &context);
+                hints::warn(&outcome, &context);
                 Ok(context.finish(outcome, measured))
             }
             Err(panic) => {
