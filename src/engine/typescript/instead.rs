@@ -3,7 +3,8 @@
 /// What to write instead of an import of anything but a server or the module of files.
 pub(crate) fn of_import(specifier: &str) -> &'static str {
     if specifier.starts_with(['.', '/']) {
-        return "a script is one file: write the function into it; a saved script is called as `scripts.<name>(…)`";
+        return "a script is one file: write the function into it; a server is imported as `mcp:<server>`, a saved \
+                script is called as `scripts.<name>(…)`";
     }
     let schemes = ["node:", "npm:", "jsr:"];
     let name = schemes.into_iter().find_map(|scheme| specifier.strip_prefix(scheme)).unwrap_or(specifier);
@@ -86,6 +87,7 @@ pub(super) fn of_global(name: &str) -> Option<&'static str> {
         "ReadableStream" | "WritableStream" | "TransformStream" | "TextDecoderStream"
         | "TextEncoderStream" => STREAMS,
         "CompressionStream" | "DecompressionStream" => COMPRESSION,
+        "DOMParser" => "use regular expressions, or Python, which has `html.parser` and `xml.etree`",
         "URLPattern" => "use a regular expression with named groups on `new URL(text).pathname`",
         "path" | "os" | "child_process" => {
             "scripts have no processes; paths are text, `fs` has files of `/tmp`"
