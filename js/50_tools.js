@@ -99,7 +99,7 @@ const CALL_OPTIONS = { __proto__: null, signal: true, timeoutMs: true };
 // The number of the last call that a signal can end. The host forgets a number when its call is over.
 let lastCall = 0;
 
-// What a script gives a call beside its arguments. Neither number is one where there is nothing to say.
+// What a script gives a call beside its arguments; zero for no number and no time.
 function callOptions(options) {
   if (typeof options !== "object" || ArrayIsArray(options)) {
     throw new TypeError(

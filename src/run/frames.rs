@@ -1,7 +1,7 @@
 //! The stack of an error without what its message and its location say already.
 
-/// What the stack of an error says beyond its name, its message and its location: other frames, causes, notes. `None` if
-/// that is nothing.
+/// What the stack of an error says beyond its name, its message and its location: other frames, causes, notes.
+/// `None` if that is nothing.
 ///
 /// A script writes the stack. So a text that is not understood is kept whole.
 pub(crate) fn beyond_message(

@@ -1,17 +1,19 @@
 //! The messages between an executor and a worker process, and their conversion to the values of a
 //! run. Everything that a worker sends is checked here, because a script may have taken it over.
 
+mod terms;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::terms::WireTerms;
 #[cfg(any(feature = "mcp", feature = "nats", test))]
 use super::frames;
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
-use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
@@ -239,13 +241,6 @@ pub(crate) enum WireName {
     Full(String),
 }
 
-/// See [`CallTerms`]. Zero for none.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct WireTerms {
-    id: u64,
-    timeout_ms: f64,
-}
-
 /// See [`ToolError`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CallError {
@@ -348,20 +343,6 @@ impl From<WireName> for ToolName {
             WireName::Pair { server, tool } => Self::Pair { server, tool },
             WireName::Full(name) => Self::Full(name),
         }
-    }
-}
-
-impl From<CallTerms> for WireTerms {
-    fn from(terms: CallTerms) -> Self {
-        let timeout_ms = terms.timeout.map_or(0.0, |timeout| timeout.as_secs_f64() * 1_000.0);
-        Self { id: terms.id.unwrap_or_default(), timeout_ms }
-    }
-}
-
-impl From<WireTerms> for CallTerms {
-    /// A script may have taken over the worker: these are bounded as those of any guest.
-    fn from(terms: WireTerms) -> Self {
-        Self::from_guest(terms.id, terms.timeout_ms)
     }
 }
 
