@@ -103,6 +103,9 @@ const METHODS: &[&str] = &[
 /// Methods of a dict in Python, which a text or a list does not have.
 const DICT_METHODS: &[&str] = &["get", "items", "keys", "setdefault", "update", "values"];
 
+/// Words with which a function begins that is called with the input.
+const ENTRIES: &[&str] = &["main", "run", "default"];
+
 /// Words of a script that gives up calls on purpose.
 const GIVES_UP: &[&str] = &["Promise.race", "Promise.any", "signal"];
 
@@ -242,7 +245,11 @@ impl Failure<'_> {
         }
         let is_null = message.starts_with("Cannot read properties of null")
             || message.starts_with("Cannot destructure property") && message.ends_with("it is null.");
-        if self.name == "TypeError" && is_null && self.lacks_input("input") {
+        // What V8 says of a parameter, here of the function that is called with the input.
+        let is_parameter = message.contains("of 'object null'")
+            && !self.has_input
+            && ENTRIES.iter().any(|name| has_word(self.line, name));
+        if self.name == "TypeError" && is_null && (is_parameter || self.lacks_input("input")) {
             return Some(no_input("input"));
         }
         let is_undefined = ["Cannot read properties of undefined", "Cannot destructure property"]

@@ -159,6 +159,10 @@ fn an_input_that_was_not_given() {
     assert_eq!(reads(message, "f(input.tz)", false), Some(no_input("input")));
     assert_eq!(reads(destructured, "const { tz } = input;", false), Some(no_input("input")));
     assert_eq!(reads(message, "JSON.parse(input).tz", false), Some(no_input("input")));
+    let parameter = "Cannot destructure property 'tz' of 'object null' as it is null.";
+    assert_eq!(reads(parameter, "export function run({ tz }) {", false), Some(no_input("input")));
+    assert_eq!(reads(parameter, "rows.map(({ tz }) => tz)", false), None);
+    assert_eq!(reads(parameter, "export function run({ tz }) {", true), None);
     assert_eq!(reads(message, "f(input.tz)", true), None);
     assert_eq!(reads(message, "f(row.input.tz, inputs)", false), None);
     for (message, line, expected) in [

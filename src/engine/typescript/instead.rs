@@ -74,7 +74,8 @@ pub(super) fn of_global(name: &str) -> Option<&'static str> {
             "use `fetch`, which reaches hosts that a person has granted (`--allow-net HOST`), or call a tool that \
              fetches: `searchTools(\"fetch\")` finds one"
         }
-        "require" | "module" | "exports" | "__dirname" | "__filename" => {
+        "module" | "exports" => "write `export default`, or `return` the value",
+        "require" | "__dirname" | "__filename" => {
             "scripts have no packages; `fs` is a global, `tools.<server>.<tool>()` calls a tool, \
              `import … from \"mcp:<server>\"` imports one"
         }

@@ -29,6 +29,7 @@ fn globals_of_other_runtimes_have_a_replacement() {
         ("URLPattern", "pathname"),
         ("process", "`return` ends the script"),
         ("global", "globalThis"),
+        ("module", "export default"),
         ("fetch", "--allow-net"),
     ] {
         let hint = of_global(name).unwrap();

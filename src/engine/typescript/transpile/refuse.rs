@@ -200,7 +200,11 @@ impl Visit for Finder {
 
     fn visit_meta_prop_expr(&mut self, meta: &MetaPropExpr) {
         if meta.kind == MetaPropKind::ImportMeta {
-            self.find(meta.span, "`import.meta` is not available", "a script has no file and no URL");
+            self.find(
+                meta.span,
+                "`import.meta` is not available",
+                "a script has no file and no URL; write what follows `if (import.meta.main)` without the condition",
+            );
         }
     }
 
