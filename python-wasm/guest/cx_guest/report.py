@@ -42,6 +42,11 @@ _HINTS = {
     "save_tool": "functions are not kept between runs; `await state.set(key, value)` keeps data",
 }
 
+_RELATIVE = (
+    "a relative path starts in /tmp, which is empty when a script starts; of the machine a script has the directories "
+    "that a person grants with --allow-read or --allow-write"
+)
+
 _COUNTS = "indexes and counts are less than 2**31 here; for no limit leave the argument out"
 
 # What Python says of a number that C code cannot take.
@@ -118,6 +123,8 @@ def _hint(error: BaseException, message: str) -> str | None:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
     if isinstance(error, (OverflowError, ValueError)):
         return _COUNTS if any(sign in message for sign in _TOO_LARGE) else None
+    if type(error) is FileNotFoundError and type(error.filename) is str and not error.filename.startswith("/"):
+        return _RELATIVE
     if message in _NO_COMPRESSION:
         return refused.COMPRESSION
     if isinstance(error, RuntimeError) and message == "no running event loop":

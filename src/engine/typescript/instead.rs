@@ -44,8 +44,10 @@ pub(crate) fn of_import(specifier: &str) -> &'static str {
         "p-limit" | "p-map" | "async" => {
             "`call_tools(calls, { max_parallel: 5 })` bounds the calls in flight; `Promise.all` makes all at once"
         }
-        "papaparse" | "csv-parse" | "csv-parser" | "cheerio" | "jsdom" | "fast-xml-parser" | "xml2js" => {
-            "read the text with `split` and regular expressions, or in Python, which has `csv`, `html.parser` and `xml`"
+        "papaparse" | "csv-parse" | "csv-parser" | "cheerio" | "jsdom" | "fast-xml-parser" | "xml2js"
+        | "yaml" | "js-yaml" => {
+            "read the text with `split` and regular expressions, or in Python, which has `csv`, `bs4`, `xmltodict` and \
+             `yaml`"
         }
         "xlsx" | "exceljs" => {
             "Python has `zipfile` and `xml`, with which an .xlsx file is read; or call a tool"
@@ -88,7 +90,7 @@ pub(super) fn of_global(name: &str) -> Option<&'static str> {
         "ReadableStream" | "WritableStream" | "TransformStream" | "TextDecoderStream"
         | "TextEncoderStream" => STREAMS,
         "CompressionStream" | "DecompressionStream" => COMPRESSION,
-        "DOMParser" => "use regular expressions, or Python, which has `html.parser` and `xml.etree`",
+        "DOMParser" => "use regular expressions, or Python, which has `bs4` and `xmltodict`",
         "URLPattern" => "use a regular expression with named groups on `new URL(text).pathname`",
         "path" | "os" | "child_process" => {
             "scripts have no processes; paths are text, `fs` has files of `/tmp`"
