@@ -782,6 +782,26 @@ const USUAL_METHODS = {
   PATCH: true,
 };
 
+// Options of other libraries, and what to write here. As on the web, any other option that is not known is ignored.
+const FOREIGN_OPTIONS = {
+  __proto__: null,
+  data: "write `body`",
+  json: "write `body: JSON.stringify(value)` and set `content-type`",
+  params: "write them into the address: `${url}?${new URLSearchParams(params)}`",
+  timeout: "write `signal: AbortSignal.timeout(milliseconds)`",
+  timeoutMs: "write `signal: AbortSignal.timeout(milliseconds)`",
+};
+
+function refuseForeign(options) {
+  const names = ObjectKeys(options);
+  for (let index = 0; index < names.length; index++) {
+    const instead = FOREIGN_OPTIONS[names[index]];
+    if (instead !== undefined) {
+      throw new TypeError(`fetch has no option \`${names[index]}\`: ${instead}`);
+    }
+  }
+}
+
 // What is sent of a request, which a script cannot change by changing the class.
 let requestParts;
 
@@ -807,6 +827,7 @@ class Request extends Body {
     if (typeof options !== "object") {
       throw new TypeError(`expected the options as an object, as in { method: "POST" }: a ${typeof options}`);
     }
+    refuseForeign(options);
     const from = typeof input === "object" && input !== null && #url in input ? input : undefined;
     if (from !== undefined) {
       this.#url = from.#url;

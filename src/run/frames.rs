@@ -17,7 +17,7 @@ pub(crate) fn beyond_message(
     } else {
         let rest = without_first_lines(stack, name, message);
         let is_location = at.is_some_and(|(line, column)| is_only(rest, line, column));
-        (rest.to_owned(), is_location)
+        (without_repeated_cause(rest, message), is_location)
     };
     (!rest.is_empty() && !is_location).then_some(rest)
 }
@@ -37,6 +37,23 @@ fn without_first_lines<'a>(stack: &'a str, name: Option<&str>, message: &str) ->
         None => name == Some(head) || message == head || message.is_empty(),
     };
     if is_said { rest.trim_start_matches('\n') } else { stack }
+}
+
+/// A stack of V8 whose last cause does not repeat the end of the message, as in `load failed: no such file`. The frames
+/// of the cause stay.
+fn without_repeated_cause(stack: &str, message: &str) -> String {
+    const CAUSE: &str = "Caused by: ";
+    let Some(at) = stack.rfind(CAUSE).filter(|&at| at == 0 || stack[..at].ends_with('\n')) else {
+        return stack.to_owned();
+    };
+    let (before, cause) = stack.split_at(at + CAUSE.len());
+    let (head, frames) = cause.split_at(cause.find("\n    at ").unwrap_or(cause.len()));
+    match head.split_once(": ") {
+        Some((kind, said)) if !said.is_empty() && message.ends_with(said) => {
+            format!("{before}{kind}{frames}")
+        }
+        _ => stack.to_owned(),
+    }
 }
 
 /// Whether this is one frame, at the location.

@@ -21,6 +21,12 @@ fn a_stack_of_v8_does_not_repeat_the_message() {
         Some("    at script.ts:3:7\nCaused by: Error: why\n    at script.ts:1:1"),
     );
     check("Error: no\nCaused by: why", "Error", "no", Some("Caused by: why"));
+    check(
+        "TypeError: load failed: no file\n    at script.ts:3:7\nCaused by: Error: no file\n    at script.ts:1:1",
+        "TypeError",
+        "load failed: no file",
+        Some("    at script.ts:3:7\nCaused by: Error\n    at script.ts:1:1"),
+    );
 }
 
 #[test]
