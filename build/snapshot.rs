@@ -91,14 +91,27 @@ fn answer(text: &'static str) -> LocalBoxFuture<'static, String> {
 }
 
 impl ops::HostInterface for WarmUp {
-    fn call(&self, _server: String, tool: String, _arguments: String) -> LocalBoxFuture<'static, String> {
+    fn call(
+        &self,
+        _server: String,
+        tool: String,
+        _arguments: String,
+        _id: u32,
+        _timeout_ms: f64,
+    ) -> LocalBoxFuture<'static, String> {
         answer(match &*tool {
             "fails" => r#"!{"server":"a-b","tool":"fails","code":"TOOL_ERROR","message":"f","content":[]}"#,
             _ => r#"{"a":[1,"b"]}"#,
         })
     }
 
-    fn call_full(&self, _name: String, _arguments: String) -> LocalBoxFuture<'static, String> {
+    fn call_full(
+        &self,
+        _name: String,
+        _arguments: String,
+        _id: u32,
+        _timeout_ms: f64,
+    ) -> LocalBoxFuture<'static, String> {
         answer("null")
     }
 

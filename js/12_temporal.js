@@ -3,10 +3,38 @@
 
 import { core, primordials } from "ext:core/mod.js";
 
-const { Date, ObjectDefineProperty, ObjectHasOwn, ReflectApply, ReflectDeleteProperty, ReflectGet } = primordials;
+const {
+  Date,
+  ObjectDefineProperty,
+  ObjectHasOwn,
+  ReflectApply,
+  ReflectDeleteProperty,
+  ReflectGet,
+  SymbolFor,
+} = primordials;
+
+// As `console.log` asks objects of Node for their text: the parts of these are not properties.
+const CUSTOM_INSPECT = SymbolFor("nodejs.util.inspect.custom");
+const CLASSES = [
+  "Duration",
+  "Instant",
+  "PlainDate",
+  "PlainDateTime",
+  "PlainMonthDay",
+  "PlainTime",
+  "PlainYearMonth",
+  "ZonedDateTime",
+];
 
 function define(object, name, value) {
   ObjectDefineProperty(object, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
+}
+
+function printAsText(name, prototype) {
+  const { toString } = prototype;
+  define(prototype, CUSTOM_INSPECT, function () {
+    return `Temporal.${name} ${ReflectApply(toString, this, [])}`;
+  });
 }
 
 if (!ObjectHasOwn(globalThis, "Temporal")) {
@@ -17,6 +45,10 @@ if (!ObjectHasOwn(globalThis, "Temporal")) {
     ReflectDeleteProperty(globalThis, "Temporal");
     ReflectDeleteProperty(DatePrototype, "toTemporalInstant");
     core.ops.op_cx_temporal();
+    const temporal = ReflectGet(globalThis, "Temporal");
+    for (let index = 0; index < CLASSES.length; index++) {
+      printAsText(CLASSES[index], temporal[CLASSES[index]].prototype);
+    }
   };
 
   ObjectDefineProperty(globalThis, "Temporal", {

@@ -2,6 +2,8 @@
 // limit.
 
 import { core, primordials } from "ext:core/mod.js";
+// Makes the classes of the web, some of which JSON does not have.
+import "ext:cx/10_web.js";
 
 const {
   ArrayBufferIsView,
@@ -22,6 +24,8 @@ const {
   PromisePrototype,
   RangeError,
   RangeErrorPrototype,
+  ReflectApply,
+  RegExpPrototypeToString,
   SafeSet,
   SetPrototype,
   SetPrototypeAdd,
@@ -31,13 +35,15 @@ const {
   StringPrototypeIncludes,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
-  TypeError,
   TypedArrayPrototypeGetLength,
   TypedArrayPrototypeGetSymbolToStringTag,
+  TypeError,
 } = primordials;
 
 // Not among the primordials. Kept before a script can replace them.
 const rawJson = globalThis.JSON.rawJSON;
+const SearchParametersPrototype = globalThis.URLSearchParams.prototype;
+const searchToString = SearchParametersPrototype.toString;
 const IteratorPrototype = globalThis.Iterator.prototype;
 const AsyncIteratorPrototype = ObjectGetPrototypeOf(ObjectGetPrototypeOf((async function* () {}).prototype));
 
@@ -128,9 +134,9 @@ function emptyList() {
 const PARTS_OF_ERRORS = ["cause", "errors"];
 
 // What stands in JSON for an object of which `JSON.stringify` would make `{}`, as in Python: an object for a Map whose
-// keys are text, numbers or booleans and have different texts, a list of pairs for another Map, a list for a Set, and
-// for an error its name, its message, its cause and its own fields. A typed array, of which it would make an object, is
-// a list. Anything else is returned as it is.
+// keys are text, numbers or booleans and have different texts, a list of pairs for another Map, a list for a Set, text
+// for a regular expression or parameters of a URL, and for an error its name, its message, its cause and its own fields.
+// A typed array, of which it would make an object, is a list. Anything else is returned as it is.
 function represented(value) {
   if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) {
     const list = emptyList();
@@ -139,6 +145,12 @@ function represented(value) {
       list[index] = value[index];
     }
     return list;
+  }
+  if (core.isRegExp(value)) {
+    return RegExpPrototypeToString(value);
+  }
+  if (ObjectPrototypeIsPrototypeOf(SearchParametersPrototype, value)) {
+    return ReflectApply(searchToString, value, []);
   }
   if (hasEntries(SetPrototype, SetPrototypeGetSize, value)) {
     const list = emptyList();
@@ -213,7 +225,8 @@ function checkedExact(_key, value) {
 function findRefused(value, path, level, seen) {
   const reason = typeof value === "bigint" && seen.takesBigInt ? undefined : refusal(value);
   if (reason !== undefined) {
-    return `${path} ${reason}`;
+    const isListed = path[path.length - 1] === "]" && ObjectPrototypeIsPrototypeOf(PromisePrototype, value);
+    return `${path} ${isListed ? "is a promise that was not awaited; write `await Promise.all(list)`" : reason}`;
   }
   if (
     value === null || typeof value !== "object" || level > MAX_LEVELS || SetPrototypeHas(seen.values, value) ||
@@ -227,6 +240,9 @@ function findRefused(value, path, level, seen) {
     return undefined;
   }
   const object = isPlain(value) ? value : represented(value);
+  if (typeof object !== "object") {
+    return undefined;
+  }
   const isArray = ArrayIsArray(object);
   const keys = ObjectKeys(object);
   for (let index = 0; index < keys.length; index++) {

@@ -4,6 +4,7 @@ import { core, primordials } from "ext:core/mod.js";
 import { fromJson, toArguments } from "ext:cx/30_json.js";
 import { McpToolError, toolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
+import { abortable, isSignal } from "ext:cx/44_signals.js";
 
 const {
   ArrayIsArray,
@@ -18,12 +19,14 @@ const {
   ObjectHasOwn,
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
+  PromisePrototypeThen,
   Proxy,
   RangeError,
   SafeMap,
   SafeWeakMap,
   String,
   StringPrototypeCharCodeAt,
+  SymbolFor,
   SymbolToStringTag,
   TypeError,
   TypeErrorPrototype,
@@ -89,13 +92,75 @@ export function name(what, value) {
   return value;
 }
 
-async function callPair(server, tool, args) {
-  return remember(decode(await ops.op_cx_call(server, tool, argumentsOf(server, tool, args))));
+// --- options of a call -----------------------------------------------------------------------
+
+const CALL_OPTIONS = { __proto__: null, signal: true, timeoutMs: true };
+
+// The number of the last call that a signal can end. The host forgets a number when its call is over.
+let lastCall = 0;
+
+// What a script gives a call beside its arguments; zero for no number and no time.
+function callOptions(options) {
+  if (typeof options !== "object" || ArrayIsArray(options)) {
+    throw new TypeError(
+      `expected the options of a call as an object, as in { timeoutMs: 5000 }: ${
+        ArrayIsArray(options) ? "an array" : `a ${typeof options}`
+      }; a tool takes all its arguments in one object`,
+    );
+  }
+  const keys = ObjectKeys(options);
+  for (let index = 0; index < keys.length; index++) {
+    if (!CALL_OPTIONS[keys[index]]) {
+      throw new TypeError(
+        `a call has no option \`${keys[index]}\`: expected \`signal\` or \`timeoutMs\`; ` +
+          "the tool's own arguments go into the first object",
+      );
+    }
+  }
+  const signal = options.signal ?? undefined;
+  if (signal !== undefined && !isSignal(signal)) {
+    throw new TypeError("expected `signal` as an AbortSignal");
+  }
+  const timeout = options.timeoutMs ?? undefined;
+  if (timeout !== undefined && !(typeof timeout === "number" && timeout > 0)) {
+    throw new TypeError(`expected \`timeoutMs\` as a number of milliseconds above 0: ${shown(timeout)}`);
+  }
+  return {
+    __proto__: null,
+    signal,
+    id: signal === undefined ? 0 : ++lastCall,
+    timeoutMs: NumberIsFinite(timeout) ? timeout : 0,
+  };
 }
 
-async function callMCPTool(fullName, args) {
+// The answer to a call that `begin` makes.
+async function callWith(options, begin) {
+  const { signal, id, timeoutMs } = callOptions(options);
+  if (signal?.aborted) {
+    throw signal.reason;
+  }
+  const ended = () => {
+    // Its answer says nothing: the call may be over.
+    PromisePrototypeThen(query({ __proto__: null, kind: "cancelCall", id }), undefined, () => {});
+  };
+  return remember(decode(await abortable(signal, begin(id, timeoutMs), ended)));
+}
+
+async function callPair(server, tool, args, options) {
+  const text = argumentsOf(server, tool, args);
+  if (options === undefined || options === null) {
+    return remember(decode(await ops.op_cx_call(server, tool, text, 0, 0)));
+  }
+  return await callWith(options, (id, timeoutMs) => ops.op_cx_call(server, tool, text, id, timeoutMs));
+}
+
+async function callMCPTool(fullName, args, options) {
   const tool = name("the tool's name", fullName);
-  return remember(decode(await ops.op_cx_call_full(tool, argumentsOf(undefined, tool, args))));
+  const text = argumentsOf(undefined, tool, args);
+  if (options === undefined || options === null) {
+    return remember(decode(await ops.op_cx_call_full(tool, text, 0, 0)));
+  }
+  return await callWith(options, (id, timeoutMs) => ops.op_cx_call_full(tool, text, id, timeoutMs));
 }
 
 // --- tools.<server>.<tool> -------------------------------------------------------------------
@@ -131,6 +196,32 @@ function toolNames(server) {
   return decode(ops.op_cx_query_blocking(question({ __proto__: null, kind: "names", server })));
 }
 
+// Maximum servers that are printed of `tools`.
+const MAX_PRINTED = 50;
+
+// The target of a proxy, which `console` prints as this text, as Python does. The proxies' traps do not show it to a
+// script. Without a text it is that of `tools`.
+function printed(text) {
+  const target = { __proto__: null };
+  ObjectDefineProperty(target, SymbolFor("nodejs.util.inspect.custom"), {
+    __proto__: null,
+    value: () => text ?? toolsAsText(),
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+  return target;
+}
+
+function toolsAsText() {
+  let names = "";
+  for (let index = 0; index < serverNames.length && index < MAX_PRINTED; index++) {
+    names += index === 0 ? serverNames[index] : `, ${serverNames[index]}`;
+  }
+  const more = serverNames.length - MAX_PRINTED;
+  return `<tools of ${names}${more > 0 ? ` and ${more} more` : ""}>`;
+}
+
 // The names that `help` uses for a server or tool object passed to it.
 const helpNames = new SafeWeakMap();
 
@@ -139,7 +230,9 @@ function makeServer(server) {
   const get = (tool) => {
     let call = MapPrototypeGet(functions, tool);
     if (call === undefined) {
-      call = (args) => callPair(server, tool, args);
+      // `list.map(tools.server.tool)` passes an index and the list.
+      call = (args, options = undefined, list = undefined) =>
+        callPair(server, tool, args, typeof options === "number" && ArrayIsArray(list) ? undefined : options);
       ObjectDefineProperty(call, "name", { __proto__: null, value: tool, configurable: true });
       MapPrototypeSet(functions, tool, call);
       WeakMapPrototypeSet(helpNames, call, `mcp__${server}__${tool}`);
@@ -155,7 +248,7 @@ function makeServer(server) {
     }
     return false;
   };
-  const object = new Proxy({ __proto__: null }, {
+  const object = new Proxy(printed(`<server ${server}: Object.keys() names its tools>`), {
     ...readOnly,
     get(_target, tool) {
       if (typeof tool === "symbol") {
@@ -184,7 +277,7 @@ let serverNames = [];
 // Names that the language and printing look up on objects, and that are never meant as a server.
 const NOT_A_SERVER = { __proto__: null, then: true, toJSON: true, constructor: true, toString: true, valueOf: true };
 
-const tools = new Proxy({ __proto__: null }, {
+const tools = new Proxy(printed(undefined), {
   ...readOnly,
   get(_target, server) {
     if (typeof server === "symbol") {
@@ -307,6 +400,15 @@ function send(requests, maxParallel) {
 
 // The option `max_parallel`; undefined if there is none.
 function maxParallel(options) {
+  if (options !== undefined && options !== null && typeof options !== "object") {
+    throw new TypeError(`call_tools takes its options as an object, as in { max_parallel: 5 }: a ${typeof options}`);
+  }
+  const keys = options === undefined || options === null ? [] : ObjectKeys(options);
+  for (let index = 0; index < keys.length; index++) {
+    if (keys[index] !== "max_parallel" && keys[index] !== "maxParallel") {
+      throw new TypeError(`call_tools has no option \`${keys[index]}\`: expected \`max_parallel\``);
+    }
+  }
   const max = options?.max_parallel ?? options?.maxParallel ?? undefined;
   if (max !== undefined && !(NumberIsInteger(max) && max >= 1 && max <= MAX_PARALLEL)) {
     throw new TypeError(`max_parallel must be a whole number from 1 to ${MAX_PARALLEL}: ${shown(max)}`);
@@ -330,7 +432,13 @@ function call_tools(calls, options) {
   return send(requests, maxParallel(options));
 }
 
-function call_tool(server, tool, args) {
+function call_tool(server, tool, args, options) {
+  if (options !== undefined && options !== null) {
+    // Nothing can end a call for which the script's thread waits.
+    return refused(
+      "call_tool blocks and takes no options: write `await tools.server.tool(args, { signal, timeoutMs })`",
+    );
+  }
   const one = request({ __proto__: null, server, tool, args });
   return ObjectHasOwn(one, "ok") ? one : send([one])[0];
 }

@@ -4,6 +4,7 @@
 import { core, primordials } from "ext:core/mod.js";
 import { abort, late, loadedStreams, streams, textStreams } from "ext:cx/10_web.js";
 import { coded, McpToolError } from "ext:cx/40_errors.js";
+import { abortable, isSignal } from "ext:cx/44_signals.js";
 import { query } from "ext:cx/50_tools.js";
 
 // The number that the host has for the file.
@@ -12,8 +13,10 @@ const FETCH = 1;
 const parts = {
   __proto__: null,
   abort,
+  abortable,
   coded,
   core,
+  isSignal,
   loadedStreams,
   McpToolError,
   primordials,

@@ -44,7 +44,9 @@ function pathOf(value) {
 // An error as Node has it.
 function failure(syscall, failed) {
   const places = failed.dest ? `'${failed.path}' -> '${failed.dest}'` : `'${failed.path}'`;
-  const hint = failed.hint ? ` (${failed.hint})` : "";
+  const isRelative = failed.code === "ENOENT" && failed.path !== "" && !StringPrototypeStartsWith(failed.path, "/");
+  const why = failed.hint ?? (isRelative ? "a relative path starts in /tmp, which is empty when a script starts" : "");
+  const hint = why ? ` (${why})` : "";
   const error = new Error(`${failed.code}: ${failed.message}, ${syscall} ${places}${hint}`);
   const fields = { __proto__: null, code: failed.code, syscall, path: failed.path };
   if (failed.dest) {

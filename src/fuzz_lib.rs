@@ -16,6 +16,7 @@ mod engine {
     }
     mod survey;
     pub(crate) mod typescript {
+        mod instead;
         pub(crate) mod transpile;
     }
 }

@@ -2,7 +2,19 @@
 // about every request and every redirect; a run without a granted host has none of these globals. This is the body of a
 // function with the parameters `parts` and `holder`: see js/53_fetch.js.
 
-const { abort, coded, core, loadedStreams, McpToolError, primordials, query, streams, textStreams } = parts;
+const {
+  abort,
+  abortable,
+  coded,
+  core,
+  isSignal,
+  loadedStreams,
+  McpToolError,
+  primordials,
+  query,
+  streams,
+  textStreams,
+} = parts;
 
 const {
   ArrayBufferIsView,
@@ -18,7 +30,6 @@ const {
   ObjectDefineProperty,
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
-  Promise,
   PromisePrototypeThen,
   RangeError,
   ReflectApply,
@@ -39,8 +50,7 @@ const {
   Uint8Array,
 } = primordials;
 
-const { AbortSignal, TextDecoder, TextEncoder, URL, URLSearchParams } = globalThis;
-const AbortSignalPrototype = AbortSignal.prototype;
+const { TextDecoder, TextEncoder, URL, URLSearchParams } = globalThis;
 const URLPrototype = URL.prototype;
 const URLSearchParamsPrototype = URLSearchParams.prototype;
 const searchToString = URLSearchParamsPrototype.toString;
@@ -532,29 +542,6 @@ async function call(fields) {
   }
 }
 
-// Resolves to what `work` does, unless the signal aborts first; then `stop` is called.
-function abortable(signal, work, stop) {
-  if (signal === undefined) {
-    return work;
-  }
-  return new Promise((resolve, reject) => {
-    const aborted = () => {
-      stop();
-      reject(signal.reason);
-    };
-    if (signal.aborted) {
-      aborted();
-      return;
-    }
-    signal[abort.add](aborted);
-    const over = (settle) => (value) => {
-      signal[abort.remove](aborted);
-      settle(value);
-    };
-    PromisePrototypeThen(work, over(resolve), over(reject));
-  });
-}
-
 // What a body is made of. A part is undefined at the end.
 class Bytes {
   #bytes;
@@ -795,6 +782,26 @@ const USUAL_METHODS = {
   PATCH: true,
 };
 
+// Options of other libraries, and what to write here. As on the web, any other option that is not known is ignored.
+const FOREIGN_OPTIONS = {
+  __proto__: null,
+  data: "write `body`",
+  json: "write `body: JSON.stringify(value)` and set `content-type`",
+  params: "write them into the address: `${url}?${new URLSearchParams(params)}`",
+  timeout: "write `signal: AbortSignal.timeout(milliseconds)`",
+  timeoutMs: "write `signal: AbortSignal.timeout(milliseconds)`",
+};
+
+function refuseForeign(options) {
+  const names = ObjectKeys(options);
+  for (let index = 0; index < names.length; index++) {
+    const instead = FOREIGN_OPTIONS[names[index]];
+    if (instead !== undefined) {
+      throw new TypeError(`fetch has no option \`${names[index]}\`: ${instead}`);
+    }
+  }
+}
+
 // What is sent of a request, which a script cannot change by changing the class.
 let requestParts;
 
@@ -820,6 +827,7 @@ class Request extends Body {
     if (typeof options !== "object") {
       throw new TypeError(`expected the options as an object, as in { method: "POST" }: a ${typeof options}`);
     }
+    refuseForeign(options);
     const from = typeof input === "object" && input !== null && #url in input ? input : undefined;
     if (from !== undefined) {
       this.#url = from.#url;
@@ -847,7 +855,7 @@ class Request extends Body {
       this.#redirect = options.redirect;
     }
     if (options.signal !== undefined) {
-      if (options.signal !== null && !ObjectPrototypeIsPrototypeOf(AbortSignalPrototype, options.signal)) {
+      if (options.signal !== null && !isSignal(options.signal)) {
         throw new TypeError("expected `signal` as an AbortSignal");
       }
       this.#signal = options.signal ?? undefined;

@@ -103,6 +103,16 @@ const METHODS: &[&str] = &[
 /// Methods of a dict in Python, which a text or a list does not have.
 const DICT_METHODS: &[&str] = &["get", "items", "keys", "setdefault", "update", "values"];
 
+/// Words with which a function begins that is called with the input.
+const ENTRIES: &[&str] = &["main", "run", "default"];
+
+/// Words of a script that gives up calls on purpose.
+const GIVES_UP: &[&str] = &["Promise.race", "Promise.any", "signal"];
+
+const NOT_AWAITED: &str = "the script ended before all of its calls were answered, and what they would return is lost: \
+                           write `await` before each, or `await Promise.all(list.map(async (x) => …))`; `forEach` \
+                           awaits nothing";
+
 /// Maximum number of servers that a hint names, and characters of each name.
 const MAX_SERVERS: usize = 8;
 const MAX_NAME: usize = 64;
@@ -150,11 +160,25 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     error.hint = error.hint.take().or(of_language);
 }
 
-/// Warns, in the output, of a value that is null or empty because the script took an answer for an
-/// envelope: `return r.structuredContent` is no error, and neither is `return r.content[0].text`
-/// where `content` is a text. A script that prints has its result in the output.
-pub(crate) fn warn_of_null(outcome: &Outcome, context: &ExecutionContext) {
+/// Warns, in the output, of what a script that has succeeded did in vain.
+///
+/// A value is null or empty because the script took an answer for an envelope: `return r.structuredContent` is no
+/// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
+/// the output.
+///
+/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. In
+/// Python tasks are awaited or cancelled, and a coroutine that is not awaited is reported by the guest.
+///
+/// Call it before the instance is dropped.
+pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     let mut lines = Vec::new();
+    if matches!(outcome, Outcome::Returned(_))
+        && context.script.language == Language::TypeScript
+        && context.call_facts().has_unfinished
+        && !GIVES_UP.iter().any(|word| context.script.source.contains(word))
+    {
+        lines.push((LogLevel::Warn, NOT_AWAITED.to_owned()));
+    }
     if let Outcome::Returned(value) = outcome
         && has_no_data(value.text())
         && context.call_facts().has_returned
@@ -214,9 +238,18 @@ impl Failure<'_> {
         if let Some(hint) = self.absent_member() {
             return Some(hint.to_owned());
         }
+        if self.name == "TypeError"
+            && let Some(listed) = message.strip_suffix(" is not iterable").filter(|name| is_server(name))
+        {
+            return Some(format!("`Object.keys({listed})` has the names"));
+        }
         let is_null = message.starts_with("Cannot read properties of null")
             || message.starts_with("Cannot destructure property") && message.ends_with("it is null.");
-        if self.name == "TypeError" && is_null && self.lacks_input("input") {
+        // What V8 says of a parameter, here of the function that is called with the input.
+        let is_parameter = message.contains("of 'object null'")
+            && !self.has_input
+            && ENTRIES.iter().any(|name| has_word(self.line, name));
+        if self.name == "TypeError" && is_null && (is_parameter || self.lacks_input("input")) {
             return Some(no_input("input"));
         }
         let is_undefined = ["Cannot read properties of undefined", "Cannot destructure property"]
@@ -301,7 +334,8 @@ impl Failure<'_> {
                 }
             }
             "KeyError" => {
-                let key = message.trim_matches('\'');
+                // The guest says after the key which keys there are.
+                let key = message.split("; the ").next().unwrap_or_default().trim_matches('\'');
                 ENVELOPE.contains(&key) || COMMON.contains(&key) || key == "0"
             }
             "TypeError" => {
@@ -364,6 +398,11 @@ fn method(message: &str) -> Option<&str> {
 fn attribute(message: &str) -> Option<(&str, &str)> {
     let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
     Some((kind, rest.split('\'').next()?))
+}
+
+/// Whether an expression is `tools` or `tools.<server>`.
+fn is_server(expression: &str) -> bool {
+    expression == "tools" || expression.strip_prefix("tools.").is_some_and(is_identifier)
 }
 
 /// The hint for a script whose input, of this name, was not given.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::files::RunFiles;
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
@@ -66,7 +67,12 @@ pub(crate) trait RunHost: Send + Sync {
     /// run waits.
     fn compute_elsewhere(&self, is_computing: bool);
     /// Calls a tool. Checks that need no waiting are made before this returns, as is the request.
-    fn call(self: Arc<Self>, name: ToolName, arguments: String) -> BoxFuture<'static, Answer>;
+    fn call(
+        self: Arc<Self>,
+        name: ToolName,
+        arguments: String,
+        terms: CallTerms,
+    ) -> BoxFuture<'static, Answer>;
     /// Answers a query about servers and tools, or reads and changes the script's persistent state. Engines poll
     /// the future once immediately, so that checks that need no waiting are made at once.
     fn query(self: Arc<Self>, request: &str) -> BoxFuture<'static, Answer>;
@@ -114,8 +120,13 @@ impl HostCalls {
     }
 
     /// Calls a tool.
-    pub(crate) fn call(&self, name: ToolName, arguments: String) -> BoxFuture<'static, Answer> {
-        Arc::clone(&self.host).call(name, arguments)
+    pub(crate) fn call(
+        &self,
+        name: ToolName,
+        arguments: String,
+        terms: CallTerms,
+    ) -> BoxFuture<'static, Answer> {
+        Arc::clone(&self.host).call(name, arguments, terms)
     }
 
     /// Answers a query.

@@ -22,6 +22,7 @@ use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
 use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::limits::Limits;
 use crate::run::recording::{GuestClock, Request};
@@ -111,14 +112,19 @@ impl RunHost for ExecutionContext {
         Self::tape(self).map(|tape| Arc::clone(tape) as Arc<dyn RunTape>)
     }
 
-    fn call(self: Arc<Self>, name: ToolName, arguments: String) -> BoxFuture<'static, Answer> {
+    fn call(
+        self: Arc<Self>,
+        name: ToolName,
+        arguments: String,
+        terms: CallTerms,
+    ) -> BoxFuture<'static, Answer> {
         let is_python = self.script.language == Language::Python;
         let text = move |value: Json| if is_python { value.into_python_text() } else { value.into_text() };
-        let call = move |context: &Arc<Self>, name, arguments| {
-            caught(PROGRAM, Self::call(context, name, arguments).map_ok(text)).boxed()
+        let call = move |context: &Arc<Self>, name, arguments, terms| {
+            caught(PROGRAM, Self::call(context, name, arguments, terms).map_ok(text)).boxed()
         };
         let Some(tape) = Self::tape(&self) else {
-            return call(&self, name, arguments);
+            return call(&self, name, arguments, terms);
         };
         let request = match &name {
             ToolName::Pair { server, tool } => {
@@ -126,7 +132,8 @@ impl RunHost for ExecutionContext {
             }
             ToolName::Full(name) => Request::FullName { name: name.clone(), arguments: arguments.clone() },
         };
-        let performed = tape.perform(request, || call(&self, name, arguments));
+        // The terms are not recorded: a replay has the answer that they led to.
+        let performed = tape.perform(request, || call(&self, name, arguments, terms));
         delivered(self, performed).boxed()
     }
 
@@ -328,6 +335,10 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             let mut report = Progress::new(done);
             (report.total, report.message) = (total, message);
             context.report(report).map(|()| Value::Null)
+        }
+        Query::CancelCall { id } => {
+            context.end_call(id);
+            Ok(Value::Null)
         }
         Query::Timer { .. } => Err(ToolError::new(
             ToolErrorCode::InvalidArguments,

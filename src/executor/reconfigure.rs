@@ -253,7 +253,7 @@ impl Executor {
     /// The patterns of all rules that match no tool, as far as tools are known without asking any
     /// server. At most 50. Reads files.
     pub fn unmatched_patterns(&self) -> Vec<UnmatchedPattern> {
-        self.servers().tools.policy.unmatched(&self.known_names())
+        self.servers().tools.policy.unmatched(&self.matched_names())
     }
 
     /// As [`unmatched_patterns`](Self::unmatched_patterns), for the rules of a script in place of the executor's.
@@ -263,11 +263,11 @@ impl Executor {
     ///
     /// [`Error::InvalidPattern`] if one of them is no pattern.
     pub fn unmatched_patterns_of(&self, rules: &ToolRules) -> Result<Vec<UnmatchedPattern>, Error> {
-        Ok(Policy::new(rules)?.unmatched(&self.known_names()))
+        Ok(Policy::new(rules)?.unmatched(&self.matched_names()))
     }
 
     /// The names that patterns can match, as far as they are known without asking any server.
-    fn known_names(&self) -> KnownNames {
+    fn matched_names(&self) -> KnownNames {
         let servers = self.servers();
         let skipped = self.inner.config.lock().skipped.clone();
         let mut known = KnownNames { servers: servers.tools.catalog.known_names(), skipped };

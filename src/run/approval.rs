@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use crate::run::calls::held::HeldCall;
 use crate::run::context::{ExecutionContext, over};
 use crate::run::ledger::{Call, RecordId};
 use crate::run::observer::{ApprovalAnswered, ApproverKind, Arguments, RunEvent};
@@ -112,9 +113,14 @@ impl ExecutionContext {
     /// # Errors
     ///
     /// `ToolDenied` unless the call is approved.
-    pub(crate) async fn approved(&self, question: Question<'_>) -> Result<RecordId, ToolError> {
+    pub(crate) async fn approved(
+        &self,
+        held: &HeldCall,
+        question: Question<'_>,
+    ) -> Result<RecordId, ToolError> {
         let Call { server, tool, .. } = question.call;
         let record = self.begin_record(question.call, ToolCallStatus::AwaitingApproval);
+        held.note_record(record);
         let asked = Instant::now();
         let (observation, number) = (self.observation(), question.number);
         observation.emit(|| RunEvent::ApprovalAsked {

@@ -16,6 +16,7 @@ mod record;
 mod requests;
 pub(crate) mod resolve;
 pub(super) mod send;
+pub(crate) mod terms;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use self::arguments::{ExactArguments, parse_arguments};
 use self::held::HeldCall;
 use self::resolve::ToolName;
 use self::send::{Decided, Permission};
+use self::terms::CallTerms;
 use crate::json::{Json, numbers};
 use crate::run::approval::{asks_about, effects_of};
 use crate::run::context::{ExecutionContext, denied, over};
@@ -33,20 +35,22 @@ use crate::run::ledger::Call;
 use crate::run::observer::RunEvent;
 use crate::run::result::{PlannedCall, ToolCallStatus};
 use crate::tools::catalog::ResolvedTool;
-use crate::tools::{ToolError, ToolKind, exact_json};
+use crate::tools::{ToolError, ToolErrorCode, ToolKind, exact_json};
 
 impl ExecutionContext {
     /// Calls a tool and returns its value.
     ///
     /// The number of calls, the arguments' size and the state of the run are checked before this
     /// returns, so that a flood of calls that are not awaited is refused call by call. The rest
-    /// happens in the future. Dropping the future cancels the call.
+    /// happens in the future. Dropping the future cancels the call, and so does
+    /// [`end_call`](Self::end_call).
     pub(crate) fn call(
         self: &Arc<Self>,
         name: ToolName,
         arguments: String,
+        terms: CallTerms,
     ) -> impl Future<Output = Result<Json, ToolError>> + Send + use<> {
-        let held = self.hold_call(arguments.len());
+        let held = self.hold_call(arguments.len()).and_then(|held| held.on_terms(terms));
         let context = Arc::clone(self);
         let call = async move {
             let held = held?;
@@ -56,14 +60,32 @@ impl ExecutionContext {
             }
             tokio::select! {
                 biased;
+                // `end_call` has ended its record.
+                error = held.ended() => Err(error),
                 result = held.context().call_tool(&held, name, arguments) => {
                     held.note_failure(&result);
                     result
                 }
                 () = held.context().cancel.cancelled() => Err(over()),
+                // Of a call that was sent, `send` sees it first.
+                error = held.too_late() => {
+                    let too_late = Err(error);
+                    held.note_too_late(&too_late);
+                    too_late
+                }
             }
         };
         context.in_runtime(call)
+    }
+
+    /// Ends the unfinished call for which the guest has this number. Without such a call it does nothing: the call may
+    /// have ended by itself.
+    ///
+    /// Its record ends now. Its future is dropped when it is polled next, which may be at the end of the run.
+    pub(crate) fn end_call(&self, id: u64) {
+        if let Some(record) = self.endable_calls.end(id) {
+            self.end_record(record, ToolCallStatus::Failed(ToolErrorCode::Cancelled), 0);
+        }
     }
 
     pub(super) async fn call_tool(

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::{Clock, FileOptions, RunFiles};
 use crate::llm::setup::LlmSetup;
+use crate::run::calls::terms::EndableCalls;
 use crate::run::check::finding::Checked;
 use crate::run::clock::RunClock;
 use crate::run::compute::Turn;
@@ -62,6 +63,8 @@ pub(crate) struct ExecutionContext {
     /// Bounds the calls in flight, of this run and of those that it has called.
     pub(super) slots: Arc<CallSlots>,
     pub(super) ledger: Mutex<Ledger>,
+    /// The calls that the script can end.
+    pub(super) endable_calls: EndableCalls,
     /// The language models that the script may ask. A run that was called has its caller's.
     pub(super) models: Arc<RunModels>,
     /// The answers of models that the script reads piece by piece.
@@ -223,6 +226,7 @@ impl ExecutionContext {
             listening,
             slots,
             ledger: Mutex::default(),
+            endable_calls: EndableCalls::default(),
             models,
             streams: Mutex::default(),
             fetches: Fetches::new(&environment.grants, &limits),

@@ -192,7 +192,7 @@ impl Ledger {
         open.started = Instant::now();
     }
 
-    /// Ends the record of a call. Returns it, if there is one.
+    /// Ends the record of a call. Returns it, if there is one that has not ended.
     pub(crate) fn end(
         &mut self,
         id: RecordId,
@@ -200,6 +200,12 @@ impl Ledger {
         result_bytes: usize,
     ) -> Option<&ToolCallRecord> {
         let OpenRecord { record, started } = self.open(id)?;
+        if matches!(
+            record.status,
+            ToolCallStatus::Ok | ToolCallStatus::Failed(_) | ToolCallStatus::NotApproved(_)
+        ) {
+            return None;
+        }
         record.duration = started.elapsed();
         record.result_bytes = result_bytes;
         record.status = status;

@@ -21,6 +21,7 @@ mod fetches;
 #[cfg(not(feature = "fetch"))]
 #[path = "no_fetches.rs"]
 mod fetches;
+mod frames;
 pub(crate) mod grants;
 pub(crate) mod guide;
 pub(crate) mod history;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::json::Json;
 use crate::run::check::finding::Finding;
+use crate::run::frames;
 use crate::run::sampling::SamplingReport;
 use crate::tools::ToolErrorCode;
 
@@ -134,6 +135,13 @@ impl ScriptError {
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// What [`stack`](Self::stack) says beyond the name, the message and the location of the error: other
+    /// frames, causes, notes. `None` if that is nothing.
+    pub fn stack_beyond_message(&self) -> Option<String> {
+        let at = self.line.map(|line| (line, self.column.unwrap_or(1)));
+        frames::beyond_message(self.stack.as_deref()?, self.name.as_deref(), &self.message, at)
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
                 break;
             }
             let shown = form.as_deref().unwrap_or(name);
-            body.push_str(&member(*tool, shown, &mut aliases));
+            body.push_str(&member(*tool, shown, OPTIONS, &mut aliases));
             exports.add(shown, &interface);
             if shown != name {
                 let _ = writeln!(body, "  {}: {interface}[{}];", property(name), string(shown));
@@ -155,7 +155,7 @@ fn form_is_free(servers: &[ServerTools<'_>], position: usize, variable: &str) ->
 pub(crate) fn typescript_tool(tool: ToolTypes<'_>) -> String {
     let mut aliases = Aliases::new("Type".to_owned());
     let form = typescript_name(&tool.definition.name);
-    let member = member(tool, &form, &mut aliases);
+    let member = member(tool, &form, "", &mut aliases);
     format!("{}interface Tools {{\n{member}}}\n", aliases.text)
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn typescript_tool(tool: ToolTypes<'_>) -> String {
 pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
     let form = typescript_name(&tool.definition.name);
     let name = if is_identifier(&tool.definition.name) { &tool.definition.name } else { &form };
-    let line = format!("{name}{}", parameters_and_result(tool, Layout::Line, None));
+    let line = format!("{name}{}", parameters_and_result(tool, "", Layout::Line, None));
     if line.len() > MAX_TOOL_BYTES { format!("{name}(args: unknown): Promise<unknown>") } else { line }
 }
 
@@ -200,15 +200,19 @@ impl Exports {
     }
 }
 
+/// The second parameter of every tool, for editors. A model that looks at one tool is not told of it: most calls need
+/// no options.
+const OPTIONS: &str = ", options?: CxCallOptions";
+
 /// The tool as a member of its server's interface, with its description.
-fn member(tool: ToolTypes<'_>, shown: &str, aliases: &mut Aliases) -> String {
+fn member(tool: ToolTypes<'_>, shown: &str, options: &str, aliases: &mut Aliases) -> String {
     let head = comment(&tool.remarks(), 2);
     let aliases_before = aliases.text.len();
-    let body = parameters_and_result(tool, Layout::Block { indent: 2 }, Some(&mut *aliases));
+    let body = parameters_and_result(tool, options, Layout::Block { indent: 2 }, Some(&mut *aliases));
     let name = property(shown);
     if head.len() + body.len() + aliases.text.len() - aliases_before > MAX_TOOL_BYTES {
         aliases.text.truncate(aliases_before);
-        return format!("{head}  {name}(args?: any): Promise<any>;\n");
+        return format!("{head}  {name}(args?: any{options}): Promise<any>;\n");
     }
     format!("{head}  {name}{body};\n")
 }
@@ -240,7 +244,12 @@ impl<'a> ToolTypes<'a> {
     }
 }
 
-fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout, mut aliases: Option<&mut Aliases>) -> String {
+fn parameters_and_result(
+    tool: ToolTypes<'_>,
+    options: &str,
+    layout: Layout,
+    mut aliases: Option<&mut Aliases>,
+) -> String {
     let input = parsed(&tool.definition.input_schema);
     let is_required = SchemaView::root(&input).required().next().is_some();
     let parameter = if is_required { "args" } else { "args?" };
@@ -250,7 +259,7 @@ fn parameters_and_result(tool: ToolTypes<'_>, layout: Layout, mut aliases: Optio
         // Not `unknown`: authors who have seen a result should not need type assertions.
         None => "any".to_owned(),
     };
-    format!("({parameter}: {arguments}): Promise<{result}>")
+    format!("({parameter}: {arguments}{options}): Promise<{result}>")
 }
 
 /// The parsed schema, or a schema that permits anything if it is too large to be parsed here.

@@ -61,7 +61,7 @@ pub enum ToolErrorCode {
     NetFailed,
     /// A host did not respond within its time limit.
     NetTimeout,
-    /// The run has ended.
+    /// The run has ended, or the script has ended the call.
     Cancelled,
 }
 

@@ -5,6 +5,7 @@ return {
   map: new Map([[1, 2]]),
   set: new Set([1]),
   regexp: /a/g,
+  query: new URLSearchParams({ a: "1", b: "x y" }),
   error: new Error("x"),
   point: new Point(),
   short: new Int16Array([1, 2]),

@@ -15,6 +15,7 @@ import wit_world
 
 _start_call = wit_world.start_call
 _wait = wit_world.wait
+_QUERY = wit_world.Operation.QUERY
 _running_loop = events._get_running_loop
 _monotonic = time.monotonic
 
@@ -134,15 +135,17 @@ def _must_cancel(loop) -> bool:
     return task is not None and task._must_cancel
 
 
-async def finish(future: asyncio.Future) -> str:
-    """Waits for a future of `begin`."""
+async def finish(future: asyncio.Future, is_tool: bool = False) -> str:
+    """Waits for a future of `begin`. If the task is cancelled, so is the call of a tool; the answer to any other call
+    is dropped."""
     try:
         return await future
     except asyncio.CancelledError:
-        # The call goes on, and its answer is dropped.
         for number, other in calls.items():
             if other is future:
                 del calls[number]
+                if is_tool:
+                    _start_call(_QUERY, "", "", f'{{"kind":"cancelCall","id":{number}}}')
                 break
         raise
 

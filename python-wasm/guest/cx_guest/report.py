@@ -16,17 +16,22 @@ _MAX_CAUSES = 8
 _MAX_MEMBERS = 15
 _MAX_LEVELS = 6
 _MAX_FRAMES = 1_000
+# A dict with more keys has data for keys.
+_MAX_KEYS = 20
 
 _NO_HOST = (
-    "no host is granted to this run; a person can, with `--allow-net HOST` or `grants.net` in the configuration, or call "
-    'a tool that fetches: `search_tools("fetch")` finds one'
+    "this run has no network: a person allows hosts with `--allow-net HOST` or with `grants.net` in the configuration; "
+    'or call a tool that fetches: `search_tools("fetch")` finds one'
 )
 
 # What to use instead of names that other hosts have.
 _HINTS = {
     "fetch": _NO_HOST,
     "fetch_sync": _NO_HOST,
-    "require": "use `import`; docs/python-modules.md lists the modules that there are",
+    "require": (
+        "write `import json`: Python's standard library is there, packages are not; "
+        "`from mcp_tools import <server>` imports a server"
+    ),
     "console": "use print()",
     "process": "scripts have no process, environment or arguments; data comes in as `inputs`",
     "searchTools": "in Python it is `search_tools`",
@@ -36,6 +41,11 @@ _HINTS = {
     "runtime": "write `from mcp import runtime`",
     "save_tool": "functions are not kept between runs; `await state.set(key, value)` keeps data",
 }
+
+_RELATIVE = (
+    "a relative path starts in /tmp, which is empty when a script starts; of the machine a script has the directories "
+    "that a person grants with --allow-read or --allow-write"
+)
 
 _COUNTS = "indexes and counts are less than 2**31 here; for no limit leave the argument out"
 
@@ -62,7 +72,7 @@ def describe(error: BaseException, script: str) -> str:
     `column` (UTF-16 units, from 1) of the deepest location in the author's text.
     """
     try:
-        message = _message(error) + _suggestion(error) + _members(error)
+        message = _message(error) + _suggestion(error) + _members(error) + _keys(error, script)
         # A model reads the message first: without one, it is the name.
         report = {"name": _name(error), "message": message or _name(error)}
         location = _location(error, script)
@@ -113,6 +123,8 @@ def _hint(error: BaseException, message: str) -> str | None:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
     if isinstance(error, (OverflowError, ValueError)):
         return _COUNTS if any(sign in message for sign in _TOO_LARGE) else None
+    if type(error) is FileNotFoundError and type(error.filename) is str and not error.filename.startswith("/"):
+        return _RELATIVE
     if message in _NO_COMPRESSION:
         return refused.COMPRESSION
     if isinstance(error, RuntimeError) and message == "no running event loop":
@@ -134,6 +146,67 @@ def _suggestion(error: BaseException) -> str:
         return f". Did you forget to import '{wrong}'?" if forgotten else ""
     except BaseException:
         return ""
+
+
+def _keys(error: BaseException, script: str) -> str:
+    """The keys of the dict in which the script looked for another one.
+
+    Only of a plain dict to which names and constants lead, so that no code of the script runs, and only of field names:
+    keys that look like data are not repeated.
+    """
+    try:
+        if type(error) is not KeyError or len(error.args) != 1 or type(error.args[0]) not in (str, int):
+            return ""
+        found = _looked_in(error, script)
+        if type(found) is not dict or len(found) > _MAX_KEYS or error.args[0] in found:
+            return ""
+        if not found:
+            return "; the dict is empty"
+        return "; the keys are " + ", ".join(map(repr, found)) if all(map(_is_field, found)) else ""
+    except Exception:
+        return ""
+
+
+def _is_field(key) -> bool:
+    is_name = type(key) is str and key.isascii() and key.replace("-", "_").isidentifier()
+    return is_name and len(key) <= 40 and sum(letter.isdigit() for letter in key) < 4
+
+
+def _looked_in(error: BaseException, script: str):
+    """The value of `d` where `d[key]` or `d.pop(key)` has failed; None if it is not known."""
+    import ast
+
+    entry = _frames(error)[-1]
+    if entry.tb_frame.f_code.co_filename != script:
+        return None
+    line, last, start, end = _positions(entry)
+    if line is None or line != last or start is None or end is None:
+        return None
+    text = _source_line(script, line).encode("utf-8", "replace")[start:end].decode("utf-8", "replace")
+    failed = ast.parse(text, mode="eval").body
+    if isinstance(failed, ast.Call) and isinstance(failed.func, ast.Attribute) and failed.func.attr == "pop":
+        failed = failed.func
+    elif not isinstance(failed, ast.Subscript):
+        return None
+    return _plain_value(failed.value, entry.tb_frame)
+
+
+def _plain_value(node, frame):
+    """The value of names, and of elements of plain dicts and lists by names and constants."""
+    import ast
+
+    if isinstance(node, ast.Name):
+        scopes = (frame.f_locals, frame.f_globals)
+        return next((scope[node.id] for scope in scopes if node.id in scope), None)
+    if not isinstance(node, ast.Subscript):
+        return None
+    value = _plain_value(node.value, frame)
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else _plain_value(node.slice, frame)
+    if type(value) is dict and type(key) in (str, int):
+        return value.get(key)
+    if type(value) is list and type(key) is int and -len(value) <= key < len(value):
+        return value[key]
+    return None
 
 
 def _members(error: BaseException) -> str:

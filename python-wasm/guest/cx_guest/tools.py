@@ -97,7 +97,7 @@ def make_tool(server: str, tool: str, decode=from_json):
     async def call(*positional, **named):
         answer = _begin(_TOOL, server, tool, _arguments(server, tool, _written(server, tool, positional, named)))
         if answer.__class__ is not str:
-            answer = await _finish(answer)
+            answer = await _finish(answer, True)
         if answer.startswith("!"):
             raise tool_error(answer)
         return decode(answer)
@@ -272,7 +272,7 @@ async def call_mcp_tool(name, params=None, **named):
     arguments = {**params, **named} if named and params else named or params
     answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments))
     if not isinstance(answer, str):
-        answer = await _finish(answer)
+        answer = await _finish(answer, True)
     return _decode(answer)
 
 
@@ -319,6 +319,9 @@ def _result(answer: str) -> dict:
 def _parallel(options, max_parallel) -> int | None:
     """The bound of calls in flight; None if there is none."""
     if isinstance(options, Mapping):
+        for name in options:
+            if name not in ("max_parallel", "maxParallel"):
+                raise TypeError(f"call_tools has no option {name!r}: expected 'max_parallel'")
         options = options.get("max_parallel", options.get("maxParallel"))
     most = options if max_parallel is None else max_parallel
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):

@@ -60,7 +60,7 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
     } else if let Some(line) = error.line {
         group = group.element(origin(name, line, error.column));
     }
-    if let Some(stack) = error.stack.as_deref().and_then(frames) {
+    if let Some(stack) = error.stack_beyond_message() {
         group = group.element(Level::NOTE.message(format!("stack\n{}", printable(&stack))));
     }
     let option = options::of_limit(error.code).map(|option| format!("the limit is set with `{option}`"));
@@ -359,20 +359,6 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
         text.push_str(&cause);
     }
     text
-}
-
-/// The stack frames that led to the error, if there are more than the location that is already shown.
-fn frames(stack: &str) -> Option<String> {
-    let is_python = |line: &str| line.trim_start_matches([' ', '|', '+']).starts_with("File \"");
-    if stack.lines().any(is_python) {
-        // A single frame is the location that is already shown; an exception group or a cause is
-        // more.
-        let more =
-            stack.lines().filter(|line| is_python(line)).count() > 1 || stack.contains("-------- 1 ----");
-        return more.then(|| stack.to_owned());
-    }
-    let frames: Vec<&str> = stack.lines().skip_while(|line| !line.trim_start().starts_with("at ")).collect();
-    (frames.len() > 1).then(|| frames.join("\n"))
 }
 
 /// Prints tabs as one space, so that the caret is below the right character.

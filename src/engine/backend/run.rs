@@ -13,6 +13,7 @@ use super::asker::{Asker, unreadable};
 use super::reported::ReportedUsage;
 use crate::engine::host::{RunHost, tool_name};
 use crate::json::Json;
+use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
 use crate::run::script::Language;
@@ -159,7 +160,7 @@ impl BackendRun {
         let (asker, tool, arguments) = (self.asker.clone(), tool.to_owned(), arguments.to_owned());
         async move {
             let _permit = asker.begin(0)?;
-            let answer = asker.host.call(tool_name(tool), arguments).await?;
+            let answer = asker.host.call(tool_name(tool), arguments, CallTerms::default()).await?;
             Json::parse(&answer).map_err(|error| unreadable(&error))
         }
         .boxed()

@@ -45,6 +45,7 @@ fn an_answer_that_is_taken_for_something_else() {
         ("AttributeError", "'str' object has no attribute 'get'. Did you mean: 'join'?"),
         ("AttributeError", "'list' object has no attribute 'content'"),
         ("KeyError", "'structuredContent'"),
+        ("KeyError", "'content'; the keys are 'a'"),
         ("KeyError", "0"),
         ("JSONDecodeError", "Expecting value: line 1 column 1 (char 0)"),
     ] {
@@ -82,6 +83,16 @@ fn other_errors_get_none() {
     ] {
         assert_eq!(python(name, message), None, "{message}");
     }
+}
+
+#[test]
+fn servers_and_tools_are_listed_by_their_keys() {
+    let names = "`Object.keys(tools.files)` has the names";
+    assert_eq!(typescript("TypeError", "tools.files is not iterable", "").as_deref(), Some(names));
+    let names = "`Object.keys(tools)` has the names";
+    assert_eq!(typescript("TypeError", "tools is not iterable", "").as_deref(), Some(names));
+    let answer = typescript("TypeError", "tools.files.read is not iterable", "");
+    assert_eq!(answer.as_deref(), Some(ANSWER));
 }
 
 #[test]
@@ -148,6 +159,10 @@ fn an_input_that_was_not_given() {
     assert_eq!(reads(message, "f(input.tz)", false), Some(no_input("input")));
     assert_eq!(reads(destructured, "const { tz } = input;", false), Some(no_input("input")));
     assert_eq!(reads(message, "JSON.parse(input).tz", false), Some(no_input("input")));
+    let parameter = "Cannot destructure property 'tz' of 'object null' as it is null.";
+    assert_eq!(reads(parameter, "export function run({ tz }) {", false), Some(no_input("input")));
+    assert_eq!(reads(parameter, "rows.map(({ tz }) => tz)", false), None);
+    assert_eq!(reads(parameter, "export function run({ tz }) {", true), None);
     assert_eq!(reads(message, "f(input.tz)", true), None);
     assert_eq!(reads(message, "f(row.input.tz, inputs)", false), None);
     for (message, line, expected) in [

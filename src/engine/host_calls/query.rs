@@ -90,6 +90,11 @@ pub(crate) enum Query {
     Fetch {
         call: FetchCall,
     },
+    /// Ends an unfinished call of a tool, for which the guest has this number. A call without a number, such as those
+    /// of back ends, ends when its future is dropped.
+    CancelCall {
+        id: u64,
+    },
     /// Waits for some milliseconds. Only with a tape: else guests have timers of their own.
     Timer {
         delay: f64,

@@ -211,7 +211,7 @@ impl EndedRun {
             (Err(panic), _) => lost(panic_message(&*panic)),
             (Ok(_), Some(message)) => lost(message.to_owned()),
             (Ok(outcome), None) => {
-                hints::warn_of_null(&outcome, &context);
+                hints::warn(&outcome, &context);
                 Ok(context.finish(outcome, measured))
             }
         });

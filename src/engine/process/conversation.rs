@@ -347,8 +347,8 @@ impl Conversation {
                 Ok(Some(Event::Ended(RunEnd::Done(done))))
             }
             _ if !self.has_begun => Err("it asks for something before its script may run".to_owned()),
-            FromWorker::Call { call, name, arguments } => {
-                let answer = Arc::clone(host).call(name.into(), arguments);
+            FromWorker::Call { call, name, arguments, terms } => {
+                let answer = Arc::clone(host).call(name.into(), arguments, terms.into());
                 self.begin_call(host, Box::pin(async move { (call, Answered::Text(answer.await)) }), call)
             }
             FromWorker::Query { call, text } => {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Waiter};
 use super::frames::FrameError;
-use super::wire::{self, FromWorker, Reply, Start};
+use super::wire::{self, FromWorker, Reply, Start, WireTerms};
 use crate::engine::host::{Answer, RunHost, RunTape};
 use crate::engine::host_calls::files::file_block;
 use crate::files::{
@@ -23,6 +23,7 @@ use crate::files::{
 };
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
@@ -225,9 +226,15 @@ impl RunHost for GuestHost {
         self.tape.clone().map(|tape| tape as Arc<dyn RunTape>)
     }
 
-    fn call(self: Arc<Self>, name: ToolName, arguments: String) -> BoxFuture<'static, Answer> {
+    fn call(
+        self: Arc<Self>,
+        name: ToolName,
+        arguments: String,
+        terms: CallTerms,
+    ) -> BoxFuture<'static, Answer> {
         let (waiter, answer) = oneshot::channel();
-        let message = |call| FromWorker::Call { call, name: name.into(), arguments };
+        let terms = WireTerms::from(terms);
+        let message = |call| FromWorker::Call { call, name: name.into(), arguments, terms };
         if let Err(error) = self.connection.begin(Waiter::Answer(waiter), message) {
             return ready(Err(too_long("the arguments", error))).boxed();
         }

@@ -1,11 +1,14 @@
 //! The messages between an executor and a worker process, and their conversion to the values of a
 //! run. Everything that a worker sends is checked here, because a script may have taken it over.
 
+mod terms;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::terms::WireTerms;
 #[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
 use super::frames::{self, RunNumber};
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
@@ -21,7 +24,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are the same program unless another one is
 /// configured.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -182,6 +185,7 @@ pub(crate) enum FromWorker {
         call: u64,
         name: WireName,
         arguments: String,
+        terms: WireTerms,
     },
     /// Answers a query.
     Query {

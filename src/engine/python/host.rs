@@ -14,6 +14,7 @@ use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{GuestState, Sink, StandardStream};
 use crate::engine::host::{self as interface, HostCalls, RunHost};
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::result::LogLevel;
 use crate::run::tape::Wait;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -222,8 +223,8 @@ impl Run {
         self.held_bytes += held_bytes;
         let finished = move |answer| FinishedCall::new(call, held_bytes, answer);
         let mut future: Call = match operation {
-            Operation::Tool => self.tool(ToolName::Pair { server, tool: name }, arguments, finished),
-            Operation::FullName => self.tool(interface::tool_name(name), arguments, finished),
+            Operation::Tool => self.tool(call, ToolName::Pair { server, tool: name }, arguments, finished),
+            Operation::FullName => self.tool(call, interface::tool_name(name), arguments, finished),
             Operation::Query => self.host.query(&arguments).map(finished).boxed(),
             Operation::Emit => {
                 let answer = self.host.emit(&arguments);
@@ -246,13 +247,16 @@ impl Run {
         }
     }
 
+    /// The guest can end the call by the number that it has for it.
     fn tool(
         &self,
+        call: u64,
         name: ToolName,
         arguments: String,
         finished: impl FnOnce(Result<String, ToolError>) -> FinishedCall + Send + 'static,
     ) -> Call {
-        self.host.call(name, arguments).map(finished).boxed()
+        let terms = CallTerms { id: Some(call), timeout: None };
+        self.host.call(name, arguments, terms).map(finished).boxed()
     }
 }
 

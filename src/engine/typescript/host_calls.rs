@@ -13,18 +13,34 @@ use super::ops::HostInterface;
 use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer, tool_name};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
+use crate::run::calls::terms::CallTerms;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};
 use crate::tools::{ToolError, ToolErrorCode};
 
 impl HostInterface for HostCalls {
-    fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String> {
-        Self::call(self, ToolName::Pair { server, tool }, arguments).map(encode_answer).boxed_local()
+    fn call(
+        &self,
+        server: String,
+        tool: String,
+        arguments: String,
+        id: u32,
+        timeout_ms: f64,
+    ) -> LocalBoxFuture<'static, String> {
+        let terms = CallTerms::from_guest(id.into(), timeout_ms);
+        Self::call(self, ToolName::Pair { server, tool }, arguments, terms).map(encode_answer).boxed_local()
     }
 
-    fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String> {
-        Self::call(self, tool_name(name), arguments).map(encode_answer).boxed_local()
+    fn call_full(
+        &self,
+        name: String,
+        arguments: String,
+        id: u32,
+        timeout_ms: f64,
+    ) -> LocalBoxFuture<'static, String> {
+        let terms = CallTerms::from_guest(id.into(), timeout_ms);
+        Self::call(self, tool_name(name), arguments, terms).map(encode_answer).boxed_local()
     }
 
     fn call_blocking(&self, batch: &str) -> String {
@@ -37,7 +53,7 @@ impl HostInterface for HostCalls {
         };
         let max_parallel = max_parallel.map_or(usize::MAX, |max| max.get() as usize);
         let calls = calls.into_iter().map(|Call { server, tool, arguments }| {
-            Self::call(self, ToolName::Pair { server, tool }, arguments)
+            Self::call(self, ToolName::Pair { server, tool }, arguments, CallTerms::default())
         });
         let results = stream::iter(calls).buffered(max_parallel).collect::<Vec<_>>();
         // Ends at the run's deadline at the latest, because every call does.

@@ -12,6 +12,7 @@ use deno_core::{
 use deno_error::JsErrorBox;
 use futures::FutureExt as _;
 
+use super::instead;
 use super::transpile::FILE_MODULES;
 use crate::engine::host::{HostCalls, RunHost};
 use crate::text;
@@ -81,8 +82,9 @@ impl ModuleLoader for ServerModules {
             url_of(server)
         } else {
             return Err(JsErrorBox::type_error(format!(
-                "cannot import `{}`: scripts have no packages and no URLs; `mcp:<server>` imports a server's tools, `node:fs/promises` files",
-                text::start(specifier, 100)
+                "cannot import `{}`: scripts have no packages and no URLs; {}",
+                text::start(specifier, 100),
+                instead::of_import(specifier)
             )));
         };
         ModuleSpecifier::parse(&url).map_err(|error| JsErrorBox::type_error(error.to_string()))

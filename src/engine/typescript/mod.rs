@@ -7,6 +7,7 @@
 pub(crate) mod engine;
 
 mod host_calls;
+mod instead;
 mod isolate;
 mod loader;
 mod memory;

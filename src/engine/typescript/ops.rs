@@ -17,10 +17,24 @@ use futures::future::LocalBoxFuture;
 
 /// The host functions behind the ops, implemented for one run.
 pub(crate) trait HostInterface {
-    /// Calls `server.tool`.
-    fn call(&self, server: String, tool: String, arguments: String) -> LocalBoxFuture<'static, String>;
-    /// Calls `mcp__server__tool`.
-    fn call_full(&self, name: String, arguments: String) -> LocalBoxFuture<'static, String>;
+    /// Calls `server.tool`. The script can end the call by its number `id`, and gives it `timeout_ms` milliseconds;
+    /// zero for none.
+    fn call(
+        &self,
+        server: String,
+        tool: String,
+        arguments: String,
+        id: u32,
+        timeout_ms: f64,
+    ) -> LocalBoxFuture<'static, String>;
+    /// Calls `mcp__server__tool`, on the same terms.
+    fn call_full(
+        &self,
+        name: String,
+        arguments: String,
+        id: u32,
+        timeout_ms: f64,
+    ) -> LocalBoxFuture<'static, String>;
     /// Makes several calls and waits for all of them. `batch` is JSON text: `{calls, maxParallel}`.
     fn call_blocking(&self, batch: &str) -> String;
     /// Answers a query about servers, tools or state.
@@ -53,8 +67,10 @@ fn op_cx_call(
     #[string] server: String,
     #[string] tool: String,
     #[string] arguments: String,
+    #[smi] id: u32,
+    timeout_ms: f64,
 ) -> Result<impl Future<Output = Result<String, JsErrorBox>>, JsErrorBox> {
-    let call = host(&state)?.call(server, tool, arguments);
+    let call = host(&state)?.call(server, tool, arguments, id, timeout_ms);
     Ok(async move { Ok(call.await) })
 }
 
@@ -64,8 +80,10 @@ fn op_cx_call_full(
     state: Rc<RefCell<OpState>>,
     #[string] name: String,
     #[string] arguments: String,
+    #[smi] id: u32,
+    timeout_ms: f64,
 ) -> Result<impl Future<Output = Result<String, JsErrorBox>>, JsErrorBox> {
-    let call = host(&state)?.call_full(name, arguments);
+    let call = host(&state)?.call_full(name, arguments, id, timeout_ms);
     Ok(async move { Ok(call.await) })
 }
 

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use super::instead;
 use super::isolate::RawOutcome;
 use super::stack_traces::first_location;
 use super::transpile::{Location, Positions, TranspileError, TranspileErrorKind};
@@ -141,50 +142,9 @@ fn hint(thrown: &Thrown) -> Option<String> {
     match thrown.name.as_deref()? {
         "ReferenceError" => {
             let missing = thrown.message.strip_suffix(" is not defined")?;
-            absent_global(missing).map(str::to_owned)
+            instead::of_global(missing).map(str::to_owned)
         }
         "EvalError" => Some("code cannot be made from text here; write it into the script".to_owned()),
         _ => None,
     }
-}
-
-/// What to use instead of a global that other runtimes have.
-fn absent_global(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "fetch" | "Request" | "Response" | "Headers" | "FormData" => {
-            "no host is granted to this run; a person can, with `--allow-net HOST` or `grants.net` in the configuration, \
-             or call a tool that fetches: `searchTools(\"fetch\")` finds one"
-        }
-        "XMLHttpRequest" | "WebSocket" | "EventSource" => {
-            "use `fetch`, which reaches hosts that a person has granted (`--allow-net HOST`), or call a tool that \
-             fetches: `searchTools(\"fetch\")` finds one"
-        }
-        "require" | "module" | "exports" | "__dirname" | "__filename" => {
-            "scripts have no packages; `fs` is a global, `tools.<server>.<tool>()` calls a tool, \
-             `import … from \"mcp:<server>\"` imports one"
-        }
-        "process" | "Deno" | "Bun" => {
-            "scripts have no process, environment or arguments; data comes in as `input`"
-        }
-        "Buffer" => "use Uint8Array, TextEncoder and TextDecoder, atob and btoa",
-        "path" | "os" | "child_process" => {
-            "scripts have no processes; paths are text, `fs` has files of `/tmp`"
-        }
-        "callTool" | "useTool" | "useMcpTool" | "client" | "Client" | "mcpClient" | "MCPClient"
-        | "McpClient" | "session" => "servers are connected already: `await tools.<server>.<tool>({…})`",
-        "listTools" | "list_tools" | "getTools" | "findTools" => {
-            "`await searchTools(\"words\")` finds tools, `help(\"<server>\")` lists those of a server"
-        }
-        "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
-        "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",
-        "get_tool_schema" => "in TypeScript it is `getToolSchema`",
-        "setImmediate" => "use setTimeout or queueMicrotask",
-        "WebAssembly" | "SharedArrayBuffer" | "Atomics" | "Worker" => {
-            "scripts are one thread of plain JavaScript"
-        }
-        "localStorage" | "sessionStorage" => "`await state.set(key, value)` keeps JSON between runs",
-        "window" | "document" | "navigator" => "scripts do not run in a browser",
-        "print" => "use console.log",
-        _ => return None,
-    })
 }

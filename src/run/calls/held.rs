@@ -4,12 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::answer::ToolAnswer;
+use super::terms::{CallTerms, TermsInForce};
+use crate::json::Json;
 use crate::run::context::{ExecutionContext, over};
-use crate::run::ledger::Ledger;
+use crate::run::ledger::{Ledger, RecordId};
 use crate::run::observer::{Refused, RunEvent};
+use crate::run::result::ToolCallStatus;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// A call that counts against the run's bounds for unfinished calls until this is dropped.
@@ -26,11 +31,60 @@ pub(crate) struct HeldCall {
     rule: Mutex<Option<String>>,
     /// Keeps the tool's own result, for a call whose caller wants that and not a script's value.
     answer: Option<Mutex<Option<ToolAnswer>>>,
+    /// When the call ends although it has no answer. Most calls have none.
+    terms: Option<Box<TermsInForce>>,
 }
 
 impl HeldCall {
     pub(super) fn context(&self) -> &Arc<ExecutionContext> {
         &self.context
+    }
+
+    /// The call on the terms that its script sets.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArguments` if the script has an unfinished call with the same number.
+    pub(super) fn on_terms(mut self, terms: CallTerms) -> Result<Self, ToolError> {
+        if !terms.is_none() {
+            let terms = TermsInForce::begin(terms, &self.context.endable_calls);
+            self.terms = Some(Box::new(terms.inspect_err(|error| self.note_refusal(error))?));
+        }
+        Ok(self)
+    }
+
+    /// Completes with the call's error when the script ends the call.
+    pub(super) fn ended(&self) -> BoxFuture<'_, ToolError> {
+        match &self.terms {
+            Some(terms) => terms.ended().boxed(),
+            None => std::future::pending().boxed(),
+        }
+    }
+
+    /// Completes with the call's error when the time is over that the script gave it.
+    pub(in crate::run) fn too_late(&self) -> BoxFuture<'_, ToolError> {
+        match &self.terms {
+            Some(terms) => terms.too_late().boxed(),
+            None => std::future::pending().boxed(),
+        }
+    }
+
+    /// Sets the record that ends when the call ends by its terms.
+    pub(in crate::run) fn note_record(&self, record: RecordId) {
+        let Some(terms) = &self.terms else { return };
+        *terms.record.lock() = Some(record);
+        if let Some(id) = terms.id {
+            self.context.endable_calls.note_record(id, record);
+        }
+    }
+
+    /// Records that the time is over that the script gave the call.
+    pub(super) fn note_too_late(&self, result: &Result<Json, ToolError>) {
+        let record = self.terms.as_ref().and_then(|terms| *terms.record.lock());
+        if let Some(record) = record {
+            self.context.end_record(record, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout), 0);
+        }
+        self.note_failure(result);
     }
 
     /// Number of the call in its run, from 1.
@@ -88,16 +142,23 @@ impl HeldCall {
     pub(in crate::run) fn note_failure<T>(&self, result: &Result<T, ToolError>) {
         let Err(error) = result else { return };
         if !self.is_sent.load(Ordering::Relaxed) {
-            self.context.count_refusal(Some(self.number), error, self.rule.lock().as_deref());
+            self.note_refusal(error);
         }
         if let Some(time) = error.retry_after {
             self.context.ledger.lock().note_retry(error.code, time);
         }
     }
+
+    fn note_refusal(&self, error: &ToolError) {
+        self.context.count_refusal(Some(self.number), error, self.rule.lock().as_deref());
+    }
 }
 
 impl Drop for HeldCall {
     fn drop(&mut self) {
+        if let Some(id) = self.terms.as_ref().and_then(|terms| terms.id) {
+            self.context.endable_calls.remove(id);
+        }
         self.context.ledger.lock().release(self.argument_bytes);
     }
 }
@@ -136,6 +197,7 @@ impl ExecutionContext {
             is_sent: AtomicBool::new(false),
             rule: Mutex::default(),
             answer: None,
+            terms: None,
         })
     }
 

@@ -100,7 +100,7 @@ impl ExecutionContext {
         });
         let asked = question.is_some().then(|| Waiting::begin(self));
         let approved = match question {
-            Some(question) => Some(self.approved(question).await?),
+            Some(question) => Some(self.approved(held, question).await?),
             None => None,
         };
         // A stored script has no slot while it runs: its own calls need slots. `run::nested` bounds it.
@@ -128,8 +128,13 @@ impl ExecutionContext {
         };
         let _waiting = asked.unwrap_or_else(|| Waiting::begin(self));
         let record = self.record_sent(approved, call);
+        held.note_record(record);
         held.note_sent();
-        let result = answer(arguments, trace, observed.slot()).await;
+        let result = tokio::select! {
+            biased;
+            result = answer(arguments, trace, observed.slot()) => result,
+            error = held.too_late() => Err(error),
+        };
         observed.end(&result);
         self.record_result(held, record, &result);
         result.map_err(|error| error.for_tool(call.server, call.tool))

@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::task::Waker;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio_util::sync::CancellationToken;
+
 use super::parts::{Answer, Facts, MAX_CLOCK_STEPS};
 use crate::run::recording::{
     Delivered, GuestClock, Header, MAX_CALLS, MAX_KEPT_BYTES, MAX_TURNS, RecordedAnswer, RecordedCall,
@@ -17,6 +19,8 @@ use crate::tools::ToolErrorCode;
 pub(super) struct Recorder {
     seed: [u8; 32],
     header: Option<Header>,
+    /// Cancelled when the run has to end.
+    cancel: Option<CancellationToken>,
     began: Instant,
     calls: Vec<RecordedCall>,
     timers: Vec<f64>,
@@ -52,6 +56,7 @@ impl Recorder {
         Self {
             seed,
             header: None,
+            cancel: None,
             began: Instant::now(),
             calls: Vec::new(),
             timers: Vec::new(),
@@ -77,6 +82,7 @@ impl Recorder {
 
     pub(super) fn begin(&mut self, script: &Script, facts: Facts) {
         self.began = Instant::now();
+        self.cancel = Some(facts.cancel);
         self.header = Some(Header {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             language: script.language,
@@ -208,8 +214,10 @@ impl Recorder {
     }
 
     /// Records an answer. Returns `false` for a call that was cancelled at the end of the run: it counts as unanswered.
+    /// One that the script has ended itself has its error as its answer.
     fn record_answer(&mut self, position: usize, answer: &Answer, is_immediate: bool) -> bool {
-        if answer.as_ref().is_err_and(|error| error.code == ToolErrorCode::Cancelled) {
+        let is_over = self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
+        if is_over && answer.as_ref().is_err_and(|error| error.code == ToolErrorCode::Cancelled) {
             return false;
         }
         let bytes = match answer {

@@ -23,7 +23,7 @@ use super::format::Format;
 use super::text;
 use super::truncation::{cut, is_longer, last, record_call, record_note, shorten, whole_or_cut};
 use crate::json::{self, Json};
-use crate::run::result::{ErrorCode, ExecuteResult};
+use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
 use crate::run::result_json::in_order;
 use crate::text::start;
 
@@ -135,6 +135,19 @@ impl<'a> Draft<'a> {
             report.insert("emittedBlocks".to_owned(), self.emitted.len().into());
         }
         if let Some(Value::Object(error)) = report.get_mut("error") {
+            // A client may show a model the fields one after the other: each thing is said once.
+            match self.result.error().and_then(ScriptError::stack_beyond_message) {
+                Some(stack) => error.insert("stack".to_owned(), stack.into()),
+                None => error.shift_remove("stack"),
+            };
+            // Python's text of a missing key is only the key.
+            if self.result.error().is_some_and(|error| error.name.as_deref() == Some("KeyError"))
+                && let Some(key) = error.get("message").and_then(Value::as_str)
+                && !key.starts_with("KeyError")
+            {
+                let message = format!("KeyError: {key}");
+                error.insert("message".to_owned(), message.into());
+            }
             shorten(error, "message", MAX_ERROR_CHARACTERS);
             shorten(error, "stack", MAX_ERROR_CHARACTERS);
             shorten(error, "sourceLine", MAX_SOURCE_CHARACTERS);

@@ -98,7 +98,7 @@ fn a_failure_has_its_code_its_location_and_what_was_done() {
         column: Some(7),
         source_line: Some("  await read()".to_owned()),
         hint: Some("look again".to_owned()),
-        stack: Some("Error: no such file\n    at script.ts:3:7".to_owned()),
+        stack: Some("Error: no such file\n    at read (script.ts:3:7)\n    at script.ts:9:1".to_owned()),
         tool_code: Some(ToolErrorCode::ToolError),
         ..ScriptError::default()
     };
@@ -113,8 +113,8 @@ fn a_failure_has_its_code_its_location_and_what_was_done() {
     assert!(Draft::new(&result, MAX_CHARACTERS).leaves_out(), "the single calls can be read");
     let answer = Draft::new(&result, MAX_CHARACTERS).answer(Format::Text, Some("abc"));
     assert!(answer.is_error);
-    let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n\
-        Error: no such file\n    at script.ts:3:7\n[output] before\n\
+    let expected = "TOOL_ERROR: no such file\nat line 3, column 7: await read()\nhint: look again\n    \
+        at read (script.ts:3:7)\n    at script.ts:9:1\n[output] before\n\
         [calls] mcp__fs__read ×2 (1 failed), mcp__fs__write ×1 (1 in flight); 1 refused\n\
         [more] cx://runs/abc/output, /calls";
     assert_eq!(text(&answer), expected);
@@ -124,6 +124,26 @@ fn a_failure_has_its_code_its_location_and_what_was_done() {
         [&answer.structured["toolCallsMade"], &answer.structured["toolCallsRefused"]],
         [&json!(3), &json!(1)]
     );
+}
+
+#[test]
+fn a_failure_says_what_kind_of_error_it_is() {
+    let of_kind = |name: &str, message: &str| {
+        let error = ScriptError {
+            code: ErrorCode::RuntimeError,
+            name: Some(name.to_owned()),
+            message: message.to_owned(),
+            ..ScriptError::default()
+        };
+        let answer = answer(&failed(error));
+        (text(&answer).to_owned(), answer.structured["error"]["message"].clone())
+    };
+    assert_eq!(of_kind("TypeError", "no"), ("RUNTIME_ERROR: TypeError: no".to_owned(), json!("no")));
+    let key = ("RUNTIME_ERROR: KeyError: 'x'".to_owned(), json!("KeyError: 'x'"));
+    assert_eq!(of_kind("KeyError", "'x'"), key);
+    assert_eq!(of_kind("Error", "no"), ("RUNTIME_ERROR: no".to_owned(), json!("no")));
+    // Without a message the name is the message.
+    assert_eq!(of_kind("StopIteration", "StopIteration").0, "RUNTIME_ERROR: StopIteration");
 }
 
 #[test]
@@ -303,7 +323,7 @@ fn the_output_schema_names_the_fields_that_are_sent() {
         code: ErrorCode::RuntimeError,
         message: "no".to_owned(),
         name: Some("TypeError".to_owned()),
-        stack: Some("TypeError: no".to_owned()),
+        stack: Some("TypeError: no\n    at f (script.ts:1:1)\n    at script.ts:2:1".to_owned()),
         line: Some(1),
         column: Some(1),
         source_line: Some("no()".to_owned()),

@@ -58,7 +58,7 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
     };
     let message = about_all.unwrap_or_else(|| shown["message"].as_str().unwrap_or_default());
     // Writing to a string cannot fail.
-    let _ = write!(text, "{code}: {message}");
+    let _ = write!(text, "{code}: {}{message}", kind_of(error, message));
     if about_all.is_some() {
         push_problems(text, &error.problems);
     } else if let Some(line) = error.line {
@@ -85,6 +85,26 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
             text.push('\n');
             text.push_str(&line);
         }
+    }
+}
+
+/// Maximum bytes of the name of an error before its message. A script chooses it.
+const MAX_NAME: usize = 100;
+
+/// The name of an uncaught error before its message: without it `'x'` is not a missing key. Of a failed call the code
+/// says more, and `Error` says nothing.
+fn kind_of(error: &ScriptError, message: &str) -> String {
+    match &error.name {
+        Some(name)
+            if error.code == ErrorCode::RuntimeError
+                && error.tool_code.is_none()
+                && name != "Error"
+                && name.len() <= MAX_NAME
+                && !message.starts_with(name.as_str()) =>
+        {
+            format!("{}: ", one_line(name))
+        }
+        _ => String::new(),
     }
 }
 

@@ -33,8 +33,11 @@ declare const inputs: any;
 /** Adds text, an image, a file (`{ file: "/tmp/a.csv" }`) or another content block to what the user sees. */
 declare function emit(value: unknown): void;
 
+/** The second argument of every tool: what ends its call, also at the server, and how long it may take. */
+type CxCallOptions = { signal?: AbortSignal; timeoutMs?: number };
+
 /** Calls a tool by its full name, or as `server.tool`. */
-declare function callMCPTool(name: string, args?: { [key: string]: unknown }): Promise<any>;
+declare function callMCPTool(name: string, args?: { [key: string]: unknown }, options?: CxCallOptions): Promise<any>;
 declare function call_tool(server: string, tool: string, args?: { [key: string]: unknown }): CxCallResult;
 declare function call_tools(
   calls: { server: string; tool: string; args?: { [key: string]: unknown } }[],

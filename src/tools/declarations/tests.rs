@@ -187,16 +187,16 @@ interface McpServer1 {
     /** Where. */
     path: string;
     limit?: number;
-  }): Promise<string>;
+  }, options?: CxCallOptions): Promise<string>;
   read_file: McpServer1["readFile"];
   delete(args?: {
     [key: string]: unknown;
-  }): Promise<any>;
+  }, options?: CxCallOptions): Promise<any>;
   _2fa(args?: {
     [key: string]: unknown;
-  }): Promise<any>;
+  }, options?: CxCallOptions): Promise<any>;
   "2fa": McpServer1["_2fa"];
-  then(args?: { [key: string]: unknown }): Promise<any>;
+  then(args?: { [key: string]: unknown }, options?: CxCallOptions): Promise<any>;
 }
 
 declare module "mcp:my-fs" {

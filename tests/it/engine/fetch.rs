@@ -387,6 +387,11 @@ async fn typescript_has_the_classes_of_the_web() {
             try { new Request(input, { method: 'POST', body: bad }); check(false) }
             catch (error) { check(/JSON.stringify/.test(error.message), error) }
         }
+        for (const name of ['data', 'json', 'params', 'timeout']) {
+            try { new Request(input, { [name]: 1 }); check(false) }
+            catch (error) { check(error.message.includes(`fetch has no option`) && error.message.includes(name), error) }
+        }
+        check(new Request(input, { mode: 'cors', cache: 'no-store' }).method === 'GET', 'other options of the web');
         check((await fetch(input, { method: 'HEAD' })).body === null, 'head');
         return 'good'";
     let result =

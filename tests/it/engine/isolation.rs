@@ -179,6 +179,45 @@ async fn a_run_that_is_cancelled_ends_with_its_worker() {
     }
 }
 
+/// The executor ends the call that the script gives up, while its run goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_600_a_call_of_a_worker_process_ends_at_its_server() {
+    let typescript = "const controller = new AbortController();
+        const first = tools.mock.hang({}, { signal: controller.signal });
+        const second = tools.mock.hang({});
+        await tools.mock.sleep({ ms: 1 });
+        controller.abort();
+        await first.catch(() => {});
+        await second";
+    let python = "import asyncio
+await mock.echo()
+second = asyncio.create_task(mock.hang())
+try:
+    await asyncio.wait_for(mock.hang(), timeout=0.05)
+except TimeoutError:
+    pass
+await second";
+    for script in [Script::typescript(typescript), Script::python(python)] {
+        let (executor, mock) = executor();
+        let run = executor.start(script);
+        // The first run of an executor waits for a worker, which starts slowly on a busy machine.
+        let ended = || mock.cancelled.load(Ordering::SeqCst) == 1 && mock.running.load(Ordering::SeqCst) == 1;
+        for _ in 0..6_000 {
+            if ended() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(
+            ended(),
+            "{} of {} calls",
+            mock.cancelled.load(Ordering::SeqCst),
+            mock.calls.load(Ordering::SeqCst)
+        );
+        drop(run);
+    }
+}
+
 /// Uses of the host through frames: output while the script runs, approval, state, emitted blocks, blocking calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_host_interface_works_through_frames() {

@@ -136,11 +136,10 @@ fn expected(protocol: &str, person: Person, cancelled: &str) -> Value {
         "value": 42,
         "output": "seen",
     });
-    let stack = "RangeError: no 1\n    at script.ts:2:7";
     let source = "throw new RangeError(`no ${n}`)";
     let failing = json!({
         "isError": true,
-        "text": format!("RUNTIME_ERROR: no 1\nat line 2, column 7: {source}\n{stack}"),
+        "text": format!("RUNTIME_ERROR: RangeError: no 1\nat line 2, column 7: {source}"),
         "success": false,
         "error": {
             "code": "RUNTIME_ERROR",
@@ -149,7 +148,6 @@ fn expected(protocol: &str, person: Person, cancelled: &str) -> Value {
             "line": 2,
             "column": 7,
             "sourceLine": source,
-            "stack": stack,
         },
     });
     let (asked, questions) = match person {

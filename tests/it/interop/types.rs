@@ -251,7 +251,8 @@ export async function main(): Promise<unknown> {
   const weather = await getStructuredContent({ location: "Chicago" });
   const celsius: number = weather.temperature;
   await state.set("n", await tools.time.getCurrentTime({ timezone: "UTC" }));
-  await tools.git.gitStatus({ repo_path: "." });
+  await tools.git.gitStatus({ repo_path: "." }, { signal: AbortSignal.timeout(5000), timeoutMs: 5000 });
+  await tools.git.gitStatus({ repo_path: "." }, { timeout: 5000 }); // wrong
   await tools.oddServer.readFile({ path: 5 }); // wrong
   await tools.oddServer.readFile({}); // wrong
   await tools.oddServer.readFile({ path: "a", mode: "lines" }); // wrong

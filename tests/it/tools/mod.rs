@@ -4,6 +4,8 @@
 mod approval;
 /// One call of a tool without a script.
 mod call;
+/// What ends a call: signals of scripts, and the time that they give it.
+mod call_options;
 /// The check of scripts before they run.
 mod check;
 /// The guide that agents read.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use crate::engine::host::Answer;
 use crate::engine::process::connection::{Connection, Waiter, end_process};
 use crate::engine::process::frames::{self, RunNumber};
-use crate::engine::process::wire::{Done, FromWorker, WireName};
+use crate::engine::process::wire::{Done, FromWorker, WireName, WireTerms};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
 /// Does what the first line says.
@@ -57,7 +57,8 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
         },
         "flood" => loop {
             let name = WireName::Pair { server: "none".to_owned(), tool: "none".to_owned() };
-            let call = |call| FromWorker::Call { call, name, arguments: "x".repeat(1000) };
+            let (arguments, terms) = ("x".repeat(1000), WireTerms::default());
+            let call = |call| FromWorker::Call { call, name, arguments, terms };
             let (waiter, _answer) = oneshot::channel();
             let _sent = connection.begin(Waiter::Answer(waiter), call);
             let _sent = connection.send(&FromWorker::Log { level: 1, text: "y".repeat(1000) });
@@ -195,7 +196,8 @@ const LARGE_CALLS: usize = 1_000;
 /// Queues a call.
 fn begun(connection: &Arc<Connection>, name: WireName) -> oneshot::Receiver<Answer> {
     let (waiter, answer) = oneshot::channel();
-    let call = |call| FromWorker::Call { call, name, arguments: "{}".to_owned() };
+    let (arguments, terms) = ("{}".to_owned(), WireTerms::default());
+    let call = |call| FromWorker::Call { call, name, arguments, terms };
     connection.begin(Waiter::Answer(waiter), call).unwrap();
     answer
 }

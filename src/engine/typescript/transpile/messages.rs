@@ -12,7 +12,7 @@ pub(super) fn plain(kind: &SyntaxError) -> String {
         SyntaxError::ReturnNotAllowed => "`return` is not allowed here".to_owned(),
         SyntaxError::AwaitInFunction => "`await` is not allowed in a function that is not async".to_owned(),
         SyntaxError::Unexpected { got, expected } => {
-            format!("unexpected {}, expected {}", token(got), lower(expected))
+            format!("unexpected {}, expected {}", token(got).trim_start_matches("a "), lower(expected))
         }
         SyntaxError::Expected(wanted, got) => {
             format!("expected {}, found {}", token(&format!("{wanted:?}")), token(got))
@@ -23,8 +23,9 @@ pub(super) fn plain(kind: &SyntaxError) -> String {
 }
 
 fn token(text: &str) -> String {
-    match text.trim_matches(['\'', '`']) {
+    match text.trim_matches(['\'', '`', '"']) {
         "<eof>" | "eof" | "EOF" => "end of the source".to_owned(),
+        "ident" | "identifier" => "a name".to_owned(),
         name => format!("`{name}`"),
     }
 }
@@ -40,11 +41,11 @@ fn lower(text: &str) -> String {
     }
 }
 
-/// Returns what the author can do about the error, if that is known. `is_python` is what [`looks_like_python`] says
-/// of the source, which can have thousands of errors.
-pub(super) fn hint(is_python: bool, kind: &SyntaxError) -> Option<String> {
-    if is_python {
-        return Some("this looks like Python: run it as Python, or write TypeScript".to_owned());
+/// Returns what the author can do about the error, if that is known. `foreign` is what [`foreign`] says of the source,
+/// which can have thousands of errors.
+pub(super) fn hint(foreign: Option<&str>, kind: &SyntaxError) -> Option<String> {
+    if let Some(hint) = foreign {
+        return Some(hint.to_owned());
     }
     match kind {
         SyntaxError::AwaitInFunction => Some("make the function `async`".to_owned()),
@@ -52,13 +53,39 @@ pub(super) fn hint(is_python: bool, kind: &SyntaxError) -> Option<String> {
         SyntaxError::ReturnNotAllowed => {
             Some("`return` is for functions and for the top level of a script".to_owned())
         }
-        SyntaxError::WithLabel { inner, .. } => hint(is_python, inner.kind()),
+        SyntaxError::WithLabel { inner, .. } => hint(foreign, inner.kind()),
         _ => None,
     }
 }
 
-/// Returns whether some line can only be Python. Called only for text that is not TypeScript.
-pub(super) fn looks_like_python(source: &str) -> bool {
+/// What to do about a source that is in another language. Called only for text that is not TypeScript.
+pub(super) fn foreign(source: &str) -> Option<&'static str> {
+    if looks_like_python(source) {
+        Some("this looks like Python: run it as Python, or write TypeScript")
+    } else if looks_like_jsx(source) {
+        Some("JSX is not available: build the text with templates, as in `<b>${name}</b>` between backticks")
+    } else {
+        None
+    }
+}
+
+/// Whether some line begins a tag of JSX where an expression begins, and some tag is closed.
+fn looks_like_jsx(source: &str) -> bool {
+    let is_closed = source.contains("</") || source.contains("/>");
+    is_closed
+        && source.lines().any(|line| {
+            line.match_indices('<').any(|(at, _)| {
+                let before = line[..at].trim_end();
+                let begins = before.is_empty()
+                    || before.ends_with(['(', '=', '?', ':', '&', '|', ',', '[', '>'])
+                    || before.ends_with("return");
+                begins && line[at + 1..].starts_with(|next: char| next.is_ascii_alphabetic() || next == '>')
+            })
+        })
+}
+
+/// Whether some line can only be Python.
+fn looks_like_python(source: &str) -> bool {
     source.lines().any(|line| {
         let line = line.trim();
         let block = line.ends_with(':');

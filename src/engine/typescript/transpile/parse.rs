@@ -177,6 +177,6 @@ fn describe(part: Part<'_>, error: &Error) -> TranspileError {
         kind: TranspileErrorKind::Syntax,
         message: messages::plain(error.kind()),
         location: Some(location_of(part.text, part.lines_before, at)),
-        hint: messages::hint(messages::looks_like_python(part.text), error.kind()),
+        hint: messages::hint(messages::foreign(part.text), error.kind()),
     }
 }

@@ -37,8 +37,8 @@ pub(super) fn survey(part: Part<'_>, error: &TranspileError, cancellation: Cance
 
 fn read(part: Part<'_>, cancellation: Cancellation<'_>) -> Survey {
     let mut text = part.text.to_owned();
-    let is_python = messages::looks_like_python(part.text);
-    let mistake = |error: &Error| mistake(part.text, is_python, error);
+    let foreign = messages::foreign(part.text);
+    let mistake = |error: &Error| mistake(part.text, foreign, error);
     let mut mistakes: Vec<Mistake> = Vec::new();
     // The number of mistakes in the text as it was written.
     let mut written = None;
@@ -93,12 +93,12 @@ fn calls(part: Part<'_>, parsed: Parsed) -> Option<Survey> {
     })
 }
 
-fn mistake(text: &str, is_python: bool, error: &Error) -> Mistake {
+fn mistake(text: &str, foreign: Option<&str>, error: &Error) -> Mistake {
     let at = survey::bytes(error.span());
     let [start, end] = [at.start, at.end].map(|at| text.floor_char_boundary(at));
     Mistake {
         message: messages::plain(error.kind()),
-        hint: messages::hint(is_python, error.kind()),
+        hint: messages::hint(foreign, error.kind()),
         at: start..end.max(start),
     }
 }

@@ -10,6 +10,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::error::{TranspileError, TranspileErrorKind};
 use super::positions::location_of;
 use crate::engine::fence::Part;
+use crate::engine::typescript::instead;
 
 /// The scheme with which servers are imported.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
@@ -115,7 +116,8 @@ fn check_phase(part: Part<'_>, import: &ImportDecl) -> Result<(), TranspileError
             TranspileErrorKind::Transpile,
             attributes.span,
             "import attributes are not available",
-            "write `import { tool } from \"mcp:server\"` without `with`",
+            "write `import { tool } from \"mcp:server\"` without `with`; a file of JSON is read with \
+             `JSON.parse(await fs.readFile(path, \"utf8\"))`",
         ));
     }
     Ok(())
@@ -139,20 +141,7 @@ pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Res
     if is_server || FILE_MODULES.contains(&specifier.as_str()) {
         return Ok(specifier);
     }
-    let name = specifier.strip_prefix("node:").unwrap_or(&specifier);
-    let hint = match name.split('/').next().unwrap_or(name) {
-        "fs" => "import `node:fs/promises`, whose functions are those of the global `fs`",
-        "path" | "os" => "paths are text: write `/tmp/name` or `${directory}/name`",
-        "http" | "https" | "net" | "axios" | "undici" | "got" | "node-fetch" => {
-            "`fetch` reaches the hosts that a person has granted; `searchTools(\"fetch\")` finds tools that fetch"
-        }
-        "child_process" => "call a tool that runs commands: `searchTools(\"run command\")` finds one",
-        "crypto" => "`crypto.randomUUID` and `crypto.getRandomValues` are globals; Python has `hashlib`",
-        "buffer" => "use Uint8Array, TextEncoder and TextDecoder, atob and btoa",
-        "timers" => "`setTimeout` is a global: `await new Promise((done) => setTimeout(done, 100))`",
-        "url" => "`URL` and `URLSearchParams` are globals",
-        _ => "import a server as `mcp:<server>`, or call `tools.<server>.<tool>(…)`",
-    };
+    let hint = instead::of_import(&specifier);
     let message = format!("cannot import `{specifier}`: scripts have no packages and no URLs");
     Err(error(part, TranspileErrorKind::Syntax, source.span, &message, hint))
 }
@@ -211,7 +200,11 @@ impl Visit for Finder {
 
     fn visit_meta_prop_expr(&mut self, meta: &MetaPropExpr) {
         if meta.kind == MetaPropKind::ImportMeta {
-            self.find(meta.span, "`import.meta` is not available", "a script has no file and no URL");
+            self.find(
+                meta.span,
+                "`import.meta` is not available",
+                "a script has no file and no URL; write what follows `if (import.meta.main)` without the condition",
+            );
         }
     }
 

@@ -70,6 +70,15 @@ fn imports_of_anything_but_servers_are_refused() {
 fn legacy_decorators_and_python_are_named() {
     check("class A { m(@d x) {} }", Transpile, 1, 13, "parameters");
     check("class A { constructor(@d private x) {} }", Transpile, 1, 23, "parameters");
+    for jsx in
+        ["const a = <Foo />;", "return (\n  <div className=\"x\">a</div>\n)", "const a = <><b>x</b></>"]
+    {
+        let error = run(jsx).expect_err("refused");
+        assert!(error.hint.is_some_and(|hint| hint.contains("JSX")), "{jsx}");
+    }
+    // HTML in a text is no JSX.
+    let error = run("const html = '<b>x</b>' 'y'").expect_err("refused");
+    assert!(error.hint.is_none_or(|hint| !hint.contains("JSX")));
     let error = run("def f(x):\n    return x\n").expect_err("refused");
     assert!(error.hint.is_some_and(|hint| hint.contains("Python")));
 }

@@ -1,0 +1,71 @@
+use super::beyond_message;
+
+#[track_caller]
+fn check(stack: &str, name: &str, message: &str, expected: Option<&str>) {
+    assert_eq!(beyond_message(stack, Some(name), message, Some((3, 7))).as_deref(), expected, "{stack}");
+}
+
+#[test]
+fn a_stack_of_v8_does_not_repeat_the_message() {
+    let frames = "    at f (script.ts:3:7)\n    at script.ts:9:1";
+    check(&format!("TypeError: no\n{frames}"), "TypeError", "no", Some(frames));
+    check(&format!("Error: two\nlines\n{frames}"), "Error", "two\nlines", Some(frames));
+    // A name that was set later, an error without a message, and one whose members are in its message.
+    check(&format!("Error: no\n{frames}"), "Mine", "no", Some(frames));
+    check(&format!("Error\n{frames}"), "Error", "", Some(frames));
+    check(&format!("AggregateError: all\n{frames}"), "AggregateError", "all; one; two", Some(frames));
+    check(
+        "Error: no\n    at script.ts:3:7\nCaused by: Error: why\n    at script.ts:1:1",
+        "Error",
+        "no",
+        Some("    at script.ts:3:7\nCaused by: Error: why\n    at script.ts:1:1"),
+    );
+    check("Error: no\nCaused by: why", "Error", "no", Some("Caused by: why"));
+    check(
+        "TypeError: load failed: no file\n    at script.ts:3:7\nCaused by: Error: no file\n    at script.ts:1:1",
+        "TypeError",
+        "load failed: no file",
+        Some("    at script.ts:3:7\nCaused by: Error\n    at script.ts:1:1"),
+    );
+}
+
+#[test]
+fn the_only_frame_is_the_location() {
+    check("TypeError: no\n    at script.ts:3:7", "TypeError", "no", None);
+    check("TypeError: no\n    at f (script.ts:3:7)", "TypeError", "no", None);
+    check("TypeError: no", "TypeError", "no", None);
+    check("TypeError: no\n    at script.ts:3:70", "TypeError", "no", Some("    at script.ts:3:70"));
+    let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\n    f()";
+    check(&format!("{traceback}\nKeyError: 'x'"), "KeyError", "'x'; the keys are 'y'", None);
+    check(&format!("{traceback}\nValueError"), "ValueError", "ValueError", None);
+    check(&format!("{traceback}\njson.decoder.JSONDecodeError: no"), "JSONDecodeError", "no", None);
+}
+
+#[test]
+fn a_traceback_does_not_repeat_the_message() {
+    let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f()\n  \
+                     File \"script.py\", line 3, in f\n    g()";
+    check(&format!("{traceback}\nValueError: no"), "ValueError", "no", Some(traceback));
+    check(&format!("{traceback}\nValueError: two\nlines"), "ValueError", "two\nlines", Some(traceback));
+    let noted = format!("{traceback}\na note");
+    check(&format!("{traceback}\nValueError: no\na note"), "ValueError", "no", Some(&noted));
+    // A note of the only frame stays too.
+    let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\n    f()";
+    let noted = format!("{traceback}\na note");
+    check(&format!("{traceback}\nValueError: no\na note"), "ValueError", "no", Some(&noted));
+}
+
+#[test]
+fn what_is_not_understood_stays() {
+    for stack in [
+        "something else",
+        "Error: other\n    at script.ts:3:7",
+        "Error (of mine): no\n    at script.ts:3:7",
+        "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\nOther: no",
+        "  + Exception Group Traceback (most recent call last):\n  |   File \"script.py\", line 3, in <module>\n  | \
+         ExceptionGroup: no (1 sub-exception)\n  +-+---------------- 1 ----------------\n    | ValueError: a\n    \
+         +------------------------------------",
+    ] {
+        check(stack, "Error", "no", Some(stack));
+    }
+}

@@ -1,0 +1,124 @@
+//! What a script gives a call beside its arguments: a signal that ends it, and the time for its answer. Threats 599 to
+//! 601. `tests/scripts/call_*` has what scripts see of it, also in worker processes and in replays.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cx::{Approval, ApprovalRequest, ErrorCode, Executor, Script, ToolCallStatus, ToolErrorCode};
+use serde_json::json;
+
+use crate::support::mock::Mock;
+use crate::support::{executor, python, wait_until};
+
+/// Runs a script that ends its first call of `hang` and waits for the second one, until the server has heard of the end
+/// of the first one. Nothing else can end that call: its run goes on.
+async fn ends_its_first_call(executor: &Executor, mock: &Mock, script: Script) {
+    let run = executor.start(script);
+    wait_until(|| mock.cancelled.load(Ordering::SeqCst) == 1).await;
+    // The second call is in flight.
+    wait_until(|| mock.running.load(Ordering::SeqCst) == 1).await;
+    drop(run);
+    wait_until(|| mock.cancelled.load(Ordering::SeqCst) == 2).await;
+}
+
+#[tokio::test]
+async fn v_600_a_signal_ends_one_call_at_its_server() {
+    for call in ["tools.mock.hang({}, options)", "callMCPTool('mcp__mock__hang', {}, options)"] {
+        let (executor, mock) = executor();
+        let source = format!(
+            "const controller = new AbortController();
+             const options = {{ signal: controller.signal }};
+             const first = {call};
+             const second = tools.mock.hang({{}});
+             await tools.mock.sleep({{ ms: 1 }});
+             controller.abort();
+             await first.catch(() => {{}});
+             await second"
+        );
+        ends_its_first_call(&executor, &mock, Script::typescript(source)).await;
+    }
+}
+
+#[tokio::test]
+async fn v_600_a_call_ends_at_its_server_when_its_time_is_over() {
+    let (executor, mock) = executor();
+    let source = "const second = tools.mock.hang({});
+                  await tools.mock.hang({}, { timeoutMs: 20 }).catch(() => {});
+                  await second";
+    ends_its_first_call(&executor, &mock, Script::typescript(source)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v_600_a_cancelled_task_ends_its_call_at_the_server() {
+    for call in ["mock.hang()", "call_mcp_tool('mcp__mock__hang')"] {
+        let (executor, mock) = python().await;
+        let source = format!(
+            "import asyncio
+await mock.echo()
+second = asyncio.create_task(mock.hang())
+try:
+    await asyncio.wait_for({call}, timeout=0.05)
+except TimeoutError:
+    pass
+await second"
+        );
+        ends_its_first_call(&executor, &mock, Script::python(source)).await;
+    }
+}
+
+/// The record of a call that its script has ended is not one of a call in flight.
+#[tokio::test]
+async fn the_record_of_an_ended_call_says_so() {
+    let (executor, _mock) = executor();
+    let source = "const controller = new AbortController();
+                  const call = tools.mock.hang({}, { signal: controller.signal });
+                  await tools.mock.sleep({ ms: 1 });
+                  controller.abort();
+                  return await call.catch((error) => error.name)";
+    let result = executor.run_ts(source).await.unwrap();
+    assert_eq!(result.value(), Some(&json!("AbortError")));
+    let statuses: Vec<ToolCallStatus> = result.tool_calls.iter().map(|record| record.status).collect();
+    assert_eq!(statuses, [ToolCallStatus::Failed(ToolErrorCode::Cancelled), ToolCallStatus::Ok]);
+}
+
+#[tokio::test]
+async fn an_uncaught_end_of_a_calls_time_is_the_runs_error() {
+    let (executor, _mock) = executor();
+    let result = executor.run_ts("await tools.mock.hang({}, { timeoutMs: 20 })").await.unwrap();
+    let error = result.error().unwrap();
+    assert_eq!((error.code, error.tool_code), (ErrorCode::RuntimeError, Some(ToolErrorCode::ToolTimeout)));
+    assert_eq!(result.tool_calls[0].status, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout));
+}
+
+/// An open prompt, until it is withdrawn.
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A call that its script has ended while a person was asked about it is not made, and nobody is asked any more.
+#[tokio::test]
+async fn v_601_the_end_of_a_call_withdraws_its_prompt() {
+    let (mock, open) = (Mock::default(), Arc::<AtomicUsize>::default());
+    let asked = Arc::clone(&open);
+    let approver = move |_: ApprovalRequest| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        let prompt = Open(Arc::clone(&asked));
+        async move {
+            let _prompt = prompt;
+            std::future::pending::<Approval>().await
+        }
+    };
+    let executor =
+        Executor::builder().dispatcher(mock.clone()).ask(["mock.hang"]).approver(approver).build().unwrap();
+    let source = "const error = await tools.mock.hang({}, { timeoutMs: 50 }).catch((error) => error);
+                  return error.code";
+    let result = executor.run_ts(source).await.unwrap();
+    assert_eq!(result.value(), Some(&json!("TOOL_TIMEOUT")), "{}", result.to_json());
+    assert_eq!(result.tool_calls[0].status, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout));
+    wait_until(|| open.load(Ordering::SeqCst) == 0).await;
+    assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
+}

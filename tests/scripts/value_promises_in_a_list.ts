@@ -1,0 +1,1 @@
+return [1, 2].map(async (n) => n);
