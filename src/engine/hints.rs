@@ -8,6 +8,7 @@
 //! stop it from being given to other errors. Guests give hints too, for what only they know.
 
 mod codes;
+mod habits;
 mod source;
 
 use self::source::{has_word, keeps_call, takes_block, takes_field};
@@ -38,8 +39,16 @@ const HASHES: &str = "TypeScript has no hashes here; Python has `hashlib` and `h
 const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asyncio.gather(*calls)`";
 
 /// Names that scripts give the clients of servers.
-const CLIENTS: &[&str] =
-    &["ClientSession", "MCPClient", "client", "list_tools", "mcp_client", "session", "stdio_client"];
+const CLIENTS: &[&str] = &[
+    "ClientSession",
+    "MCPClient",
+    "client",
+    "default_api",
+    "list_tools",
+    "mcp_client",
+    "session",
+    "stdio_client",
+];
 
 /// The beginning of the message of a call that the rules deny, and what can be done.
 const MAY_NOT_CALL: &str = "this run may not call ";
@@ -282,14 +291,23 @@ impl Failure<'_> {
         if is_type && is_list && self.line.contains("gather(") && !self.line.contains("gather(*") {
             return Some(GATHER.to_owned());
         }
+        if let Some(hint) = habits::hint(self.name, message, self.line) {
+            return Some(hint.to_owned());
+        }
         if !self.facts.has_returned {
             return None;
+        }
+        // `r.items` of a dict with the field `items` is the method.
+        let is_method = is_type && message.contains("'builtin_function_or_method'");
+        let is_meant = |field: &&str| takes_field(self.line, field) && is_field(field);
+        if let Some(field) = DICT_METHODS.iter().copied().find(|field| is_method && is_meant(field)) {
+            return Some(of_dict(field));
         }
         let is_answer = match self.name {
             "AttributeError" => {
                 let (kind, attribute) = attribute(message)?;
                 if kind == "dict" && is_identifier(attribute) && is_field(attribute) {
-                    return Some(format!("{ANSWER}; of a dict write `[\"{attribute}\"]`"));
+                    return Some(of_dict(attribute));
                 }
                 let is_envelope = ENVELOPE.contains(&attribute) || COMMON.contains(&attribute);
                 match kind {
@@ -364,6 +382,11 @@ fn method(message: &str) -> Option<&str> {
 fn attribute(message: &str) -> Option<(&str, &str)> {
     let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
     Some((kind, rest.split('\'').next()?))
+}
+
+/// The hint for a script that takes a field of an answer as an attribute.
+fn of_dict(field: &str) -> String {
+    format!("{ANSWER}; of a dict write `[\"{field}\"]`")
 }
 
 /// The hint for a script whose input, of this name, was not given.

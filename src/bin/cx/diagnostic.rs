@@ -60,7 +60,7 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
     } else if let Some(line) = error.line {
         group = group.element(origin(name, line, error.column));
     }
-    if let Some(stack) = error.stack.as_deref().and_then(frames) {
+    if let Some(stack) = error.stack.as_deref().and_then(|stack| frames(stack, error)) {
         group = group.element(Level::NOTE.message(format!("stack\n{}", printable(&stack))));
     }
     let option = options::of_limit(error.code).map(|option| format!("the limit is set with `{option}`"));
@@ -362,17 +362,27 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
 }
 
 /// The stack frames that led to the error, if there are more than the location that is already shown.
-fn frames(stack: &str) -> Option<String> {
+fn frames(stack: &str, error: &ScriptError) -> Option<String> {
     let is_python = |line: &str| line.trim_start_matches([' ', '|', '+']).starts_with("File \"");
     if stack.lines().any(is_python) {
-        // A single frame is the location that is already shown; an exception group or a cause is
-        // more.
-        let more =
-            stack.lines().filter(|line| is_python(line)).count() > 1 || stack.contains("-------- 1 ----");
+        // A single frame is the location that is already shown; an exception group, a cause or a
+        // note is more.
+        let more = stack.lines().filter(|line| is_python(line)).count() > 1
+            || stack.contains("-------- 1 ----")
+            || has_notes(stack, error);
         return more.then(|| stack.to_owned());
     }
     let frames: Vec<&str> = stack.lines().skip_while(|line| !line.trim_start().starts_with("at ")).collect();
     (frames.len() > 1).then(|| frames.join("\n"))
+}
+
+/// Whether a stack of Python goes on after the error's name and message: with what `add_note` has added.
+fn has_notes(stack: &str, error: &ScriptError) -> bool {
+    let last = |text: &str| text.lines().next_back().unwrap_or_default().trim().to_owned();
+    let (end, message) = (last(stack), last(&error.message));
+    // A repetition of a long message is cut off.
+    let ends = [message.as_str(), error.name.as_deref().unwrap_or_default(), "[…]", "…"];
+    !ends.iter().any(|&known| end.ends_with(known))
 }
 
 /// Prints tabs as one space, so that the caret is below the right character.

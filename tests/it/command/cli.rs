@@ -144,6 +144,24 @@ fn a_failing_python_script_shows_its_line() {
     check!(cx_in(directory.path(), &["sum.py"], ""));
 }
 
+/// A single frame is the location, which is shown anyway. Notes are more.
+#[test]
+fn notes_of_an_exception_are_shown() {
+    let source = |note: &str| format!("error = ValueError('bad row')\n{note}\nraise error\n");
+    for (note, expected) in
+        [("error.add_note('row 3 of `users`')", true), ("error.with_traceback(None)", false)]
+    {
+        let output = cx(&["--lang", "py", "-e", &source(note)]);
+        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(shown.contains("ValueError: bad row"), "{shown}");
+        assert_eq!(
+            (shown.contains("row 3 of `users`"), shown.contains("stack")),
+            (expected, expected),
+            "{shown}"
+        );
+    }
+}
+
 /// The mistake is behind the last line.
 #[test]
 fn an_error_at_the_end_of_a_file_shows_its_location() {

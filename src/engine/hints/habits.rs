@@ -1,0 +1,42 @@
+//! Hints for what Python programs do elsewhere and scripts cannot, whatever their tools return: reading the environment
+//! or the arguments of a command, a home directory, JSON of what `json` does not know.
+
+use super::source::has_word;
+
+pub(super) const ENVIRONMENT: &str = "scripts get no variables of the machine's environment: data comes in as \
+    `inputs`, and what a server needs belongs to its configuration";
+
+pub(super) const ARGUMENTS: &str = "a script has no arguments: data comes in as `inputs`";
+
+pub(super) const HOME: &str = "a script has no home directory: it can use /tmp, which ends with the run, and \
+    directories that a person grants (--allow-read, --allow-write)";
+
+pub(super) const SERIALIZABLE: &str = "return the value as it is, for dates, sets, decimals, enums and dataclasses \
+    become JSON; or `json.dumps(value, default=str)`";
+
+pub(super) const LITERAL: &str =
+    "the text is no JSON; if Python has written it, as `{'a': None}`, use `ast.literal_eval(text)`";
+
+pub(super) const STATE: &str =
+    "`await state.set(key, value)` stores a value, and `await state.get(key)` reads it";
+
+pub(super) const TOOL_ERROR: &str =
+    "an McpToolError has `message`, `code`, `server`, `tool`, `content` and `retry_after_ms`";
+
+/// The hint for an error of this name and message, which the line has raised.
+pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<&'static str> {
+    match name {
+        "KeyError" if line.contains("os.environ[") => Some(ENVIRONMENT),
+        "IndexError" if line.contains("sys.argv[") => Some(ARGUMENTS),
+        "RuntimeError" if message.starts_with("Could not determine home directory") => Some(HOME),
+        "JSONDecodeError" if message.starts_with("Expecting property name enclosed in double quotes") => {
+            Some(LITERAL)
+        }
+        "TypeError" if message.ends_with(" is not JSON serializable") => Some(SERIALIZABLE),
+        "TypeError" if message.starts_with("'State' object ") && has_word(line, "state") => Some(STATE),
+        "AttributeError" if message.starts_with("'McpToolError' object has no attribute ") => {
+            Some(TOOL_ERROR)
+        }
+        _ => None,
+    }
+}
