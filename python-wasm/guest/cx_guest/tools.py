@@ -346,6 +346,8 @@ def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
 
 def call_tool(server, tool, args=None, **named) -> dict:
     """Calls one tool and waits for it."""
+    if isinstance(server, str) and isinstance(tool, Mapping):
+        return _refused("expected call_tool(server, tool, args); with one name it is call_mcp_tool_sync(name, args)")
     arguments = {**args, **named} if named and args else named or args
     request = _request(server, tool, arguments)
     return request if isinstance(request, dict) else _result(_block_on(_start_call(*request)))

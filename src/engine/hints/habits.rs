@@ -33,7 +33,11 @@ pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<&'static str
             Some(LITERAL)
         }
         "TypeError" if message.ends_with(" is not JSON serializable") => Some(SERIALIZABLE),
-        "TypeError" if message.starts_with("'State' object ") && has_word(line, "state") => Some(STATE),
+        "TypeError" | "AttributeError"
+            if message.starts_with("'State' object ") && has_word(line, "state") =>
+        {
+            Some(STATE)
+        }
         "AttributeError" if message.starts_with("'McpToolError' object has no attribute ") => {
             Some(TOOL_ERROR)
         }

@@ -104,6 +104,7 @@ fn habits_of_python_programs() {
             "state[\"a\"] = 1",
             Some(habits::STATE),
         ),
+        ("AttributeError", "'State' object has no attribute 'a'", "print(state.a)", Some(habits::STATE)),
         ("TypeError", "'State' object is not subscriptable", "machine.state[0]", None),
         (
             "AttributeError",
