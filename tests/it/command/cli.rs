@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::support::python_cache;
+use crate::support::{chaos, python_cache};
 
 /// Runs `cx run` with arguments, in its own directory.
 fn cx(arguments: &[&str]) -> Output {
@@ -142,6 +142,18 @@ fn a_failing_python_script_shows_its_line() {
     )
     .unwrap();
     check!(cx_in(directory.path(), &["sum.py"], ""));
+}
+
+/// The error of the run and that of the call have one code.
+#[test]
+fn a_limit_of_calls_has_its_code_once() {
+    let directory = tempfile::tempdir().unwrap();
+    chaos::configure_well(directory.path());
+    let source = "for (const note of ['a', 'b']) await tools.well.slow({ ms: 1, note })";
+    let arguments = ["--mcp-config", "mcp.json", "--max-tool-calls", "1", "-e", source];
+    let output = cx_in(directory.path(), &arguments, "");
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(shown.contains("error[MAX_TOOL_CALLS_EXCEEDED]: the script may make 1 tool calls\n"), "{shown}");
 }
 
 /// A single frame is the location, which is shown anyway. Notes are more.
