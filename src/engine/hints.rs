@@ -17,8 +17,8 @@ use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::text::{preview, visible};
-use crate::tools::ToolErrorCode;
 use crate::tools::names::{is_identifier, python_name, typescript_name};
+use crate::tools::{SCRIPTS_SERVER, ToolErrorCode};
 
 const AWAIT: &str = "did you forget `await`?";
 
@@ -398,7 +398,9 @@ fn no_input(name: &str) -> String {
 
 /// How a script reaches the run's servers, whose names are those of its language.
 fn servers(context: &ExecutionContext, how: &str) -> String {
-    let names = context.server_names();
+    // The server of saved scripts is built in.
+    let mut names = context.server_names();
+    names.retain(|name| **name != *SCRIPTS_SERVER);
     let is_python = context.script.language == Language::Python;
     let shown: Vec<String> = names
         .iter()
