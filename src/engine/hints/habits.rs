@@ -23,6 +23,15 @@ pub(super) const STATE: &str =
 pub(super) const TOOL_ERROR: &str =
     "an McpToolError has `message`, `code`, `server`, `tool`, `content` and `retry_after_ms`";
 
+pub(super) const RESPONSE: &str = "a response of `fetch` has `status`, `ok`, `url` and `headers`, and its body by \
+    `await response.json()`, `.text()` or `.bytes()`";
+
+pub(super) const FETCH: &str =
+    "`fetch` takes `method`, `headers`, `params`, `body`, `json`, `timeout` in seconds and `redirect`";
+
+pub(super) const ENTRY: &str = "`main` and `run` are called with the run's input as the only argument; with others \
+    call the function in the last line, as in `main(inputs[\"a\"], inputs[\"b\"])`";
+
 /// The hint for an error of this name and message, which the line has raised.
 pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<&'static str> {
     match name {
@@ -41,6 +50,15 @@ pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<&'static str
         "AttributeError" if message.starts_with("'McpToolError' object has no attribute ") => {
             Some(TOOL_ERROR)
         }
+        "AttributeError" if message.starts_with("'Response' object has no attribute ") => Some(RESPONSE),
+        "TypeError" if message.starts_with("fetch() got an unexpected keyword argument") => Some(FETCH),
+        // cx has called it, so that no line of the script has.
+        "TypeError" if line.is_empty() && is_entry(message) => Some(ENTRY),
         _ => None,
     }
+}
+
+/// Whether the message is of a call of `main` or `run` with too few arguments.
+fn is_entry(message: &str) -> bool {
+    ["main() missing ", "run() missing "].iter().any(|start| message.starts_with(start))
 }

@@ -113,6 +113,20 @@ fn habits_of_python_programs() {
             Some(habits::TOOL_ERROR),
         ),
         ("ValueError", "'McpToolError' object has no attribute 'status_code'", "", None),
+        (
+            "AttributeError",
+            "'Response' object has no attribute 'status_code'. Did you mean: 'status_text'?",
+            "print(response.status_code)",
+            Some(habits::RESPONSE),
+        ),
+        (
+            "TypeError",
+            "fetch() got an unexpected keyword argument 'data'",
+            "await fetch(url, data=1)",
+            Some(habits::FETCH),
+        ),
+        ("TypeError", "main() missing 1 required positional argument: 'b'", "", Some(habits::ENTRY)),
+        ("TypeError", "main() missing 1 required positional argument: 'b'", "main(1)", None),
     ] {
         let none = Failure { facts: CallFacts::default(), ..failure(name, message, line) };
         assert_eq!(none.python(&|_| false).as_deref(), expected, "{message}: {line}");
