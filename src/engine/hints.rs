@@ -59,6 +59,10 @@ const DENIED: &str = "`allowedTools` of the run or the rules of the operator lea
 const TYPESCRIPT: &str = "`await tools.<server>.<tool>({…})`";
 const PYTHON: &str = "`await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`";
 
+/// What `call_tool` returns is neither the answer nor an error that is raised.
+const OUTCOME: &str = "`call_tool` and `call_tools` return `{\"ok\": True, \"result\": …}`, or \
+                       `{\"ok\": False, \"error\": …}` of a call that failed";
+
 const INPUTS: &str = "in Python the run's input is `inputs`";
 
 /// Fields of the envelopes in which other programs hand over an answer.
@@ -294,6 +298,9 @@ impl Failure<'_> {
         if let Some(hint) = habits::hint(self.name, message, self.line) {
             return Some(hint.to_owned());
         }
+        if self.takes_outcome_for_answer() {
+            return Some(OUTCOME.to_owned());
+        }
         if !self.facts.has_returned {
             return None;
         }
@@ -333,6 +340,17 @@ impl Failure<'_> {
         is_answer.then(|| ANSWER.to_owned())
     }
 
+    /// Whether a Python script looks in what `call_tool` returns for what is in its `result`.
+    fn takes_outcome_for_answer(&self) -> bool {
+        let is_field = match self.name {
+            "KeyError" => self.message.starts_with('\''),
+            "AttributeError" => attribute(self.message).is_some_and(|(kind, _)| kind == "dict"),
+            _ => false,
+        };
+        let calls = ["call_tool", "call_tools"].iter().any(|name| has_word(self.source, name));
+        is_field && calls && (self.message == "'result'" || !takes_field(self.source, "result"))
+    }
+
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
     fn calls_unknown_name(&self) -> bool {
         let name = match self.name {
@@ -356,6 +374,9 @@ impl Failure<'_> {
             self.message.starts_with(&format!("No module named '{module}'"))
                 || self.message.starts_with(&format!("No module named '{module}."))
         };
+        if self.name == "AttributeError" {
+            return self.message.starts_with("module 'mcp' has no attribute ");
+        }
         let is_import = matches!(self.name, "ImportError" | "ModuleNotFoundError");
         let is_name = self.message.contains(" from 'mcp'") || self.message.contains(" from 'mcp.");
         is_import && (is_name || ["mcp", "servers", "fastmcp", "tools"].into_iter().any(is_missing))

@@ -129,10 +129,14 @@ def _message(error: BaseException) -> str:
 def _hint(error: BaseException, message: str) -> str | None:
     """What to do about an error that has a usual cause. The host adds hints about what tools return."""
     if isinstance(error, NameError):
+        if isinstance(error.name, str) and error.name.startswith("mcp__"):
+            return f"a tool of this full name is called with `await tools.{error.name[:128]}(...)`"
         return _HINTS.get(error.name) if isinstance(error.name, str) else None
     if _name(error) == "ZoneInfoNotFoundError":
         return _near_time_zone(message)
     if isinstance(error, TypeError):
+        if message == "'list' object can't be awaited":
+            return "write `await asyncio.gather(*calls)`; `call_tools` blocks and is written without `await`"
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
     if isinstance(error, (OverflowError, ValueError)):

@@ -476,7 +476,7 @@ _NOTEBOOK = re.compile(r"\s*[!%]+[A-Za-z]")
 
 
 def _hint(text: str, message: str, line: str) -> str | None:
-    if message == "'await' outside async function":
+    if message in ("'await' outside async function", "asynchronous comprehension outside of an asynchronous function"):
         return "make the function `async def`"
     if message == "invalid syntax" and _NOTEBOOK.match(line):
         return "lines with `!` or `%` are of notebooks: a script starts no processes and installs no packages"

@@ -23,6 +23,8 @@ pub(super) const STATE: &str =
 pub(super) const TOOL_ERROR: &str =
     "an McpToolError has `message`, `code`, `server`, `tool`, `content` and `retry_after_ms`";
 
+pub(super) const SERVER: &str = "a server has its tools as attributes: `await tools.<server>.<tool>(…)`";
+
 pub(super) const RESPONSE: &str = "a response of `fetch` has `status`, `ok`, `url` and `headers`, and its body by \
     `await response.json()`, `.text()` or `.bytes()`";
 
@@ -49,6 +51,11 @@ pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<&'static str
         }
         "AttributeError" if message.starts_with("'McpToolError' object has no attribute ") => {
             Some(TOOL_ERROR)
+        }
+        "TypeError"
+            if ["'Server' object is not callable", "'Tools' object is not callable"].contains(&message) =>
+        {
+            Some(SERVER)
         }
         "AttributeError" if message.starts_with("'Response' object has no attribute ") => Some(RESPONSE),
         "TypeError" if message.starts_with("fetch() got an unexpected keyword argument") => Some(FETCH),

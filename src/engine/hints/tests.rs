@@ -76,6 +76,23 @@ fn a_field_that_has_the_name_of_a_method_of_dicts() {
     }
 }
 
+#[test]
+fn what_call_tool_returns() {
+    let get = "r = call_tool('a', 'b')\nr['title']";
+    for (name, message, source, expected) in [
+        ("KeyError", "'title'", get, true),
+        ("AttributeError", "'dict' object has no attribute 'title'", get, true),
+        ("KeyError", "'result'", "call_tools([])[0]['result']", true),
+        ("KeyError", "'title'", "call_tool('a', 'b')['result']['title']", false),
+        ("KeyError", "'title'", "await mcp.runtime.call_tool('a', 'b')", false),
+        ("IndexError", "list index out of range", get, false),
+    ] {
+        let hint =
+            Failure { facts: CallFacts::default(), ..failure(name, message, source) }.python(&|_| false);
+        assert_eq!(hint.as_deref(), expected.then_some(OUTCOME), "{message}: {source}");
+    }
+}
+
 /// Whatever the script's tools have returned, if there were any.
 #[test]
 fn habits_of_python_programs() {
@@ -127,6 +144,7 @@ fn habits_of_python_programs() {
         ),
         ("TypeError", "main() missing 1 required positional argument: 'b'", "", Some(habits::ENTRY)),
         ("TypeError", "main() missing 1 required positional argument: 'b'", "main(1)", None),
+        ("TypeError", "'Server' object is not callable", "github('text')", Some(habits::SERVER)),
     ] {
         let none = Failure { facts: CallFacts::default(), ..failure(name, message, line) };
         assert_eq!(none.python(&|_| false).as_deref(), expected, "{message}: {line}");
@@ -199,6 +217,7 @@ fn imports_of_other_programs() {
         ("ImportError", "cannot import name 'ClientSession' from 'mcp' (unknown location)"),
         ("NameError", "name 'list_tools' is not defined"),
         ("NameError", "name 'default_api' is not defined"),
+        ("AttributeError", "module 'mcp' has no attribute 'call_tool'"),
         ("NameError", "name 'session' is not defined. Did you mean: 'sessions'?"),
     ] {
         assert!(failure(name, message, "").looks_for_server(), "{message}");
