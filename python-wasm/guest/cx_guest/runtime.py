@@ -11,7 +11,7 @@ import types
 import yaml
 
 from cx_guest import loop, tools
-from cx_guest.errors import McpToolError, tool_error
+from cx_guest.errors import McpToolError, MissingServer, tool_error
 from cx_guest.tools import Server, ServersModule, is_private, name_of
 from cx_guest.values import from_json, reader
 
@@ -86,7 +86,7 @@ class _Servers(dict):
     def __missing__(self, name):
         if name not in _by_alias:
             # A wrong name fails here, with the right ones.
-            tools.tools[name]
+            tools.find_server(name_of("a server's name", name), MissingServer)
             _by_alias[name] = _BridgeServer(name)
         return _by_alias[name]
 
