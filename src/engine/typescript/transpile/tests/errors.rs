@@ -70,8 +70,16 @@ fn imports_of_anything_but_servers_are_refused() {
 fn legacy_decorators_and_python_are_named() {
     check("class A { m(@d x) {} }", Transpile, 1, 13, "parameters");
     check("class A { constructor(@d private x) {} }", Transpile, 1, 23, "parameters");
-    let error = run("def f(x):\n    return x\n").expect_err("refused");
-    assert!(error.hint.is_some_and(|hint| hint.contains("Python")));
+    for (source, is_python) in [
+        ("def f(x):\n    return x\n", true),
+        ("import os\nprint(1)", true),
+        ("import os.path as p, json\nprint(1)", true),
+        ("import a,\n{ b } from 'c'; ((", false),
+        ("import 'os'; ((", false),
+    ] {
+        let error = run(source).expect_err("refused");
+        assert_eq!(error.hint.is_some_and(|hint| hint.contains("Python")), is_python, "{source}");
+    }
 }
 
 #[test]
