@@ -8,6 +8,7 @@
 //! stop it from being given to other errors. Guests give hints too, for what only they know.
 
 mod codes;
+mod habits;
 mod source;
 
 use self::source::{has_word, keeps_call, takes_block, takes_field};
@@ -16,8 +17,8 @@ use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::text::{preview, visible};
-use crate::tools::ToolErrorCode;
 use crate::tools::names::{is_identifier, python_name, typescript_name};
+use crate::tools::{SCRIPTS_SERVER, ToolErrorCode};
 
 const AWAIT: &str = "did you forget `await`?";
 
@@ -38,8 +39,16 @@ const HASHES: &str = "TypeScript has no hashes here; Python has `hashlib` and `h
 const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asyncio.gather(*calls)`";
 
 /// Names that scripts give the clients of servers.
-const CLIENTS: &[&str] =
-    &["ClientSession", "MCPClient", "client", "list_tools", "mcp_client", "session", "stdio_client"];
+const CLIENTS: &[&str] = &[
+    "ClientSession",
+    "MCPClient",
+    "client",
+    "default_api",
+    "list_tools",
+    "mcp_client",
+    "session",
+    "stdio_client",
+];
 
 /// The beginning of the message of a call that the rules deny, and what can be done.
 const MAY_NOT_CALL: &str = "this run may not call ";
@@ -49,6 +58,10 @@ const DENIED: &str = "`allowedTools` of the run or the rules of the operator lea
 /// How a server is called.
 const TYPESCRIPT: &str = "`await tools.<server>.<tool>({…})`";
 const PYTHON: &str = "`await tools.<server>.<tool>(…)`, or `from mcp_tools import <server>`";
+
+/// What `call_tool` returns is neither the answer nor an error that is raised.
+const OUTCOME: &str = "`call_tool` and `call_tools` return `{\"ok\": True, \"result\": …}`, or \
+                       `{\"ok\": False, \"error\": …}` of a call that failed";
 
 const INPUTS: &str = "in Python the run's input is `inputs`";
 
@@ -315,14 +328,26 @@ impl Failure<'_> {
         if is_type && is_list && self.line.contains("gather(") && !self.line.contains("gather(*") {
             return Some(GATHER.to_owned());
         }
+        if let Some(hint) = habits::hint(self.name, message, self.line) {
+            return Some(hint.to_owned());
+        }
+        if self.takes_outcome_for_answer() {
+            return Some(OUTCOME.to_owned());
+        }
         if !self.facts.has_returned {
             return None;
+        }
+        // `r.items` of a dict with the field `items` is the method.
+        let is_method = is_type && message.contains("'builtin_function_or_method'");
+        let is_meant = |field: &&str| takes_field(self.line, field) && is_field(field);
+        if let Some(field) = DICT_METHODS.iter().copied().find(|field| is_method && is_meant(field)) {
+            return Some(of_dict(field));
         }
         let is_answer = match self.name {
             "AttributeError" => {
                 let (kind, attribute) = attribute(message)?;
                 if kind == "dict" && is_identifier(attribute) && is_field(attribute) {
-                    return Some(format!("{ANSWER}; of a dict write `[\"{attribute}\"]`"));
+                    return Some(of_dict(attribute));
                 }
                 let is_envelope = ENVELOPE.contains(&attribute) || COMMON.contains(&attribute);
                 match kind {
@@ -349,6 +374,17 @@ impl Failure<'_> {
         is_answer.then(|| ANSWER.to_owned())
     }
 
+    /// Whether a Python script looks in what `call_tool` returns for what is in its `result`.
+    fn takes_outcome_for_answer(&self) -> bool {
+        let is_field = match self.name {
+            "KeyError" => self.message.starts_with('\''),
+            "AttributeError" => attribute(self.message).is_some_and(|(kind, _)| kind == "dict"),
+            _ => false,
+        };
+        let calls = ["call_tool", "call_tools"].iter().any(|name| has_word(self.source, name));
+        is_field && calls && (self.message == "'result'" || !takes_field(self.source, "result"))
+    }
+
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
     fn calls_unknown_name(&self) -> bool {
         let name = match self.name {
@@ -372,6 +408,9 @@ impl Failure<'_> {
             self.message.starts_with(&format!("No module named '{module}'"))
                 || self.message.starts_with(&format!("No module named '{module}."))
         };
+        if self.name == "AttributeError" {
+            return self.message.starts_with("module 'mcp' has no attribute ");
+        }
         let is_import = matches!(self.name, "ImportError" | "ModuleNotFoundError");
         let is_name = self.message.contains(" from 'mcp'") || self.message.contains(" from 'mcp.");
         is_import && (is_name || ["mcp", "servers", "fastmcp", "tools"].into_iter().any(is_missing))
@@ -405,6 +444,11 @@ fn is_server(expression: &str) -> bool {
     expression == "tools" || expression.strip_prefix("tools.").is_some_and(is_identifier)
 }
 
+/// The hint for a script that takes a field of an answer as an attribute.
+fn of_dict(field: &str) -> String {
+    format!("{ANSWER}; of a dict write `[\"{field}\"]`")
+}
+
 /// The hint for a script whose input, of this name, was not given.
 fn no_input(name: &str) -> String {
     format!(
@@ -414,7 +458,9 @@ fn no_input(name: &str) -> String {
 
 /// How a script reaches the run's servers, whose names are those of its language.
 fn servers(context: &ExecutionContext, how: &str) -> String {
-    let names = context.server_names();
+    // The server of saved scripts is built in.
+    let mut names = context.server_names();
+    names.retain(|name| **name != *SCRIPTS_SERVER);
     let is_python = context.script.language == Language::Python;
     let shown: Vec<String> = names
         .iter()

@@ -17,6 +17,11 @@ impl Server {
         Self { name: name.into(), is_global: false }
     }
 
+    /// Whether it is no server but the full name of a tool, as in Python's `tools.mcp__server__tool`.
+    pub(super) fn is_full_name(&self) -> bool {
+        !self.is_global && self.name.starts_with("mcp__")
+    }
+
     /// A use of one of its tools.
     pub(super) fn tool(self, tool: String) -> Target {
         let Self { name: server, is_global } = self;

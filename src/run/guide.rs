@@ -9,6 +9,13 @@ pub(crate) const GUIDE: &str = include_str!("guide.md");
 /// The section about language models, for runs that may ask one.
 const LANGUAGE_MODELS: &str = include_str!("guide_llm.md");
 
+/// Names in the guide's sentences that are others in Python.
+const PYTHON_NAMES: [(&str, &str); 3] = [
+    ("`searchTools(", "`search_tools("),
+    ("`getToolSchema(", "`get_tool_schema("),
+    ("`retryAfterMs`", "`retry_after_ms`"),
+];
+
 /// The guide without the other language's examples.
 pub(crate) fn whole(language: Language, has_models: bool) -> String {
     let mut text = for_language(GUIDE, language);
@@ -76,7 +83,12 @@ fn for_language(text: &str, language: Language) -> String {
         is_left_out &= line != "```";
     }
     kept.truncate(kept.trim_end().len());
-    kept
+    match language {
+        Language::TypeScript => kept,
+        Language::Python => {
+            PYTHON_NAMES.iter().fold(kept, |text, (name, python_name)| text.replace(name, python_name))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ from types import TracebackType
 
 import wit_world
 
+from cx_guest import refused
+
 _start_call = wit_world.start_call
 _wait = wit_world.wait
 _QUERY = wit_world.Operation.QUERY
@@ -20,7 +22,7 @@ _running_loop = events._get_running_loop
 _monotonic = time.monotonic
 
 _NO_THREADS = "scripts have no threads: call the function directly, without `to_thread` or `run_in_executor`"
-_NO_PROCESSES = "scripts cannot start processes; call a tool that does the work"
+_NO_PROCESSES = refused.PROCESS
 _NO_NETWORK = "scripts have no sockets; `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`)"
 
 # The futures that wait for calls in flight, by the number of the call.

@@ -22,6 +22,10 @@ FILES = (
     "scripts can use /tmp, which ends with the run, and directories that a person grants (--allow-read, --allow-write);"
     ' else call a tool, search_tools("file") finds one'
 )
+RELATIVE = (
+    "a relative path is in /tmp, which is empty when a run begins; a person can grant directories (--allow-read,"
+    ' --allow-write), else call a tool, search_tools("file") finds one'
+)
 NATIVE = "native code cannot be loaded into a script"
 TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
 STDIN = "a script has no stdin: read `inputs`"
@@ -87,6 +91,27 @@ PACKAGES: dict[str, str] = _table(
     ("rich tqdm colorama click typer tabulate2 prettytable", TERMINAL),
     ("cryptography Crypto nacl bcrypt", "use hashlib, hmac and secrets; for more call a tool"),
     ("trio anyio curio gevent eventlet uvloop nest_asyncio", "use asyncio: top-level `await` works"),
+    (
+        "langchain_mcp_adapters mcp_use smolagents",
+        "servers are connected already: `await tools.<server>.<tool>(…)`",
+    ),
+    ("langchain langgraph llama_index litellm mistralai cohere ollama", "a language model is `llm.ask`"),
+    ("tenacity backoff retrying", "write a loop with `try`, `except McpToolError` and `await asyncio.sleep(...)`"),
+    ("jinja2 mako chevron pystache", "use f-strings or string.Template"),
+    ("html2text markdownify readability trafilatura", 'use bs4: BeautifulSoup(text, "html.parser").get_text()'),
+    ("networkx igraph", "use dicts, collections.deque, heapq and graphlib"),
+    ("sympy mpmath gmpy2", "use fractions, decimal and math"),
+    ("joblib dask ray", THREADS),
+    ("pytest hypothesis", "use assert or unittest"),
+    ("rapidfuzz fuzzywuzzy thefuzz Levenshtein jellyfish", "use difflib"),
+    ("unidecode", "use unicodedata.normalize"),
+    ("loguru structlog", "use logging or print"),
+    ("aiofiles", "use open: it does not wait for a disk here"),
+    ("asyncpg aiosqlite aiomysql motor", "call a tool of the database; for data in memory use sqlite3"),
+    ("cachetools", "use functools.lru_cache or a dict"),
+    ("flask fastapi django starlette uvicorn streamlit gradio", "a script serves nothing: return the value"),
+    ("psutil", ACCOUNTS),
+    ("IPython ipywidgets", TERMINAL),
     ("chardet charset_normalizer cchardet", 'decode with a codec that you know: bytes.decode("utf-8", "replace")'),
     (
         "openpyxl xlrd xlsxwriter docx pptx PyPDF2 pypdf fitz reportlab",
@@ -174,7 +199,7 @@ def install() -> None:
     threading._start_joinable_thread = _thread.start_joinable_thread
     os.__getattr__ = _absent("os", _OS, PROCESS)
     signal.__getattr__ = _absent("signal", _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")
-    builtins.open = io.open = _file(io.open)
+    builtins.open = io.open = _opening(_file(io.open))
     for name in ("open", "listdir", "scandir", "mkdir", "chdir", "unlink", "remove", "rename", "replace", "rmdir"):
         setattr(os, name, _file(getattr(os, name)))
     for name in ("input", "breakpoint"):
@@ -251,15 +276,29 @@ def _file(function: Callable) -> Callable:
         try:
             return function(*args, **kwargs)
         except OSError as error:
-            if not _is_elsewhere(error):
+            sentence = FILES if _is_elsewhere(error) else RELATIVE if _is_relative(error) else None
+            if sentence is None:
                 raise
-            text = f"{error.strerror}: {FILES}"
+            text = f"{error.strerror}: {sentence}"
             raise type(error)(error.errno, text, error.filename, None, error.filename2) from None
 
     wrapped.__name__ = function.__name__
     wrapped.__qualname__ = function.__qualname__
     wrapped.__doc__ = function.__doc__
     return wrapped
+
+
+def _opening(function: Callable) -> Callable:
+    """`open`, which refuses to read the standard input: it would be an empty file."""
+
+    def open(file, *args, **kwargs):
+        if type(file) is int and file == 0:
+            raise EOFError(f"open(0): {STDIN}")
+        return function(file, *args, **kwargs)
+
+    open.__qualname__ = function.__qualname__
+    open.__doc__ = function.__doc__
+    return open
 
 
 _REFUSED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTCAPABLE))
@@ -273,6 +312,12 @@ def _is_elsewhere(error: OSError) -> bool:
         return False
     parent = os.path.dirname(os.path.abspath(error.filename))
     return parent == "/" or not (parent + "/").startswith("/tmp/") and not os.path.isdir(parent)
+
+
+def _is_relative(error: OSError) -> bool:
+    """Whether the error is about a file that is not there, which the script named as if it were in its own place."""
+    is_missing = error.errno == errno.ENOENT and isinstance(error.filename, str)
+    return is_missing and not os.path.isabs(error.filename) and os.getcwd() == "/tmp"
 
 
 def _socket(module) -> None:
@@ -307,7 +352,12 @@ def _sqlite(module) -> None:
     connect = module.connect
 
     def connecting(database, *args, **kwargs):
-        connection = connect(database, *args, **kwargs)
+        try:
+            connection = connect(database, *args, **kwargs)
+        except module.OperationalError as error:
+            if str(error) != "unable to open database file":
+                raise
+            raise module.OperationalError(f"{error}: {FILES}") from None
         # SQLite's own are seeded by the second of the clock: there is no source of random bytes that it knows.
         connection.create_function("random", 0, lambda: int.from_bytes(os.urandom(8), signed=True))
         connection.create_function("randomblob", 1, lambda size: os.urandom(max(1, int(size or 0))))

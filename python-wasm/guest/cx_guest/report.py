@@ -24,6 +24,12 @@ _NO_HOST = (
     'or call a tool that fetches: `search_tools("fetch")` finds one'
 )
 
+_NO_VALUE = "in Python it is `None`"
+_TOOL_ERROR = "a failed call raises `McpToolError`"
+_ABSENT_ARRAYS = "there is no numpy: use math, statistics, fractions, decimal, array and itertools"
+_ABSENT_TABLES = 'there is no pandas: use csv, sqlite3.connect(":memory:"), statistics and collections'
+_SHOW = "print(...) what the reader should see, or return the value"
+
 # What to use instead of names that other hosts have.
 _HINTS = {
     "fetch": _NO_HOST,
@@ -40,7 +46,23 @@ _HINTS = {
     "getToolSchema": "in Python it is `get_tool_schema`",
     "runtime": "write `from mcp import runtime`",
     "save_tool": "functions are not kept between runs; `await state.set(key, value)` keeps data",
+    "null": _NO_VALUE,
+    "undefined": _NO_VALUE,
+    "JSON": "use json.loads() and json.dumps()",
+    "Math": "use the module `math`",
+    "Promise": "use `await asyncio.gather(...)`",
+    "setTimeout": "use `await asyncio.sleep(seconds)`",
+    "MCPError": _TOOL_ERROR,
+    "MCPToolError": _TOOL_ERROR,
+    "McpError": _TOOL_ERROR,
+    "ToolError": _TOOL_ERROR,
+    "ToolException": _TOOL_ERROR,
+    "np": _ABSENT_ARRAYS,
+    "pd": _ABSENT_TABLES,
+    "display": _SHOW,
+    "get_ipython": _SHOW,
 }
+_ARGUMENTS = "a script has no arguments: data comes in as `inputs`, or `parse_args([...])` gets a list"
 
 _RELATIVE = (
     "a relative path starts in /tmp, which is empty when a script starts; of the machine a script has the directories "
@@ -117,8 +139,14 @@ def _message(error: BaseException) -> str:
 def _hint(error: BaseException, message: str) -> str | None:
     """What to do about an error that has a usual cause. The host adds hints about what tools return."""
     if isinstance(error, NameError):
+        if isinstance(error.name, str) and error.name.startswith("mcp__"):
+            return f"a tool of this full name is called with `await tools.{error.name[:128]}(...)`"
         return _HINTS.get(error.name) if isinstance(error.name, str) else None
+    if _name(error) == "ZoneInfoNotFoundError":
+        return _near_time_zone(message)
     if isinstance(error, TypeError):
+        if message == "'list' object can't be awaited":
+            return "write `await asyncio.gather(*calls)`; `call_tools` blocks and is written without `await`"
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
     if isinstance(error, (OverflowError, ValueError)):
@@ -130,6 +158,21 @@ def _hint(error: BaseException, message: str) -> str | None:
     if isinstance(error, RuntimeError) and message == "no running event loop":
         return "a script with an `await` at its top level runs in an event loop: `await asyncio.gather(...)`"
     return None
+
+
+def _near_time_zone(message: str) -> str | None:
+    """The time zone whose name is nearest to the one in `No time zone found with key …`."""
+    import difflib
+    import zoneinfo
+
+    wrong = message.strip("'").partition(" with key ")[2][:64].lower()
+    names = {}
+    for name in sorted(zoneinfo.available_timezones()):
+        names[name.lower()] = name
+        # `Berlin` is meant too.
+        names.setdefault(name.rpartition("/")[2].lower(), name)
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.75)
+    return f"did you mean `{names[near[0]]}`?" if near else "zoneinfo.available_timezones() has the names"
 
 
 def _suggestion(error: BaseException) -> str:
@@ -367,4 +410,6 @@ def exit_report(error: SystemExit, script: str) -> str | None:
     location = _location(error, script)
     if location is not None:
         report["line"], report["column"] = location
+    if any(entry.tb_frame.f_code.co_filename.endswith("/argparse.py") for entry in _frames(error)):
+        report["hint"] = _ARGUMENTS
     return printable(json.dumps(report, ensure_ascii=False))

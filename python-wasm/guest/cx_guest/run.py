@@ -25,6 +25,7 @@ class _State:
     namespace: dict
     program: source.Program
     name: str
+    names_loaded: bool
     inputs: object
     result_bytes: int
 
@@ -111,6 +112,7 @@ def load(script) -> str | None:
     # Read when a traceback or `inspect.getsource` asks for it.
     linecache.cache[name] = (lambda: text,)
     _State.name = name
+    _State.names_loaded = "LOADED_MCP_SERVERS" in text
     _State.result_bytes = script.result_bytes
     return None
 
@@ -120,6 +122,8 @@ def run() -> str:
     try:
         for note in _State.program.notes:
             print(note, file=sys.stderr)
+        if _State.names_loaded:
+            runtime.name_loaded(_State.namespace)
         try:
             value = _execute(_State.program, _State.namespace)
             text = "+" + values.cut(values.to_json("value", value), _State.result_bytes)

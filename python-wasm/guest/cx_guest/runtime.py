@@ -11,7 +11,7 @@ import types
 import yaml
 
 from cx_guest import loop, tools
-from cx_guest.errors import McpToolError, tool_error
+from cx_guest.errors import McpToolError, MissingServer, tool_error
 from cx_guest.tools import Server, ServersModule, is_private, name_of
 from cx_guest.values import from_json, reader
 
@@ -86,7 +86,7 @@ class _Servers(dict):
     def __missing__(self, name):
         if name not in _by_alias:
             # A wrong name fails here, with the right ones.
-            tools.tools[name]
+            tools.find_server(name_of("a server's name", name), MissingServer)
             _by_alias[name] = _BridgeServer(name)
         return _by_alias[name]
 
@@ -195,22 +195,27 @@ def _server_metadata(server: str, documents: list, error: str | None = None) -> 
     return metadata
 
 
+# The servers that are configured: other hosts have no server `scripts`, and their scripts try what they find first.
+_SERVERS = {"kind": "servers"}
+
+
 def discovered_servers(detailed=False):
     """The names of all servers, as a tuple; with `detailed`, a dict with `name` and `description` for each."""
+    names = tools.query_now(_SERVERS)
     if not detailed:
-        return _Tuple(tools.tools)
-    described = (tools.query_now({"kind": "describe", "server": server}) for server in tools.tools)
+        return _Tuple(names)
+    described = (tools.query_now({"kind": "describe", "server": server}) for server in names)
     return _Tuple({"name": about["name"], "description": about.get("description", "")} for about in described)
 
 
 async def list_servers():
     """The names of all servers, as a tuple."""
-    return tuple(tools.tools)
+    return tuple(await tools.query(_SERVERS))
 
 
 def list_servers_sync():
     """As `list_servers`, blocking."""
-    return tuple(tools.tools)
+    return tuple(tools.query_now(_SERVERS))
 
 
 def describe_server(name):
@@ -221,7 +226,7 @@ def describe_server(name):
 
 def list_loaded_server_metadata():
     """What `describe_server` returns, of all servers, as a tuple. One that fails has no tools, and an `error`."""
-    names = list(tools.tools)
+    names = tools.query_now(_SERVERS)
     answers = loop.block_all([tools.query_request(_documentation(name, detail="full")) for name in names])
     found = []
     for name, answer in zip(names, answers):
@@ -290,7 +295,7 @@ _MAX_NAMES = 30
 
 def capability_summary():
     """What a script can do, in one paragraph."""
-    names = list(tools.tools)
+    names = tools.query_now(_SERVERS)
     shown = ", ".join(names[:_MAX_NAMES]) or "none"
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return _Words(
@@ -324,6 +329,11 @@ def install() -> None:
     mcp.runtime = sys.modules["mcp.runtime"] = module
     mcp.servers = sys.modules["mcp.servers"] = _ServersPackage(mcp.servers)
     known["mcp_servers"] = _servers
+
+
+def name_loaded(namespace: dict) -> None:
+    """Gives a script that reads LOADED_MCP_SERVERS the servers that are configured. Called before it runs."""
+    namespace["LOADED_MCP_SERVERS"] = list_servers_sync()
 
 
 def start(namespace: dict, servers: list) -> None:

@@ -458,7 +458,7 @@ def _report(error: SyntaxError, text: str, parsed: bool) -> dict:
     # The parser counts characters, the compiler bytes.
     before = shown.encode("utf-8", "replace")[:offset].decode("utf-8", "ignore") if parsed else shown[:offset]
     report["column"] = utf16_units(before) + max(offset - len(shown), 0) * (not parsed) + 1
-    if hint := _hint(text, report["message"]):
+    if hint := _hint(text, report["message"], shown):
         report["hint"] = hint
     return report
 
@@ -471,9 +471,15 @@ def utf16_units(text: str) -> int:
 _TYPESCRIPT = re.compile(r"^\s*(?:(?:const|let|var|export|interface|async function|function)\s.*|.*[{;]|\}.*|//.*)$")
 
 
-def _hint(text: str, message: str) -> str | None:
-    if message == "'await' outside async function":
+# `!pip install pandas`, `%timeit f()`.
+_NOTEBOOK = re.compile(r"\s*[!%]+[A-Za-z]")
+
+
+def _hint(text: str, message: str, line: str) -> str | None:
+    if message in ("'await' outside async function", "asynchronous comprehension outside of an asynchronous function"):
         return "make the function `async def`"
+    if message == "invalid syntax" and _NOTEBOOK.match(line):
+        return "lines with `!` or `%` are of notebooks: a script starts no processes and installs no packages"
     lines = [line for line in text.splitlines() if line.strip()][:200]
     if sum(1 for line in lines if _TYPESCRIPT.match(line)) * 2 > len(lines):
         return "this looks like TypeScript: run it as TypeScript, or write Python"

@@ -110,6 +110,22 @@ def make_tool(server: str, tool: str, decode=from_json):
     return call
 
 
+def _by_full_name(name: str):
+    """Returns the coroutine function that calls the tool of a full name."""
+    name = printable(name)
+
+    async def call(*positional, **named):
+        answer = _begin(_FULL_NAME, "", name, _arguments(None, name, _written("tools", name, positional, named)))
+        if answer.__class__ is not str:
+            answer = await _finish(answer)
+        return _decode(answer)
+
+    call.__name__ = call.__qualname__ = call.__cx_tool__ = name
+    call.__module__ = "mcp_tools"
+    call.__doc__ = f"Calls the tool `{name}`."
+    return call
+
+
 def is_private(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
@@ -184,6 +200,9 @@ class Tools:
             raise TypeError(f"a server's name must be a string: {type(name).__name__}")
         found = self.__dict__.get(name)
         if found is None:
+            if name.startswith("mcp__"):
+                # The full name of a tool, as searches give it.
+                return _by_full_name(name)
             # A wrong name fails here, with the right ones. One that the host knows is another form of a right one.
             find_server(name, MissingServer)
             found = self.__dict__[name] = Server(name)
@@ -349,6 +368,8 @@ def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
 
 def call_tool(server, tool, args=None, **named) -> dict:
     """Calls one tool and waits for it."""
+    if isinstance(server, str) and isinstance(tool, Mapping):
+        return _refused("expected call_tool(server, tool, args); with one name it is call_mcp_tool_sync(name, args)")
     arguments = {**args, **named} if named and args else named or args
     request = _request(server, tool, arguments)
     return request if isinstance(request, dict) else _result(_block_on(_start_call(*request)))

@@ -6,12 +6,12 @@
 | int | a number; beyond 64 bits a string, which is exact; in arguments of tools always a number |
 | float | a number; NaN and infinities are null and -0.0 is 0, as in TypeScript |
 | list, tuple, named tuple, set, frozenset, deque, range, array, views of a dict | an array |
-| dict and every other Mapping, SimpleNamespace, dataclass | an object |
+| dict and every other Mapping, SimpleNamespace, dataclass, class of attrs | an object |
 | keys: str, int, float, bool, None | text, as `json` writes it; a key that is an Enum, date, UUID or path as below |
 | Enum | its value |
 | datetime, date, time | ISO 8601 text |
 | timedelta | seconds |
-| Decimal, Fraction, UUID, path, IP address, ZoneInfo | text |
+| Decimal, Fraction, UUID, path, IP address, ZoneInfo, timezone, UserString | text |
 | an exception | {"name", "message"}, and "code" of a tool's error |
 | bytes, iterators, coroutines, functions, classes, modules, objects of other classes | an error that names the path |
 | a cycle, more than 127 levels, a number of more than 4,300 digits | an error that names the path |
@@ -53,6 +53,8 @@ _TEXT = (
     ipaddress.IPv4Network,
     ipaddress.IPv6Network,
     zoneinfo.ZoneInfo,
+    datetime.timezone,
+    collections.UserString,
 )
 _DATES = (datetime.datetime, datetime.date, datetime.time)
 _LISTS = (
@@ -89,12 +91,52 @@ def _plain(value):
         raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or its data")
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    fields = inspect.getattr_static(type(value), "__attrs_attrs__", None)
+    if isinstance(fields, tuple):
+        return {field.name: getattr(value, field.name) for field in fields}
     if isinstance(value, types.SimpleNamespace):
         return vars(value)
     if isinstance(value, BaseException):
         plain = {"name": type(value).__name__, "message": str(value)}
         return {**plain, "code": value.code} if isinstance(value, McpToolError) else plain
     raise _Refused(_refusal(value))
+
+
+# Classes of libraries -> what to return of their objects.
+_INSTEAD = {
+    "_io.BytesIO": "use .getvalue() and base64.b64encode(data).decode()",
+    "_io.StringIO": "use .getvalue()",
+    "bs4.BeautifulSoup": "use .get_text(), or str()",
+    "bs4.element.Tag": "use .get_text(), .attrs or str()",
+    "mcp.Response": "use its .json() or .text()",
+    "mcp.State": "use `await state.get(key)`",
+    "re.Match": "use .group(), .groups() or .groupdict()",
+    "re.Pattern": "use .pattern",
+    "sqlite3.Row": "use dict(row)",
+    "string.templatelib.Template": 'a t-string is no text: write f"…"',
+    "xml.etree.ElementTree.Element": 'use .text, .attrib or ElementTree.tostring(element, "unicode")',
+}
+# Methods with which objects of other classes give their data.
+_METHODS = ("to_dict", "model_dump", "as_dict", "asdict", "_asdict", "tolist")
+
+
+def _instead(value) -> str:
+    """What to return instead of an object of a class that JSON does not have."""
+    cls = type(value)
+    if instead := _INSTEAD.get(_full_name(cls)):
+        return instead
+    for name in _METHODS:
+        if callable(inspect.getattr_static(cls, name, None)):
+            return f"use .{name}()"
+    if isinstance(value, collections.abc.Iterable):
+        is_server = _full_name(cls).startswith("cx_guest.")
+        return "return a dict, or the names by list() of it" if is_server else "use list() of it"
+    has_fields = any("__dict__" in vars(base) for base in cls.__mro__)
+    return "return a dict, for instance vars() of it" if has_fields else "return a dict of its fields"
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__name__}"
 
 
 def _refusal(value) -> str:
@@ -111,15 +153,17 @@ def _refusal(value) -> str:
         return "is a complex number, which JSON does not have; use [z.real, z.imag]"
     if inspect.isasyncgen(value):
         return "is an async generator; use [x async for x in it]"
-    if isinstance(value, collections.abc.Iterator):
+    if isinstance(value, collections.abc.Iterator) and _full_name(type(value)) not in _INSTEAD:
         return f"is a {kind}, which is read only once; use list()"
     if isinstance(value, types.ModuleType):
         return f"is the module {value.__name__}, which JSON does not have"
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, dict):
+        name = value.__name__
+        if dict.__contains__(value.__self__, name):
+            return f"is the method `{value.__qualname__}`; for the dict's field of this name write `[\"{name}\"]`"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"is the {kind} `{value.__qualname__}`, which JSON does not have; did you mean to call it?"
-    is_server = type(value).__module__.startswith("cx_guest.")
-    instead = "or the names by list() of it" if is_server else "for instance vars() of it"
-    return f"is an object of class {kind}, which JSON does not have; return a dict, {instead}"
+    return f"is an object of class {kind}, which JSON does not have; {_instead(value)}"
 
 
 _markers: dict = {}
@@ -211,7 +255,7 @@ def _key(key, path: str) -> str | int | float | bool | None:
     if key is None or isinstance(key, (str, int)):
         return key
     if isinstance(key, float):
-        return key if math.isfinite(key) else str(key)
+        return key if math.isfinite(key) else "NaN" if math.isnan(key) else "Infinity" if key > 0 else "-Infinity"
     if isinstance(key, enum.Enum):
         return _key(key.value, path)
     if isinstance(key, _DATES):

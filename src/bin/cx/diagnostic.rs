@@ -42,8 +42,9 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
             format!("{kind}: {}", error.message)
         }
         _ => match error.tool_code {
-            Some(code) => format!("{code}: {}", error.message),
-            None => error.message.clone(),
+            Some(code) if code.as_str() != error.code.as_str() => format!("{code}: {}", error.message),
+            // A limit has one code for both, which is that of the error.
+            _ => error.message.clone(),
         },
     };
     let title = printable(&title);

@@ -62,6 +62,97 @@ fn an_answer_that_is_taken_for_something_else() {
 }
 
 #[test]
+fn a_field_that_has_the_name_of_a_method_of_dicts() {
+    for (name, message, line, expected) in [
+        ("TypeError", "'builtin_function_or_method' object is not iterable", "for i in r.items:", true),
+        ("TypeError", "'builtin_function_or_method' object is not subscriptable", "r.items[0]", true),
+        ("TypeError", "object of type 'builtin_function_or_method' has no len()", "len(r.items)", true),
+        ("AttributeError", "'builtin_function_or_method' object has no attribute 'x'", "r.items.x", true),
+        ("TypeError", "'builtin_function_or_method' object is not iterable", "for i in r.values:", false),
+        ("TypeError", "'builtin_function_or_method' object is not iterable", "for i in print:", false),
+        ("TypeError", "'int' object is not iterable", "for i in r.items:", false),
+    ] {
+        let hint = failure(name, message, line).python(&|field| field == "items");
+        assert_eq!(hint, expected.then(|| of_dict("items")), "{message}: {line}");
+    }
+}
+
+#[test]
+fn what_call_tool_returns() {
+    let get = "r = call_tool('a', 'b')\nr['title']";
+    for (name, message, source, expected) in [
+        ("KeyError", "'title'", get, true),
+        ("AttributeError", "'dict' object has no attribute 'title'", get, true),
+        ("KeyError", "'result'", "call_tools([])[0]['result']", true),
+        ("KeyError", "'title'", "call_tool('a', 'b')['result']['title']", false),
+        ("KeyError", "'title'", "await mcp.runtime.call_tool('a', 'b')", false),
+        ("IndexError", "list index out of range", get, false),
+    ] {
+        let hint =
+            Failure { facts: CallFacts::default(), ..failure(name, message, source) }.python(&|_| false);
+        assert_eq!(hint.as_deref(), expected.then_some(OUTCOME), "{message}: {source}");
+    }
+}
+
+/// Whatever the script's tools have returned, if there were any.
+#[test]
+fn habits_of_python_programs() {
+    for (name, message, line, expected) in [
+        ("KeyError", "'API_KEY'", "key = os.environ[\"API_KEY\"]", Some(habits::ENVIRONMENT)),
+        ("KeyError", "'API_KEY'", "key = row[\"API_KEY\"]", None),
+        ("IndexError", "list index out of range", "path = sys.argv[1]", Some(habits::ARGUMENTS)),
+        ("IndexError", "list index out of range", "path = rows[1]", None),
+        ("RuntimeError", "Could not determine home directory.", "Path.home()", Some(habits::HOME)),
+        (
+            "JSONDecodeError",
+            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+            "json.loads(text)",
+            Some(habits::LITERAL),
+        ),
+        (
+            "TypeError",
+            "Object of type datetime is not JSON serializable",
+            "json.dumps(row)",
+            Some(habits::SERIALIZABLE),
+        ),
+        ("TypeError", "Object of type coroutine is not JSON serializable", "json.dumps(row)", Some(AWAIT)),
+        (
+            "TypeError",
+            "'State' object does not support item assignment",
+            "state[\"a\"] = 1",
+            Some(habits::STATE),
+        ),
+        ("AttributeError", "'State' object has no attribute 'a'", "print(state.a)", Some(habits::STATE)),
+        ("TypeError", "'State' object is not subscriptable", "machine.state[0]", None),
+        (
+            "AttributeError",
+            "'McpToolError' object has no attribute 'status_code'",
+            "print(error.status_code)",
+            Some(habits::TOOL_ERROR),
+        ),
+        ("ValueError", "'McpToolError' object has no attribute 'status_code'", "", None),
+        (
+            "AttributeError",
+            "'Response' object has no attribute 'status_code'. Did you mean: 'status_text'?",
+            "print(response.status_code)",
+            Some(habits::RESPONSE),
+        ),
+        (
+            "TypeError",
+            "fetch() got an unexpected keyword argument 'data'",
+            "await fetch(url, data=1)",
+            Some(habits::FETCH),
+        ),
+        ("TypeError", "main() missing 1 required positional argument: 'b'", "", Some(habits::ENTRY)),
+        ("TypeError", "main() missing 1 required positional argument: 'b'", "main(1)", None),
+        ("TypeError", "'Server' object is not callable", "github('text')", Some(habits::SERVER)),
+    ] {
+        let none = Failure { facts: CallFacts::default(), ..failure(name, message, line) };
+        assert_eq!(none.python(&|_| false).as_deref(), expected, "{message}: {line}");
+    }
+}
+
+#[test]
 fn other_errors_get_none() {
     for (name, message, line) in [
         ("Error", "Cannot read properties of undefined (reading '0')", "r.content[0]"),
@@ -136,6 +227,8 @@ fn imports_of_other_programs() {
         ("ModuleNotFoundError", "No module named 'tools': besides the standard library there are"),
         ("ImportError", "cannot import name 'ClientSession' from 'mcp' (unknown location)"),
         ("NameError", "name 'list_tools' is not defined"),
+        ("NameError", "name 'default_api' is not defined"),
+        ("AttributeError", "module 'mcp' has no attribute 'call_tool'"),
         ("NameError", "name 'session' is not defined. Did you mean: 'sessions'?"),
     ] {
         assert!(failure(name, message, "").looks_for_server(), "{message}");

@@ -347,12 +347,25 @@ impl<'a> Surveyor<'a> {
             return;
         }
         self.visit_arguments(&call.arguments);
-        if let Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) =
-            self.reference(&call.func)
-        {
-            let is_certain = self.flow.is_certain && is_awaited;
-            let arguments = literal::arguments(&call.arguments);
-            return self.add(call, server.tool(tool), arguments, server_at, tool_at, is_certain);
+        let is_certain = self.flow.is_certain && is_awaited;
+        match self.reference(&call.func) {
+            Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) => {
+                let arguments = literal::arguments(&call.arguments);
+                return self.add(call, server.tool(tool), arguments, server_at, tool_at, is_certain);
+            }
+            // `tools.mcp__server__tool(…)`
+            Some(Found { reference: Reference::Server(server), server_at, .. }) if server.is_full_name() => {
+                let arguments = literal::arguments(&call.arguments);
+                return self.add(
+                    call,
+                    Target::Full(server.name),
+                    arguments,
+                    server_at,
+                    server_at,
+                    is_certain,
+                );
+            }
+            _ => {}
         }
         match &*call.func {
             Expr::Name(name) => {

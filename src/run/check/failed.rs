@@ -31,7 +31,7 @@ impl ExecutionContext {
         let mut found = self.known_findings(survey);
         if is_compiled {
             // The error itself says what is wrong with its line.
-            found.retain(|finding| finding.line != error.line);
+            found.retain(|finding| finding.line != error.line && !says_the_same(finding, error));
             found.truncate(MAX_BESIDE);
         } else {
             found.retain(|finding| !is_same(finding, error));
@@ -91,6 +91,13 @@ fn other_mistakes(error: &ScriptError, survey: &Survey, source: &str) -> Vec<Fin
 fn is_same(finding: &Finding, error: &ScriptError) -> bool {
     let is_same_code = matches!(finding.code, FindingCode::Call(code) if error.tool_code == Some(code));
     finding.line == error.line && (is_same_code || finding.column == error.column)
+}
+
+/// Whether the error gives the reason of a finding about an import: `subprocess.run` has failed because scripts have no
+/// processes, which is what the import of `subprocess` warns of.
+fn says_the_same(finding: &Finding, error: &ScriptError) -> bool {
+    let reason = finding.message.split_once(": ").map_or(finding.message.as_str(), |(_, reason)| reason);
+    finding.code == FindingCode::ModuleUnavailable && error.message.ends_with(reason)
 }
 
 /// Whether a script with such an error was not compiled.

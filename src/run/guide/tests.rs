@@ -14,6 +14,15 @@ fn each_language_sees_its_own_examples() {
 }
 
 #[test]
+fn sentences_have_the_names_of_the_language() {
+    let (typescript, python) = (whole(Language::TypeScript, true), whole(Language::Python, true));
+    for (name, python_name) in PYTHON_NAMES {
+        assert!(typescript.contains(name) && !typescript.contains(python_name), "{name}: {typescript}");
+        assert!(python.contains(python_name) && !python.contains(name), "{python_name}: {python}");
+    }
+}
+
+#[test]
 fn sections_by_what_they_are_about() {
     let of =
         |topic| section(topic, Language::TypeScript).map(|text| text.lines().next().unwrap_or("").to_owned());

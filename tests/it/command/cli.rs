@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::support::python_cache;
+use crate::support::{chaos, python_cache};
 
 /// Runs `cx run` with arguments, in a directory of its own.
 fn cx(arguments: &[&str]) -> Output {
@@ -142,6 +142,36 @@ fn a_failing_python_script_shows_its_line() {
     )
     .unwrap();
     check!(cx_in(directory.path(), &["sum.py"], ""));
+}
+
+/// The error of the run and that of the call have one code.
+#[test]
+fn a_limit_of_calls_has_its_code_once() {
+    let directory = tempfile::tempdir().unwrap();
+    chaos::configure_well(directory.path());
+    let source = "for (const note of ['a', 'b']) await tools.well.slow({ ms: 1, note })";
+    let arguments = ["--mcp-config", "mcp.json", "--max-tool-calls", "1", "-e", source];
+    let output = cx_in(directory.path(), &arguments, "");
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(shown.contains("error[MAX_TOOL_CALLS_EXCEEDED]: the script may make 1 tool calls\n"), "{shown}");
+}
+
+/// A single frame is the location, which is shown anyway. Notes are more.
+#[test]
+fn notes_of_an_exception_are_shown() {
+    let source = |note: &str| format!("error = ValueError('bad row')\n{note}\nraise error\n");
+    for (note, expected) in
+        [("error.add_note('row 3 of `users`')", true), ("error.with_traceback(None)", false)]
+    {
+        let output = cx(&["--lang", "py", "-e", &source(note)]);
+        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(shown.contains("ValueError: bad row"), "{shown}");
+        assert_eq!(
+            (shown.contains("row 3 of `users`"), shown.contains("stack")),
+            (expected, expected),
+            "{shown}"
+        );
+    }
 }
 
 /// The mistake is behind the last line.

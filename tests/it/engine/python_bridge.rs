@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cx::{
-    BoxFuture, ExecuteResult, Executor, Script, ServerDetails, ToolDefinition, ToolDispatcher, ToolError,
-    ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    BoxFuture, ExecuteResult, Executor, Script, ScriptLibrary, ServerDetails, ToolDefinition, ToolDispatcher,
+    ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
 };
 use futures::FutureExt as _;
 use futures::future::ready;
@@ -483,6 +483,30 @@ async fn wrong_names_say_the_right_ones() {
         let message = result.error().map(|error| error.message.clone()).unwrap_or_default();
         assert!(message.starts_with(expected), "{source}: {}", result.to_json());
     }
+}
+
+/// Scripts of other hosts try the servers that they find first, and saved scripts are no server there.
+#[tokio::test]
+async fn helpers_do_not_list_saved_scripts() {
+    python().await;
+    let directory = tempfile::tempdir().unwrap();
+    let library = ScriptLibrary::of_folder(directory.path().join("scripts"));
+    let executor = Executor::builder().dispatcher(demo()).scripts(library).build().unwrap();
+    let source = "
+from mcp import runtime
+names = [runtime.discovered_servers(), await runtime.list_servers(), runtime.list_servers_sync(), LOADED_MCP_SERVERS]
+names.append([server['name'] for server in runtime.discovered_servers(detailed=True)])
+names.append([server['name'] for server in runtime.list_loaded_server_metadata()])
+return [names, 'Servers: demo-server.' in runtime.capability_summary(), sorted(tools)]
+";
+    let result = executor.run(Script::python(source)).await.unwrap();
+    let names = vec![["demo-server"]; 6];
+    let expected = json!([names, true, ["demo-server", "scripts"]]);
+    assert_eq!(result.value(), Some(&expected), "{}", result.to_json());
+    // Nor do hints.
+    let result = executor.run(Script::python("client.call('list_things')")).await.unwrap();
+    let hint = result.error().and_then(|error| error.hint.clone()).unwrap_or_default();
+    assert!(hint.ends_with("; here there are `tools.demo_server`"), "{hint}: {}", result.to_json());
 }
 
 /// The helpers do not show tools that a run may not call.

@@ -523,6 +523,7 @@ return found"#;
     assert_eq!(found[2], "EOFError", "{report:#}");
     assert_eq!(found[3], "EOFError", "{report:#}");
     assert_eq!(found[1], "b''", "{report:#}");
+    assert_eq!(found[4], "EOFError", "{report:#}");
 }
 
 #[test]

@@ -88,6 +88,23 @@ async fn a_failed_run_says_which_imports_would_fail_besides() {
     assert_eq!(found, [(Severity::Warning, Some(2))], "{error:?}");
 }
 
+/// The reason is in the error. Of another import it is not.
+#[tokio::test]
+async fn a_failed_run_gives_the_reason_of_an_import_once() {
+    let (executor, _) = executor().await;
+    for (source, expected) in [
+        ("import subprocess\nsubprocess.run(['ls'])", [].as_slice()),
+        ("import http.client\nhttp.client.HTTPSConnection('localhost')", &[]),
+        ("import subprocess\nimport webbrowser\nsubprocess.run(['ls'])", &[Some(2)]),
+        ("import subprocess\nraise ValueError('x')", &[Some(1)]),
+    ] {
+        let result = executor.run(Script::python(source)).await.unwrap();
+        let error = result.error().unwrap();
+        let found: Vec<_> = error.problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(found, expected, "{source}: {error:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_import_of_a_server_says_how_servers_are_imported() {
     python().await;

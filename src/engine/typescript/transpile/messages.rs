@@ -94,5 +94,13 @@ fn looks_like_python(source: &str) -> bool {
                 .iter()
                 .any(|word| line.starts_with(word))
             || line.starts_with("from ") && line.contains(" import ")
+            || line.strip_prefix("import ").is_some_and(is_python_import)
     })
+}
+
+/// Whether an `import` names modules as only Python does: `os`, `os.path as p, json`.
+fn is_python_import(names: &str) -> bool {
+    let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ',' | ' ');
+    // The rest of `import React, { useState }` and `import a from` may be in the next line.
+    !names.ends_with([',', '.']) && !names.ends_with(" from") && names.chars().all(is_of_name)
 }

@@ -79,8 +79,16 @@ fn legacy_decorators_and_python_are_named() {
     // HTML in a text is no JSX.
     let error = run("const html = '<b>x</b>' 'y'").expect_err("refused");
     assert!(error.hint.is_none_or(|hint| !hint.contains("JSX")));
-    let error = run("def f(x):\n    return x\n").expect_err("refused");
-    assert!(error.hint.is_some_and(|hint| hint.contains("Python")));
+    for (source, is_python) in [
+        ("def f(x):\n    return x\n", true),
+        ("import os\nprint(1)", true),
+        ("import os.path as p, json\nprint(1)", true),
+        ("import a,\n{ b } from 'c'; ((", false),
+        ("import 'os'; ((", false),
+    ] {
+        let error = run(source).expect_err("refused");
+        assert_eq!(error.hint.is_some_and(|hint| hint.contains("Python")), is_python, "{source}");
+    }
 }
 
 #[test]

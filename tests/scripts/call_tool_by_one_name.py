@@ -1,0 +1,1 @@
+return call_tool("mock.echo", {"a": 1})

@@ -1,0 +1,1 @@
+await mcp__mock__echo(a=1)

@@ -1,0 +1,2 @@
+def main(n, list):
+    return n

@@ -1,0 +1,5 @@
+return [
+    await tools.mcp__mock__echo(a=1),
+    await tools["mcp__other_server__read_file"]({"b": 2}),
+    sorted(tools),
+]
