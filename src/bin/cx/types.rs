@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use cx::text::one_line;
 use cx::command::{open_regular, read_regular};
+use cx::text::one_line;
 use cx::{Config, ConfigFiles, Executor, ToolError};
 
 use crate::args::{ScriptLanguage, TypesArguments};

@@ -397,7 +397,7 @@ fn declarations_are_bounded() {
     for definition in &tools {
         assert!(signature(types(definition)).len() <= MAX_TOOL_BYTES);
         let mut aliases = Aliases::new("T".to_owned());
-        let text = member(types(definition), &typescript_name(&definition.name), &mut aliases);
+        let text = member(types(definition), &typescript_name(&definition.name), OPTIONS, &mut aliases);
         assert!(text.len() + aliases.text.len() <= MAX_TOOL_BYTES, "{}", definition.name);
         assert!(python::tool_stub(types(definition)).len() <= MAX_TOOL_BYTES + 1_000, "{}", definition.name);
     }

@@ -290,7 +290,7 @@ fn v_371_words_that_the_host_would_copy() {
 /// Each takes two gigabytes and ends with `MEMORY_LIMIT` if V8 writes it.
 #[test]
 fn v_639_typed_arrays_where_json_is_written() {
-    let scripts = [
+    refused(&[
         "return new Uint8Array(2 ** 24)",
         "return {rows: [new Uint8ClampedArray(2 ** 24)]}",
         "return new Int8Array(2 ** 24)",
@@ -298,10 +298,7 @@ fn v_639_typed_arrays_where_json_is_written() {
         "state.set('a', new Int8Array(2 ** 24))",
         "await tools.mock.echo({a: new Int8Array(2 ** 24)})",
         "await tools.mock.echo(new Uint8Array(2 ** 24))",
-    ];
-    for (script, ended) in scripts.iter().zip(ends(&scripts)) {
-        assert_eq!(ended, "RUNTIME_ERROR", "{script}");
-    }
+    ]);
 }
 
 #[test]

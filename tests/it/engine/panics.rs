@@ -92,7 +92,7 @@ impl ToolDispatcher for BadServers {
         _deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
         assert_eq!(server, "listed", "a secret of the program");
-        let tool = ToolDefinition::new("x", json!({ "type": "object" }));
+        let tool = ToolDefinition::new("x");
         futures::future::ready(Ok(Arc::new(ToolList::new(vec![tool])))).boxed()
     }
 
@@ -182,7 +182,7 @@ impl ToolDispatcher for Reporting {
         _server: &'a str,
         _deadline: Instant,
     ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
-        let tool = ToolDefinition::new("x", json!({ "type": "object" }));
+        let tool = ToolDefinition::new("x");
         futures::future::ready(Ok(Arc::new(ToolList::new(vec![tool])))).boxed()
     }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use cx::text::one_line;
 use cx::Directories;
 use cx::command::read_regular;
+use cx::text::one_line;
 use serde_json::{Value, json};
 
 use crate::document;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use cx::server::{MetricsPrinter, PageClient, Server};
-use cx::text::one_line;
 use cx::Json;
 use cx::command::read_regular;
+use cx::server::{MetricsPrinter, PageClient, Server};
+use cx::text::one_line;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
