@@ -797,7 +797,8 @@ async fn je_078_tool_handle_forgery() {
     assert!(codes.iter().all(|code| code != "called"), "{codes:?}");
     assert_eq!(
         codes[..4],
-        [json!("TOOL_DENIED"), json!("TOOL_DENIED"), json!("TOOL_DENIED"), json!("TOOL_DENIED")]
+        // A call has no option that allows anything.
+        [json!("TypeError"), json!("TOOL_DENIED"), json!("TOOL_DENIED"), json!("TOOL_DENIED")]
     );
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
 }
@@ -936,11 +937,13 @@ async fn bv_092_exotic_objects() {
             try { await mock.echo({ exotic }); names.push('sent') } catch (e) { names.push(e.name) }
         }
         try { await mock.echo({ generator: (function* () {})() }); names.push('sent') } catch (e) { names.push(e.message) }
-        return [names, await mock.echo({ view, weak: new WeakMap(), global: typeof globalThis })]";
+        try { await mock.echo({ view }); names.push('sent') } catch (e) { names.push(e.message) }
+        return [names, await mock.echo({ weak: new WeakMap(), global: typeof globalThis })]";
     let iterator = "arguments.generator is an iterator, which is read only once; use Array.from()";
+    let bytes = "arguments.view is bytes, which JSON does not have; use bytes.toBase64(), or new TextDecoder().decode() for text";
     assert_eq!(
         value(source).await,
-        json!([["McpToolError", "Error", iterator], { "view": {}, "weak": {}, "global": "object" }])
+        json!([["McpToolError", "Error", iterator, bytes], { "weak": {}, "global": "object" }])
     );
 }
 
