@@ -1,3 +1,6 @@
+echo = tools.mcp__mock__echo
+
+
 def half():
     try:
         return tools["__".join(["mcp", "mock"])]
@@ -8,6 +11,8 @@ def half():
 return [
     await tools.mcp__mock__echo(a=1),
     await tools["mcp__other_server__read_file"]({"b": 2}),
+    await echo(c=3),
+    echo.__name__,
     half(),
     sorted(tools),
 ]
