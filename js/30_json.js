@@ -38,6 +38,7 @@ const {
   TypedArrayPrototypeGetLength,
   TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
+  TypeErrorPrototype,
 } = primordials;
 
 // Not among the primordials. Kept before a script can replace them.
@@ -125,6 +126,21 @@ function hasEntries(prototype, getSize, value) {
   }
 }
 
+// The text of `URLSearchParams`; undefined for anything else, also for an object that only inherits from them.
+function parametersAsText(value) {
+  if (!ObjectPrototypeIsPrototypeOf(SearchParametersPrototype, value)) {
+    return undefined;
+  }
+  try {
+    return ReflectApply(searchToString, value, []);
+  } catch (error) {
+    if (ObjectPrototypeIsPrototypeOf(TypeErrorPrototype, error)) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
 // A list without a prototype, so that an element can be assigned: no setter of the guest's `Array.prototype` is called.
 function emptyList() {
   return ObjectSetPrototypeOf([], null);
@@ -149,8 +165,9 @@ function represented(value) {
   if (core.isRegExp(value)) {
     return RegExpPrototypeToString(value);
   }
-  if (ObjectPrototypeIsPrototypeOf(SearchParametersPrototype, value)) {
-    return ReflectApply(searchToString, value, []);
+  const parameters = parametersAsText(value);
+  if (parameters !== undefined) {
+    return parameters;
   }
   if (hasEntries(SetPrototype, SetPrototypeGetSize, value)) {
     const list = emptyList();

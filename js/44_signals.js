@@ -25,7 +25,14 @@ export function abortable(signal, work, stop) {
       aborted();
       return;
     }
-    signal[abort.add](aborted);
+    try {
+      signal[abort.add](aborted);
+    } catch (error) {
+      // A frozen signal takes no listeners: nothing could end the work later.
+      stop();
+      reject(error);
+      return;
+    }
     const over = (settle) => (value) => {
       signal[abort.remove](aborted);
       settle(value);

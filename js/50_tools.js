@@ -26,6 +26,8 @@ const {
   SafeWeakMap,
   String,
   StringPrototypeCharCodeAt,
+  StringPrototypeIndexOf,
+  StringPrototypeStartsWith,
   SymbolFor,
   SymbolToStringTag,
   TypeError,
@@ -165,6 +167,24 @@ async function callMCPTool(fullName, args, options) {
 
 // --- tools.<server>.<tool> -------------------------------------------------------------------
 
+// The options of a call. `list.map(tools.server.tool)` passes an index in their place.
+function withoutIndex(options) {
+  return typeof options === "number" ? undefined : options;
+}
+
+// Whether a property of `tools` is the full name of a tool, as searches give it: `mcp__server__tool`.
+function isFullName(word) {
+  return StringPrototypeStartsWith(word, "mcp__") && StringPrototypeIndexOf(word, "__", 5) > 0;
+}
+
+// The function that calls the tool of a full name.
+function makeFullName(fullName) {
+  const call = (args, options = undefined) => callMCPTool(fullName, args, withoutIndex(options));
+  ObjectDefineProperty(call, "name", { __proto__: null, value: fullName, configurable: true });
+  WeakMapPrototypeSet(helpNames, call, fullName);
+  return call;
+}
+
 // `await tools.fs` and `return tools.fs` must not call a tool, but promises look up `then`, and JSON `toJSON`. Tools of
 // these names can be called by their full names.
 const NEVER_A_TOOL = { __proto__: null, then: true, toJSON: true };
@@ -230,9 +250,7 @@ function makeServer(server) {
   const get = (tool) => {
     let call = MapPrototypeGet(functions, tool);
     if (call === undefined) {
-      // `list.map(tools.server.tool)` passes an index and the list.
-      call = (args, options = undefined, list = undefined) =>
-        callPair(server, tool, args, typeof options === "number" && ArrayIsArray(list) ? undefined : options);
+      call = (args, options = undefined) => callPair(server, tool, args, withoutIndex(options));
       ObjectDefineProperty(call, "name", { __proto__: null, value: tool, configurable: true });
       MapPrototypeSet(functions, tool, call);
       WeakMapPrototypeSet(helpNames, call, `mcp__${server}__${tool}`);
@@ -286,6 +304,9 @@ const tools = new Proxy(printed(undefined), {
     const found = servers[server];
     if (found !== undefined || NOT_A_SERVER[server]) {
       return found;
+    }
+    if (isFullName(server)) {
+      return makeFullName(server);
     }
     // An unknown name fails here, with suggestions, and not later as a property of undefined. The host also knows the
     // forms that Python has.

@@ -179,22 +179,25 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 /// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
 /// the output.
 ///
-/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. In
+/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. After
+/// a failed call nothing is said: a script that catches the error of `Promise.all` leaves the other calls on purpose. In
 /// Python tasks are awaited or cancelled, and a coroutine that is not awaited is reported by the guest.
 ///
 /// Call it before the instance is dropped.
 pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     let mut lines = Vec::new();
+    let facts = context.call_facts();
     if matches!(outcome, Outcome::Returned(_))
         && context.script.language == Language::TypeScript
-        && context.call_facts().has_unfinished
+        && facts.has_unfinished
+        && !facts.has_failed
         && !GIVES_UP.iter().any(|word| context.script.source.contains(word))
     {
         lines.push((LogLevel::Warn, NOT_AWAITED.to_owned()));
     }
     if let Outcome::Returned(value) = outcome
         && has_no_data(value.text())
-        && context.call_facts().has_returned
+        && facts.has_returned
         && !context.has_output()
         && let Some(field) = envelope_field(&context.script.source, &|name| context.has_returned_field(name))
     {
@@ -325,7 +328,7 @@ impl Failure<'_> {
         }
         let is_list = message.starts_with("cannot use 'list' as a dict key")
             || message.starts_with("An asyncio.Future, a coroutine or an awaitable is required");
-        if is_type && is_list && self.line.contains("gather(") && !self.line.contains("gather(*") {
+        if is_type && is_list && gathers_one(self.line) {
             return Some(GATHER.to_owned());
         }
         if let Some(hint) = habits::hint(self.name, message, self.line) {
@@ -382,7 +385,9 @@ impl Failure<'_> {
             _ => false,
         };
         let calls = ["call_tool", "call_tools"].iter().any(|name| has_word(self.source, name));
-        is_field && calls && (self.message == "'result'" || !takes_field(self.source, "result"))
+        // The guest says after the key which keys there are.
+        let is_result = self.message.split("; the ").next() == Some("'result'");
+        is_field && calls && (is_result || !takes_field(self.source, "result"))
     }
 
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
@@ -426,6 +431,14 @@ impl Failure<'_> {
 
 /// Words with which Python says that something is a coroutine.
 const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "type coroutine"];
+
+/// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.
+fn gathers_one(line: &str) -> bool {
+    line.split_once("gather(").is_some_and(|(_, rest)| {
+        let is_one = rest.starts_with('[') || rest.contains(')') && !rest.contains(',');
+        is_one && !rest.starts_with('*')
+    })
+}
 
 /// `split` of `dirs.split is not a function`.
 fn method(message: &str) -> Option<&str> {

@@ -146,8 +146,11 @@ impl RunHost for ExecutionContext {
         };
         match &request {
             Ok(Query::Timer { delay }) => self.timer(tape, *delay).boxed(),
-            // The answer tells the script nothing, so it is not recorded.
-            Ok(Query::Progress { .. }) => answer_query(self, request, text.len()).boxed(),
+            // The answers tell the script nothing, so they are not recorded. Neither is the end of a call: what its
+            // script got instead of an answer is.
+            Ok(Query::Progress { .. } | Query::CancelCall { .. }) => {
+                answer_query(self, request, text.len()).boxed()
+            }
             // Python's files are in the interpreter, and a replay makes the same ones.
             Ok(Query::FileBlock { .. }) if self.script.language == Language::Python => {
                 answer_query(self, request, text.len()).boxed()

@@ -17,9 +17,10 @@ impl Server {
         Self { name: name.into(), is_global: false }
     }
 
-    /// Whether it is no server but the full name of a tool, as in Python's `tools.mcp__server__tool`.
+    /// Whether it is no server but the full name of a tool, as in `tools.mcp__server__tool`.
     pub(super) fn is_full_name(&self) -> bool {
-        !self.is_global && self.name.starts_with("mcp__")
+        let is_named = |name: &str| name.strip_prefix("mcp__").is_some_and(|rest| rest.contains("__"));
+        !self.is_global && is_named(&self.name)
     }
 
     /// A use of one of its tools.

@@ -95,7 +95,11 @@ impl ExecutionContext {
         arguments: String,
     ) -> Result<Json, ToolError> {
         name.check_length()?;
+        if let ToolName::Pair { server, tool } = &name {
+            held.note_tool(server, tool);
+        }
         let resolved = self.resolve(name).await?;
+        held.note_tool(&resolved.server, &resolved.tool);
         self.check_policy(&resolved.server, &resolved.tool)?;
         let resolved = self.present(resolved).await?;
         if self.environment.hooks.is_empty() {

@@ -1,5 +1,8 @@
 //! The stack of an error without what its message and its location say already.
 
+/// What ends the first line of a message that `src/engine/stack.rs` has shortened.
+const CUT: &str = " […]";
+
 /// What the stack of an error says beyond its name, its message and its location: other frames, causes, notes.
 /// `None` if that is nothing.
 ///
@@ -33,7 +36,9 @@ fn without_first_lines<'a>(stack: &'a str, name: Option<&str>, message: &str) ->
     let (head, rest) = stack.split_at(ends.min().unwrap_or(stack.len()));
     // A name that a constructor sets is not in the stack, which V8 writes before.
     let is_said = match head.split_once(": ") {
-        Some((kind, said)) => !kind.contains(char::is_whitespace) && message.starts_with(said),
+        Some((kind, said)) => {
+            !kind.contains(char::is_whitespace) && message.starts_with(said.trim_end_matches(CUT))
+        }
         None => name == Some(head) || message == head || message.is_empty(),
     };
     if is_said { rest.trim_start_matches('\n') } else { stack }
@@ -69,19 +74,34 @@ fn without_last_lines(stack: &str, name: &str, message: &str) -> String {
     let starts = stack.match_indices('\n').map(|(at, _)| at + 1).rev();
     for start in starts {
         let line = &stack[start..];
-        // `module.Name: message`
-        let Some((kind, said)) = line.split_once(": ").or_else(|| Some((line.lines().next()?, ""))) else {
-            continue;
+        // `module.Name: message`. Of the first line only: there may be thousands of lines.
+        let first = line.lines().next().unwrap_or_default();
+        let (kind, said) = match first.split_once(": ") {
+            Some((kind, _)) => (kind, &line[kind.len() + 2..]),
+            None => (first, &line[first.len()..]),
         };
         let is_kind = kind == name || kind.strip_suffix(name).is_some_and(|module| module.ends_with('.'));
         if !is_kind || kind.contains(char::is_whitespace) {
             continue;
         }
+        let before = stack[..start].trim_end();
+        if kind == first {
+            // Without a message the name is the message.
+            if message == name || message.is_empty() {
+                return format!("{before}{}", said.trim_end());
+            }
+            continue;
+        }
+        let (head, notes) = said.split_at(first.len() - kind.len() - 2);
+        let is_said = message.starts_with(head.trim_end().trim_end_matches(CUT));
+        if is_said && (!message.contains('\n') || head.ends_with(CUT)) {
+            return format!("{before}{}", notes.trim_end());
+        }
         if message.starts_with(said.trim_end()) {
-            return stack[..start].trim_end().to_owned();
+            return before.to_owned();
         }
         if let Some(notes) = said.strip_prefix(message).filter(|notes| notes.starts_with('\n')) {
-            return format!("{}{}", stack[..start].trim_end(), notes);
+            return format!("{before}{notes}");
         }
     }
     stack.to_owned()

@@ -101,6 +101,8 @@ pub(crate) struct CallFacts {
     pub(crate) has_returned: bool,
     /// The code of the last call that failed after it was sent.
     pub(crate) last_failure: Option<ToolErrorCode>,
+    /// Whether any call has failed, also before it was sent.
+    pub(crate) has_failed: bool,
 }
 
 /// Identifies the record of a call; `None` if the run has [`ToolCallRecord::KEPT`] records already.
@@ -307,10 +309,12 @@ impl Ledger {
             ToolCallStatus::Failed(code) => Some(code),
             _ => None,
         };
+        let last_failure = self.records.iter().rev().find_map(failure);
         CallFacts {
             has_unfinished: self.unfinished_calls > 0,
             has_returned: !self.returned.is_empty(),
-            last_failure: self.records.iter().rev().find_map(failure),
+            has_failed: last_failure.is_some() || self.refused > 0,
+            last_failure,
         }
     }
 

@@ -202,7 +202,7 @@ impl Exports {
 
 /// The second parameter of every tool, for editors. A model that looks at one tool is not told of it: most calls need
 /// no options.
-const OPTIONS: &str = ", options?: CxCallOptions";
+const OPTIONS: &str = ", options?: CxCallOptions | number";
 
 /// The tool as a member of its server's interface, with its description.
 fn member(tool: ToolTypes<'_>, shown: &str, options: &str, aliases: &mut Aliases) -> String {

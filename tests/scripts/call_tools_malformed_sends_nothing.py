@@ -11,6 +11,7 @@ batches = [
     ([good], {"max_parallel": 0}),
     ([good], {"max_parallel": 1.5}),
     ([good], {"max_parallel": "2"}),
+    ([good], 5),
 ]
 
 

@@ -7,6 +7,7 @@ const batches: [any, any?][] = [
   [[good], { max_parallel: 0 }],
   [[good], { max_parallel: 1.5 }],
   [[good], { max_parallel: "2" }],
+  [[good], 5],
 ];
 return batches.map(([calls, options]) => {
   try {

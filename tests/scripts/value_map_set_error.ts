@@ -21,5 +21,6 @@ return {
   refused: new Refused("bad", 7),
   toolError,
   heir: Object.create(Map.prototype),
+  heirs: Object.create(URLSearchParams.prototype, { a: { value: 1, enumerable: true } }),
   sent: await mock.echo({ ids: new Set(["a", "b"]), by: new Map([["a", 1n]]) }),
 };

@@ -1,7 +1,9 @@
 """An uncaught exception as data for the host."""
 
+import inspect
 import itertools
 import json
+import linecache
 import sys
 import traceback
 
@@ -18,6 +20,8 @@ _MAX_LEVELS = 6
 _MAX_FRAMES = 1_000
 # A dict with more keys has data for keys.
 _MAX_KEYS = 20
+# Nothing is looked up in a dict with more keys.
+_MAX_LOOKED_AT = 1_000
 
 _NO_HOST = (
     "this run has no network: a person allows hosts with `--allow-net HOST` or with `grants.net` in the configuration; "
@@ -64,11 +68,6 @@ _HINTS = {
 }
 _ARGUMENTS = "a script has no arguments: data comes in as `inputs`, or `parse_args([...])` gets a list"
 
-_RELATIVE = (
-    "a relative path starts in /tmp, which is empty when a script starts; of the machine a script has the directories "
-    "that a person grants with --allow-read or --allow-write"
-)
-
 _COUNTS = "indexes and counts are less than 2**31 here; for no limit leave the argument out"
 
 # What Python says of a number that C code cannot take.
@@ -103,7 +102,7 @@ def describe(error: BaseException, script: str) -> str:
         code = host_code(error)
         if code is not None:
             report["code"] = code
-        hint = _hint(error, report["message"])
+        hint = _hint(error, report["message"], script)
         if hint is not None:
             report["hint"] = hint
         report["stack"] = _stack(error)
@@ -136,7 +135,7 @@ def _message(error: BaseException) -> str:
         return f"an exception whose text cannot be made: {type(second).__name__}"
 
 
-def _hint(error: BaseException, message: str) -> str | None:
+def _hint(error: BaseException, message: str, script: str) -> str | None:
     """What to do about an error that has a usual cause. The host adds hints about what tools return."""
     if isinstance(error, NameError):
         if isinstance(error.name, str) and error.name.startswith("mcp__"):
@@ -146,13 +145,13 @@ def _hint(error: BaseException, message: str) -> str | None:
         return _near_time_zone(message)
     if isinstance(error, TypeError):
         if message == "'list' object can't be awaited":
-            return "write `await asyncio.gather(*calls)`; `call_tools` blocks and is written without `await`"
+            gather = "write `await asyncio.gather(*calls)`"
+            blocks = "call_tools" in "".join(linecache.getlines(script))
+            return f"{gather}; `call_tools` blocks and is written without `await`" if blocks else gather
         if message.endswith("object can't be awaited") or "can't be used in 'await' expression" in message:
             return "`call_tool`, `call_tools` and the functions that end with `_sync` block: write them without `await`"
     if isinstance(error, (OverflowError, ValueError)):
         return _COUNTS if any(sign in message for sign in _TOO_LARGE) else None
-    if type(error) is FileNotFoundError and type(error.filename) is str and not error.filename.startswith("/"):
-        return _RELATIVE
     if message in _NO_COMPRESSION:
         return refused.COMPRESSION
     if isinstance(error, RuntimeError) and message == "no running event loop":
@@ -198,16 +197,28 @@ def _keys(error: BaseException, script: str) -> str:
     keys that look like data are not repeated.
     """
     try:
-        if type(error) is not KeyError or len(error.args) != 1 or type(error.args[0]) not in (str, int):
+        if type(error) is not KeyError or len(error.args) != 1 or not _is_key(error.args[0]):
             return ""
         found = _looked_in(error, script)
-        if type(found) is not dict or len(found) > _MAX_KEYS or error.args[0] in found:
+        if not _is_plain(found) or len(found) > _MAX_KEYS or error.args[0] in found:
             return ""
         if not found:
             return "; the dict is empty"
         return "; the keys are " + ", ".join(map(repr, found)) if all(map(_is_field, found)) else ""
     except Exception:
         return ""
+
+
+def _is_key(value) -> bool:
+    # Compared by `is`: a class of the script may have its own `==`.
+    return type(value) is str or type(value) is int
+
+
+def _is_plain(value) -> bool:
+    """Whether this is a dict in which a key can be looked up and no code of the script runs: keys are compared."""
+    if type(value) is not dict or len(value) > _MAX_LOOKED_AT:
+        return False
+    return all(_is_key(key) or key is None or type(key) is bool or type(key) is float for key in value)
 
 
 def _is_field(key) -> bool:
@@ -234,18 +245,32 @@ def _looked_in(error: BaseException, script: str):
     return _plain_value(failed.value, entry.tb_frame)
 
 
+def _variable(name: str, frame):
+    """The value of a variable of a function or of the module; None if there is none.
+
+    A class body is left out: its variables are in a mapping that a class of the script may have made.
+    """
+    variables = frame.f_globals
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        own = frame.f_locals
+        if name in own:
+            return own[name]
+    elif frame.f_locals is not variables:
+        return None
+    return variables.get(name) if _is_plain(variables) else None
+
+
 def _plain_value(node, frame):
     """The value of names, and of elements of plain dicts and lists by names and constants."""
     import ast
 
     if isinstance(node, ast.Name):
-        scopes = (frame.f_locals, frame.f_globals)
-        return next((scope[node.id] for scope in scopes if node.id in scope), None)
+        return _variable(node.id, frame)
     if not isinstance(node, ast.Subscript):
         return None
     value = _plain_value(node.value, frame)
     key = node.slice.value if isinstance(node.slice, ast.Constant) else _plain_value(node.slice, frame)
-    if type(value) is dict and type(key) in (str, int):
+    if _is_key(key) and _is_plain(value):
         return value.get(key)
     if type(value) is list and type(key) is int and -len(value) <= key < len(value):
         return value[key]
@@ -300,8 +325,6 @@ def _location(error: BaseException, script: str) -> tuple[int, int] | None:
 
 
 def _source_line(script: str, line: int) -> str:
-    import linecache
-
     return linecache.getline(script, line)
 
 

@@ -117,7 +117,7 @@ def _by_full_name(name: str):
     async def call(*positional, **named):
         answer = _begin(_FULL_NAME, "", name, _arguments(None, name, _written("tools", name, positional, named)))
         if answer.__class__ is not str:
-            answer = await _finish(answer)
+            answer = await _finish(answer, True)
         return _decode(answer)
 
     call.__name__ = call.__qualname__ = call.__cx_tool__ = name
@@ -200,7 +200,7 @@ class Tools:
             raise TypeError(f"a server's name must be a string: {type(name).__name__}")
         found = self.__dict__.get(name)
         if found is None:
-            if name.startswith("mcp__"):
+            if name.startswith("mcp__") and "__" in name[5:]:
                 # The full name of a tool, as searches give it.
                 return _by_full_name(name)
             # A wrong name fails here, with the right ones. One that the host knows is another form of a right one.
@@ -337,7 +337,10 @@ def _result(answer: str) -> dict:
 
 def _parallel(options, max_parallel) -> int | None:
     """The bound of calls in flight; None if there is none."""
-    if isinstance(options, Mapping):
+    if options is not None:
+        if not isinstance(options, Mapping):
+            kind = type(options).__name__
+            raise TypeError(f"call_tools takes its options by name, as in max_parallel=5: a positional {kind}")
         for name in options:
             if name not in ("max_parallel", "maxParallel"):
                 raise TypeError(f"call_tools has no option {name!r}: expected 'max_parallel'")

@@ -91,14 +91,14 @@ def _plain(value):
         raise _Refused(f"is the class {value.__name__}, which JSON does not have; return its name or its data")
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    fields = inspect.getattr_static(type(value), "__attrs_attrs__", None)
-    if isinstance(fields, tuple):
-        return {field.name: getattr(value, field.name) for field in fields}
     if isinstance(value, types.SimpleNamespace):
         return vars(value)
     if isinstance(value, BaseException):
         plain = {"name": type(value).__name__, "message": str(value)}
         return {**plain, "code": value.code} if isinstance(value, McpToolError) else plain
+    fields = inspect.getattr_static(type(value), "__attrs_attrs__", None)
+    if isinstance(fields, tuple):
+        return {field.name: getattr(value, field.name) for field in fields}
     raise _Refused(_refusal(value))
 
 

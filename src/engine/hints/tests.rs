@@ -84,6 +84,12 @@ fn what_call_tool_returns() {
         ("KeyError", "'title'", get, true),
         ("AttributeError", "'dict' object has no attribute 'title'", get, true),
         ("KeyError", "'result'", "call_tools([])[0]['result']", true),
+        (
+            "KeyError",
+            "'result'; the keys are 'ok', 'error'",
+            "r['result'] if call_tool('a', 'b') else 0",
+            true,
+        ),
         ("KeyError", "'title'", "call_tool('a', 'b')['result']['title']", false),
         ("KeyError", "'title'", "await mcp.runtime.call_tool('a', 'b')", false),
         ("IndexError", "list index out of range", get, false),
@@ -296,7 +302,18 @@ fn functions_that_other_programs_have() {
             "await asyncio.gather(r)",
             Some(GATHER),
         ),
+        (
+            "cannot use 'list' as a dict key (unhashable type: 'list')",
+            "await asyncio.gather([a.b(), a.c()])",
+            Some(GATHER),
+        ),
         ("An asyncio.Future, a coroutine or an awaitable is required", "await asyncio.gather(*r)", None),
+        (
+            "An asyncio.Future, a coroutine or an awaitable is required",
+            "await asyncio.gather(f(1), f(2))",
+            None,
+        ),
+        ("An asyncio.Future, a coroutine or an awaitable is required", "await asyncio.gather(", None),
         ("cannot use 'list' as a dict key (unhashable type: 'list')", "d[[1]] = 2", None),
     ] {
         let found = failure("TypeError", message, line).python(&|_| false);

@@ -111,9 +111,11 @@ pub(super) fn of_global(name: &str) -> Option<&'static str> {
         "localStorage" | "sessionStorage" | "indexedDB" => {
             "`await state.set(key, value)` keeps JSON between runs"
         }
-        "window" | "document" | "navigator" | "location" => "scripts do not run in a browser",
+        "window" | "document" | "navigator" | "location" => {
+            "scripts do not run in a browser; or declare the variable"
+        }
         "alert" | "confirm" | "prompt" => {
-            "nobody can be asked here: return what the user should see, or print it"
+            "nobody can be asked here: return what the user should see, or print it; or declare the variable"
         }
         "print" => "use console.log",
         _ => return None,

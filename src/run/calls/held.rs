@@ -69,6 +69,13 @@ impl HeldCall {
         }
     }
 
+    /// Sets the tool that the call's error names if its time is over before it is sent.
+    pub(super) fn note_tool(&self, server: &str, tool: &str) {
+        if let Some(terms) = &self.terms {
+            *terms.tool.lock() = Some((server.to_owned(), tool.to_owned()));
+        }
+    }
+
     /// Sets the record that ends when the call ends by its terms.
     pub(in crate::run) fn note_record(&self, record: RecordId) {
         let Some(terms) = &self.terms else { return };

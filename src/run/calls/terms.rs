@@ -96,6 +96,8 @@ pub(super) struct TermsInForce {
     deadline: Option<(Instant, Duration)>,
     /// The call's record, from the moment at which it has one.
     pub(super) record: Mutex<Option<RecordId>>,
+    /// The server and the tool, as the script has written them until they are found.
+    pub(super) tool: Mutex<Option<(String, String)>>,
 }
 
 impl TermsInForce {
@@ -108,7 +110,7 @@ impl TermsInForce {
             calls.insert(id, &ended)?;
         }
         let deadline = terms.timeout.map(|timeout| (Instant::now() + timeout, timeout));
-        Ok(Self { id: terms.id, ended, deadline, record: Mutex::default() })
+        Ok(Self { id: terms.id, ended, deadline, record: Mutex::default(), tool: Mutex::default() })
     }
 
     /// Completes with the call's error when the script ends the call.
@@ -123,7 +125,11 @@ impl TermsInForce {
         tokio::time::sleep_until(deadline.into()).await;
         let message =
             format!("no answer within the {} ms that the script gave the call", timeout.as_millis());
-        ToolError::new(ToolErrorCode::ToolTimeout, message)
+        let error = ToolError::new(ToolErrorCode::ToolTimeout, message);
+        match self.tool.lock().as_ref() {
+            Some((server, tool)) => error.for_tool(server, tool),
+            None => error,
+        }
     }
 }
 

@@ -53,6 +53,29 @@ fn a_traceback_does_not_repeat_the_message() {
     let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\n    f()";
     let noted = format!("{traceback}\na note");
     check(&format!("{traceback}\nValueError: no\na note"), "ValueError", "no", Some(&noted));
+    // Also of an error without a message, and of one whose message has more than the stack.
+    check(&format!("{traceback}\nValueError\na note"), "ValueError", "ValueError", Some(&noted));
+    check(&format!("{traceback}\nKeyError: 'x'\na note"), "KeyError", "'x'; the keys are 'y'", Some(&noted));
+    check(&format!("{traceback}\nValueError: two\nlines\na note"), "ValueError", "two\nlines", Some(&noted));
+    let named = format!("{traceback}\nValueError");
+    check(&format!("{traceback}\nValueError: no\nValueError"), "ValueError", "no", Some(&named));
+    let empty = format!("{traceback}\nValueError{}", "\n".repeat(32 << 10));
+    check(&empty, "ValueError", "ValueError", None);
+}
+
+/// `src/engine/stack.rs` shortens a message that the stack repeats.
+#[test]
+fn a_shortened_message_is_not_repeated() {
+    let long = "x".repeat(300);
+    let short = format!("{} […]", &long[..200]);
+    let frames = "    at f (script.ts:3:7)\n    at script.ts:9:1";
+    check(&format!("Error: {short}\n{frames}"), "Error", &long, Some(frames));
+    let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\n    f()";
+    let noted = format!("{traceback}\na note");
+    for message in [long.clone(), format!("{long}\nmore")] {
+        check(&format!("{traceback}\nValueError: {short}"), "ValueError", &message, None);
+        check(&format!("{traceback}\nValueError: {short}\na note"), "ValueError", &message, Some(&noted));
+    }
 }
 
 #[test]

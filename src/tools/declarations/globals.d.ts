@@ -33,7 +33,10 @@ declare const inputs: any;
 /** Adds text, an image, a file (`{ file: "/tmp/a.csv" }`) or another content block to what the user sees. */
 declare function emit(value: unknown): void;
 
-/** The second argument of every tool: what ends its call, also at the server, and how long it may take. */
+/**
+ * The second argument of every tool: what ends its call, also at the server, and how long it may take. A number, the
+ * index that `map` passes, is ignored.
+ */
 type CxCallOptions = { signal?: AbortSignal; timeoutMs?: number };
 
 /** Calls a tool by its full name, or as `server.tool`. */

@@ -187,16 +187,16 @@ interface McpServer1 {
     /** Where. */
     path: string;
     limit?: number;
-  }, options?: CxCallOptions): Promise<string>;
+  }, options?: CxCallOptions | number): Promise<string>;
   read_file: McpServer1["readFile"];
   delete(args?: {
     [key: string]: unknown;
-  }, options?: CxCallOptions): Promise<any>;
+  }, options?: CxCallOptions | number): Promise<any>;
   _2fa(args?: {
     [key: string]: unknown;
-  }, options?: CxCallOptions): Promise<any>;
+  }, options?: CxCallOptions | number): Promise<any>;
   "2fa": McpServer1["_2fa"];
-  then(args?: { [key: string]: unknown }, options?: CxCallOptions): Promise<any>;
+  then(args?: { [key: string]: unknown }, options?: CxCallOptions | number): Promise<any>;
 }
 
 declare module "mcp:my-fs" {

@@ -177,6 +177,23 @@ async fn a_run_that_was_stopped_while_it_waited_replays() {
     }
 }
 
+/// What asks the host to end a call is no call, so that recordings from before there was such a request replay too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_call_is_not_recorded() {
+    let source = "import asyncio
+await tools.mock.echo()
+try:
+    await asyncio.wait_for(tools.mock.hang(), timeout=0.05)
+except TimeoutError:
+    print('late')
+await tools.mock.echo()";
+    let (result, recording) = record(Script::python(source), Language::Python).await;
+    assert!(!recording.to_text().contains("cancelCall"));
+    let replay = replay(&recording, |script| script).await;
+    assert_eq!(replay.difference, None);
+    assert_eq!(comparable(&replay.result), comparable(&result));
+}
+
 /// A difference of an edited script is named by the number of its call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_difference_names_the_call() {

@@ -23,7 +23,11 @@ async fn ends_its_first_call(executor: &Executor, mock: &Mock, script: Script) {
 
 #[tokio::test]
 async fn v_600_a_signal_ends_one_call_at_its_server() {
-    for call in ["tools.mock.hang({}, options)", "callMCPTool('mcp__mock__hang', {}, options)"] {
+    for call in [
+        "tools.mock.hang({}, options)",
+        "tools.mcp__mock__hang({}, options)",
+        "callMCPTool('mcp__mock__hang', {}, options)",
+    ] {
         let (executor, mock) = executor();
         let source = format!(
             "const controller = new AbortController();
@@ -50,7 +54,7 @@ async fn v_600_a_call_ends_at_its_server_when_its_time_is_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v_600_a_cancelled_task_ends_its_call_at_the_server() {
-    for call in ["mock.hang()", "call_mcp_tool('mcp__mock__hang')"] {
+    for call in ["mock.hang()", "call_mcp_tool('mcp__mock__hang')", "tools.mcp__mock__hang()"] {
         let (executor, mock) = python().await;
         let source = format!(
             "import asyncio
@@ -79,6 +83,18 @@ async fn the_record_of_an_ended_call_says_so() {
     assert_eq!(result.value(), Some(&json!("AbortError")));
     let statuses: Vec<ToolCallStatus> = result.tool_calls.iter().map(|record| record.status).collect();
     assert_eq!(statuses, [ToolCallStatus::Failed(ToolErrorCode::Cancelled), ToolCallStatus::Ok]);
+}
+
+/// A signal that takes no listeners can end no call later, so its call ends at once.
+#[tokio::test]
+async fn v_600_a_frozen_signal_leaves_no_call() {
+    let (executor, _mock) = executor();
+    let source = "const signal = Object.freeze(new AbortController().signal);
+                  return await tools.mock.hang({}, { signal }).catch((error) => error.name)";
+    let result = executor.run_ts(source).await.unwrap();
+    assert_eq!(result.value(), Some(&json!("TypeError")), "{}", result.to_json());
+    let ended = ToolCallStatus::Failed(ToolErrorCode::Cancelled);
+    assert!(result.tool_calls.iter().all(|record| record.status == ended), "{}", result.to_json());
 }
 
 #[tokio::test]
@@ -115,9 +131,9 @@ async fn v_601_the_end_of_a_call_withdraws_its_prompt() {
     let executor =
         Executor::builder().dispatcher(mock.clone()).ask(["mock.hang"]).approver(approver).build().unwrap();
     let source = "const error = await tools.mock.hang({}, { timeoutMs: 50 }).catch((error) => error);
-                  return error.code";
+                  return [error.code, error.server, error.tool]";
     let result = executor.run_ts(source).await.unwrap();
-    assert_eq!(result.value(), Some(&json!("TOOL_TIMEOUT")), "{}", result.to_json());
+    assert_eq!(result.value(), Some(&json!(["TOOL_TIMEOUT", "mock", "hang"])), "{}", result.to_json());
     assert_eq!(result.tool_calls[0].status, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout));
     wait_until(|| open.load(Ordering::SeqCst) == 0).await;
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);

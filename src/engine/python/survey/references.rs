@@ -53,6 +53,7 @@ impl<'a> Surveyor<'a> {
             Reference::Package("mcp") if name == "servers" => Some(found(Reference::Package("mcp.servers"))),
             Reference::Package("mcp") => None,
             Reference::Package(_) | Reference::Servers => Some(found(Reference::Server(Server::named(name)))),
+            Reference::Server(server) if server.is_full_name() => None,
             Reference::Server(server) => Some(Found {
                 reference: Reference::Tool(server, name),
                 server_at: base.server_at,

@@ -23,6 +23,8 @@ fn calls_are_found_in_every_form() {
         ("call_mcp_tool_sync('mcp__a__b')", "mcp__a__b!"),
         ("await tools.mcp__a__b(x=1)", "mcp__a__b!"),
         ("x = await tools['mcp__a__b']({})", "mcp__a__b!"),
+        ("await tools.mcp__a.b()", "mcp__a.b!"),
+        ("tools.mcp__a__b.__name__()", ""),
         ("await mcp__a__b()", ""),
         ("call_tool('a', 'b', {'x': 1})", "a.b"),
         ("call_tools([{'server': 'a', 'tool': 'b'}, {'server': s, 'tool': 'b'}])", "a.b ?"),

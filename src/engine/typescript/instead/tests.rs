@@ -31,6 +31,8 @@ fn globals_of_other_runtimes_have_a_replacement() {
         ("global", "globalThis"),
         ("module", "export default"),
         ("fetch", "--allow-net"),
+        ("location", "or declare the variable"),
+        ("prompt", "or declare the variable"),
     ] {
         let hint = of_global(name).unwrap();
         assert!(hint.contains(expected), "{name}: {hint}");

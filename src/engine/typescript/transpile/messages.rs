@@ -44,7 +44,10 @@ fn lower(text: &str) -> String {
 /// Returns what the author can do about the error, if that is known. `foreign` is what [`foreign`] says of the source,
 /// which can have thousands of errors.
 pub(super) fn hint(foreign: Option<&str>, kind: &SyntaxError) -> Option<String> {
-    if let Some(hint) = foreign {
+    // Text that looks like JSX may be in a template.
+    if let Some(hint) = foreign
+        && !(hint == JSX && knows_what_to_do(kind))
+    {
         return Some(hint.to_owned());
     }
     match kind {
@@ -58,30 +61,54 @@ pub(super) fn hint(foreign: Option<&str>, kind: &SyntaxError) -> Option<String> 
     }
 }
 
+/// Whether the parser knows what is wrong, whatever the rest of the source looks like.
+fn knows_what_to_do(kind: &SyntaxError) -> bool {
+    match kind {
+        SyntaxError::AwaitInFunction | SyntaxError::ReturnNotAllowed => true,
+        SyntaxError::WithLabel { inner, .. } => knows_what_to_do(inner.kind()),
+        _ => false,
+    }
+}
+
+const JSX: &str =
+    "JSX is not available: build the text with templates, as in `<b>${name}</b>` between backticks";
+
 /// What to do about a source that is in another language. Called only for text that is not TypeScript.
 pub(super) fn foreign(source: &str) -> Option<&'static str> {
     if looks_like_python(source) {
         Some("this looks like Python: run it as Python, or write TypeScript")
     } else if looks_like_jsx(source) {
-        Some("JSX is not available: build the text with templates, as in `<b>${name}</b>` between backticks")
+        Some(JSX)
     } else {
         None
     }
 }
 
-/// Whether some line begins a tag of JSX where an expression begins, and some tag is closed.
+/// Whether a tag of JSX begins outside of templates, where an expression begins, and some tag is closed.
 fn looks_like_jsx(source: &str) -> bool {
     let is_closed = source.contains("</") || source.contains("/>");
+    let mut is_template = false;
     is_closed
         && source.lines().any(|line| {
-            line.match_indices('<').any(|(at, _)| {
-                let before = line[..at].trim_end();
-                let begins = before.is_empty()
-                    || before.ends_with(['(', '=', '?', ':', '&', '|', ',', '[', '>'])
-                    || before.ends_with("return");
-                begins && line[at + 1..].starts_with(|next: char| next.is_ascii_alphabetic() || next == '>')
+            line.char_indices().any(|(at, letter)| match letter {
+                '`' => {
+                    is_template ^= !line[..at].ends_with('\\');
+                    false
+                }
+                '<' => !is_template && is_tag(&line[..at], &line[at + 1..]),
+                _ => false,
             })
         })
+}
+
+/// Whether a tag of JSX begins between these parts of a line.
+fn is_tag(before: &str, after: &str) -> bool {
+    let before = before.trim_end();
+    let is_expression = before.is_empty()
+        || before.ends_with(['(', '=', '?', ':', '&', '|', ',', '['])
+        || before.ends_with("=>")
+        || before.ends_with("return");
+    is_expression && after.starts_with(|next: char| next.is_ascii_alphabetic() || next == '>')
 }
 
 /// Whether some line can only be Python.
@@ -98,9 +125,19 @@ fn looks_like_python(source: &str) -> bool {
     })
 }
 
-/// Whether an `import` names modules as only Python does: `os`, `os.path as p, json`.
+/// Whether an `import` names modules as only Python does: `os`, `os.path as p, json`. The rest of `import a from` may be
+/// in the next line.
 fn is_python_import(names: &str) -> bool {
-    let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ',' | ' ');
-    // The rest of `import React, { useState }` and `import a from` may be in the next line.
-    !names.ends_with([',', '.']) && !names.ends_with(" from") && names.chars().all(is_of_name)
+    names.split(',').all(|part| match part.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [module] => is_module(module),
+        [module, "as", name] => is_module(module) && is_module(name),
+        _ => false,
+    })
+}
+
+/// Whether a word is the name of a module, as in `os.path`.
+fn is_module(word: &str) -> bool {
+    let is_name =
+        |part: &str| !part.is_empty() && part.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
+    word.split('.').all(is_name)
 }

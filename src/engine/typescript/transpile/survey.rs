@@ -279,12 +279,20 @@ impl<'a> Surveyor<'a> {
             return;
         }
         call.args.visit_with(self);
-        if let Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) =
-            self.reference(callee)
-        {
-            let is_certain = self.flow.is_certain && is_awaited;
-            let arguments = literal::argument(call, 0);
-            return self.add(call.span, server.tool(tool), arguments, server_at, tool_at, is_certain);
+        let is_certain = self.flow.is_certain && is_awaited;
+        match self.reference(callee) {
+            Some(Found { reference: Reference::Tool(server, tool), server_at, tool_at }) => {
+                let arguments = literal::argument(call, 0);
+                return self.add(call.span, server.tool(tool), arguments, server_at, tool_at, is_certain);
+            }
+            // `tools.mcp__server__tool(…)`
+            Some(Found { reference: Reference::Server(server), server_at: at, .. })
+                if server.is_full_name() =>
+            {
+                let arguments = literal::argument(call, 0);
+                return self.add(call.span, Target::Full(server.name), arguments, at, at, is_certain);
+            }
+            _ => {}
         }
         match callee {
             Expr::Ident(name) if name.ctxt == self.unresolved => {

@@ -138,6 +138,8 @@ impl Surveyor<'_> {
             Reference::Tools if NOT_A_SERVER.contains(&&*name) => None,
             Reference::Tools => Some(Found::at(Reference::Server(Server::named(name)), at)),
             Reference::Server(_) if NOT_A_TOOL.contains(&&*name) => None,
+            // A property of a tool.
+            Reference::Server(server) if server.is_full_name() => None,
             Reference::Server(server) => Some(Found {
                 reference: Reference::Tool(server, name),
                 server_at: base.server_at,

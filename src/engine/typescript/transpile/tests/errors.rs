@@ -77,14 +77,32 @@ fn legacy_decorators_and_python_are_named() {
         assert!(error.hint.is_some_and(|hint| hint.contains("JSX")), "{jsx}");
     }
     // HTML in a text is no JSX.
-    let error = run("const html = '<b>x</b>' 'y'").expect_err("refused");
-    assert!(error.hint.is_none_or(|hint| !hint.contains("JSX")));
+    for html in [
+        "const html = '<b>x</b>' 'y'",
+        "const row = `<tr><td>${x}</td></tr>`; ((",
+        "const list = `\n<ul>\n</ul>`; ((",
+        "const list = `a \\` b\n<ul>\n</ul>`; ((",
+    ] {
+        let error = run(html).expect_err("refused");
+        assert!(error.hint.is_none_or(|hint| !hint.contains("JSX")), "{html}");
+    }
+    // What the parser knows comes first.
+    for source in [
+        "const h = `\n<ul>\n</ul>`;\nfunction f() { await g(); }",
+        "const h = <string>g; // </b>\nfunction f() { await g(); }",
+    ] {
+        let error = run(source).expect_err("refused");
+        assert!(error.hint.is_some_and(|hint| hint.contains("async")), "{source}");
+    }
     for (source, is_python) in [
         ("def f(x):\n    return x\n", true),
         ("import os\nprint(1)", true),
         ("import os.path as p, json\nprint(1)", true),
         ("import a,\n{ b } from 'c'; ((", false),
         ("import 'os'; ((", false),
+        ("const text = `\nimport data from the file\n`; ((", false),
+        ("import a,\nb from 'c'; ((", false),
+        ("import a from\n'c'; ((", false),
     ] {
         let error = run(source).expect_err("refused");
         assert_eq!(error.hint.is_some_and(|hint| hint.contains("Python")), is_python, "{source}");

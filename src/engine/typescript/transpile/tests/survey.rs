@@ -27,6 +27,10 @@ fn calls_are_found_in_every_form() {
     check("await callMCPTool('mcp__a__b', {})", "mcp__a__b!");
     check("await callMCPTool(`mcp__a__b`)", "mcp__a__b!");
     check("await callMCPTool(name)", "?!");
+    check("await tools.mcp__a__b({})", "mcp__a__b!");
+    check("await tools['mcp__a__b']({})", "mcp__a__b!");
+    check("await tools.mcp__a.b({})", "mcp__a.b!");
+    check("const { mcp__a__b } = tools; return await mcp__a__b()", "mcp__a__b!");
     check("call_tool('a', 'b', {}); return 1", "a.b");
     check("call_tools([{ server: 'a', tool: 'b' }, { server: s, tool: 'b' }]); return 1", "a.b ?");
     check("call_tools(l.map((x) => ({ server: 'a', tool: 'b', args: { x } }))); return 1", "l?.map a.b");

@@ -1,0 +1,2 @@
+calls = []
+return await calls
