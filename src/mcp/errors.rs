@@ -111,6 +111,25 @@ pub(crate) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
     }
 }
 
+/// Whether a request with this error has failed on the way, which may be over soon.
+pub(crate) const fn is_passing(code: ToolErrorCode) -> bool {
+    matches!(code, ToolErrorCode::UpstreamUnavailable | ToolErrorCode::RateLimited)
+}
+
+/// The error of a call that its server has begun, from the one of a later request for it. The later request may be one
+/// that was not taken; the call was.
+pub(crate) fn begun(mut error: ToolError) -> ToolError {
+    if is_passing(error.code) {
+        error.code = ToolErrorCode::UpstreamUnavailable;
+        // The pause is for those who call again, which would be a second call.
+        error.retry_after = None;
+        if !error.message.contains("took effect is unknown") {
+            error.message.push_str("; whether the call took effect is unknown");
+        }
+    }
+    error
+}
+
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
 pub(crate) fn encode(error: &ToolError) -> ErrorData {
     let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
