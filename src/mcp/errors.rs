@@ -19,6 +19,9 @@ pub(crate) const OVERSIZED_ANSWER: ErrorCode = ErrorCode(i32::MIN + 1);
 /// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
 const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
+/// The end of the error of a request that was certainly not executed.
+pub(crate) const DID_NOT_RUN: &str = "; the call did not run";
+
 /// Maximum bytes of a server's own error message that are passed on.
 pub(crate) const MESSAGE_BYTES: usize = 16 * 1024;
 
@@ -123,6 +126,8 @@ pub(crate) fn begun(mut error: ToolError) -> ToolError {
         error.code = ToolErrorCode::UpstreamUnavailable;
         // The pause is for those who call again, which would be a second call.
         error.retry_after = None;
+        let length = error.message.strip_suffix(DID_NOT_RUN).map_or(error.message.len(), str::len);
+        error.message.truncate(length);
         if !error.message.contains("took effect is unknown") {
             error.message.push_str("; whether the call took effect is unknown");
         }

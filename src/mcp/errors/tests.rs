@@ -34,6 +34,11 @@ fn a_call_that_has_begun_is_not_refused() {
         (ToolErrorCode::UpstreamUnavailable, "m", "m; whether the call took effect is unknown"),
         (
             ToolErrorCode::UpstreamUnavailable,
+            "m; the call did not run",
+            "m; whether the call took effect is unknown",
+        ),
+        (
+            ToolErrorCode::UpstreamUnavailable,
             "whether it took effect is unknown: m",
             "whether it took effect is unknown: m",
         ),
