@@ -162,6 +162,7 @@ impl Server {
             sink.send(&notification("notifications/tools/list_changed", json!({})))?;
         }
         sink.send_text(&tools::page(self, id, parameters["cursor"].as_str()))?;
+        // There is always another change.
         if self.options.variant == "restless" {
             sink.send(&notification("notifications/tools/list_changed", json!({})))?;
         }
