@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::core::Executor;
 use super::nats_worker::access;
 use super::queue::{QueueEvent, QueueOptions};
-use crate::engine::process::lent::{LentError, LentWorkers};
+use crate::engine::process::lent::{LentError, LentWorkers, MAX_START_TIME};
 use crate::error::{Error, OptionName};
 use crate::nats::channel::{ChannelEnd, LocalEnd, RunChannel};
 use crate::nats::queue::{Queue, pause_after};
@@ -164,10 +164,10 @@ impl Site {
         metrics::counter!("cx_queue_runs_taken_total").increment(1);
         let (near, far) = duplex(CHUNK);
         let mut passing = std::pin::pin!(channel.pass_on(far, LocalEnd::Finish));
-        // The queue has admitted it.
+        // The queue has admitted it, and its first bytes are on their way.
         let admit = |_depth| std::future::ready(Some(()));
         let lent = tokio::select! {
-            lent = self.workers.lend(near, admit) => lent,
+            lent = self.workers.lend(near, MAX_START_TIME, admit) => lent,
             ended = &mut passing => {
                 // The worker process is killed with the future.
                 tracing::debug!(%ended, "the other side aborted a run");

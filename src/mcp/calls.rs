@@ -71,10 +71,16 @@ impl UpstreamServer {
     /// connected, so it may take two lists. Without one a call is made as any other, and the server says why it cannot
     /// be.
     async fn list_for_call(self: &Arc<Self>, connection: &Arc<Connection>) {
+        let mut was_listed = false;
         for _ in 0..2 {
             if self.known_tools().is_some() || self.listing(connection).await.is_err() {
-                return;
+                break;
             }
+            was_listed = true;
+        }
+        // After both lists: calls that begin meanwhile wait for them.
+        if was_listed {
+            connection.task_tools.note_listed_for_call();
         }
     }
 

@@ -281,6 +281,7 @@ impl Connection {
             self.has_answered.store(true, Ordering::Relaxed);
             let questions = self.notifications.questions();
             let error = input::call_error(questions, &self.server, tool, caller, &error).await;
+            let error = if is_first { error } else { errors::begun(error) };
             return CallFailure::after_sending(error);
         }
         let is_unsent = matches!(error, ServiceError::TransportSend(_)) && is_first;

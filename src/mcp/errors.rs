@@ -19,6 +19,9 @@ pub(crate) const OVERSIZED_ANSWER: ErrorCode = ErrorCode(i32::MIN + 1);
 /// The error code with which an HTTP failure passes through rmcp. See [`UNREADABLE_ANSWER`].
 const HTTP_FAILURE: ErrorCode = ErrorCode(i32::MIN + 2);
 
+/// The end of the error of a request that was certainly not executed.
+pub(crate) const DID_NOT_RUN: &str = "; the call did not run";
+
 /// Maximum bytes of a server's own error message that are passed on.
 pub(crate) const MESSAGE_BYTES: usize = 16 * 1024;
 
@@ -109,6 +112,27 @@ pub(crate) fn own_error(server: &str, error: &ErrorData) -> Option<ToolError> {
         )),
         _ => tool_error(error),
     }
+}
+
+/// Whether a request with this error has failed on the way, which may be over soon.
+pub(crate) const fn is_passing(code: ToolErrorCode) -> bool {
+    matches!(code, ToolErrorCode::UpstreamUnavailable | ToolErrorCode::RateLimited)
+}
+
+/// The error of a call that its server has begun, from the one of a later request for it. The later request may be one
+/// that was not taken; the call was.
+pub(crate) fn begun(mut error: ToolError) -> ToolError {
+    if is_passing(error.code) {
+        error.code = ToolErrorCode::UpstreamUnavailable;
+        // The pause is for those who call again, which would be a second call.
+        error.retry_after = None;
+        let length = error.message.strip_suffix(DID_NOT_RUN).map_or(error.message.len(), str::len);
+        error.message.truncate(length);
+        if !error.message.contains("took effect is unknown") {
+            error.message.push_str("; whether the call took effect is unknown");
+        }
+    }
+    error
 }
 
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.

@@ -27,7 +27,7 @@ pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 impl Connection {
     /// Lists all tools, within bounds.
     pub(crate) async fn list(&self) -> Result<ToolList, ToolError> {
-        let pages = self.list_pages();
+        let pages = self.list_pages(self.list_changes());
         let mut list = timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_elapsed| {
             Err(ToolError::new(
                 ToolErrorCode::ToolTimeout,
@@ -44,7 +44,8 @@ impl Connection {
         Ok(list)
     }
 
-    async fn list_pages(&self) -> Result<ToolList, ToolError> {
+    /// `changes` is how many the server has announced before.
+    async fn list_pages(&self, changes: u64) -> Result<ToolList, ToolError> {
         let mut list = ListBuilder::new(&self.server);
         let mut ttl = None;
         let mut pages = Pages::new();
@@ -73,19 +74,19 @@ impl Connection {
             if let Some(cut) = push_all(&mut list, page.tools) {
                 break cut;
             }
-            let Some(next) = page.next_cursor else { return Ok(self.finish(list, ttl)) };
+            let Some(next) = page.next_cursor else { return Ok(self.finish(list, ttl, changes)) };
             match pages.follow(next) {
                 Ok(next) => cursor = Some(next),
                 Err(cut) => break cut,
             }
         };
         self.note_cut("tools/list", &pages, cut);
-        Ok(self.finish(list, ttl))
+        Ok(self.finish(list, ttl, changes))
     }
 
     /// The list, after the connection has learned from it how its tools are called.
-    fn finish(&self, mut list: ListBuilder<'_>, ttl: Option<Duration>) -> ToolList {
-        self.task_tools.set(list.take_task_tools());
+    fn finish(&self, mut list: ListBuilder<'_>, ttl: Option<Duration>, changes: u64) -> ToolList {
+        self.task_tools.set(list.take_task_tools(), changes);
         list.finish(ttl)
     }
 

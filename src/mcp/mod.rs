@@ -43,6 +43,7 @@ mod start;
 mod stats;
 mod stderr;
 mod stdio;
+mod task_making;
 mod task_state;
 mod tasks;
 pub(crate) mod web;

@@ -297,7 +297,9 @@ impl Questions {
         if !has_room(&self.open.lock(), &key) {
             return Reply::Now(answer(Err(Refused::TooMany), &key));
         }
-        // The question of a task says of which, whatever else is in flight.
+        // The question of a task says of which, whatever else is in flight. One that is read together with the answer
+        // that makes its task is refused: the call gets that answer from another task of the runtime, and its task is
+        // known only then. A server asks when it is asked for the result.
         let task = parameters.map(RawValue::get).filter(|text| text.len() <= MAX_QUESTION_BYTES);
         let callers = match task.and_then(related_task) {
             Some(task) => {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -32,33 +32,53 @@ const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
+/// The time between two calls for which the tools are listed.
+const BETWEEN_LISTS_FOR_CALLS: Duration = Duration::from_secs(1);
+
 /// The tools that a server runs only as tasks, as it has listed them last over one connection.
 pub(crate) struct TaskTools {
     /// Whether the server has declared that it makes tasks of calls. No task is asked for otherwise.
     makes_tasks: bool,
-    names: Mutex<HashSet<String>>,
+    names: Mutex<Names>,
+    /// When the tools were listed last because of a call.
+    listed_for_call: Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct Names {
+    /// How many changes the server had announced when the list was requested.
+    changes: u64,
+    names: HashSet<String>,
 }
 
 impl TaskTools {
     pub(crate) fn new(makes_tasks: bool) -> Self {
-        Self { makes_tasks, names: Mutex::default() }
+        Self { makes_tasks, names: Mutex::default(), listed_for_call: Mutex::default() }
     }
 
     /// Whether the tools have to be listed before it is known how they are called. Lists that were kept from an
-    /// earlier connection do not say it.
+    /// earlier connection do not say it. A server that announces changes without end is not listed for each call.
     pub(crate) fn have_to_be_listed(&self) -> bool {
         self.makes_tasks
+            && self.listed_for_call.lock().is_none_or(|listed| listed.elapsed() >= BETWEEN_LISTS_FOR_CALLS)
     }
 
-    pub(crate) fn set(&self, names: HashSet<String>) {
-        if self.makes_tasks {
-            *self.names.lock() = names;
+    /// Records that the tools were listed because of a call.
+    pub(crate) fn note_listed_for_call(&self) {
+        *self.listed_for_call.lock() = Some(Instant::now());
+    }
+
+    /// Sets the names from a list that was requested after this many announced changes, unless there is a newer one.
+    pub(crate) fn set(&self, names: HashSet<String>, changes: u64) {
+        let mut known = self.names.lock();
+        if self.makes_tasks && changes >= known.changes {
+            *known = Names { changes, names };
         }
     }
 
     /// Whether the tool runs only as a task.
     pub(crate) fn contains(&self, tool: &str) -> bool {
-        self.makes_tasks && self.names.lock().contains(tool)
+        self.makes_tasks && self.names.lock().names.contains(tool)
     }
 }
 

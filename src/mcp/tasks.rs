@@ -10,25 +10,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rmcp::model::{ErrorCode, InputResponses, TASKS_EXTENSION_ID};
+use rmcp::model::{ErrorCode, ErrorData, InputResponses, TASKS_EXTENSION_ID};
 use rmcp::service::ServiceError;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::answers::{self, RequestTrace};
+use super::answers;
 use super::connection::{CallFailure, Called, Connection};
 use super::errors::{self, unreadable};
 use super::input::Rounds;
 use super::message::read_error;
 use super::questions::Caller;
 use super::results::{self, CallAnswer, RequiredInput};
+use super::task_making::{TaskMaking, cancel_task};
 use super::task_state::{MIN_PAUSE, TaskDetails, TaskState, TaskStatus, related_task, without_task};
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
-
-/// How long the server may take to answer that it cancels a task.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum number of requests about a task in a row that fail on the way, as at a proxy that is restarted. Such a request
 /// has no effects, so it is sent again, and the work of the task is not lost.
@@ -46,11 +44,10 @@ impl Connection {
         on_progress: Option<ProgressListener>,
     ) -> Result<ToolResult, CallFailure> {
         let request = answers::task_request(tool, arguments, Arc::clone(caller), keep);
-        // The progress of a task has the token of the request that made it.
-        let mut listening = None;
-        let created =
-            self.exchange_listening(request, Some(caller), &caller.trace, on_progress, &mut listening).await;
-        let created = match created {
+        let made = TaskMaking::begin(self, request, caller, on_progress).made().await;
+        // Until the task has ended.
+        let _listening = made.listening;
+        let created = match made.answer {
             Ok(created) => created,
             Err(error) => return Err(self.call_failure(tool, caller, error, true).await),
         };
@@ -70,16 +67,26 @@ impl Connection {
             return Err(sent(cancelled(server, &state)));
         }
         // The answer comes when the task has ended, and the server's questions before it.
-        let text = match self.request_about(&task.id, "tasks/result", caller, None).await {
-            Ok(text) => text,
-            Err(error) => {
-                let mut failure = self.call_failure(tool, caller, error, false).await;
-                // An error of the server's own is how the task has ended.
-                task.is_over |= failure.error.json_rpc_code.is_some();
-                if failure.error.json_rpc_code.is_some() && state.status == TaskStatus::Failed {
-                    append_status(&mut failure.error, &state);
+        let mut failed = 0;
+        let text = loop {
+            match self.request_about(&task.id, "tasks/result", caller, None).await {
+                Ok(text) => break text,
+                Err(ServiceError::McpError(error)) if self.may_repeat(&mut failed, &error) => {
+                    tokio::select! {
+                        () = sleep(state.pause) => {}
+                        // The next request fails.
+                        () = self.ended() => {}
+                    }
                 }
-                return Err(failure);
+                Err(error) => {
+                    let mut failure = self.call_failure(tool, caller, error, false).await;
+                    // An error of the server's own is how the task has ended.
+                    task.is_over |= failure.error.json_rpc_code.is_some();
+                    if failure.error.json_rpc_code.is_some() && state.status == TaskStatus::Failed {
+                        append_status(&mut failure.error, &state);
+                    }
+                    return Err(failure);
+                }
             }
         };
         task.is_over = true;
@@ -115,6 +122,10 @@ impl Connection {
             Called::Result(result) => return Ok(result),
             Called::Task(state) => state,
         };
+        if state.status != TaskStatus::Working {
+            // Only what it is asked for says more.
+            state.pause = MIN_PAUSE;
+        }
         let sent = CallFailure::after_sending;
         let mut task = TaskInFlight::begin(self, caller, &state.id).map_err(sent)?;
         let mut input = TaskInput::default();
@@ -187,22 +198,24 @@ impl Connection {
         last: &TaskState,
         changed: &Notify,
     ) -> Result<(TaskState, String), CallFailure> {
-        let mut unanswered = 0;
+        let mut failed = 0;
         let text = loop {
             tokio::select! {
                 () = sleep(last.pause) => {}
                 // However often it says so.
                 () = changed.notified() => sleep(MIN_PAUSE).await,
+                // Nobody says any more how the task is.
+                () = self.ended() => {
+                    return Err(self.call_failure(tool, caller, ServiceError::TransportClosed, false).await);
+                }
             }
             match self.request_about(&last.id, "tasks/get", caller, None).await {
                 Ok(text) => break text,
+                Err(ServiceError::McpError(error)) if self.may_repeat(&mut failed, &error) => {}
                 Err(ServiceError::McpError(error)) => {
-                    let own = errors::own_error(&self.server, &error);
+                    let own = errors::own_error(&self.server, &error).map(errors::begun);
                     let error = own.unwrap_or_else(|| unknown(&self.server, &errors::message(&error)));
-                    unanswered += 1;
-                    if unanswered >= MAX_UNANSWERED || !self.is_alive() || !is_passing(error.code) {
-                        return Err(CallFailure::after_sending(error));
-                    }
+                    return Err(CallFailure::after_sending(error));
                 }
                 Err(error) => return Err(self.call_failure(tool, caller, error, false).await),
             }
@@ -213,6 +226,14 @@ impl Connection {
             return Err(CallFailure::after_sending(unreadable(&self.server, problem)));
         }
         Ok((state, text))
+    }
+
+    /// Whether a request about a task that has failed is sent again: it failed on the way, and not too often in a row.
+    /// `failed` counts how often.
+    fn may_repeat(&self, failed: &mut u32, error: &ErrorData) -> bool {
+        *failed += 1;
+        let own = errors::own_error(&self.server, error);
+        *failed < MAX_UNANSWERED && self.is_alive() && own.is_some_and(|error| errors::is_passing(error.code))
     }
 
     async fn request_about(
@@ -242,11 +263,6 @@ impl TaskInput {
         requests.retain(|(key, _)| self.answered.insert(key.clone()));
         Ok(requests)
     }
-}
-
-/// Whether the failure of a request may be over soon.
-fn is_passing(code: ToolErrorCode) -> bool {
-    matches!(code, ToolErrorCode::UpstreamUnavailable | ToolErrorCode::RateLimited)
 }
 
 /// The result in an answer.
@@ -315,9 +331,7 @@ impl Drop for TaskInFlight {
         let (connection, id) = (Arc::clone(&self.connection), std::mem::take(&mut self.id));
         // The task ends by its deadline.
         self.connection.handle.spawn(async move {
-            let request = answers::request_about_task("tasks/cancel", &id, None, None);
-            let trace = RequestTrace::default();
-            let _unanswered = timeout(CANCEL_TIME, connection.exchange(request, None, &trace, None)).await;
+            cancel_task(&connection, &id).await;
             drop(permit);
         });
     }

@@ -23,7 +23,7 @@ pub(crate) struct Http {
     pub(crate) elsewhere: String,
     /// Counts sessions; the last one is the one that is open.
     pub(crate) sessions: AtomicU64,
-    /// Requests about tasks.
+    /// Requests about tasks that wait for an answer.
     polls: AtomicU64,
     /// The call whose stream was cut.
     pub(crate) cut: Mutex<Option<Value>>,
@@ -32,12 +32,15 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Whether a request about a task is refused, by a proxy that is restarted: the first two of three, or all.
-    fn refuses_again(&self) -> bool {
+    /// The status with which a request about a task is refused, by a proxy that is restarted or has enough: the first
+    /// two of three, or all.
+    fn refuses_again(&self) -> Option<&'static str> {
+        const UNAVAILABLE: &str = "503 Service Unavailable";
         match self.server.options.variant.as_str() {
-            "refused" => self.polls.fetch_add(1, Ordering::SeqCst) % 3 < 2,
-            "refused-always" => true,
-            _ => false,
+            "refused" => (self.polls.fetch_add(1, Ordering::SeqCst) % 3 < 2).then_some(UNAVAILABLE),
+            "refused-always" => Some(UNAVAILABLE),
+            "limited-always" => Some("429 Too Many Requests"),
+            _ => None,
         }
     }
 }
@@ -167,8 +170,10 @@ fn answer_streamable(http: &Http, request: &Request, stream: &mut TcpStream) -> 
     if method != "initialize" && method != "server/discover" && !is_lenient && !is_known {
         return respond(stream, "404 Not Found", &[], b"");
     }
-    if method == "tasks/get" && http.refuses_again() {
-        return respond(stream, "503 Service Unavailable", &[], b"");
+    if matches!(method, "tasks/get" | "tasks/result")
+        && let Some(status) = http.refuses_again()
+    {
+        return respond(stream, status, &[("Retry-After", "0")], b"");
     }
     let (sender, messages) = mpsc::channel();
     let sink: Arc<dyn Sink> = Arc::new(Channel(Mutex::new(sender)));

@@ -161,7 +161,12 @@ impl Server {
         if tasks::adds_late(self, self.lists.load(Ordering::SeqCst)) {
             sink.send(&notification("notifications/tools/list_changed", json!({})))?;
         }
-        sink.send_text(&tools::page(self, id, parameters["cursor"].as_str()))
+        sink.send_text(&tools::page(self, id, parameters["cursor"].as_str()))?;
+        // There is always another change.
+        if self.options.variant == "restless" {
+            sink.send(&notification("notifications/tools/list_changed", json!({})))?;
+        }
+        Ok(())
     }
 
     fn call(self: &Arc<Self>, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) {

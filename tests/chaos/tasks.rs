@@ -4,6 +4,7 @@
 //! - `ends`: its last status, `completed` by default; `says`: its status message,
 //! - `question`: a request for the client, whose answer it waits for before it ends,
 //! - `id`: its id, or the number of bytes of it,
+//! - `late`: the time before the server says that it has made the task,
 //! - `announced`: how often the server says that it has changed; `gap`: the time before each of that,
 //! - `fault`: what is wrong with it.
 
@@ -114,7 +115,9 @@ pub(crate) fn create(
     let state = task.state(&name);
     let number = |name: &str| task.arguments[name].as_u64().unwrap_or(0);
     let (announced, gap) = (number("announced"), Duration::from_millis(number("gap")));
+    let late = Duration::from_millis(number("late"));
     server.tasks.0.lock().unwrap().insert(name.clone(), task);
+    std::thread::sleep(late);
     sink.send(&result(id, json!({ "task": state })))?;
     (0..announced).try_for_each(|_| {
         std::thread::sleep(gap);

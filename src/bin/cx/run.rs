@@ -74,21 +74,23 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let telemetry = telemetry::start_traces(config.open_telemetry.as_ref())?;
     let traced = Arc::new(Mutex::new(None));
     let mut builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry.as_ref());
+    let mut elsewhere = None;
     if let Some(url) = &arguments.remote {
+        elsewhere = Some("--remote");
         let mut workers = RemoteWorkers::new(url);
         workers.token_file = arguments.remote_token_file.clone();
         builder = builder.isolation(Isolation::Remote(workers));
     }
     if let Some(queue) = setup::nats(&arguments.nats) {
+        elsewhere = Some("--nats");
         builder = builder.isolation(queue);
     }
     let record = arguments.record.clone();
-    let executor = if trace.is_some() {
+    if trace.is_some() {
         let traced = Arc::clone(&traced);
-        builder.on_trace(move |run| *lock(&traced) = Some(run)).build()?
-    } else {
-        builder.build()?
-    };
+        builder = builder.on_trace(move |run| *lock(&traced) = Some(run));
+    }
+    let executor = setup::built(builder.build(), elsewhere)?;
     // The first token is for the user's interrupt, the second also for a failing stdout.
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();

@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
                 "several tokens need worker processes, unless `--isolation in-process` says otherwise",
             ));
         }
-        built => built?,
+        built => setup::built(built, arguments.nats.nats.as_ref().map(|_| "--nats"))?,
     };
     let server = Server::new(executor.clone(), server_options(&arguments, inbox.is_none()));
     // Read before any server is contacted, so that it is reported once. `health` reports it too.

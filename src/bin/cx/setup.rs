@@ -8,7 +8,7 @@ use cx::audit::AuditOptions;
 use cx::text::one_line;
 use cx::{
     AuditSettings, Config, Directories, Discovery, Executor, ExecutorBuilder, Grants, Isolation, LoadOptions,
-    ScriptLibrary, SharedTenant, StateStore, ToolError,
+    OptionName, ScriptLibrary, SharedTenant, StateStore, ToolError,
 };
 
 use crate::args::{NatsArguments, ScriptArguments, ToolsSource, TrailArguments};
@@ -281,6 +281,20 @@ pub(crate) fn nats(arguments: &NatsArguments) -> Option<Isolation> {
     let tenant = arguments.nats_tenant.clone().zip(arguments.nats_tenant_key_file.clone());
     workers.shared = tenant.map(|(name, key_file)| SharedTenant { name, key_file });
     Some(Isolation::Nats(workers))
+}
+
+/// The executor, or why it cannot be built. What is wrong with where scripts are executed is reported under the name of
+/// `argument` if that has said it, and under `--isolation` otherwise.
+pub(crate) fn built(
+    built: Result<Executor, cx::Error>,
+    argument: Option<&'static str>,
+) -> anyhow::Result<Executor> {
+    match (built, argument) {
+        (Err(cx::Error::InvalidOptions { option: OptionName::Isolation, problem }), Some(argument)) => {
+            Err(invalid(anyhow::anyhow!("invalid `{argument}`: {problem}")))
+        }
+        (built, _) => Ok(built?),
+    }
 }
 
 /// Where scripts are executed: the argument selects the mode, and the configuration its options.

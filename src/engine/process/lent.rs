@@ -19,6 +19,7 @@ use super::resources::Resources;
 use super::wire::{Hello, PROTOCOL, ToWorker, start_of_run};
 use super::workers::{NoWorker, WorkerOptions, WorkerProcess, WorkerProgram, Workers};
 use crate::run::limits::Limits;
+use crate::run::nested::MAX_DEPTH;
 
 /// Maximum bytes of the first message: paths of caches, which are not used.
 const MAX_HELLO: usize = 64 << 10;
@@ -26,8 +27,12 @@ const MAX_HELLO: usize = 64 << 10;
 /// How long the first message may take.
 const MAX_HELLO_TIME: Duration = Duration::from_secs(10);
 
-/// How long a worker waits for its run. Executors start some ahead of time.
-const MAX_IDLE_TIME: Duration = Duration::from_secs(10 * 60);
+/// How long a worker that was asked for ahead of time waits for its run.
+#[cfg(any(feature = "http", test))]
+pub(crate) const MAX_IDLE_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// How long a worker waits for a run that is there already: its first bytes follow those of the first message.
+pub(crate) const MAX_START_TIME: Duration = Duration::from_secs(10);
 
 /// Time that a worker may take beyond its run: to start, and to report how the run has ended.
 const EXTRA_TIME: Duration = Duration::from_secs(5);
@@ -43,6 +48,9 @@ const MAX_START: usize = 64;
 
 /// What a run is told that is not admitted, as the rest of a sentence.
 const NOT_ADMITTED: &str = "the machine that lends them has as many runs as it takes";
+
+/// The same for a run that is nested too deep, which no machine admits.
+const TOO_DEEP: &str = "the machine that lends them takes no runs that are nested that deep";
 
 /// The workers that can be lent.
 pub(crate) struct LentWorkers {
@@ -105,15 +113,21 @@ impl LentWorkers {
     /// Lends a worker to the executor at the other end of a stream, until one of them ends.
     /// Dropping the future kills the worker.
     ///
-    /// The worker starts before its run is there. `admit` is called when it is, with the number of runs that it is
-    /// nested in. Before it has returned a permit, which is kept until the worker is killed, the worker gets nothing of
-    /// the run. Without a permit the executor is told so, and the worker is killed.
+    /// The worker starts before its run is there, and is killed if it is not there within `max_idle`. `admit` is called
+    /// when it is, with the number of runs that it is nested in. Before it has returned a permit, which is kept until
+    /// the worker is killed, the worker gets nothing of the run. Without a permit the executor is told so, and the
+    /// worker is killed.
     ///
     /// # Errors
     ///
     /// If the run is not admitted, or the worker cannot be started, breaks a bound, or loses its connection before the
     /// other side has closed the stream.
-    pub(crate) async fn lend<S, A, F, P>(&self, mut stream: S, admit: A) -> Result<(), LentError>
+    pub(crate) async fn lend<S, A, F, P>(
+        &self,
+        mut stream: S,
+        max_idle: Duration,
+        admit: A,
+    ) -> Result<(), LentError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
         A: FnOnce(usize) -> F,
@@ -134,7 +148,7 @@ impl LentWorkers {
             (true, true) => &self.python_with_fuel,
         };
         let worker = workers.acquire(&None).await.map_err(LentError::NoWorker)?;
-        self.pass_on(stream, decoder.rest(), worker, admit).await
+        self.pass_on(stream, decoder.rest(), worker, max_idle, admit).await
     }
 
     /// Forwards bytes in both directions, beginning with `first`, which was read before.
@@ -143,6 +157,7 @@ impl LentWorkers {
         stream: S,
         first: &[u8],
         worker: WorkerProcess,
+        max_idle: Duration,
         admit: A,
     ) -> Result<(), LentError>
     where
@@ -155,7 +170,7 @@ impl LentWorkers {
         let mut worker = worker;
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
-        let (killer, refused) = (worker.killer()?, OnceLock::<RunNumber>::new());
+        let (killer, refused) = (worker.killer()?, OnceLock::<(RunNumber, &str)>::new());
         let resources = Resources::of(worker.killer()?, worker.group.clone());
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
@@ -168,7 +183,7 @@ impl LentWorkers {
                 return Ok::<(), LentError>(());
             };
             let Some(admitted) = admit(depth).await else {
-                let _once = refused.set(run);
+                let _once = refused.set((run, if depth > MAX_DEPTH { TOO_DEEP } else { NOT_ADMITTED }));
                 // `replies` tells the executor when the worker has ended.
                 killer.kill();
                 let _late = timeout(EXTRA_TIME, read_to_end(&mut from_executor)).await;
@@ -194,11 +209,11 @@ impl LentWorkers {
             let mut is_ready = false;
             loop {
                 let read = from_worker.read(&mut buffer).await;
-                if let Some(run) = refused.get()
+                if let Some((run, problem)) = refused.get()
                     && !matches!(read, Ok(1..))
                 {
                     let run = if is_ready { *run } else { RunNumber::NONE };
-                    to_executor.write_all(&failed_run(run, NOT_ADMITTED)).await?;
+                    to_executor.write_all(&failed_run(run, problem)).await?;
                     to_executor.shutdown().await?;
                     // The stream is kept until the executor has read this: `orders` completes then.
                     return std::future::pending().await;
@@ -215,8 +230,8 @@ impl LentWorkers {
             }
         };
         let watched = async {
-            match timeout(MAX_IDLE_TIME, begun).await {
-                Err(_late) => "no run came for ten minutes",
+            match timeout(max_idle, begun).await {
+                Err(_late) => "no run came in time",
                 Ok(Ok(())) => self.watch(&resources).await,
                 // There is no run, and the other futures end.
                 Ok(Err(_dropped)) => std::future::pending().await,

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use rmcp::model::{ErrorCode, ErrorData};
 
-use super::call_error;
-use crate::tools::ToolErrorCode;
+use super::{begun, call_error};
+use crate::tools::{ToolError, ToolErrorCode};
 
 #[test]
 fn protocol_errors_have_codes() {
@@ -22,4 +24,30 @@ fn protocol_errors_have_codes() {
         let error = ErrorData::new(ErrorCode(code), message, None);
         assert_eq!(call_error("s", "nope", &error).code, expected, "{code} {message}");
     }
+}
+
+/// A later request for the call was refused; the call was not.
+#[test]
+fn a_call_that_has_begun_is_not_refused() {
+    for (code, message, expected) in [
+        (ToolErrorCode::RateLimited, "m", "m; whether the call took effect is unknown"),
+        (ToolErrorCode::UpstreamUnavailable, "m", "m; whether the call took effect is unknown"),
+        (
+            ToolErrorCode::UpstreamUnavailable,
+            "m; the call did not run",
+            "m; whether the call took effect is unknown",
+        ),
+        (
+            ToolErrorCode::UpstreamUnavailable,
+            "whether it took effect is unknown: m",
+            "whether it took effect is unknown: m",
+        ),
+    ] {
+        let error = ToolError { retry_after: Some(Duration::ZERO), ..ToolError::new(code, message) };
+        let error = begun(error);
+        assert_eq!((error.code, &*error.message), (ToolErrorCode::UpstreamUnavailable, expected));
+        assert_eq!(error.retry_after, None);
+    }
+    let own = ToolError::new(ToolErrorCode::ToolError, "m");
+    assert_eq!(begun(own).message, "m");
 }

@@ -6,7 +6,9 @@ use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
 use crate::mcp::challenge::{Challenge, challenges};
-use crate::mcp::errors::{OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, sign_in_for, unavailable};
+use crate::mcp::errors::{
+    DID_NOT_RUN, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, sign_in_for, unavailable,
+};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum pause that is taken from `Retry-After`. A longer one is reduced to this.
@@ -52,7 +54,7 @@ impl From<ToolError> for RequestFailure {
 }
 
 fn session_gone(server: &str) -> ToolError {
-    unavailable(format!("server `{server}` has ended the session; the call did not run"))
+    unavailable(format!("server `{server}` has ended the session{DID_NOT_RUN}"))
 }
 
 /// The error for an HTTP status other than success.

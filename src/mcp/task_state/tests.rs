@@ -33,9 +33,30 @@ fn a_server_that_makes_no_tasks_is_asked_for_none() {
     let names = || HashSet::from(["t".to_owned()]);
     let (none, some) = (TaskTools::new(false), TaskTools::new(true));
     assert!(!none.have_to_be_listed() && some.have_to_be_listed());
-    none.set(names());
-    some.set(names());
+    none.set(names(), 0);
+    some.set(names(), 0);
     assert!(!none.contains("t") && some.contains("t") && !some.contains("u"));
+}
+
+/// Two lists can be requested at once, and answered in any order.
+#[test]
+fn an_older_list_does_not_replace_a_newer_one() {
+    let names = |name: &str| HashSet::from([name.to_owned()]);
+    let tools = TaskTools::new(true);
+    tools.set(names("new"), 2);
+    tools.set(names("old"), 1);
+    assert!(tools.contains("new") && !tools.contains("old"));
+    tools.set(names("again"), 2);
+    assert!(tools.contains("again"));
+}
+
+#[test]
+fn v_641_tools_that_were_just_listed_for_a_call_are_not_listed_for_the_next_one() {
+    let tools = TaskTools::new(true);
+    tools.set(HashSet::new(), 0);
+    assert!(tools.have_to_be_listed(), "a list for something else may be older than the call");
+    tools.note_listed_for_call();
+    assert!(!tools.have_to_be_listed());
 }
 
 #[test]

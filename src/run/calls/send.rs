@@ -133,7 +133,10 @@ impl ExecutionContext {
         let result = tokio::select! {
             biased;
             result = answer(arguments, trace, observed.slot()) => result,
-            error = held.too_late() => Err(error),
+            mut error = held.too_late() => {
+                error.message.push_str("; whether the call took effect is unknown");
+                Err(error)
+            }
         };
         observed.end(&result);
         self.record_result(held, record, &result);

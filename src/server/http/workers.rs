@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::responses::{plain, try_again};
 use super::state::HttpState;
 use super::tenant_state::Requester;
-use crate::engine::process::lent::LentWorkers;
+use crate::engine::process::lent::{LentWorkers, MAX_IDLE_TIME, MAX_START_TIME};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::nested::MAX_DEPTH;
@@ -67,6 +67,16 @@ enum Lent {
     Ahead(OwnedSemaphorePermit),
 }
 
+impl Lent {
+    /// How long it may wait for its run: a permit of a run is not kept for long without one.
+    fn max_idle(&self) -> Duration {
+        match self {
+            Self::Run(_) => MAX_START_TIME,
+            Self::Ahead(_) => MAX_IDLE_TIME,
+        }
+    }
+}
+
 impl Lending {
     /// Lends `max` workers to runs at the same time, as many for each depth of nested runs, and as many ahead of time;
     /// `None` if `max` is 0.
@@ -102,10 +112,12 @@ impl Permits {
         Arc::clone(&self.ahead).try_acquire_owned().ok()
     }
 
-    /// Admits the run of a worker that was asked for ahead of time. Its permit is free for another one from then on.
+    /// Admits the run of a worker that was asked for ahead of time. Its permit is free for another one from then on, and
+    /// not before: the worker exists while its run waits.
     async fn admit(&self, ahead: OwnedSemaphorePermit, depth: usize) -> Option<OwnedSemaphorePermit> {
+        let admitted = self.run(depth, MAX_WAIT_OF_AHEAD).await;
         drop(ahead);
-        self.run(depth, MAX_WAIT_OF_AHEAD).await
+        admitted
     }
 }
 
@@ -155,6 +167,7 @@ fn depth(headers: &HeaderMap) -> Option<usize> {
 
 /// Lends a worker over a connection, from its upgrade to its end.
 async fn serve(workers: Arc<LentWorkers>, stream: OnUpgrade, lent: Lent, permits: Arc<Permits>) {
+    let max_idle = lent.max_idle();
     let admit = |depth| async move {
         match lent {
             Lent::Run(permit) => Some(permit),
@@ -162,10 +175,43 @@ async fn serve(workers: Arc<LentWorkers>, stream: OnUpgrade, lent: Lent, permits
         }
     };
     let lent = match stream.await {
-        Ok(stream) => workers.lend(TokioIo::new(stream), admit).await.map_err(|error| error.to_string()),
+        Ok(stream) => {
+            let lent = workers.lend(TokioIo::new(stream), max_idle, admit).await;
+            lent.map_err(|error| error.to_string())
+        }
         Err(error) => Err(error.to_string()),
     };
     if let Err(error) = lent {
         tracing::info!(error, "a worker was not lent to the end of its run");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn v_611_a_worker_whose_run_waits_still_counts() {
+        let permits = Permits::new(1);
+        let run = permits.run(1, MAX_WAIT).await;
+        assert!(run.is_some());
+        let mut waiting = pin!(permits.admit(permits.ahead().unwrap(), 1));
+        assert!(waiting.as_mut().now_or_never().is_none(), "two runs have the only permit");
+        assert!(permits.ahead().is_none(), "the worker of the run that waits has no permit");
+        drop(run);
+        assert!(waiting.await.is_some());
+        assert!(permits.ahead().is_some());
+    }
+
+    #[tokio::test]
+    async fn v_640_only_workers_without_the_permit_of_a_run_wait_for_long() {
+        let permits = Permits::new(1);
+        let run = Lent::Run(permits.run(0, MAX_WAIT).await.unwrap());
+        let ahead = Lent::Ahead(permits.ahead().unwrap());
+        assert_eq!([run.max_idle(), ahead.max_idle()], [MAX_START_TIME, MAX_IDLE_TIME]);
     }
 }

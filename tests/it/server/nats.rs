@@ -212,7 +212,7 @@ fn what_is_wrong_is_said() {
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(!output.status.success() && all.contains(problem), "{url}: {all}");
     };
-    said("http://nats.example.com", "expected the address of a NATS server");
+    said("http://nats.example.com", "invalid `--nats`: expected the address of a NATS server");
     said("nats://user:pass@127.0.0.1:1", "expected the address of a NATS server");
     said("nats://127.0.0.1:1", "cannot be reached");
     said(&server.url(), "no `cx worker` has ever joined it");

@@ -175,7 +175,7 @@ fn what_is_wrong_with_the_server_is_said() {
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(!output.status.success() && all.contains(problem), "{url}: {all}");
     };
-    said("nothing", "expected the address of a server");
+    said("nothing", "invalid `--remote`: expected the address of a server");
     said("http://user:pass@127.0.0.1:1", "expected the address of a server");
     said("http://192.0.2.1:8000", "without TLS");
     said("http://127.0.0.1:1", "cannot be reached");

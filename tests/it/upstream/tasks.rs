@@ -1,5 +1,7 @@
-//! Tools that a server runs only as tasks, and servers that make wrong tasks: docs/threats.md, 628 to 634.
+//! Tools that a server runs only as tasks, and servers that make wrong tasks: docs/threats.md, 628 to 634, 641 and
+//! 642.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -203,14 +205,55 @@ async fn a_task_that_is_said_to_have_changed_is_asked_about_soon() {
 async fn a_task_outlives_requests_about_it() {
     let stage = Stage::http(&["http", "tasks", "refused"]);
     stage.target().await.returned("well");
-    for (noted, count) in [("request POST /mcp tasks/get", 3), ("tasks/get", 1), ("executed target", 1)] {
+    for (noted, count) in [
+        ("request POST /mcp tasks/get", 3),
+        ("tasks/get", 1),
+        ("request POST /mcp tasks/result", 3),
+        ("tasks/result", 1),
+        ("executed target", 1),
+    ] {
         assert_eq!(stage.noted(noted), count, "{noted}: {}", stage.notes());
     }
     stage.close().await;
-    let stage = Stage::http(&["http", "tasks", "refused-always"]);
-    stage.target().await.failed("UPSTREAM_UNAVAILABLE", &["503"]);
-    assert_eq!(stage.noted("request POST /mcp tasks/get"), 3, "{}", stage.notes());
-    wait_until(|| stage.noted("tasks/cancel") == 1).await;
+}
+
+/// The task was made, so that the call must not look like one that can be made again, even if the server says when.
+#[tokio::test]
+async fn v_642_a_call_whose_task_was_made_counts_although_nothing_more_is_answered() {
+    for (variant, status) in [("refused-always", "503"), ("limited-always", "429")] {
+        let stage = Stage::http(&["http", "tasks", variant]);
+        let script = format!(
+            "return await {}.catch((error) => [error.code, error.message, error.retryAfterMs ?? null])",
+            target(&json!({}))
+        );
+        let result = stage.executor.run(&*script).await.unwrap();
+        let error = result.value().unwrap();
+        assert_eq!((&error[0], &error[2]), (&json!("UPSTREAM_UNAVAILABLE"), &Value::Null), "{error}");
+        let message = error[1].as_str().unwrap();
+        assert!(message.contains(status) && message.contains("took effect is unknown"), "{message}");
+        assert_eq!(result.to_json()["toolCallsMade"], 1, "{variant}: {}", result.to_json());
+        assert_eq!(stage.noted("request POST /mcp tasks/get"), 3, "{variant}: {}", stage.notes());
+        wait_until(|| stage.noted("tasks/cancel") == 1).await;
+        stage.close().await;
+    }
+}
+
+/// The first request about the task would be nine seconds later, when the call has no time any more.
+#[tokio::test]
+async fn the_end_of_a_server_ends_the_calls_of_its_tasks() {
+    let stage = Stage::stdio_with(&["tasks"], |server| server.call_timeout(Duration::from_secs(8)));
+    let arguments = json!({ "polls": 1_000_000, "interval": 9_000 });
+    let ending = async {
+        wait_until(|| stage.noted("task ") == 1).await;
+        // The answer with the task is on its way before this one.
+        stage.call("tools.faulty.slow({ ms: 100 })").await.returned("slow");
+        let process = stage.processes("started").remove(0);
+        Command::new("kill").args(["-9", &process]).status().unwrap();
+    };
+    let call = target(&arguments);
+    let (called, ()) = tokio::join!(stage.call(&call), ending);
+    called.failed("UPSTREAM_UNAVAILABLE", &["took effect is unknown"]);
+    assert_eq!(stage.noted("tasks/get"), 0, "{}", stage.notes());
     stage.close().await;
 }
 
@@ -226,6 +269,54 @@ async fn the_end_of_a_run_cancels_its_tasks() {
         wait_until(|| stage.noted("tasks/cancel") == 1).await;
         stage.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_call_that_its_script_ends_cancels_its_task() {
+    for way in WAYS.into_iter().chain(STATELESS) {
+        let stage = stage(way);
+        stage.call("tools.faulty.echo({})").await;
+        let arguments = json!({ "polls": 1_000_000, "interval": 0 });
+        let source = format!(
+            "const ending = new AbortController();
+             setTimeout(() => ending.abort('ended'), 1000);
+             const ends = [{{ timeoutMs: 1000 }}, {{ signal: ending.signal }}];
+             const calls = ends.map((end) => tools.faulty.target({arguments}, end));
+             return await Promise.all(calls.map((call) => call.catch((error) => error.code ?? error)))"
+        );
+        assert_eq!(stage.value(&*source).await, json!(["TOOL_TIMEOUT", "ended"]), "{way:?}");
+        wait_until(|| stage.noted("tasks/cancel") == 2).await;
+        stage.close().await;
+    }
+}
+
+/// The server says which task it has made when nobody waits for it any more. Requests that make tasks are not cancelled
+/// themselves.
+#[tokio::test]
+async fn a_task_that_is_made_after_its_call_has_ended_is_cancelled() {
+    for way in WAYS {
+        let stage = stage(way);
+        stage.call("tools.faulty.echo({})").await;
+        let call = target(&json!({ "late": 500, "polls": 1_000_000 }));
+        let run = stage.executor.start(&*format!("await {call}"));
+        wait_until(|| stage.noted("task ") == 1).await;
+        run.cancel();
+        assert_eq!(run.await.unwrap().error().unwrap().code, ErrorCode::Cancelled, "{way:?}");
+        wait_until(|| stage.noted("tasks/cancel") == 1).await;
+        assert_eq!(stage.noted("cancelled"), 0, "{way:?}: {}", stage.notes());
+        stage.close().await;
+    }
+}
+
+/// The server announces a change whenever its tools were listed.
+#[tokio::test]
+async fn v_641_announcements_without_end_do_not_list_the_tools_for_each_call() {
+    let stage = Stage::stdio(&["tasks", "restless"]);
+    let call = target(&json!({ "fault": "no-task" }));
+    let source = format!("for (let n = 0; n < 100; n++) await {call}; return 'done'");
+    assert_eq!(stage.value(&*source).await, "done");
+    assert!(stage.noted("list") < 100, "{}", stage.notes());
+    stage.close().await;
 }
 
 /// The server asks for a pause of nothing, or of almost for ever.
@@ -383,6 +474,8 @@ async fn a_tool_of_the_stateless_revision_that_needs_tasks_is_called_like_any_ot
             assert_eq!(stage.noted(noted), count, "{way:?} {noted}: {}", stage.notes());
         }
         stage.call(&target(&json!({ "fault": "no-task" }))).await.returned("at once");
+        // A task that has ended when it is made is not waited for, whatever pause its server wants.
+        stage.call(&target(&json!({ "polls": 0, "interval": 9_000 }))).await.returned("well");
         // Where no task is needed, none is offered.
         stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
         assert_eq!(stage.noted("executed echo"), 1, "{way:?}: {}", stage.notes());

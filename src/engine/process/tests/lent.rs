@@ -3,14 +3,16 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::{MARK, WORKER, program};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
-use crate::engine::process::lent::{LentError, LentWorkers};
+use crate::engine::process::lent::{LentError, LentWorkers, MAX_IDLE_TIME};
 use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker, WireLimits};
 use crate::run::limits::Limits;
+use crate::run::nested::MAX_DEPTH;
 
 const RUN: RunNumber = RunNumber(7);
 
@@ -49,8 +51,8 @@ impl Executor {
         }
     }
 
-    /// Asks for a worker, and waits until it is ready.
-    async fn greet(&mut self) {
+    /// Asks for a worker.
+    async fn ask(&mut self) {
         let hello = Hello {
             protocol: PROTOCOL,
             is_python: false,
@@ -61,13 +63,18 @@ impl Executor {
             parent: 0,
         };
         self.send(&ToWorker::Hello(hello)).await;
+    }
+
+    /// Asks for a worker, and waits until it is ready.
+    async fn greet(&mut self) {
+        self.ask().await;
         let FromWorker::Ready { .. } = self.receive(RunNumber::NONE).await else { panic!("it is not ready") };
     }
 
-    async fn start_run(&mut self) {
+    async fn start_run(&mut self, depth: usize) {
         let start = Start {
             number: RUN.0,
-            depth: u8::try_from(DEPTH).unwrap(),
+            depth: u8::try_from(depth).unwrap(),
             is_check: false,
             source: "return 1".to_owned(),
             name: "a.ts".to_owned(),
@@ -89,26 +96,39 @@ impl Executor {
 /// The executor is told so as by a worker that cannot start, although this one has said that it is ready.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_611_a_run_that_is_not_admitted_reaches_no_worker() {
-    let (lent, asked) = (lent(), AtomicUsize::new(0));
-    let (near, far) = duplex(64 << 10);
-    let lending = lent.lend(far, |depth| {
-        asked.store(depth, Ordering::SeqCst);
-        ready(None::<()>)
-    });
-    let executing = async {
-        let mut executor = Executor::new(near);
-        executor.greet().await;
-        assert_eq!(asked.load(Ordering::SeqCst), 0, "a run was admitted that is not there yet");
-        executor.start_run().await;
-        let FromWorker::Failed(problem) = executor.receive(RUN).await else {
-            panic!("the worker has the run")
+    let workers = lent();
+    for (depth, part) in [(DEPTH, "as many runs as it takes"), (MAX_DEPTH + 1, "nested that deep")] {
+        let asked = AtomicUsize::new(0);
+        let (near, far) = duplex(64 << 10);
+        let lending = workers.lend(far, MAX_IDLE_TIME, |depth| {
+            asked.store(depth, Ordering::SeqCst);
+            ready(None::<()>)
+        });
+        let executing = async {
+            let mut executor = Executor::new(near);
+            executor.greet().await;
+            assert_eq!(asked.load(Ordering::SeqCst), 0, "a run was admitted that is not there yet");
+            executor.start_run(depth).await;
+            let FromWorker::Failed(problem) = executor.receive(RUN).await else {
+                panic!("the worker has the run")
+            };
+            assert!(problem.contains(part), "{problem}");
+            assert_eq!(executor.stream.read(&mut [0; 1]).await.unwrap(), 0);
         };
-        assert!(problem.contains("as many runs as it takes"), "{problem}");
-        assert_eq!(executor.stream.read(&mut [0; 1]).await.unwrap(), 0);
-    };
-    let (lent, ()) = tokio::join!(lending, executing);
-    assert!(matches!(lent, Err(LentError::NotAdmitted)), "{lent:?}");
-    assert_eq!(asked.load(Ordering::SeqCst), DEPTH);
+        let (lent, ()) = tokio::join!(lending, executing);
+        assert!(matches!(lent, Err(LentError::NotAdmitted)), "{lent:?}");
+        assert_eq!(asked.load(Ordering::SeqCst), depth);
+    }
+}
+
+/// It is asked for, and nothing else comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_640_a_worker_whose_run_does_not_come_is_ended() {
+    let (near, far) = duplex(64 << 10);
+    let mut executor = Executor::new(near);
+    executor.ask().await;
+    let lent = lent().lend(far, Duration::from_millis(10), |_depth| ready(Some(()))).await;
+    assert!(matches!(lent, Err(LentError::Bound("no run came in time"))), "{lent:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,11 +136,11 @@ async fn v_611_a_permit_is_kept_until_its_run_has_ended() {
     let (lent, permit) = (lent(), Arc::new(()));
     let (near, far) = duplex(64 << 10);
     let given = Arc::clone(&permit);
-    let lending = lent.lend(far, move |_depth| ready(Some(given)));
+    let lending = lent.lend(far, MAX_IDLE_TIME, move |_depth| ready(Some(given)));
     let executing = async {
         let mut executor = Executor::new(near);
         executor.greet().await;
-        executor.start_run().await;
+        executor.start_run(DEPTH).await;
         let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
         assert_eq!(Arc::strong_count(&permit), 2, "the permit is free while the run is in flight");
     };
