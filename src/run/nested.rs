@@ -102,7 +102,7 @@ impl ExecutionContext {
             Error::Closed => over(),
             // What a panic says is for the log: scripts are not trusted.
             Error::WorkerLost { message } => {
-                tracing::error!(message, "a stored script was lost");
+                tracing::error!(panic = message, "a stored script was lost");
                 ToolError::new(ToolErrorCode::ToolError, format!("`{name}` was lost; the log has the reason"))
             }
             other => {
