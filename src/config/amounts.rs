@@ -4,7 +4,7 @@
 use super::document::Content;
 
 /// Units of sizes, in small letters. Both kinds are common.
-const SIZES: [(&str, u64); 12] = [
+const SIZES: [(&str, u64); 13] = [
     ("b", 1),
     ("k", 1_000),
     ("kb", 1_000),
@@ -16,6 +16,7 @@ const SIZES: [(&str, u64); 12] = [
     ("mib", 1 << 20),
     ("g", 1_000_000_000),
     ("gb", 1_000_000_000),
+    ("gi", 1 << 30),
     ("gib", 1 << 30),
 ];
 
@@ -85,6 +86,7 @@ mod tests {
         assert_eq!(hint(number("1")), meant("1 is bytes; did you mean 1073741824, which is 1GiB"));
         assert_eq!(hint(text("64 MB")), Some("write 64000000, a number of bytes".to_owned()));
         assert_eq!(hint(text("64MiB")), Some("write 67108864, a number of bytes".to_owned()));
+        assert_eq!(hint(text("1Gi")), Some("write 1073741824, a number of bytes".to_owned()));
         assert_eq!(hint(text("134217728")), Some("write 134217728, a number of bytes".to_owned()));
         for nothing in [number("0"), number("5000000"), number("1.5"), number("18446744073709551615")] {
             assert_eq!(hint(nothing), None);

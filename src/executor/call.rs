@@ -143,8 +143,10 @@ impl Executor {
             }
         };
         let run = context.finish(outcome, Measured::default());
-        observed.finish(Ok(&run));
-        if let Some(message) = context.listening().panic() {
+        // As a run with a script: what its caller does not get is no success for others either.
+        let lost = context.listening().panic();
+        observed.finish(lost.map_or(Ok(&run), |_message| Err(ErrorCode::EngineUnavailable)));
+        if let Some(message) = lost {
             return Err(Error::WorkerLost { message: message.to_owned() });
         }
         Ok(FinishedRequest { result, run })

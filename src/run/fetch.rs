@@ -19,11 +19,8 @@ use crate::run::fetches::{Begun, Turn};
 use crate::run::ledger::Call;
 use crate::run::result::PlannedCall;
 use crate::tools::approval::Effects;
+use crate::tools::policy::FETCH_SERVER;
 use crate::tools::{RemoteServer, ToolError, ToolErrorCode, sample};
-
-/// The server name under which requests of `fetch` are made, recorded and matched by rules. The host is the tool's
-/// name.
-const FETCH: &str = "fetch";
 
 /// Maximum number of redirects of one call, as in browsers.
 const MAX_REDIRECTS: usize = 20;
@@ -145,7 +142,7 @@ impl ExecutionContext {
         let connections = &self.fetches.connections;
         connections.check(&origin).map_err(|error| {
             held.note_rule("grants.net: no host matches".to_owned());
-            error.for_tool(FETCH, &name)
+            error.for_tool(FETCH_SERVER, &name)
         })?;
         let host = HostRequest {
             name: &name,
@@ -173,7 +170,7 @@ impl ExecutionContext {
         })
     }
 
-    /// Sends a request of `fetch` to a host that is granted: a call of the server [`FETCH`], with
+    /// Sends a request of `fetch` to a host that is granted: a call of the server [`FETCH_SERVER`], with
     /// approval if rules ask for it. `shown` is what hooks and approvers see; changes that hooks
     /// make to it have no effect.
     async fn send_to_host(
@@ -184,15 +181,15 @@ impl ExecutionContext {
         send: impl AsyncFnOnce() -> Result<Json, ToolError>,
     ) -> Result<Json, ToolError> {
         let in_force = self.in_force();
-        let call = Call { server: FETCH, tool: host.name, argument_bytes: held.argument_bytes() };
+        let call = Call { server: FETCH_SERVER, tool: host.name, argument_bytes: held.argument_bytes() };
         let mut names = [host.name, host.host].into_iter();
-        if let Some(rule) = names.find_map(|name| in_force.denying_rule(FETCH, name)) {
+        if let Some(rule) = names.find_map(|name| in_force.denying_rule(FETCH_SERVER, name)) {
             held.note_rule(rule);
-            return Err(denied(FETCH, host.name));
+            return Err(denied(FETCH_SERVER, host.name));
         }
         let reason = in_force
-            .asks(FETCH, host.name, host.effects)
-            .or_else(|| in_force.asks(FETCH, host.host, host.effects));
+            .asks(FETCH_SERVER, host.name, host.effects)
+            .or_else(|| in_force.asks(FETCH_SERVER, host.host, host.effects));
         let send = async |shown: Map<String, Value>| {
             let decided =
                 Decided { by: in_force, call, tool: None, permission: Permission::Granted, host: Some(host) };
@@ -221,13 +218,13 @@ impl ExecutionContext {
     fn plan_fetch(&self, request: &HttpRequest) -> Result<String, ToolError> {
         let origin = request.origin();
         let name = origin.name();
-        self.fetches.connections.check(&origin).map_err(|error| error.for_tool(FETCH, &name))?;
+        self.fetches.connections.check(&origin).map_err(|error| error.for_tool(FETCH_SERVER, &name))?;
         let in_force = self.in_force();
-        if [&name, &origin.host].into_iter().any(|name| in_force.denies(FETCH, name)) {
-            return Err(denied(FETCH, &name));
+        if [&name, &origin.host].into_iter().any(|name| in_force.denies(FETCH_SERVER, name)) {
+            return Err(denied(FETCH_SERVER, &name));
         }
         let planned = PlannedCall {
-            server: FETCH.to_owned(),
+            server: FETCH_SERVER.to_owned(),
             tool: name,
             arguments: Json::from(Value::Object(shown(request))),
         };

@@ -100,6 +100,11 @@ impl ExecutionContext {
         script.trace = trace.or_else(|| self.script.trace.clone());
         let result = runner(script, Arc::clone(&self)).await.map_err(|error| match error {
             Error::Closed => over(),
+            // What a panic says is for the log: scripts are not trusted.
+            Error::WorkerLost { message } => {
+                tracing::error!(panic = message, "a stored script was lost");
+                ToolError::new(ToolErrorCode::ToolError, format!("`{name}` was lost; the log has the reason"))
+            }
             other => {
                 ToolError::new(ToolErrorCode::UpstreamUnavailable, format!("`{name}` was not run: {other}"))
             }

@@ -12,8 +12,13 @@ use super::dispatch::ServerRequest;
 use super::names::SuggestionBudget;
 use super::private_addresses::PrivateAddresses;
 use super::rules::ToolRules;
+use super::stored_script::SCRIPTS_SERVER;
 use super::unmatched::{KnownNames, NoServer, UnmatchedPattern};
 use crate::error::{Error, RuleList};
+
+/// The server name under which requests of `fetch` are made, recorded and matched by rules. The host is the tool's
+/// name.
+pub(crate) const FETCH_SERVER: &str = "fetch";
 
 /// Maximum number of patterns that are reported because they match nothing. More add no information.
 const MAX_UNMATCHED: usize = 50;
@@ -333,10 +338,16 @@ impl Pattern {
         let mut meant: Option<(&Reading, &str, bool)> = None;
         for reading in &self.readings {
             let server = reading.server.literal()?;
+            // Its other names are hosts, which no list has. That holds also beside a server of this name.
+            if server == FETCH_SERVER && matches!(list, RuleList::Deny | RuleList::Ask) {
+                return None;
+            }
             let has_server = match known.tools(server) {
                 Ok(None) => return None,
                 Ok(Some(tools)) if reading.matches_any(list, tools) => return None,
                 Ok(Some(_)) => true,
+                // Such rules hold as soon as there are saved scripts, or scripts may be saved.
+                Err(NoServer) if server == SCRIPTS_SERVER => return None,
                 Err(NoServer) => false,
             };
             // An existing server is more likely to be meant.

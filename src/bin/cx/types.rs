@@ -29,8 +29,11 @@ const MAX_SHOWN_LINES: usize = 5;
 /// Maximum bytes that are read of a file that is compared: more than declarations of all tools that cx can have.
 const MAX_OLD: u64 = 256 << 20;
 
-/// Maximum bytes of the first line of a file, which says what has written it.
-const MAX_FIRST_LINE: u64 = 200;
+/// What every file of the command says at its beginning.
+const HEADER: &str = "Written by `cx types`.";
+
+/// Maximum bytes of a file in which the header is searched: it may stand below what a linter or a license wants there.
+const MAX_BEGINNING: u64 = 1024;
 
 /// Maximum number of files in the cache that `--watch` checks.
 const MAX_CACHE_FILES: usize = 10_000;
@@ -185,9 +188,8 @@ fn check_is_own(path: &Path) -> anyhow::Result<()> {
     let Ok(file) = open_regular(path) else { return Ok(()) };
     let mut start = Vec::new();
     let failed = || format!("failed to read `{}`", path.display());
-    file.take(MAX_FIRST_LINE).read_to_end(&mut start).with_context(failed)?;
-    let is_own =
-        String::from_utf8_lossy(&start).lines().next().is_none_or(|line| line.contains("`cx types`"));
+    file.take(MAX_BEGINNING).read_to_end(&mut start).with_context(failed)?;
+    let is_own = start.is_empty() || String::from_utf8_lossy(&start).contains(HEADER);
     anyhow::ensure!(
         is_own,
         "`{}` is not a file of `cx types`: name another one or a directory, or remove it",

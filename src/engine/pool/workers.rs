@@ -284,11 +284,16 @@ impl<E: Engine> Shared<E> {
                 dropped
             };
             if let Err(panic) = dropped {
-                // It had calls in flight, which are code of the embedder. What is left of it stays with this thread,
-                // which must not make another one.
-                tracing::error!(panic = panic_message(&*panic), "a call has panicked when it was dropped");
+                // What is left of it stays with this thread, which must not make another one.
+                tracing::error!(
+                    panic = panic_message(&*panic),
+                    "an instance has panicked when it was dropped"
+                );
                 if next == Next::MakeAnother {
                     self.state.lock().warming -= 1;
+                    self.replace();
+                } else {
+                    self.trim_if_idle();
                 }
                 return;
             }

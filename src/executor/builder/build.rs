@@ -130,6 +130,7 @@ impl ExecutorBuilder {
     ///
     /// [`Error::InvalidOptions`] if what is to be shared cannot be used.
     fn kept(&mut self, runtime: &Handle) -> Result<ExecutorStores, Error> {
+        // Also of an executor with a back end: it takes the place of workers, and not of what is kept.
         let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
         let shared = nats_shared::open(isolation, self.keep_runs.unwrap_or_default(), runtime)?;
         let (history, state) = (self.keep_runs.map(History::new), self.state.take());

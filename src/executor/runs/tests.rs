@@ -7,11 +7,13 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::error::Error;
 use crate::executor::{Executor, ExecutorBuilder};
 use crate::run::limits::Limits;
 use crate::run::observer::{BeforeEffect, ObservedRun, RunEvent, RunObserver, at_once};
 use crate::run::result::ErrorCode;
 use crate::run::script::Script;
+use crate::run::tool_call::ToolCall;
 use crate::tools::{Approval, ToolError, ToolErrorCode};
 
 /// Writes down what it hears.
@@ -177,4 +179,14 @@ async fn each_start_that_observers_hear_has_an_end() {
     let heard = recorder.heard();
     assert!(heard[0].starts_with("started"), "{heard:?}");
     assert_eq!(heard.last().unwrap(), "ended Some(Cancelled) None");
+}
+
+/// Its caller has an error, so the trail and the traces have no success.
+#[tokio::test]
+async fn v_636_observers_hear_that_a_call_without_a_script_was_lost() {
+    let (recorder, calls) = (Arc::<Recorder>::default(), Arc::default());
+    let executor = builder(&recorder, &calls).build().unwrap();
+    let call = ToolCall::new("s", "plain").options(|run| run.on_call(|_call| panic!("in a test")));
+    assert!(matches!(executor.call(call).await, Err(Error::WorkerLost { .. })));
+    assert_eq!(recorder.heard().last().unwrap(), "ended Some(EngineUnavailable) None");
 }

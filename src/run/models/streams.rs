@@ -10,6 +10,7 @@ use super::{BegunCall, CallFailure, Way, filter_piece, run_over};
 use crate::llm::{
     ModelError, ModelErrorKind, ModelPiece, ModelRequest, ModelStream, StreamFilter, Violations, estimate,
 };
+use crate::tools::caught::dropped;
 use crate::tools::{ToolError, ToolErrorCode};
 
 #[cfg(test)]
@@ -126,6 +127,15 @@ impl Streams {
             closed.cancel();
         }
         ended
+    }
+}
+
+impl Drop for Streams {
+    /// Ends the requests of the answers that are open. A worker drops them after its run, where nothing may panic.
+    fn drop(&mut self) {
+        for (_number, entry) in self.open.drain() {
+            dropped("a language model", entry);
+        }
     }
 }
 

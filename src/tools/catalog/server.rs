@@ -315,7 +315,8 @@ impl CatalogServer {
             state.refreshes.pop_front();
         }
         state.refreshes.push_back(began);
-        let result = Arc::clone(self).fetch().boxed().shared();
+        // A panic would stay for all who wait for this refresh, and for those who need the list later.
+        let result = caught("the server", Arc::clone(self).fetch()).boxed().shared();
         if let Some(runtime) = &self.options.runtime {
             // The task ends by itself: the request has a deadline.
             runtime.spawn(result.clone().map(drop));
@@ -332,7 +333,7 @@ impl CatalogServer {
         let generation = self.dispatcher.generation(&self.name);
         let (began, asked) = (Instant::now(), SystemTime::now());
         let deadline = Instant::now() + REFRESH_TIME;
-        // A panic here would stay for all who wait for this refresh: they share its future.
+        // Here too, so that it counts as the server's failure.
         let asking = caught("the server", async { self.dispatcher.tools(&self.name, deadline).await });
         let result = match &self.options.runtime {
             // All callers that need the list wait for this refresh, and no other refresh begins meanwhile. An

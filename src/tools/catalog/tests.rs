@@ -133,6 +133,8 @@ struct Fake {
     generation: AtomicU64,
     asked: AtomicUsize,
     hangs: AtomicBool,
+    /// Whether it panics when it is asked for its generation the next time.
+    panics: AtomicBool,
     /// How long it takes until it fails.
     fails_after: Option<Duration>,
 }
@@ -196,6 +198,7 @@ impl ToolDispatcher for Fake {
     }
 
     fn generation(&self, _server: &str) -> u64 {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "in a test");
         self.generation.load(Ordering::SeqCst)
     }
 
@@ -445,6 +448,19 @@ async fn v_580_a_list_that_never_comes_is_asked_for_again() {
     fake.hangs.store(false, Ordering::SeqCst);
     let tools = catalog.tools("s", far, &budget()).await.unwrap();
     assert_eq!((tools.len(), fake.asked()), (1, 2));
+}
+
+/// Those who need the list later do not get the panic of those who waited for it.
+#[tokio::test]
+async fn v_635_a_list_that_a_panic_has_kept_is_asked_for_again() {
+    let fake = Fake::offering(&["one"]);
+    let options = CatalogOptions { runtime: Some(Handle::current()), ..CatalogOptions::default() };
+    let catalog = Catalog::new(&[Arc::clone(&fake) as Arc<dyn ToolDispatcher>], &options);
+    fake.panics.store(true, Ordering::SeqCst);
+    let error = catalog.servers[0].refreshed(soon()).await.err().unwrap();
+    assert_eq!((error.code, &*error.message), (ToolErrorCode::ToolError, "the server has panicked"));
+    assert_eq!(names(&catalog).await, ["one"]);
+    assert_eq!(fake.asked(), 1);
 }
 
 /// Threat 393.

@@ -236,6 +236,13 @@ fn patterns_that_match_nothing_that_is_known_are_reported() {
             assert_eq!(reported.first().map(|report| report.has_server), expected, "{pattern}: {reported:?}");
         }
     }
+    // Hosts of requests, about which `allow` and `readOnly` say nothing, and saved scripts.
+    let unmatched = |rules: ToolRules| Policy::new(&rules).unwrap().unmatched(&known).len();
+    for pattern in ["fetch.internal.example.com", "fetch.*", "mcp__fetch__localhost"] {
+        assert_eq!(unmatched(ToolRules::new().deny([pattern]).ask([pattern])), 0, "{pattern}");
+        assert_eq!(unmatched(ToolRules::new().allow([pattern]).read_only([pattern])), 2, "{pattern}");
+    }
+    assert_eq!(unmatched(ToolRules::new().deny(["scripts.save"]).allow(["scripts.*", "scripts.report"])), 0);
     // Of a server's own rules; a word needs no tool.
     let mut policy = policy(None, &[]);
     let rules = ToolRules::new().ask(["write", "psuh"]).deny(["push"]).allow(["*"]).deny(["write"]);

@@ -3,8 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use super::home::Home;
+use crate::support::serve::{WATCHDOG, wait_for_end};
 
 impl Home {
     /// Puts a pipe, to which nothing writes, in the place of a file.
@@ -19,9 +21,13 @@ impl Home {
 
     /// The exit status and all output of a command.
     fn end(&self, arguments: &[&str]) -> (i32, String) {
-        let output = self.command(arguments).output().unwrap();
+        // What it prints fits into the pipes.
+        let mut command = self.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let status = wait_for_end(&mut child, WATCHDOG);
+        let output = child.wait_with_output().unwrap();
         let text = [output.stdout, output.stderr].concat();
-        (output.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
+        (status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
     }
 }
 

@@ -120,12 +120,17 @@ fn types_are_written_again_when_the_configuration_changes() {
 fn a_file_that_is_not_of_types_is_not_replaced() {
     let place = Place::new(&json!({}));
     let path = place.0.path().join("report.ts");
-    let script = "return await tools.well.echo({})\n";
-    fs::write(&path, script).unwrap();
-    let (_, said, status) = place.prints(&["types", "--out", "report.ts"]);
-    assert_eq!(status, 2, "{said}");
-    assert!(said.contains("`report.ts` is not a file of `cx types`"), "{said}");
-    assert_eq!(fs::read_to_string(&path).unwrap(), script);
+    for script in [
+        "return await tools.well.echo({})\n",
+        "// Has the declarations of `cx types`.\nreturn tools.well\n",
+        "\n",
+    ] {
+        fs::write(&path, script).unwrap();
+        let (_, said, status) = place.prints(&["types", "--out", "report.ts"]);
+        assert_eq!(status, 2, "{said}");
+        assert!(said.contains("`report.ts` is not a file of `cx types`"), "{said}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), script);
+    }
     // All of several files are checked before one is written.
     fs::create_dir(place.0.path().join("typings")).unwrap();
     fs::write(place.0.path().join("typings/mcp_tools.pyi"), "x: int\n").unwrap();
@@ -134,7 +139,18 @@ fn a_file_that_is_not_of_types_is_not_replaced() {
     // One that is empty, as of `mktemp`, and one of its own are replaced.
     fs::write(&path, "").unwrap();
     assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);
-    fs::write(&path, format!("{}// more\n", fs::read_to_string(&path).unwrap())).unwrap();
-    assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);
-    assert!(!fs::read_to_string(&path).unwrap().contains("// more"));
+    let own = fs::read_to_string(&path).unwrap();
+    for changed in [format!("{own}// more\n"), format!("/* eslint-disable */\n{own}")] {
+        fs::write(&path, changed).unwrap();
+        assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);
+        assert_eq!(fs::read_to_string(&path).unwrap(), own);
+    }
+    // All of Python's have it.
+    for _ in 0..2 {
+        assert_eq!(place.prints(&["types", "--lang", "py", "--out", "stubs"]).2, 0);
+        let stubs = fs::read_dir(place.0.path().join("stubs")).unwrap();
+        for stub in stubs.map(|entry| entry.unwrap().path()) {
+            fs::write(&stub, format!("# ruff: noqa\n{}", fs::read_to_string(&stub).unwrap())).unwrap();
+        }
+    }
 }

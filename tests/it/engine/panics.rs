@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use cx::{
     Approval, Backend, BackendRun, BoxFuture, Error, ErrorCode, Executor, ExecutorBuilder, Json,
-    LanguageModel, LlmAccess, LlmOptions, ModelAnswer, ModelError, ModelPiece, ModelRequest, ModelStream,
-    Outcome, Progress, RequestContext, Script, ServerRequest, ToolCall, ToolCallStatus, ToolDefinition,
-    ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    LanguageModel, LlmAccess, LlmOptions, ModelAnswer, ModelError, ModelErrorKind, ModelPiece, ModelRequest,
+    ModelStream, Outcome, Progress, RequestContext, Script, ServerRequest, ToolCall, ToolCallStatus,
+    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
 };
 use futures::FutureExt as _;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
-use crate::support::{in_its_own_process, python_cache};
+use crate::support::{in_its_own_process, python_cache, wait_until};
 
 /// What a panic says is for the log, and not for a script.
 fn panics() -> Result<Value, String> {
@@ -165,6 +166,94 @@ fn v_635_a_server_or_a_model_that_panics_is_a_failed_call() {
         // Again: a list that was not made can be asked for again.
         for _ in 0..2 {
             assert_eq!(value(&executor, source).await, expected);
+        }
+    });
+}
+
+/// Counts that it is dropped, and panics.
+struct BadDrop(Arc<AtomicUsize>);
+
+impl Drop for BadDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("a secret of the program")
+    }
+}
+
+/// An isolate whose drop such a panic ends half-way is not freed, nor are the other calls of its run.
+#[test]
+fn v_638_calls_that_panic_when_they_are_dropped_are_all_dropped() {
+    let test = "v_638_calls_that_panic_when_they_are_dropped_are_all_dropped";
+    in_its_own_process(module_path!(), test, async {
+        let (begun, gone) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (begins, held, waits) = (Arc::clone(&begun), Arc::clone(&gone), begun);
+        let executor = Executor::builder()
+            .tool("bad.held", Value::Null, move |_: Value| {
+                let (begins, held) = (Arc::clone(&begins), BadDrop(Arc::clone(&held)));
+                async move {
+                    begins.add_permits(1);
+                    let _held = held;
+                    std::future::pending::<Result<Value, String>>().await
+                }
+            })
+            .tool("bad.begun", Value::Null, move |_: Value| {
+                let waits = Arc::clone(&waits);
+                async move {
+                    waits.acquire_many(2).await.unwrap().forget();
+                    Ok::<_, String>(true)
+                }
+            })
+            .build()
+            .unwrap();
+        let source = "
+            tools.bad.held({}).catch(() => {});
+            tools.bad.held({}).catch(() => {});
+            await tools.bad.begun({});
+            return 1";
+        for run in 1..=3 {
+            assert_eq!(value(&executor, source).await, json!(1));
+            wait_until(|| gone.load(Ordering::SeqCst) == 2 * run).await;
+        }
+    });
+}
+
+/// Its stream has a piece and no end.
+struct EndlessModel(Arc<AtomicUsize>);
+
+impl LanguageModel for EndlessModel {
+    fn complete(&self, _request: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        futures::future::ready(Err(ModelError::new(ModelErrorKind::Failed, "in a test"))).boxed()
+    }
+
+    fn stream(&self, _request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {
+        use futures::StreamExt as _;
+        let held = BadDrop(Arc::clone(&self.0));
+        let piece = Ok(ModelPiece::Text("one two three four ".to_owned()));
+        let pieces = futures::stream::iter([piece]).chain(futures::stream::pending()).map(move |piece| {
+            let _held = &held;
+            piece
+        });
+        futures::future::ready(Ok(pieces.boxed())).boxed()
+    }
+}
+
+/// A worker drops them after the run, where nothing stops a panic.
+#[test]
+fn v_638_answers_that_panic_when_they_are_dropped_cost_nothing() {
+    let test = "v_638_answers_that_panic_when_they_are_dropped_cost_nothing";
+    in_its_own_process(module_path!(), test, async {
+        let gone = Arc::new(AtomicUsize::new(0));
+        let executor = Executor::builder()
+            .llm(LlmOptions { access: LlmAccess::Always, ..LlmOptions::default() })
+            .language_model("endless", EndlessModel(Arc::clone(&gone)))
+            .build()
+            .unwrap();
+        let source = "
+            const open = () => llm.ask('x', { stream: true, maxTokens: 10 }).next();
+            return [(await open()).done, (await open()).done]";
+        for run in 1..=3 {
+            assert_eq!(value(&executor, source).await, json!([false, false]));
+            assert_eq!(gone.load(Ordering::SeqCst), 2 * run);
         }
     });
 }

@@ -108,6 +108,32 @@ fn v_618_files_are_put_back_even_if_the_journal_cannot_be_written() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
 }
 
+/// The second change stands for another program, which writes the first file before the last one turns out to be one
+/// that no user can write: its directory is missing, so that its path leads to the first file only when it is written.
+#[cfg(target_os = "linux")]
+#[test]
+fn v_618_a_change_that_stays_half_written_names_what_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    let lock = lock_in(home.path());
+    let (file, nowhere) = (home.path().join("a.json"), PathBuf::from("/proc/self/none"));
+    fs::write(&file, "old").unwrap();
+    let other = FileChange {
+        before: None,
+        after: b"of another program".to_vec(),
+        ..change(&home.path().join("missing/../a.json"))
+    };
+    let last = FileChange { before: None, ..change(&nowhere) };
+    let plan = Plan { changes: vec![change(&file), other, last], servers: Vec::new(), notes: Vec::new() };
+    let SetupError::HalfWritten { problem, left } = plan.apply(&lock).unwrap_err() else {
+        panic!("all of it is as before")
+    };
+    assert!(matches!(&*problem, SetupError::Io { path, .. } if *path == nowhere), "{problem}");
+    assert_eq!(left, std::slice::from_ref(&file));
+    // It is the only file of the change that is undone later.
+    assert_eq!(undo(&lock, true).unwrap().files, [file.clone()]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+}
+
 #[test]
 fn a_change_that_is_half_written_does_not_say_that_nothing_was_written() {
     let [changed, left] = ["/a.json", "/b.json"].map(PathBuf::from);

@@ -22,6 +22,21 @@ fn a_back_end_takes_the_place_of_configured_worker_processes() {
     assert_eq!(builder.build().unwrap().isolation(), "backend");
 }
 
+/// A program that gets a back end later must not lose sight of the state that its scripts share with others.
+#[cfg(all(feature = "nats", target_os = "linux"))]
+#[test]
+fn a_back_end_does_not_take_the_place_of_a_configured_tenant() {
+    use crate::run::isolation::{NatsWorkers, SharedTenant};
+    let mut workers = NatsWorkers::new("tls://nats.example.com:4222", "/nonexistent/queue-key");
+    workers.shared = Some(SharedTenant { name: "payments".to_owned(), key_file: "/nonexistent/key".into() });
+    let mut builder = Executor::builder().backend(Nothing);
+    builder.config.isolation = Some(Isolation::Nats(workers));
+    let Err(Error::InvalidOptions { option: OptionName::Isolation, problem }) = builder.build() else {
+        panic!("the tenant's key is not read")
+    };
+    assert!(problem.contains("/nonexistent/key"), "{problem}");
+}
+
 #[test]
 fn a_back_end_and_another_isolation_contradict_each_other() {
     for isolation in [Isolation::process(), Isolation::Remote(RemoteWorkers::new("https://cx.example.com"))] {
