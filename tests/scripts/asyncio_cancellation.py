@@ -15,7 +15,7 @@ async def patient():
 
 
 task = asyncio.create_task(patient())
-await asyncio.sleep(0.01)
+await asyncio.sleep(0.3)
 task.cancel("enough")
 try:
     await task

@@ -1,6 +1,6 @@
 const controller = new AbortController();
 const hanging = tools.mock.hang({}, { signal: controller.signal });
-await tools.mock.sleep({ ms: 1 });
+await tools.mock.sleep({ ms: 200 });
 controller.abort(new Error("enough"));
 const ended = await hanging.catch((error) => error.message);
 // Nothing is sent.

@@ -108,7 +108,7 @@ seen.python = await firstLine("executePython", { code: PYTHON, input: INPUT });
 const neutral = Object.entries(parameters).map(([name, { type }]) => [name, NEUTRAL[type]]);
 seen.filled = await firstLine("executeTypescript", { ...Object.fromEntries(neutral), code: "return 6 * 7" });
 const failing = await call("executeTypescript", { code: "throw new RangeError('no')" });
-seen.failing = failing.includes("RUNTIME_ERROR") && failing.includes("script.ts:1:7");
+seen.failing = failing.includes("RUNTIME_ERROR") && failing.includes("at line 1, column 7");
 seen.health = (await call("health", {})).replaceAll(" ", "").includes('"healthy":true');
 await close();
 clearTimeout(overdue);

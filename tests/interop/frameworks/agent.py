@@ -318,7 +318,7 @@ async def main():
         everything = filled(tools.schemas["executeTypescript"]) | {"code": "return 6 * 7"}
         seen["filled"] = await first_line("executeTypescript", everything)
         failing = await tools.call("executeTypescript", {"code": "throw new RangeError('no')"})
-        seen["failing"] = "RUNTIME_ERROR" in failing and "script.ts:1:7" in failing
+        seen["failing"] = "RUNTIME_ERROR" in failing and "at line 1, column 7" in failing
         seen["health"] = '"healthy":true' in (await tools.call("health", {})).replace(" ", "")
         print(json.dumps(seen))
 
