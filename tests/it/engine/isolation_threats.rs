@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::mock::Mock;
 use crate::support::python_executor::cache;
 use crate::support::serve_http::wait_within;
-use crate::support::{WEDGE, children_of, python_cache};
+use crate::support::{WEDGE, children_of, in_its_own_process, python_cache};
 
 /// Longer than anything here needs, however busy the machine is.
 const LONG: Duration = Duration::from_secs(300);
@@ -181,8 +181,14 @@ async fn v_551_attacks_that_compute_or_overflow_end_in_worker_processes() {
     survives(Language::TypeScript, attacks).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn v_551_attacks_on_memory_end_in_worker_processes() {
+/// The memory of other tests would count, so that a call of a hundred megabytes is too much.
+#[test]
+fn v_551_attacks_on_memory_end_in_worker_processes() {
+    let test = "v_551_attacks_on_memory_end_in_worker_processes";
+    in_its_own_process(module_path!(), test, attacks_on_memory());
+}
+
+async fn attacks_on_memory() {
     let mut attacks = vec![
         ends(ErrorCode::RuntimeError, "let s = 'x'; for (;;) s += s"),
         ends(ErrorCode::RuntimeError, r#"eval("[" + "1,".repeat(2 ** 25) + "1]")"#),

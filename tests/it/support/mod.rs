@@ -107,7 +107,7 @@ pub(crate) fn children_of(process: u32) -> Vec<PathBuf> {
 
 /// Waits for something that another thread brings about.
 pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..12_000 {
         if condition() {
             return;
         }
