@@ -223,6 +223,16 @@ impl Connection {
         Ok(())
     }
 
+    /// The same from another thread than the run's, which may hold the connection: then nothing is sent, and neither is
+    /// what the socket does not take at once.
+    pub(super) fn try_leave(&self, last: &FromWorker) {
+        let Some(mut state) = self.state.try_lock() else { return };
+        let State { out, run, most, .. } = &mut *state;
+        if frames::append(out, *run, last, *most).is_ok() {
+            state.write(&self.socket);
+        }
+    }
+
     /// The number of the run, for attacks.
     #[cfg(test)]
     pub(super) fn run(&self) -> RunNumber {

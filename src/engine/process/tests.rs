@@ -236,6 +236,15 @@ async fn a_crash_costs_its_own_run_only() {
     assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
 }
 
+/// A run that is stopped for its memory, and does not end, takes its worker along. The worker has not crashed.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_644_a_run_over_its_memory_that_does_not_end_has_its_own_code() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run("// hostile: stuck\nreturn 1").await;
+    assert_eq!(code(&result), Some(ErrorCode::MemoryLimit), "{result:?}");
+    assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
+}
+
 /// The children of this process, with spaces between: the workers of all tests. Waits until there are some.
 async fn children() -> String {
     let began = Instant::now();

@@ -36,7 +36,7 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 const TICK: Duration = Duration::from_millis(5);
 
 /// Maximum time that a run may take to end after it was stopped for its memory. After it the
-/// process reports the end itself.
+/// watchdog reports the end, and the process with the run ends.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// How often the script's future is polled before the runtime looks at its timers.
@@ -45,8 +45,27 @@ const MAX_TURNS: u32 = 64;
 /// The state of the run that both threads share.
 #[derive(Default)]
 struct Watch {
-    run: Mutex<Option<(Arc<Stop>, RunNumber)>>,
+    run: Mutex<Option<Watched>>,
     begun: Condvar,
+}
+
+/// A run, as the watchdog needs it.
+struct Watched {
+    stop: Arc<Stop>,
+    run: RunNumber,
+    host: Arc<dyn RunHost>,
+}
+
+impl Watch {
+    /// Reports that a run, which does not end by itself, was stopped. Does nothing if it has ended meanwhile.
+    fn report(&self, run: RunNumber, reason: StopReason, connection: &Connection) {
+        let current = self.run.lock();
+        let Some(watched) = current.as_ref().filter(|watched| watched.run == run) else { return };
+        let error = failure::stopped(Some(reason), &*watched.host);
+        let memory_bytes = watched.host.limits().memory_bytes;
+        let done = Done::from_outcome(Outcome::Failed(error), memory_bytes, None);
+        connection.try_leave(&FromWorker::Done(done));
+    }
 }
 
 /// A worker that has the first message of its executor, and no engine yet.
@@ -140,8 +159,8 @@ fn serve<E: Engine>(
         let (stop, run) = {
             let mut current = watch.run.lock();
             loop {
-                if let Some((stop, run)) = &*current {
-                    break (Arc::clone(stop), *run);
+                if let Some(watched) = &*current {
+                    break (Arc::clone(&watched.stop), watched.run);
                 }
                 watch.begun.wait(&mut current);
             }
@@ -157,6 +176,7 @@ fn serve<E: Engine>(
         match stopping {
             Some((since, of)) if of == run => {
                 if since.elapsed() >= GRACE {
+                    watch.report(run, reason, connection);
                     end_process();
                 }
             }
@@ -228,7 +248,8 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             instance.set_memory_limit(host.limits().memory_bytes);
-            *self.watch.run.lock() = Some((Arc::clone(instance.stop()), run));
+            let watched = Watched { stop: Arc::clone(instance.stop()), run, host: Arc::clone(&host) };
+            *self.watch.run.lock() = Some(watched);
             let outcome = runtime.block_on(drive(
                 &readiness,
                 self.processors,
@@ -285,7 +306,7 @@ impl<E: Engine> Worker<E> {
             return Outcome::Failed(failure::stopped(Some(StopReason::Cancelled), &**host));
         }
         #[cfg(test)]
-        tests::act(&self.connection, source);
+        tests::act(&self.connection, instance.stop(), source);
         match prepared {
             Ok(prepared) if start.is_check => instance.check(host, source, prepared).await,
             Ok(prepared) => instance.execute(host, source, prepared).await,

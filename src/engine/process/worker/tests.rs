@@ -11,10 +11,11 @@ use crate::engine::host::Answer;
 use crate::engine::process::connection::{Connection, Waiter, end_process};
 use crate::engine::process::frames::{self, RunNumber};
 use crate::engine::process::wire::{Done, FromWorker, WireName, WireTerms};
+use crate::engine::stop::{Stop, StopReason};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
 /// Does what the first line says.
-pub(super) fn act(connection: &Arc<Connection>, source: &str) {
+pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
     let first = source.lines().next().unwrap_or_default();
     let kind = first.strip_prefix("// hostile: ").or_else(|| first.strip_prefix("# hostile: "));
     let Some(kind) = kind else { return };
@@ -52,6 +53,13 @@ pub(super) fn act(connection: &Arc<Connection>, source: &str) {
             connection.send_raw(&bytes);
         }
         "exit" => end_process(),
+        // As an operation of V8 that nothing interrupts.
+        "stuck" => {
+            stop.request(StopReason::Memory);
+            loop {
+                std::thread::park();
+            }
+        }
         "deaf" => loop {
             std::thread::park();
         },
