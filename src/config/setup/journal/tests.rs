@@ -130,7 +130,7 @@ fn v_618_a_change_that_stays_half_written_names_what_is_left() {
     assert!(matches!(&*problem, SetupError::Io { path, .. } if *path == nowhere), "{problem}");
     assert_eq!(left, std::slice::from_ref(&file));
     // It is the only file of the change that is undone later.
-    assert_eq!(undo(&lock, true).unwrap().files, [file.clone()]);
+    assert_eq!(undo(&lock, true).unwrap().files, std::slice::from_ref(&file));
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
 }
 
