@@ -108,7 +108,8 @@ seen.python = await firstLine("executePython", { code: PYTHON, input: INPUT });
 const neutral = Object.entries(parameters).map(([name, { type }]) => [name, NEUTRAL[type]]);
 seen.filled = await firstLine("executeTypescript", { ...Object.fromEntries(neutral), code: "return 6 * 7" });
 const failing = await call("executeTypescript", { code: "throw new RangeError('no')" });
-seen.failing = failing.includes("RUNTIME_ERROR") && failing.includes("at line 1, column 7");
+// In the text of an answer, or in its structured content: frameworks show one or the other.
+seen.failing = failing.includes("RUNTIME_ERROR") && /line\W+1\W+column\W+7/.test(failing);
 seen.health = (await call("health", {})).replaceAll(" ", "").includes('"healthy":true');
 await close();
 clearTimeout(overdue);
