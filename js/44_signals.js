@@ -21,8 +21,11 @@ export function abortable(signal, work, stop) {
       stop();
       reject(signal.reason);
     };
+    // What it comes to then is of no use, and no unhandled rejection.
+    const forget = () => PromisePrototypeThen(work, undefined, () => {});
     if (signal.aborted) {
       aborted();
+      forget();
       return;
     }
     try {
@@ -31,6 +34,7 @@ export function abortable(signal, work, stop) {
       // A frozen signal takes no listeners: nothing could end the work later.
       stop();
       reject(error);
+      forget();
       return;
     }
     const over = (settle) => (value) => {

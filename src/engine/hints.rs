@@ -179,9 +179,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 /// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
 /// the output.
 ///
-/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. After
-/// a failed call nothing is said: a script that catches the error of `Promise.all` leaves the other calls on purpose. In
-/// Python tasks are awaited or cancelled, and a coroutine that is not awaited is reported by the guest.
+/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
+/// script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or cancelled, and a coroutine that is not awaited is reported by the guest.
 ///
 /// Call it before the instance is dropped.
 pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
@@ -190,7 +189,7 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     if matches!(outcome, Outcome::Returned(_))
         && context.script.language == Language::TypeScript
         && facts.has_unfinished
-        && !facts.has_failed
+        && !(facts.has_failed && context.script.source.contains("Promise.all"))
         && !GIVES_UP.iter().any(|word| context.script.source.contains(word))
     {
         lines.push((LogLevel::Warn, NOT_AWAITED.to_owned()));
@@ -435,7 +434,9 @@ const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "t
 /// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.
 fn gathers_one(line: &str) -> bool {
     line.split_once("gather(").is_some_and(|(_, rest)| {
-        let is_one = rest.starts_with('[') || rest.contains(')') && !rest.contains(',');
+        let is_last = |more: &str| more.trim_start().starts_with("return_exceptions");
+        let has_no_other = || rest.split_once(',').is_none_or(|(_, more)| is_last(more));
+        let is_one = rest.starts_with('[') || rest.contains(')') && has_no_other();
         is_one && !rest.starts_with('*')
     })
 }

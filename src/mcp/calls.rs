@@ -210,12 +210,12 @@ impl UpstreamServer {
                     return Attempt::failed(unanswered(waited), counts);
                 }
             };
-            let CallFailure { error, is_unsent } = failure;
+            let CallFailure { error, is_unsent, is_limited } = failure;
             if is_unsent && may_retry && !connection.is_alive() {
                 may_retry = false;
                 continue;
             }
-            let counts = connection.is_alive() || connection.count_end();
+            let counts = !is_limited && (connection.is_alive() || connection.count_end());
             return Attempt::failed(error, counts);
         }
     }

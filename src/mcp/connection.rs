@@ -29,7 +29,7 @@ use super::skills::SkillFiles;
 use super::task_state::{TaskState, TaskTools};
 use crate::conventions;
 use crate::json::{self, Json};
-use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolResult};
+use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolErrorCode, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
 const REASON_TIME: Duration = Duration::from_secs(1);
@@ -52,6 +52,8 @@ pub(crate) struct CallFailure {
     pub(crate) error: ToolError,
     /// Whether no part of it has left this process, so that it can safely be sent again.
     pub(crate) is_unsent: bool,
+    /// Whether the server only limits how often it is asked, which is no failure of it.
+    pub(crate) is_limited: bool,
 }
 
 /// What a server has answered to a call.
@@ -64,7 +66,13 @@ pub(crate) enum Called {
 impl CallFailure {
     /// The failure of a call of which the server has got something.
     pub(crate) fn after_sending(error: ToolError) -> Self {
-        Self { error, is_unsent: false }
+        Self { error, is_unsent: false, is_limited: false }
+    }
+
+    /// The failure of a call that its server has begun, from the error of a later request for it.
+    pub(crate) fn of_begun(error: ToolError) -> Self {
+        let is_limited = error.code == ToolErrorCode::RateLimited;
+        Self { error: errors::begun(error), is_unsent: false, is_limited }
     }
 }
 
@@ -281,12 +289,11 @@ impl Connection {
             self.has_answered.store(true, Ordering::Relaxed);
             let questions = self.notifications.questions();
             let error = input::call_error(questions, &self.server, tool, caller, &error).await;
-            let error = if is_first { error } else { errors::begun(error) };
-            return CallFailure::after_sending(error);
+            return if is_first { CallFailure::after_sending(error) } else { CallFailure::of_begun(error) };
         }
         let is_unsent = matches!(error, ServiceError::TransportSend(_)) && is_first;
         let meanwhile = "the call was running; whether it took effect is unknown";
-        CallFailure { error: self.lost(error, meanwhile).await, is_unsent }
+        CallFailure { error: self.lost(error, meanwhile).await, is_unsent, is_limited: false }
     }
 
     /// Sends any other request once and returns its result unchanged. Dropping the future tells the
@@ -298,7 +305,7 @@ impl Connection {
         trace: &RequestTrace,
     ) -> Result<Json, CallFailure> {
         let text = self.request_text(method, parameters, trace).await?;
-        let failed = |error: ToolError| CallFailure { error, is_unsent: false };
+        let failed = CallFailure::after_sending;
         let unreadable = |problem: &str| failed(errors::unreadable(&self.server, problem));
         let mut asks = false;
         json::each_field(&text, |field, value| {
@@ -323,11 +330,12 @@ impl Connection {
             Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
             Err(error) => {
                 let is_unsent = matches!(error, ServiceError::TransportSend(_));
-                return Err(CallFailure { error: self.lost(error, "it was asked").await, is_unsent });
+                let error = self.lost(error, "it was asked").await;
+                return Err(CallFailure { error, is_unsent, is_limited: false });
             }
         };
         self.has_answered.store(true, Ordering::Relaxed);
-        result.map_err(|error| CallFailure { error, is_unsent: false })
+        result.map_err(CallFailure::after_sending)
     }
 
     /// Sends a request whose answer passes through rmcp as text, and returns the text.

@@ -102,9 +102,8 @@ impl Connection {
         key: &str,
         trace: &RequestTrace,
     ) -> Result<Json, CallFailure> {
-        let unreadable = |error: serde_json::Error| CallFailure {
-            error: errors::unreadable(&self.server, &error.to_string()),
-            is_unsent: false,
+        let unreadable = |error: serde_json::Error| {
+            CallFailure::after_sending(errors::unreadable(&self.server, &error.to_string()))
         };
         let mut all = String::from("[");
         let mut count = 0;

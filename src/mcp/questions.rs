@@ -64,6 +64,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Whether the call is over or abandoned.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
     /// Makes a call. It is over when the second value is dropped.
     pub(crate) fn new(
         server: &Arc<str>,

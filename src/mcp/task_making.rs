@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::notifications::Listening;
 use super::questions::Caller;
 use super::task_state::TaskState;
-use crate::tools::ProgressListener;
+use crate::tools::{Progress, ProgressListener};
 
 /// How long the server may take to answer that it cancels a task, and before that to say which task it has made.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
@@ -43,6 +43,16 @@ impl TaskMaking {
         on_progress: Option<ProgressListener>,
     ) -> Self {
         let (sender, caller) = (Arc::clone(connection), Arc::clone(caller));
+        // The request goes on when its call is over, whose listener then hears nothing.
+        let on_progress = on_progress.map(|listener| {
+            let caller = Arc::clone(&caller);
+            let guarded = move |progress: Progress| {
+                if !caller.is_over() {
+                    listener(progress);
+                }
+            };
+            Arc::new(guarded) as ProgressListener
+        });
         let made = connection.handle.spawn(async move {
             let mut listening = None;
             let answer = sender

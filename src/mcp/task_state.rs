@@ -30,7 +30,7 @@ const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 /// Bounds of the pause that a server asks for. A shorter one would be a flood of requests, after a longer one runs
 /// would end before their tasks are seen to have ended.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// The time between two calls for which the tools are listed.
 const BETWEEN_LISTS_FOR_CALLS: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rmcp::model::{ErrorCode, ErrorData, InputResponses, TASKS_EXTENSION_ID};
+use rmcp::model::{ErrorCode, InputResponses, TASKS_EXTENSION_ID};
 use rmcp::service::ServiceError;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -24,7 +24,9 @@ use super::message::read_error;
 use super::questions::Caller;
 use super::results::{self, CallAnswer, RequiredInput};
 use super::task_making::{TaskMaking, cancel_task};
-use super::task_state::{MIN_PAUSE, TaskDetails, TaskState, TaskStatus, related_task, without_task};
+use super::task_state::{
+    MAX_PAUSE, MIN_PAUSE, TaskDetails, TaskState, TaskStatus, related_task, without_task,
+};
 use crate::json::Json;
 use crate::tools::{ProgressListener, ToolError, ToolErrorCode, ToolResult};
 
@@ -71,14 +73,15 @@ impl Connection {
         let text = loop {
             match self.request_about(&task.id, "tasks/result", caller, None).await {
                 Ok(text) => break text,
-                Err(ServiceError::McpError(error)) if self.may_repeat(&mut failed, &error) => {
-                    tokio::select! {
-                        () = sleep(state.pause) => {}
-                        // The next request fails.
-                        () = self.ended() => {}
-                    }
-                }
                 Err(error) => {
+                    if let Some(pause) = self.may_repeat(&mut failed, &error) {
+                        tokio::select! {
+                            () = sleep(pause.max(state.pause)) => {}
+                            // The next request fails.
+                            () = self.ended() => {}
+                        }
+                        continue;
+                    }
                     let mut failure = self.call_failure(tool, caller, error, false).await;
                     // An error of the server's own is how the task has ended.
                     task.is_over |= failure.error.json_rpc_code.is_some();
@@ -198,10 +201,10 @@ impl Connection {
         last: &TaskState,
         changed: &Notify,
     ) -> Result<(TaskState, String), CallFailure> {
-        let mut failed = 0;
+        let (mut failed, mut pause) = (0, last.pause);
         let text = loop {
             tokio::select! {
-                () = sleep(last.pause) => {}
+                () = sleep(pause) => {}
                 // However often it says so.
                 () = changed.notified() => sleep(MIN_PAUSE).await,
                 // Nobody says any more how the task is.
@@ -211,13 +214,18 @@ impl Connection {
             }
             match self.request_about(&last.id, "tasks/get", caller, None).await {
                 Ok(text) => break text,
-                Err(ServiceError::McpError(error)) if self.may_repeat(&mut failed, &error) => {}
-                Err(ServiceError::McpError(error)) => {
-                    let own = errors::own_error(&self.server, &error).map(errors::begun);
+                Err(error) => {
+                    if let Some(at_least) = self.may_repeat(&mut failed, &error) {
+                        pause = at_least.max(last.pause);
+                        continue;
+                    }
+                    let ServiceError::McpError(error) = error else {
+                        return Err(self.call_failure(tool, caller, error, false).await);
+                    };
+                    let own = errors::own_error(&self.server, &error);
                     let error = own.unwrap_or_else(|| unknown(&self.server, &errors::message(&error)));
-                    return Err(CallFailure::after_sending(error));
+                    return Err(CallFailure::of_begun(error));
                 }
-                Err(error) => return Err(self.call_failure(tool, caller, error, false).await),
             }
         };
         let state = TaskState::read(&self.server, &text).map_err(CallFailure::after_sending)?;
@@ -228,12 +236,14 @@ impl Connection {
         Ok((state, text))
     }
 
-    /// Whether a request about a task that has failed is sent again: it failed on the way, and not too often in a row.
-    /// `failed` counts how often.
-    fn may_repeat(&self, failed: &mut u32, error: &ErrorData) -> bool {
+    /// The pause after which a request about a task that has failed is sent again, as the server wants it: it failed on
+    /// the way, and not too often in a row. `failed` counts how often.
+    fn may_repeat(&self, failed: &mut u32, error: &ServiceError) -> Option<Duration> {
         *failed += 1;
-        let own = errors::own_error(&self.server, error);
-        *failed < MAX_UNANSWERED && self.is_alive() && own.is_some_and(|error| errors::is_passing(error.code))
+        let ServiceError::McpError(error) = error else { return None };
+        let own = errors::own_error(&self.server, error).filter(|own| errors::is_passing(own.code))?;
+        let may_repeat = *failed < MAX_UNANSWERED && self.is_alive();
+        may_repeat.then(|| own.retry_after.unwrap_or_default().min(MAX_PAUSE))
     }
 
     async fn request_about(

@@ -339,7 +339,8 @@ impl Pattern {
         for reading in &self.readings {
             let server = reading.server.literal()?;
             // Its other names are hosts, which no list has. That holds also beside a server of this name.
-            if server == FETCH_SERVER && matches!(list, RuleList::Deny | RuleList::Ask) {
+            let is_of_runs = matches!(reading.server, ServerPattern::Wild(_));
+            if is_of_runs && server == FETCH_SERVER && matches!(list, RuleList::Deny | RuleList::Ask) {
                 return None;
             }
             let has_server = match known.tools(server) {

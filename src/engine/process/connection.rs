@@ -10,9 +10,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::sync::oneshot;
@@ -27,6 +28,9 @@ use crate::tools::ToolError;
 
 /// The buffer is flushed when it has more bytes than this.
 const MAX_COLLECTED: usize = 64 * 1024;
+
+/// How long the last message of a watchdog may wait for the connection, and then for the socket.
+const LAST_WAIT: Duration = Duration::from_millis(50);
 
 /// A worker's end of its connection to the executor.
 pub(super) struct Connection {
@@ -223,12 +227,18 @@ impl Connection {
         Ok(())
     }
 
-    /// The same from another thread than the run's, which may hold the connection: then nothing is sent, and neither is
-    /// what the socket does not take at once.
+    /// The same from another thread than the run's, which holds the connection while it waits for its executor: then
+    /// nothing is sent, and neither is what the socket does not take soon.
     pub(super) fn try_leave(&self, last: &FromWorker) {
-        let Some(mut state) = self.state.try_lock() else { return };
+        let Some(mut state) = self.state.try_lock_for(LAST_WAIT) else { return };
         let State { out, run, most, .. } = &mut *state;
-        if frames::append(out, *run, last, *most).is_ok() {
+        if frames::append(out, *run, last, *most).is_err() {
+            return;
+        }
+        state.write(&self.socket);
+        if !state.out.is_empty() {
+            let wait = Timespec { tv_sec: 0, tv_nsec: LAST_WAIT.subsec_nanos().into() };
+            let _ready = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&wait));
             state.write(&self.socket);
         }
     }

@@ -179,9 +179,9 @@ impl LentWorkers {
         let max_wait = self.max.wall_time.saturating_add(EXTRA_TIME);
         let orders = async {
             let mut head = first.to_vec();
-            let Some((run, depth)) = read_start(&mut from_executor, &mut head).await? else {
-                return Ok::<(), LentError>(());
-            };
+            let start = timeout(max_idle, read_start(&mut from_executor, &mut head)).await;
+            let start = start.map_err(|_late| LentError::Bound("no run came in time"))??;
+            let Some((run, depth)) = start else { return Ok::<(), LentError>(()) };
             let Some(admitted) = admit(depth).await else {
                 let _once = refused.set((run, if depth > MAX_DEPTH { TOO_DEEP } else { NOT_ADMITTED }));
                 // `replies` tells the executor when the worker has ended.
@@ -230,11 +230,10 @@ impl LentWorkers {
             }
         };
         let watched = async {
-            match timeout(max_idle, begun).await {
-                Err(_late) => "no run came in time",
-                Ok(Ok(())) => self.watch(&resources).await,
+            match begun.await {
+                Ok(()) => self.watch(&resources).await,
                 // There is no run, and the other futures end.
-                Ok(Err(_dropped)) => std::future::pending().await,
+                Err(_dropped) => std::future::pending().await,
             }
         };
         tokio::select! {

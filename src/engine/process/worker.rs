@@ -57,14 +57,15 @@ struct Watched {
 }
 
 impl Watch {
-    /// Reports that a run, which does not end by itself, was stopped. Does nothing if it has ended meanwhile.
-    fn report(&self, run: RunNumber, reason: StopReason, connection: &Connection) {
+    /// Reports that a run, which does not end by itself, was stopped. `false` if it has ended meanwhile.
+    fn report(&self, run: RunNumber, reason: StopReason, connection: &Connection) -> bool {
         let current = self.run.lock();
-        let Some(watched) = current.as_ref().filter(|watched| watched.run == run) else { return };
+        let Some(watched) = current.as_ref().filter(|watched| watched.run == run) else { return false };
         let error = failure::stopped(Some(reason), &*watched.host);
         let memory_bytes = watched.host.limits().memory_bytes;
         let done = Done::from_outcome(Outcome::Failed(error), memory_bytes, None);
         connection.try_leave(&FromWorker::Done(done));
+        true
     }
 }
 
@@ -175,8 +176,7 @@ fn serve<E: Engine>(
         stop.request(reason);
         match stopping {
             Some((since, of)) if of == run => {
-                if since.elapsed() >= GRACE {
-                    watch.report(run, reason, connection);
+                if since.elapsed() >= GRACE && watch.report(run, reason, connection) {
                     end_process();
                 }
             }

@@ -93,9 +93,12 @@ async fn the_record_of_a_run() {
     assert_eq!(result.usage.tool_result_bytes, 7);
     assert!(result.usage.memory_bytes > 100_000, "{:?}", result.usage);
     assert!(result.usage.cpu_time > Duration::ZERO && result.usage.wall_time > Duration::ZERO);
-    // A call has failed, so that there is no warning of the one that is left.
-    let [Output::Log { text, .. }, Output::Emit(_)] = &result.logs[..] else { panic!("{:?}", result.logs) };
+    let [Output::Log { text, .. }, Output::Emit(_), Output::Log { text: warning, .. }] = &result.logs[..]
+    else {
+        panic!("{:?}", result.logs);
+    };
     assert_eq!(text, "printed");
+    assert!(warning.starts_with("the script ended before all of its calls were answered"), "{warning}");
 }
 
 #[tokio::test]

@@ -94,7 +94,8 @@ async fn v_600_a_frozen_signal_leaves_no_call() {
     let result = executor.run_ts(source).await.unwrap();
     assert_eq!(result.value(), Some(&json!("TypeError")), "{}", result.to_json());
     let ended = ToolCallStatus::Failed(ToolErrorCode::Cancelled);
-    assert!(result.tool_calls.iter().all(|record| record.status == ended), "{}", result.to_json());
+    let statuses: Vec<_> = result.tool_calls.iter().map(|record| record.status).collect();
+    assert_eq!(statuses, [ended], "{}", result.to_json());
 }
 
 #[tokio::test]
