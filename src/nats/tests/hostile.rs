@@ -1,5 +1,7 @@
 //! NATS servers, and clients of them, that do what they like.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::Message;
@@ -143,22 +145,28 @@ async fn v_587_a_connection_whose_task_has_ended_is_known() {
 
 #[tokio::test]
 async fn v_588_a_message_without_an_end_ends_the_connection() {
+    const PIECES: usize = 512;
     let fake = FakeServer::start().await;
     let (server, mut connection) = fake.connected().await;
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&taken);
     let endless = tokio::spawn(async move {
         connection.send(b"MSG a 1 999999999999\r\n").await;
         let piece = vec![b'a'; 1 << 20];
         // Not all that a machine has, should the client take it.
-        for _ in 0..512 {
+        while counted.load(Ordering::SeqCst) < PIECES {
             if connection.0.write_all(&piece).await.is_err() {
                 return;
             }
+            counted.fetch_add(1, Ordering::SeqCst);
             sleep(Duration::from_millis(2)).await;
         }
         std::future::pending::<()>().await;
     });
     let again = fake.accept().await;
     endless.abort();
+    // A connection on which nothing is answered ends too, later.
+    assert!(taken.load(Ordering::SeqCst) < PIECES);
     drop((again, server));
 }
 
