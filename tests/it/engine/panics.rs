@@ -337,7 +337,8 @@ fn v_637_a_listener_of_traces_that_panics_changes_nothing() {
     in_its_own_process(module_path!(), test, async {
         let executor = Executor::builder().on_trace(|_trace| panic!("in a test")).build().unwrap();
         assert_eq!(value(&executor, "return 1 + 1").await, json!(2));
-        let dropped = executor.run_ts("return 2").now_or_never();
+        let dropped =
+            executor.run_ts("await new Promise((resolve) => setTimeout(resolve, 20_000))").now_or_never();
         assert!(dropped.is_none(), "it has only begun");
         assert_eq!(value(&executor, "return 1 + 1").await, json!(2));
     });
