@@ -26,11 +26,13 @@ pub(crate) async fn caught<T>(
     })
 }
 
-/// Drops what an embedder has made. If that panics, the message is in the log.
-pub(crate) fn dropped<T>(what: &'static str, value: T) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
-        tracing::error!(panic = panic_message(&*panic), "{what} has panicked when it was dropped");
+/// Drops what an embedder has made, or what holds it. If that panics, the message is in the log, and this is `false`.
+pub(crate) fn dropped<T>(what: &'static str, value: T) -> bool {
+    let dropped = catch_unwind(AssertUnwindSafe(move || drop(value)));
+    if let Err(panic) = &dropped {
+        tracing::error!(panic = panic_message(&**panic), "{what} has panicked when it was dropped");
     }
+    dropped.is_ok()
 }
 
 /// A future that may panic when it is dropped.

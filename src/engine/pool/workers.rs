@@ -21,6 +21,7 @@ use crate::run::context::{ExecutionContext, Measured};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::sync::{Condvar, Mutex, MutexGuard, now};
 use crate::text::panic_message;
+use crate::tools::caught::dropped;
 
 /// With more hung workers than this, the engine refuses runs. Each hung worker may hold a core and
 /// a heap, and if it never returns, only the end of the process frees them.
@@ -273,22 +274,18 @@ impl<E: Engine> Shared<E> {
                     used => break used,
                 }
             };
-            let dropped = {
+            let is_dropped = {
                 // Dropping an instance polls nothing, but V8 may post tasks while it is torn down.
                 let _entered = runtime.enter();
-                let dropped = catch_unwind(AssertUnwindSafe(|| drop(instance)));
+                let is_dropped = dropped("an instance", instance);
                 if touched_bytes > MUCH_MEMORY {
                     self.engine.release_kept_memory();
                     return_freed_memory();
                 }
-                dropped
+                is_dropped
             };
-            if let Err(panic) = dropped {
+            if !is_dropped {
                 // What is left of it stays with this thread, which must not make another one.
-                tracing::error!(
-                    panic = panic_message(&*panic),
-                    "an instance has panicked when it was dropped"
-                );
                 if next == Next::MakeAnother {
                     self.state.lock().warming -= 1;
                     self.replace();

@@ -45,6 +45,16 @@ fn accept() -> ElicitationAnswer {
     ElicitationAnswer::Accept(serde_json::Map::new())
 }
 
+/// A script whose user takes longer than a call may, and than the script.
+fn answered_late() -> Script {
+    let limits = Limits { wall_time: CALL_TIME, ..Limits::default() };
+    asking(json!({})).limits(limits).elicitor(|request: ElicitationRequest| async move {
+        assert_eq!((request.server.as_str(), request.tool.as_deref()), ("faulty", Some("target")));
+        tokio::time::sleep(CALL_TIME + CALL_TIME / 2).await;
+        accept()
+    })
+}
+
 #[tokio::test]
 async fn a_tool_that_runs_only_as_a_task_is_called_like_any_other() {
     for way in WAYS {
@@ -158,14 +168,7 @@ async fn a_task_that_has_failed_is_an_error_with_what_the_server_says() {
 async fn the_question_of_a_task_goes_to_the_user() {
     for way in WAYS {
         let stage = stage(way);
-        // A user takes longer than a call may.
-        let limits = Limits { wall_time: CALL_TIME, ..Limits::default() };
-        let script = asking(json!({})).limits(limits).elicitor(|request: ElicitationRequest| async move {
-            assert_eq!((request.server.as_str(), request.tool.as_deref()), ("faulty", Some("target")));
-            tokio::time::sleep(CALL_TIME + CALL_TIME / 2).await;
-            accept()
-        });
-        let answer = stage.value(script).await;
+        let answer = stage.value(answered_late()).await;
         assert_eq!(answer["result"], json!({ "action": "accept", "content": {} }), "{way:?}: {answer}");
         // Where no user can be asked, the server is told.
         let answer = stage.value(asking(json!({}))).await;
@@ -487,13 +490,7 @@ async fn a_tool_of_the_stateless_revision_that_needs_tasks_is_called_like_any_ot
 async fn the_question_of_a_task_of_the_stateless_revision_is_answered_once() {
     for way in STATELESS {
         let stage = stage(way);
-        let limits = Limits { wall_time: CALL_TIME, ..Limits::default() };
-        let script = asking(json!({})).limits(limits).elicitor(|request: ElicitationRequest| async move {
-            assert_eq!((request.server.as_str(), request.tool.as_deref()), ("faulty", Some("target")));
-            tokio::time::sleep(CALL_TIME + CALL_TIME / 2).await;
-            accept()
-        });
-        let answer = stage.value(script).await;
+        let answer = stage.value(answered_late()).await;
         assert_eq!(answer, json!({ "action": "accept", "content": {} }), "{way:?}");
         assert_eq!(stage.noted("tasks/update"), 1, "{way:?}: {}", stage.notes());
         // Where no user can be asked, the task is of no use.

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use super::{MARK, WORKER, program};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::lent::{LentError, LentWorkers, MAX_IDLE_TIME};
-use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker, WireLimits};
+use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker};
 use crate::run::limits::Limits;
 use crate::run::nested::MAX_DEPTH;
 
@@ -72,23 +72,7 @@ impl Executor {
     }
 
     async fn start_run(&mut self, depth: usize) {
-        let start = Start {
-            number: RUN.0,
-            depth: u8::try_from(depth).unwrap(),
-            is_check: false,
-            source: "return 1".to_owned(),
-            name: "a.ts".to_owned(),
-            input: None,
-            servers: Vec::new(),
-            time_zone: "UTC".to_owned(),
-            clock_resolution_ns: 1_000_000,
-            has_tape: false,
-            has_network: false,
-            is_alone: false,
-            directories: Vec::new(),
-            time_left_ns: 60_000_000_000,
-            limits: WireLimits::from_limits(&Limits::default()),
-        };
+        let start = Start::of_test(RUN.0, u8::try_from(depth).unwrap());
         self.send(&ToWorker::Start(Box::new(start))).await;
     }
 }

@@ -1,5 +1,28 @@
 use super::*;
 
+impl Start {
+    /// The start of a short run that may take a minute.
+    pub(in crate::engine::process) fn of_test(number: u64, depth: u8) -> Self {
+        Self {
+            number,
+            depth,
+            is_check: false,
+            source: "return 1".to_owned(),
+            name: "a.ts".to_owned(),
+            input: None,
+            servers: Vec::new(),
+            time_zone: "UTC".to_owned(),
+            clock_resolution_ns: 1_000_000,
+            has_tape: false,
+            has_network: false,
+            is_alone: false,
+            directories: Vec::new(),
+            time_left_ns: 60_000_000_000,
+            limits: WireLimits::from_limits(&Limits::default()),
+        }
+    }
+}
+
 fn outcome(error: WireError, given: &[ToolErrorCode]) -> ScriptError {
     let done = Done { outcome: Err(error), memory_bytes: 0, fuel: None };
     match done.outcome(&Limits::default(), given) {
@@ -12,23 +35,7 @@ fn outcome(error: WireError, given: &[ToolErrorCode]) -> ScriptError {
 /// megabytes.
 #[test]
 fn the_depth_of_a_run_is_at_the_beginning_of_its_message() {
-    let start = ToWorker::Start(Box::new(Start {
-        number: u64::MAX,
-        depth: 3,
-        is_check: false,
-        source: "return 1".to_owned(),
-        name: "a.ts".to_owned(),
-        input: None,
-        servers: Vec::new(),
-        time_zone: "UTC".to_owned(),
-        clock_resolution_ns: 0,
-        has_tape: false,
-        has_network: false,
-        is_alone: false,
-        directories: Vec::new(),
-        time_left_ns: 1,
-        limits: WireLimits::from_limits(&Limits::default()),
-    }));
+    let start = ToWorker::Start(Box::new(Start::of_test(u64::MAX, 3)));
     let mut orders = Vec::new();
     // Instead of the first message, which has any length.
     frames::append(&mut orders, frames::RunNumber::NONE, &ToWorker::Proceed, 1 << 10).unwrap();
