@@ -12,7 +12,7 @@ use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use rustix::process::{Pid, Resource, getrlimit};
@@ -171,12 +171,20 @@ pub(crate) fn executable_memory(code: CodeMemory) -> io::Result<()> {
     })
 }
 
+/// Threads that can be started. Until it is dropped no other probe takes any, for the moment for which it has them.
+#[derive(Debug)]
+pub(crate) struct GrantedThreads {
+    _only_probe: MutexGuard<'static, ()>,
+}
+
 /// Checks that `count` more threads can run at the same time, each with a stack of `stack_bytes`.
 ///
 /// # Errors
 ///
 /// Says how many are needed, and the limits.
-pub(crate) fn threads(count: usize, stack_bytes: usize) -> io::Result<()> {
+pub(crate) fn threads(count: usize, stack_bytes: usize) -> io::Result<GrantedThreads> {
+    static PROBES: Mutex<()> = Mutex::new(());
+    let granted = GrantedThreads { _only_probe: PROBES.lock() };
     let gate = Mutex::new(());
     let ids = Mutex::new(Vec::new());
     let started = thread::scope(|scope| {
@@ -195,7 +203,7 @@ pub(crate) fn threads(count: usize, stack_bytes: usize) -> io::Result<()> {
         started
     });
     wait_until_gone(&ids.into_inner());
-    started.map_err(|(number, error): (usize, io::Error)| {
+    started.map(|()| granted).map_err(|(number, error): (usize, io::Error)| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
         let (which, limits) = (ordinal(number + 1), limits_of_threads());
         let problem =
@@ -224,10 +232,10 @@ fn limits_of_threads() -> String {
 }
 
 /// Waits until the system does not count threads any more that have ended: that is a moment after
-/// they can be joined.
+/// they can be joined, or much later where all processors are busy.
 fn wait_until_gone(ids: &[Pid]) {
     const PAUSE: Duration = Duration::from_micros(50);
-    const MAX_PAUSES: usize = 200;
+    const MAX_PAUSES: usize = 20_000;
     let counts = |id: &Pid| Path::new(&format!("/proc/self/task/{}", id.as_raw_nonzero())).exists();
     for id in ids {
         let _gone = (0..MAX_PAUSES).find(|_| {
@@ -331,10 +339,8 @@ pub(crate) fn spawn_blocking<R: Send + 'static>(
     runtime: &Handle,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<JoinHandle<R>> {
-    if super::has_few_threads() {
-        // One more than is needed, because other threads are started meanwhile.
-        threads(2, STACK_BYTES)?;
-    }
+    // One more than is needed, because threads are started without a probe too.
+    let _granted = if super::has_few_threads() { Some(threads(2, STACK_BYTES)?) } else { None };
     Ok(runtime.spawn_blocking(work))
 }
 
@@ -352,7 +358,7 @@ pub fn check_machine(threads: usize, descriptors: usize, memory_bytes: usize) ->
         private_memory(memory_bytes)?;
     }
     self::descriptors(descriptors)?;
-    self::threads(threads, STACK_BYTES)
+    self::threads(threads, STACK_BYTES).map(drop)
 }
 
 #[cfg(test)]

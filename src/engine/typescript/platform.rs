@@ -72,7 +72,7 @@ fn start_platform() -> io::Result<()> {
     probe::address_space(PLATFORM_ADDRESS_SPACE + ISOLATE_ADDRESS_SPACE)?;
     probe::private_memory(PRIVATE_MEMORY)?;
     // Those of V8's pool, of which deno_core starts at most four, and of the first isolate.
-    probe::threads(machine::processors().min(4) + 1, POOL_STACK)?;
+    let granted = probe::threads(machine::processors().min(4) + 1, POOL_STACK)?;
     // V8 keeps the pages of dropped isolates for later ones, for 8 seconds by default. With 1
     // second, the next run of a busy server still finds them. After a large run they are released
     // at once: see `isolate::release_pooled_pages`.
@@ -81,6 +81,7 @@ fn start_platform() -> io::Result<()> {
     // clock.
     v8::V8::set_entropy_source(fill_random);
     JsRuntime::init_platform(None);
+    drop(granted);
     set_locale_and_time_zone();
     IS_STARTED.store(true, Ordering::Relaxed);
     Ok(())
