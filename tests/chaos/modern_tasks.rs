@@ -1,5 +1,6 @@
 //! Tasks of the stateless revision (SEP-2663). The arguments of `target` are those of `tasks`. Of the faults there are
-//! some of those, `no-result`, and `asks-again`: a task that has another question whenever it is asked about.
+//! some of those, `no-result`, `asks-again`: a task that has another question whenever it is asked about, and
+//! `reads-late`: one that lists its question once more after it was answered.
 
 use std::sync::Arc;
 
@@ -61,12 +62,21 @@ pub(crate) fn answer(
     };
     if method != "tasks/get" {
         if method == "tasks/update" {
-            task.answers = parameters["inputResponses"].clone();
+            let answers = parameters["inputResponses"].clone();
+            if task.has("reads-late") {
+                task.unread = Some(answers);
+            } else {
+                task.answers = answers;
+            }
         }
         return sink.send(&result(id, json!({})));
     }
     task.asked += 1;
-    sink.send(&result(id, details(task, name)))
+    let told = details(task, name);
+    if let Some(answers) = task.unread.take() {
+        task.answers = answers;
+    }
+    sink.send(&result(id, told))
 }
 
 /// A task with what its status adds.

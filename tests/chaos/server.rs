@@ -188,6 +188,10 @@ impl Server {
     ) -> std::io::Result<()> {
         let arguments = &parameters["arguments"];
         let number = |name: &str, default: u64| arguments[name].as_u64().unwrap_or(default);
+        // The other tools ignore that they are asked for a task. `target` notes it itself.
+        if let Some(wanted) = parameters.get("task").filter(|_| tool != "target") {
+            self.options.note(&format!("task {wanted}"));
+        }
         match tool {
             "echo" => {
                 let text = json!([{ "type": "text", "text": arguments.to_string() }]);

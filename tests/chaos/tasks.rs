@@ -30,12 +30,15 @@ pub(crate) struct Task {
     pub(crate) asked: u64,
     /// The answers to its questions, in the stateless revision.
     pub(crate) answers: Value,
+    /// Answers that have come and are not read yet.
+    pub(crate) unread: Option<Value>,
 }
 
 impl Task {
     pub(crate) fn new(parameters: &Value) -> Self {
         let progress_token = parameters["_meta"]["progressToken"].clone();
-        Self { arguments: parameters["arguments"].clone(), progress_token, asked: 0, answers: json!({}) }
+        let arguments = parameters["arguments"].clone();
+        Self { arguments, progress_token, asked: 0, answers: json!({}), unread: None }
     }
 
     pub(crate) fn has(&self, fault: &str) -> bool {

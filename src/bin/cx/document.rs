@@ -107,6 +107,11 @@ mod tests {
         let error = make_private(&path("large"), 8).unwrap_err().to_string();
         assert_eq!(error, "expected a regular file of at most 8 bytes");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+        // Nobody reads it, so the system does not open it.
         assert!(make_private(&path("pipe"), 8).is_err());
+        let _reader = OpenOptions::new().read(true).write(true).open(path("pipe")).unwrap();
+        for other in [path("pipe"), "/dev/null".into()] {
+            assert_eq!(make_private(&other, 8).unwrap_err().to_string(), error, "{other:?}");
+        }
     }
 }

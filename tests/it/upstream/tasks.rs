@@ -330,10 +330,17 @@ async fn v_628_tasks_are_asked_about_at_a_bounded_pace() {
         let arguments = json!({ "interval": interval, "says": "done" });
         stage.call(&target(&arguments)).await.returned("done");
     }
+    // One that never ends is asked about some fifteen times in the time of its call.
+    let endless = json!({ "interval": 0, "polls": 1_000_000 });
+    stage.call(&target(&endless)).await.failed("TOOL_TIMEOUT", &[]);
+    // What was asked before is noted by then.
+    wait_until(|| stage.noted("tasks/cancel") == 1).await;
+    let asked = stage.noted("tasks/get");
+    assert!(asked < 60, "it was asked about {asked} times");
     // The call is over before the pause is.
     let forever = json!({ "interval": 9_223_372_036_854_775_808_u64 });
     stage.call(&target(&forever)).await.failed("TOOL_TIMEOUT", &["whether the call took effect is unknown"]);
-    assert_eq!(stage.noted("tasks/get"), 2, "{}", stage.notes());
+    assert_eq!(stage.noted("tasks/get"), asked, "{}", stage.notes());
     stage.close().await;
 }
 
@@ -347,6 +354,9 @@ async fn v_628_a_flood_of_announcements_is_no_flood_of_requests() {
             stage.call(&target(&arguments)).await.failed("TOOL_TIMEOUT", &[]);
         })
         .await;
+    // Between these there is time for a request and its answer.
+    let steady = json!({ "announced": 280, "gap": 5, "polls": 1_000_000, "interval": 9_000 });
+    stage.call(&target(&steady)).await.failed("TOOL_TIMEOUT", &[]);
     assert!(stage.noted("tasks/get") < 100, "{}", stage.notes());
     stage.close().await;
 }
@@ -493,6 +503,10 @@ async fn the_question_of_a_task_of_the_stateless_revision_is_answered_once() {
         let answer = stage.value(answered_late()).await;
         assert_eq!(answer, json!({ "action": "accept", "content": {} }), "{way:?}");
         assert_eq!(stage.noted("tasks/update"), 1, "{way:?}: {}", stage.notes());
+        // Its server lists the question once more before it reads the answer.
+        let slow = asking(json!({ "fault": "reads-late" })).elicitor(|_request| async { accept() });
+        assert_eq!(stage.value(slow).await, json!({ "action": "accept", "content": {} }), "{way:?}");
+        assert_eq!(stage.noted("tasks/update"), 2, "{way:?}: {}", stage.notes());
         // Where no user can be asked, the task is of no use.
         let called = stage.call(&target(&json!({ "question": question() }))).await;
         called.failed("TOOL_DENIED", &["no user can be asked here"]);

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::timeout;
 
-use super::{MARK, WORKER, program};
+use super::{MARK, WATCHDOG, WORKER, program};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::lent::{LentError, LentWorkers, MAX_IDLE_TIME};
 use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker};
@@ -111,7 +112,9 @@ async fn v_640_a_worker_whose_run_does_not_come_is_ended() {
     let (near, far) = duplex(64 << 10);
     let mut executor = Executor::new(near);
     executor.ask().await;
-    let lent = lent().lend(far, Duration::from_millis(10), |_depth| ready(Some(()))).await;
+    let workers = lent();
+    let lending = workers.lend(far, Duration::from_millis(10), |_depth| ready(Some(())));
+    let lent = timeout(WATCHDOG, lending).await.expect("it is ended");
     assert!(matches!(lent, Err(LentError::Bound("no run came in time"))), "{lent:?}");
 }
 
