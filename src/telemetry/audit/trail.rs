@@ -1,5 +1,6 @@
 //! One process's audit trail: the observer of runs, and the thread that writes.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -203,11 +204,13 @@ fn write(shared: &Shared) {
         since: None,
         reason: String::new(),
     };
+    let mut spare = VecDeque::new();
     loop {
-        let batch = shared.queue.next(PAUSE);
+        let mut batch = shared.queue.next(PAUSE, spare);
         let is_last = batch.is_last;
         let is_pause = batch.entries.is_empty();
-        writer.write(shared, batch);
+        writer.write(shared, &mut batch);
+        spare = batch.entries;
         if (is_pause || is_last)
             && writer.lost == 0
             && let Err(error) = writer.appender.checkpoint()
@@ -231,7 +234,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, shared: &Shared, batch: Batch) {
+    /// Writes the events of a batch, which is empty afterwards.
+    fn write(&mut self, shared: &Shared, batch: &mut Batch) {
         if batch.dropped > 0 {
             self.lose(batch.dropped, "there were too many at once");
         }
@@ -251,7 +255,7 @@ impl Writer {
             ];
             records.push(Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
         }
-        for mut entry in batch.entries {
+        for mut entry in batch.entries.drain(..) {
             acknowledged.extend(entry.acknowledge.take());
             records.push(entry.into_fields(&self.name, contents));
         }
