@@ -15,6 +15,7 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
+use super::records::Records;
 use crate::run::observer::{
     BeforeEffect, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent, at_once,
 };
@@ -199,6 +200,7 @@ impl Drop for EndGuard<'_> {
 fn write(shared: &Shared) {
     let mut writer = Writer {
         appender: Appender::new(shared.options.clone()),
+        records: Records::default(),
         name: short_random_id().unwrap_or_else(|_| std::process::id().to_string()),
         lost: 0,
         since: None,
@@ -225,6 +227,8 @@ fn write(shared: &Shared) {
 
 struct Writer {
     appender: Appender,
+    /// Those of the current batch.
+    records: Records,
     /// Identifies this process in the trail.
     name: String,
     /// Number of events that were not written and are not reported in the trail yet.
@@ -245,7 +249,7 @@ impl Writer {
         let count = batch.entries.len() as u64;
         let contents = shared.options.contents;
         let mut acknowledged = Vec::new();
-        let mut records = Vec::with_capacity(batch.entries.len() + 1);
+        self.records.clear();
         if self.lost > 0 {
             let since = self.since.map(rfc3339);
             let fields = vec![
@@ -253,13 +257,13 @@ impl Writer {
                 ("reason", self.reason.as_str().into()),
                 ("since", since.into()),
             ];
-            records.push(Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
+            self.records.push(&Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
         }
         for mut entry in batch.entries.drain(..) {
             acknowledged.extend(entry.acknowledge.take());
-            records.push(entry.into_fields(&self.name, contents));
+            self.records.push(&entry.into_fields(&self.name, contents));
         }
-        let result = self.appender.append(records, &self.name);
+        let result = self.appender.append(&self.records, &self.name);
         let is_written = result.is_ok();
         shared.report(count, result.as_ref().err());
         match result {

@@ -282,8 +282,9 @@ fn a_clock_that_goes_back_keeps_the_order() {
     assert!(found.is_ok() && found.lines == 11, "{found:?}");
     let mut appender = Appender::new(place.options());
     for at in ["2999-01-01T00:00:00.000Z", "2026-11-22T00:00:00.000Z"] {
-        let record = vec![("at", at.into()), ("event", "test".into()), ("writer", "w".into())];
-        appender.append(vec![record], "w").unwrap();
+        let mut records = Records::default();
+        records.push(&[("at", at.into()), ("event", "test".into()), ("writer", "w".into())]);
+        appender.append(&records, "w").unwrap();
     }
     let found = place.verify();
     assert!(found.is_ok() && found.notices[0].contains("the time goes back"), "{found:?}");
