@@ -22,7 +22,9 @@ use crate::rules::ArgumentRules;
 use crate::source::Source;
 use crate::trace::TraceFormat;
 use crate::writer::{self, Writer};
-use crate::{diagnostic, document, logging, output, replay, setup, signals, source, telemetry, trace};
+use crate::{
+    audit_watch, diagnostic, document, logging, output, replay, setup, signals, source, telemetry, trace,
+};
 
 /// How long closing the servers may delay the exit. Servers end within four seconds; only a token renewal at an
 /// authorization server may take longer, up to ten.
@@ -244,7 +246,7 @@ fn print_damaged_pins(executor: &Executor) {
 fn print_audit_failure(executor: &Executor) {
     let Some(status) = executor.audit_status() else { return };
     if let Some((_, failure)) = &status.failure {
-        diagnostic::print_warning(&format!("the audit trail cannot be written: {failure}"));
+        audit_watch::print_failure(&status.directory, failure);
     } else if status.dropped > 0 {
         diagnostic::print_warning(&format!("the audit trail lacks {} events", status.dropped));
     }

@@ -63,7 +63,9 @@ impl AuditTrail {
     ///
     /// If the system refuses a thread.
     pub fn start(options: AuditOptions) -> io::Result<Self> {
-        let status = AuditStatus { lines: 0, dropped: 0, failure: None, required: options.required };
+        let directory = options.directory.clone();
+        let status =
+            AuditStatus { directory, lines: 0, dropped: 0, failure: None, required: options.required };
         let (required, contents) = (options.required, options.contents);
         let shared = Arc::new(Shared {
             options,

@@ -366,7 +366,8 @@ fn a_full_disk_leaves_whole_lines_and_fails_no_run() {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "7\n");
-        has_failed |= String::from_utf8_lossy(&output.stderr).contains("the audit trail cannot be written");
+        let warning = format!("the audit trail cannot be written: {}: ", trail.display());
+        has_failed |= String::from_utf8_lossy(&output.stderr).contains(&warning);
     }
     assert!(has_failed, "the limit was not reached");
     assert!(fs::read_to_string(user.file()).unwrap().ends_with('\n'));
