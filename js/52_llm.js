@@ -4,7 +4,7 @@ import { primordials } from "ext:core/mod.js";
 import { toJson } from "ext:cx/30_json.js";
 import { name, orInvalid, query } from "ext:cx/50_tools.js";
 
-const { ObjectDefineProperty, ObjectFreeze, TypeError } = primordials;
+const { ArrayIsArray, ObjectDefineProperty, ObjectFreeze, TypeError } = primordials;
 
 function call(fields) {
   return query({ __proto__: null, kind: "llm", call: fields });
@@ -18,9 +18,11 @@ function textOf(options, extra) {
   return orInvalid(undefined, undefined, () => toJson("options", fields));
 }
 
-function checkOptions(options) {
-  if (options !== undefined && options !== null && typeof options !== "object") {
-    throw new TypeError(`the options must be an object, as in { maxTokens: 200 }: a ${typeof options}`);
+function checkOptions(options, example = "{ maxTokens: 200 }") {
+  const isArray = ArrayIsArray(options);
+  if (isArray || (options !== undefined && options !== null && typeof options !== "object")) {
+    const type = isArray ? "an array" : `a ${typeof options}`;
+    throw new TypeError(`the options must be an object, as in ${example}: ${type}`);
   }
   return options ?? { __proto__: null };
 }
@@ -64,7 +66,7 @@ const llm = ObjectFreeze({
     return ask(checked, { __proto__: null, prompt: name("the prompt", prompt) });
   },
   think(options) {
-    const checked = checkOptions(options);
+    const checked = checkOptions(options, '{ messages: [{ role: "user", content: "x" }] }');
     return ask(checked, { __proto__: null });
   },
   extract(value, schema, options) {

@@ -54,12 +54,16 @@ pub(super) fn apply(
     if own.enabled == Some(false) {
         return;
     }
-    let directory = match own.directory.as_ref().map(|text| text.expand(Role::Path, scope)).transpose() {
+    let directory = match own.directory.as_ref().map(|text| absolute(text, scope)).transpose() {
         Ok(directory) => directory,
-        Err(finding) => return config.warn_ignored(ConfigWarningCode::Unused, path, [finding]),
+        // A trail at the default location is better than none, above all if it is required.
+        Err(finding) => {
+            config.warn_ignored(ConfigWarningCode::Unused, path, [finding]);
+            None
+        }
     };
     config.audit = Some(AuditSettings {
-        directory: directory.map(PathBuf::from),
+        directory,
         required: own.required.unwrap_or_default(),
         contents: own.contents.unwrap_or_default(),
         retention_days: kept(own.retention_days),
@@ -119,17 +123,24 @@ fn apply_foreign(
 /// The directory for the trail of a program whose log is at this path. If the log is a file, `.d` is appended to its
 /// name, so that the two formats are not mixed.
 fn directory_beside(text: &Text, scope: Scope<'_>) -> Result<PathBuf, Finding> {
-    let mut path = PathBuf::from(text.expand(Role::Path, scope)?);
-    if !path.is_absolute() {
-        let expected = "an absolute path, `~/…` or `${workspaceFolder}/…`";
-        return Err(Finding::unexpected(&text.key, text.location, expected, "another text"));
-    }
+    let mut path = absolute(text, scope)?;
     if let Some(extension) = path.extension() {
         let mut extension = extension.to_owned();
         extension.push(".d");
         path.set_extension(extension);
     }
     Ok(path)
+}
+
+/// An absolute path. A relative one would be another trail in each directory in which cx is started, such as a workspace
+/// in which scripts may write.
+fn absolute(text: &Text, scope: Scope<'_>) -> Result<PathBuf, Finding> {
+    let path = PathBuf::from(text.expand(Role::Path, scope)?);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    let expected = "an absolute path, `~/…` or `${workspaceFolder}/…`";
+    Err(Finding::unexpected(&text.key, text.location, expected, "another text"))
 }
 
 /// The number of days that files are kept; 0 means for ever.

@@ -1,6 +1,7 @@
 //! Whether traces and metrics are exported over OTLP: the standard variables, and `openTelemetry` of a
 //! trusted file.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::environment::Environment;
@@ -8,6 +9,13 @@ use crate::telemetry::options::OpenTelemetryOptions;
 
 /// Maximum time of one export that `OTEL_EXPORTER_OTLP_TIMEOUT` can set.
 const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// Bounds of the times between exports that variables can set: the SDK would export without a pause, on a whole core.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60 * 60);
+
+/// Bounds of the number of spans that wait. The SDK allocates some 370 bytes for each of them at the start, and a process
+/// without that memory is aborted.
+const QUEUED_SPANS: RangeInclusive<usize> = 1..=65_536;
 
 /// The settings of a file.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +60,14 @@ pub(super) fn resolve(file: &FileOptions, environment: &Environment) -> Option<O
     if let Some(timeout) = timeout.filter(|&timeout| timeout > 0) {
         options.timeout = Duration::from_millis(timeout).min(MAX_TIME);
     }
+    let interval = |name: &str| {
+        let time = Duration::from_millis(get(name)?.parse().ok()?);
+        Some(time.clamp(*INTERVALS.start(), *INTERVALS.end()))
+    };
+    options.span_interval = interval("OTEL_BSP_SCHEDULE_DELAY");
+    options.metric_interval = interval("OTEL_METRIC_EXPORT_INTERVAL");
+    let spans = get("OTEL_BSP_MAX_QUEUE_SIZE").and_then(|value| value.parse::<usize>().ok());
+    options.max_queued_spans = spans.map(|spans| spans.clamp(*QUEUED_SPANS.start(), *QUEUED_SPANS.end()));
     Some(options)
 }
 
@@ -65,6 +81,8 @@ mod tests {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         resolve(&file, &Environment::from_pairs(&owned))
     }
+
+    const FILE: Option<&str> = Some("http://file:4318");
 
     #[test]
     fn nothing_is_exported_unless_a_collector_is_named() {
@@ -94,6 +112,29 @@ mod tests {
         for (value, expected) in [("0", 10_000), ("x", 10_000), ("250", 250), ("9999999", 60_000)] {
             let timeout = of(file, &[("OTEL_EXPORTER_OTLP_TIMEOUT", value)]).unwrap().timeout;
             assert_eq!(timeout, Duration::from_millis(expected));
+        }
+    }
+
+    /// THREATS 672: a mistake in a variable neither ends the process nor occupies a core.
+    #[test]
+    fn v_672_numbers_in_variables_are_bounded() {
+        let spans = |value: &str| of(FILE, &[("OTEL_BSP_MAX_QUEUE_SIZE", value)]).unwrap().max_queued_spans;
+        for (value, expected) in
+            [("0", Some(1)), ("4096", Some(4_096)), ("100000000000", Some(65_536)), ("x", None)]
+        {
+            assert_eq!(spans(value), expected, "{value}");
+        }
+        let hour = Duration::from_secs(3_600);
+        for (value, expected) in [
+            ("0", Some(Duration::from_millis(10))),
+            ("50", Some(Duration::from_millis(50))),
+            ("18446744073709551615", Some(hour)),
+            ("-1", None),
+        ] {
+            let of_spans = of(FILE, &[("OTEL_BSP_SCHEDULE_DELAY", value)]).unwrap();
+            let of_metrics = of(FILE, &[("OTEL_METRIC_EXPORT_INTERVAL", value)]).unwrap();
+            assert_eq!((of_spans.span_interval, of_spans.metric_interval), (expected, None), "{value}");
+            assert_eq!((of_metrics.span_interval, of_metrics.metric_interval), (None, expected), "{value}");
         }
     }
 }

@@ -103,7 +103,14 @@ impl Question {
     /// What is wrong with it, for the script's author.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         json::check(text, json::budget(text.len())).map_err(|error| error.to_string())?;
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        serde_json::from_str(text).map_err(|error| {
+            let problem = error.to_string();
+            // The location is one in this text, which the script's author has not written.
+            problem
+                .rsplit_once(" at line ")
+                .map_or(problem.as_str(), |(problem, _location)| problem)
+                .to_owned()
+        })
     }
 
     /// The value of an extraction, and the schema that it has to fit.

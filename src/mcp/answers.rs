@@ -145,21 +145,25 @@ pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     let mut body = serde_json::to_vec(message)?;
     let JsonRpcMessage::Request(request) = message else { return Ok(body) };
     let extensions = request.request.extensions();
-    let end_of = |body: &[u8], field: &[u8]| {
-        let offset = body.windows(field.len()).position(|bytes| bytes == field);
+    // The end of the first such field from this offset on.
+    let end_of = |body: &[u8], from: usize, field: &[u8]| {
+        let offset = body[from..].windows(field.len()).position(|bytes| bytes == field);
         let missing = || serde_json::Error::custom("the request does not have the fields that it must have");
-        offset.map(|offset| offset + field.len()).ok_or_else(missing)
+        offset.map(|offset| from + offset + field.len()).ok_or_else(missing)
     };
+    let mut context_end = 0;
     if let Some(AttachedContext(context)) = extensions.get() {
-        let begin = end_of(&body, META)?;
+        let begin = end_of(&body, 0, META)?;
         let mut fields = context.to_meta_fields();
         if body.get(begin) != Some(&b'}') {
             fields.push(',');
         }
+        context_end = begin + fields.len();
         body.splice(begin..begin, fields.into_bytes());
     }
     let Some(CallArguments(arguments)) = extensions.get() else { return Ok(body) };
-    let end = end_of(&body, EMPTY)?;
+    // A context, which may have 9 KB, is not searched.
+    let end = end_of(&body, context_end, EMPTY)?;
     let (before, after) = (&body[..end - 2], &body[end..]);
     let task = extensions.get::<TaskTime>().map(|TaskTime(keep)| {
         let milliseconds = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);

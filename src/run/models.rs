@@ -2,6 +2,7 @@
 
 mod measured;
 pub(super) mod streams;
+mod words;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -351,6 +352,9 @@ impl BegunCall {
         result: Result<Option<&str>, ToolErrorCode>,
     ) {
         let found: Vec<&str> = violations.found.iter().map(|&(pattern, _)| pattern).collect();
+        for word in [&mut self.answer.model, &mut self.answer.stop_reason].into_iter().flatten() {
+            *word = words::filtered(word, &self.shared.setup);
+        }
         let end = ModelEnd {
             result: result.map_err(ToolErrorCode::as_str),
             tokens: self.answer.usage.as_ref().map(|usage| (usage.input_tokens, usage.output_tokens)),

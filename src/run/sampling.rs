@@ -158,7 +158,8 @@ impl ModelCalls {
         }
         let metrics = SamplingMetrics {
             total_rounds: u32::try_from(self.calls.len()).unwrap_or(u32::MAX),
-            total_tokens: self.calls.iter().map(|call| call.tokens).sum(),
+            // Models report what they want.
+            total_tokens: self.calls.iter().map(|call| call.tokens).fold(0, u64::saturating_add),
             total_duration: self.calls.iter().map(|call| call.duration).sum(),
             rounds_left: quota.rounds,
             tokens_left: quota.tokens,

@@ -23,10 +23,28 @@ pub struct OpenTelemetryOptions {
     pub metrics: bool,
     /// Maximum time of one export. 10 s by default.
     pub timeout: Duration,
+    /// Maximum number of spans that wait to be exported; further ones are dropped. With `None`, the number in
+    /// `OTEL_BSP_MAX_QUEUE_SIZE`, for which the SDK allocates memory whatever it is, or else 2,048.
+    pub max_queued_spans: Option<usize>,
+    /// How often spans are exported. With `None`, as `OTEL_BSP_SCHEDULE_DELAY` says, which the SDK does not bound, or
+    /// else every 5 s.
+    pub span_interval: Option<Duration>,
+    /// How often metrics are exported. With `None`, as `OTEL_METRIC_EXPORT_INTERVAL` says, which the SDK does not bound,
+    /// or else every 60 s.
+    pub metric_interval: Option<Duration>,
 }
 
 impl Default for OpenTelemetryOptions {
     fn default() -> Self {
-        Self { endpoint: None, content: false, traces: true, metrics: true, timeout: EXPORT_TIME }
+        Self {
+            endpoint: None,
+            content: false,
+            traces: true,
+            metrics: true,
+            timeout: EXPORT_TIME,
+            max_queued_spans: None,
+            span_interval: None,
+            metric_interval: None,
+        }
     }
 }

@@ -17,7 +17,7 @@ use opentelemetry_otlp::{
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
-use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracerProvider};
+use opentelemetry_sdk::trace::{BatchConfig, BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
 
 use client::ExportClient;
 use recorder::OtelRecorder;
@@ -83,7 +83,7 @@ impl OpenTelemetry {
                 exporter = exporter.with_endpoint(endpoint);
             }
             let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
-            let processor = BatchSpanProcessor::builder(exporter).build();
+            let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches(options)).build();
             let provider = SdkTracerProvider::builder()
                 .with_resource(resource.clone())
                 .with_span_processor(processor)
@@ -102,7 +102,11 @@ impl OpenTelemetry {
                 exporter = exporter.with_endpoint(endpoint);
             }
             let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
-            let reader = PeriodicReader::builder(exporter).build();
+            let mut reader = PeriodicReader::builder(exporter);
+            if let Some(interval) = options.metric_interval {
+                reader = reader.with_interval(interval);
+            }
+            let reader = reader.build();
             Some(SdkMeterProvider::builder().with_resource(resource).with_reader(reader).build())
         } else {
             None
@@ -184,6 +188,18 @@ fn resource() -> Resource {
         builder = builder.with_service_name("cx");
     }
     builder.with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))).build()
+}
+
+/// When spans are exported. The SDK reads from the variables what the options leave open.
+fn batches(options: &OpenTelemetryOptions) -> BatchConfig {
+    let mut batches = BatchConfigBuilder::default();
+    if let Some(spans) = options.max_queued_spans {
+        batches = batches.with_max_queue_size(spans);
+    }
+    if let Some(interval) = options.span_interval {
+        batches = batches.with_scheduled_delay(interval);
+    }
+    batches.build()
 }
 
 fn invalid(problem: &str) -> Error {

@@ -170,11 +170,12 @@ impl Selection {
 fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> anyhow::Result<ExitStatus> {
     let selection = Selection::from_filter(filter);
     let mut reader = AuditReader::new(directory);
-    let mut is_empty = true;
+    let (mut has_lines, mut is_shown, mut is_first) = (false, false, true);
     loop {
         while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
-            is_empty = false;
+            has_lines = true;
             if selection.has(&line) {
+                is_shown = true;
                 if is_json {
                     print_json(&line.text)?;
                 } else {
@@ -182,17 +183,25 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
                 }
             }
         }
-        if std::mem::take(&mut is_empty) {
-            let place = one_line(&directory.display().to_string());
-            diagnostic::print_note(&format!(
-                "there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
-            ));
+        // Lines that are followed may still come.
+        if std::mem::take(&mut is_first) && !is_shown && !(follow && has_lines) {
+            print_nothing(directory, has_lines);
         }
         if !follow {
             return Ok(ExitStatus::Success);
         }
         thread::sleep(LOOK);
     }
+}
+
+/// Says on stderr why no line is printed.
+fn print_nothing(directory: &Path, has_lines: bool) {
+    let place = one_line(&directory.display().to_string());
+    diagnostic::print_note(&if has_lines {
+        format!("no line of the audit trail in {place} is of that run or time; `cx runs list` lists runs")
+    } else {
+        format!("there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+    });
 }
 
 /// A line in readable form. Untrusted text in it can neither begin a line nor hide anything.
@@ -219,11 +228,14 @@ fn export(directory: &Path, format: AuditFormat, filter: &LineFilter) -> anyhow:
     let selection = Selection::from_filter(filter);
     let mut reader = AuditReader::new(directory);
     let mut records = Vec::new();
+    let (mut has_lines, mut is_exported) = (false, false);
     if matches!(format, AuditFormat::Csv) {
         print_json(&format!("{},details", COLUMNS.join(",")))?;
     }
     while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+        has_lines = true;
         let Some(fields) = line.fields.as_ref().filter(|_| selection.has(&line)) else { continue };
+        is_exported = true;
         match format {
             AuditFormat::Csv => print_json(&csv(fields))?,
             AuditFormat::OtlpLogs => {
@@ -236,6 +248,9 @@ fn export(directory: &Path, format: AuditFormat, filter: &LineFilter) -> anyhow:
     }
     if !records.is_empty() {
         print_json(&log_request(records).to_string())?;
+    }
+    if !is_exported {
+        print_nothing(directory, has_lines);
     }
     Ok(ExitStatus::Success)
 }

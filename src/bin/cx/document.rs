@@ -35,6 +35,29 @@ pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Checks that [`replace`] can write a file later, as far as that is known before: the path is no directory, and a file
+/// can be made beside it. A device or a pipe is not opened.
+///
+/// # Errors
+///
+/// What is in the way.
+pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_missing| path.to_owned());
+    match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+        }
+        Ok(found) if !found.is_file() => return Ok(()),
+        _ => {}
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::tempfile_in(directory).map(drop).map_err(|error| {
+        // The system's error names a temporary file, which nobody knows.
+        let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());
+        io::Error::new(error.kind(), problem)
+    })
+}
+
 /// As [`replace`], but a new file can be read by its user only.
 ///
 /// # Errors
@@ -113,5 +136,21 @@ mod tests {
         for other in [path("pipe"), "/dev/null".into()] {
             assert_eq!(make_private(&other, 8).unwrap_err().to_string(), error, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_can_be_replaced_is_no_directory_and_beside_a_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("old"), "old").unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+        for name in ["old", "new", "pipe"] {
+            check_replaceable(&path(name)).unwrap();
+        }
+        assert!(!path("new").exists());
+        let problem = |name: &str| check_replaceable(&path(name)).unwrap_err().to_string();
+        assert_eq!(problem("."), "it is a directory");
+        let expected = format!("no file can be made in {}: entity not found", path("absent").display());
+        assert_eq!(problem("absent/new"), expected);
     }
 }

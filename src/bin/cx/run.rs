@@ -1,7 +1,7 @@
 //! `cx run`.
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,9 @@ use crate::rules::ArgumentRules;
 use crate::source::Source;
 use crate::trace::TraceFormat;
 use crate::writer::{self, Writer};
-use crate::{diagnostic, logging, output, replay, setup, signals, source, telemetry, trace};
+use crate::{
+    audit_watch, diagnostic, document, logging, output, replay, setup, signals, source, telemetry, trace,
+};
 
 /// How long closing the servers may delay the exit. Servers end within four seconds; only a token renewal at an
 /// authorization server may take longer, up to ten.
@@ -49,6 +51,13 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let trace = arguments.trace.clone();
     let trace = trace.map(|path| TraceFormat::of(&path).map(|format| (path, format)));
     let trace = trace.transpose().map_err(invalid)?;
+    let traced_to = trace.as_ref().map(|(path, _format)| path);
+    for (path, what) in [(traced_to, "trace"), (arguments.record.as_ref(), "recording")] {
+        // Now, and not after the script has had its effects.
+        if let Some(path) = path {
+            check_file(path, what).map_err(invalid)?;
+        }
+    }
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
@@ -132,14 +141,27 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         Ok::<_, anyhow::Error>(deliver(writer, &result, &interrupted, max_wait).await)
     });
     telemetry::finish(telemetry.as_ref());
-    if let (Some((path, format)), Some(run)) = (&trace, lock(&traced).take()) {
-        let shown = path.display();
-        trace::write(path, *format, &run).with_context(|| format!("failed to write the trace `{shown}`"))?;
-    }
+    let written = match (&trace, lock(&traced).take()) {
+        (Some((path, format)), Some(run)) => {
+            let shown = path.display();
+            trace::write(path, *format, &run).with_context(|| format!("failed to write the trace `{shown}`"))
+        }
+        _ => Ok(()),
+    };
+    // Also if the trace could not be written.
     if let Some(path) = &record {
         replay::write(path, recorded.as_ref())?;
     }
+    written?;
     status
+}
+
+/// Checks that the trace or the recording can be written after the run.
+fn check_file(path: &Path, what: &str) -> anyhow::Result<()> {
+    document::check_replaceable(path).with_context(|| {
+        let shown = path.display();
+        format!("the script is not run, because its {what} `{shown}` cannot be written")
+    })
 }
 
 /// The lock of the trace. A panic elsewhere does not make it unusable.
@@ -224,7 +246,7 @@ fn print_damaged_pins(executor: &Executor) {
 fn print_audit_failure(executor: &Executor) {
     let Some(status) = executor.audit_status() else { return };
     if let Some((_, failure)) = &status.failure {
-        diagnostic::print_warning(&format!("the audit trail cannot be written: {failure}"));
+        audit_watch::print_failure(&status.directory, failure);
     } else if status.dropped > 0 {
         diagnostic::print_warning(&format!("the audit trail lacks {} events", status.dropped));
     }

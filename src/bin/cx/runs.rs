@@ -59,8 +59,10 @@ fn list(
     let selection = Selection::new(None, since);
     let mut runs: VecDeque<String> = VecDeque::new();
     let mut known: HashMap<String, ListedRun> = HashMap::new();
+    let mut has_runs = false;
     each_line(directory, |line| {
         let (Some(fields), Some(id)) = (&line.fields, line.text_of("run")) else { return };
+        has_runs = true;
         match line.text_of("event") {
             Some("run.started") if selection.has(line) => {
                 let run = ListedRun { id: id.to_owned(), started: fields.clone(), ended: None };
@@ -86,9 +88,13 @@ fn list(
         print_json(&listed.iter().map(|run| run_json(run)).collect::<Value>().to_string())?;
     } else if listed.is_empty() {
         let place = one_line(&directory.display().to_string());
-        print_text(&format!(
-            "no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
-        ))?;
+        print_text(&if has_runs {
+            format!("no runs within `--since` in the audit trail in {place}")
+        } else {
+            format!(
+                "no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
+            )
+        })?;
     } else {
         print_text(&table(&listed))?;
     }

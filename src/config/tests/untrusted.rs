@@ -367,3 +367,19 @@ fn a_workspace_cannot_change_the_audit_trail_of_its_user() {
             .is_none()
     );
 }
+
+/// THREATS 673: a directory that cannot be used does not switch off a trail, and none is begun in a workspace.
+#[test]
+fn v_673_an_audit_trail_whose_directory_cannot_be_used_is_at_the_default_location() {
+    for (directory, expected) in [
+        ("${NOPE}/trail", "`audit.directory`: the environment variable `NOPE` is not set"),
+        ("trail", "`audit.directory`: expected an absolute path, `~/…` or `${workspaceFolder}/…`"),
+    ] {
+        let text = format!(r#"{{"audit": {{"directory": "{directory}", "required": true}}}}"#);
+        let config = Place::new().file("home/.config/cx/config.json", &text).load();
+        let audit = config.audit.unwrap();
+        assert_eq!((audit.directory, audit.required), (None, true));
+        let [warning] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
+        assert!(warning.message.contains(expected), "{}", warning.message);
+    }
+}

@@ -15,8 +15,9 @@ use rustix::fs::OFlags;
 
 use super::note::{Checkpoint, Signer};
 use super::options::AuditOptions;
+use super::read;
 use super::record::{Fields, sha256};
-use super::{canonical, read};
+use super::records::{Record, Records};
 use crate::storage::private::{self, PrivateDirectory};
 use crate::text::ids::random_bytes;
 use crate::text::{rfc3339, rfc3339_seconds};
@@ -78,11 +79,10 @@ impl Appender {
     /// # Errors
     ///
     /// If the files cannot be written.
-    pub(super) fn append(&mut self, records: Vec<Fields>, writer: &str) -> io::Result<()> {
+    pub(super) fn append(&mut self, records: &Records, writer: &str) -> io::Result<()> {
         let options = self.options.clone();
         let locked = Locked::new(&options.directory)?;
         self.prepare_key(&locked)?;
-        let mut records = records;
         let names = locked.day_files()?;
         let (mut head, damaged) = self.find_head(&locked, &names)?;
         if names.is_empty() {
@@ -92,20 +92,24 @@ impl Appender {
         let today = date(SystemTime::now());
         // If the clock goes back, the latest file is still used.
         let day = names.last().map_or(today.clone(), |last| today.max(last.clone()));
-        let mut expired = Vec::new();
-        if !names.contains(&day) {
-            let (fields, files) = self.expired(&locked, &names)?;
-            expired = files;
-            records.splice(0..0, fields.map(|fields| stamped("retention", writer, fields)));
+        let (retention, expired) =
+            if names.contains(&day) { (None, Vec::new()) } else { self.expired(&locked, &names)? };
+        let mut own = Records::default();
+        for (event, fields) in [("line.damaged", damaged), ("retention", retention)] {
+            if let Some(fields) = fields {
+                own.push(&stamped(event, writer, fields));
+            }
         }
-        records.splice(0..0, damaged.map(|fields| stamped("line.damaged", writer, fields)));
         let (mut text, mut line) = (std::mem::take(&mut self.text), Vec::new());
         text.clear();
-        for record in records {
+        for record in own.texts().chain(records.texts()) {
             head.add(record, &mut text, &mut line);
             if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
-                let note = self.sign(&head);
-                head.add(stamped("checkpoint", writer, vec![("note", note.into())]), &mut text, &mut line);
+                let mut checkpoint = Records::default();
+                checkpoint.push(&stamped("checkpoint", writer, vec![("note", self.sign(&head).into())]));
+                for record in checkpoint.texts() {
+                    head.add(record, &mut text, &mut line);
+                }
             }
         }
         let name = format!("{day}{}", read::ENDING);
@@ -294,15 +298,17 @@ impl<'a> Locked<'a> {
 
 impl Head {
     /// Adds a record to the chain, and its line to `text`. `line` is overwritten.
-    fn add(&mut self, mut record: Fields, text: &mut Vec<u8>, line: &mut Vec<u8>) {
+    fn add(&mut self, record: Record<'_>, text: &mut Vec<u8>, line: &mut Vec<u8>) {
         self.sequence += 1;
-        record.push(("seq", self.sequence.into()));
-        record.push(("prev", std::mem::take(&mut self.hash).into()));
+        let sequence = self.sequence.to_string();
+        let Record([begin, to_prev, to_seq, end]) = record;
+        let (prev, seq) = (self.hash.as_bytes(), sequence.as_bytes());
         line.clear();
-        // `prev` and `seq` come after `hash`, so that it never is the last member.
-        let offset = canonical::write_record(line, &record, "hash");
+        for part in [begin, to_prev, b"\"prev\":\"", prev, b"\",", to_seq, b"\"seq\":", seq, b",", end] {
+            line.extend_from_slice(part);
+        }
         self.hash = sha256(line);
-        let (before, after) = line.split_at(offset);
+        let (before, after) = line.split_at(begin.len());
         for part in [before, b"\"hash\":\"", self.hash.as_bytes(), b"\",", after, b"\n"] {
             text.extend_from_slice(part);
         }

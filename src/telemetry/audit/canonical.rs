@@ -1,7 +1,7 @@
 //! Canonical JSON (RFC 8785), which gives equal values equal text and so equal hashes.
 //!
-//! `serde_json_canonicalizer` and `serde_jcs` only return the text of a value. The trail also needs the offset at which
-//! a member would begin, to write each record once for both its hash and its line.
+//! `serde_json_canonicalizer` and `serde_jcs` only return the text of a value. The trail also needs the offsets at which
+//! members would begin, to write each record before it has those of the chain, and once for both its hash and its line.
 
 use std::cmp::Ordering;
 
@@ -19,18 +19,24 @@ pub(super) fn object(fields: &Map<String, Value>) -> Vec<u8> {
 }
 
 /// Writes the canonical text of an object with these members, whose names are distinct. Members that are null are left
-/// out. Returns the offset in `text` at which a member called `name`, which the object does not have, would begin:
-/// before a member that sorts after it, or before the end.
-pub(super) fn write_record(text: &mut Vec<u8>, fields: &[(&str, Value)], name: &str) -> usize {
+/// out. Returns for each of `names`, which are sorted and which the object does not have, the offset in `text` at which
+/// a member of that name would begin: before the first member that sorts after it, or before the end.
+pub(super) fn write_record<const N: usize>(
+    text: &mut Vec<u8>,
+    fields: &[(&str, Value)],
+    names: [&str; N],
+) -> [usize; N] {
     let mut sorted: Vec<(&str, &Value)> =
         fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (*name, value)).collect();
-    let mut offset = None;
+    let (mut offsets, mut found) = ([0; N], 0);
     write_sorted(text, &mut sorted, |text, next| {
-        if offset.is_none() && order(next, name).is_gt() {
-            offset = Some(text.len());
+        while names.get(found).is_some_and(|name| order(next, name).is_gt()) {
+            offsets[found] = text.len();
+            found += 1;
         }
     });
-    offset.unwrap_or(text.len().saturating_sub(1))
+    offsets[found..].fill(text.len().saturating_sub(1));
+    offsets
 }
 
 /// The canonical text of a value. Values are nested at most as deep as serde_json parses.

@@ -15,6 +15,7 @@ mod options;
 mod queue;
 mod read;
 mod record;
+mod records;
 mod trail;
 mod verify;
 

@@ -39,6 +39,8 @@ impl AuditOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditStatus {
+    /// The directory of the trail.
+    pub directory: PathBuf,
     /// Lines that this process has written.
     pub lines: u64,
     /// Events of this process that were not written, because the files could not be written or too many events were

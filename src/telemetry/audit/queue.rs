@@ -19,6 +19,9 @@ const MAX_BYTES: usize = 64 << 20;
 /// writing some ten lines.
 const GATHER: Duration = Duration::from_millis(10);
 
+/// Maximum number of events for which memory is kept from one batch to the next, less than a megabyte. More is a burst.
+const MAX_KEPT_ENTRIES: usize = 4_096;
+
 /// Events that wait to be written.
 #[derive(Default)]
 pub(super) struct EntryQueue {
@@ -77,7 +80,12 @@ impl EntryQueue {
     }
 
     /// Waits for events, for at most `max_wait`. For the writer only.
-    pub(super) fn next(&self, max_wait: Duration) -> Batch {
+    ///
+    /// Later events are queued in the memory of `spare`, which the writer has of an earlier batch. Otherwise the threads
+    /// of runs would enlarge the queue again after each batch, step by step and while they hold its lock.
+    pub(super) fn next(&self, max_wait: Duration, mut spare: VecDeque<Entry>) -> Batch {
+        spare.clear();
+        spare.shrink_to(MAX_KEPT_ENTRIES);
         let mut state = self.state.lock();
         let deadline = Instant::now() + max_wait;
         while state.entries.is_empty() && !state.is_closed {
@@ -96,7 +104,7 @@ impl EntryQueue {
         }
         (state.bytes, state.awaited) = (0, 0);
         Batch {
-            entries: std::mem::take(&mut state.entries),
+            entries: std::mem::replace(&mut state.entries, spare),
             dropped: std::mem::take(&mut state.dropped),
             is_last: state.is_closed,
         }

@@ -15,8 +15,7 @@ use crate::run::observer::{ApproverKind, ClientRequest, DefinitionEvent, Observe
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
 use crate::telemetry::masked;
-use crate::text::preview;
-use crate::text::rfc3339;
+use crate::text::{preview, rfc3339};
 use crate::tools::ToolErrorCode;
 
 /// Maximum characters of a name in a line. Names come from servers, scripts and clients.
@@ -220,7 +219,7 @@ impl Entry {
         }
     }
 
-    /// The fields of its line, without those of the chain.
+    /// The fields of its line, without those of the chain. Those of calls are nearly sorted, as the line has them.
     pub(super) fn into_fields(self, writer: &str, with_contents: bool) -> Fields {
         let (name, mut fields) = match self.what {
             What::RunStarted { source, limits, grants, input_bytes } => {
@@ -237,30 +236,31 @@ impl Entry {
             What::CallSent { call, names, argument_bytes, arguments, approver } => {
                 let mut fields = Fields::with_capacity(CALL_FIELDS);
                 fields.extend([
-                    ("call", call.into()),
-                    ("server", names.server().into()),
-                    ("tool", names.tool().into()),
-                    ("argumentBytes", argument_bytes.into()),
-                    ("rule", names.rule().into()),
                     ("approver", approver.map(ApproverKind::as_str).into()),
+                    ("argumentBytes", argument_bytes.into()),
                 ]);
                 Text::Json(arguments).push_to(&mut fields, TextField::Arguments, with_contents);
+                fields.extend([
+                    ("call", call.into()),
+                    ("rule", names.rule().into()),
+                    ("server", names.server().into()),
+                    ("tool", names.tool().into()),
+                ]);
                 ("call.will", fields)
             }
             What::CallEnded { call, names, code, duration, result } => {
                 let mut fields = Fields::with_capacity(CALL_FIELDS);
                 fields.extend([
                     ("call", call.into()),
-                    ("server", names.server().into()),
-                    ("tool", names.tool().into()),
-                    ("outcome", if code.is_some() { "failed" } else { "ok" }.into()),
                     ("code", code.map(ToolErrorCode::as_str).into()),
                     ("durationUs", microseconds(duration).into()),
+                    ("outcome", if code.is_some() { "failed" } else { "ok" }.into()),
                     ("resultBytes", result.as_ref().map_or(0, |value| value.text().len()).into()),
                 ]);
                 if let Some(result) = result {
                     Text::Result(result).push_to(&mut fields, TextField::Result, with_contents);
                 }
+                fields.extend([("server", names.server().into()), ("tool", names.tool().into())]);
                 ("call.did", fields)
             }
             What::Fields(name, fields) => (name, fields),
@@ -271,10 +271,14 @@ impl Entry {
                 (name, fields)
             }
         };
-        fields.extend([("event", name.into()), ("at", rfc3339(self.at).into()), ("writer", writer.into())]);
-        if let Some((run, elapsed)) = self.run {
-            fields.extend([("run", run.id.as_str().into()), ("elapsedUs", microseconds(elapsed).into())]);
-        }
+        let (run, elapsed) = self.run.unzip();
+        fields.extend([
+            ("at", rfc3339(self.at).into()),
+            ("elapsedUs", elapsed.map(microseconds).into()),
+            ("event", name.into()),
+            ("run", run.map(|run| run.id.clone()).into()),
+            ("writer", writer.into()),
+        ]);
         fields
     }
 }

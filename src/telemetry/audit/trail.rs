@@ -1,5 +1,6 @@
 //! One process's audit trail: the observer of runs, and the thread that writes.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -14,6 +15,7 @@ use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, shown};
+use super::records::Records;
 use crate::run::observer::{
     BeforeEffect, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent, at_once,
 };
@@ -61,7 +63,9 @@ impl AuditTrail {
     ///
     /// If the system refuses a thread.
     pub fn start(options: AuditOptions) -> io::Result<Self> {
-        let status = AuditStatus { lines: 0, dropped: 0, failure: None, required: options.required };
+        let directory = options.directory.clone();
+        let status =
+            AuditStatus { directory, lines: 0, dropped: 0, failure: None, required: options.required };
         let (required, contents) = (options.required, options.contents);
         let shared = Arc::new(Shared {
             options,
@@ -198,16 +202,19 @@ impl Drop for EndGuard<'_> {
 fn write(shared: &Shared) {
     let mut writer = Writer {
         appender: Appender::new(shared.options.clone()),
+        records: Records::default(),
         name: short_random_id().unwrap_or_else(|_| std::process::id().to_string()),
         lost: 0,
         since: None,
         reason: String::new(),
     };
+    let mut spare = VecDeque::new();
     loop {
-        let batch = shared.queue.next(PAUSE);
+        let mut batch = shared.queue.next(PAUSE, spare);
         let is_last = batch.is_last;
         let is_pause = batch.entries.is_empty();
-        writer.write(shared, batch);
+        writer.write(shared, &mut batch);
+        spare = batch.entries;
         if (is_pause || is_last)
             && writer.lost == 0
             && let Err(error) = writer.appender.checkpoint()
@@ -222,6 +229,8 @@ fn write(shared: &Shared) {
 
 struct Writer {
     appender: Appender,
+    /// Those of the current batch.
+    records: Records,
     /// Identifies this process in the trail.
     name: String,
     /// Number of events that were not written and are not reported in the trail yet.
@@ -231,7 +240,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, shared: &Shared, batch: Batch) {
+    /// Writes the events of a batch, which is empty afterwards.
+    fn write(&mut self, shared: &Shared, batch: &mut Batch) {
         if batch.dropped > 0 {
             self.lose(batch.dropped, "there were too many at once");
         }
@@ -241,7 +251,7 @@ impl Writer {
         let count = batch.entries.len() as u64;
         let contents = shared.options.contents;
         let mut acknowledged = Vec::new();
-        let mut records = Vec::with_capacity(batch.entries.len() + 1);
+        self.records.clear();
         if self.lost > 0 {
             let since = self.since.map(rfc3339);
             let fields = vec![
@@ -249,13 +259,13 @@ impl Writer {
                 ("reason", self.reason.as_str().into()),
                 ("since", since.into()),
             ];
-            records.push(Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
+            self.records.push(&Entry::new("lines.dropped", fields).into_fields(&self.name, contents));
         }
-        for mut entry in batch.entries {
+        for mut entry in batch.entries.drain(..) {
             acknowledged.extend(entry.acknowledge.take());
-            records.push(entry.into_fields(&self.name, contents));
+            self.records.push(&entry.into_fields(&self.name, contents));
         }
-        let result = self.appender.append(records, &self.name);
+        let result = self.appender.append(&self.records, &self.name);
         let is_written = result.is_ok();
         shared.report(count, result.as_ref().err());
         match result {

@@ -166,10 +166,9 @@ impl Catalog {
         }
         match (found.pop(), failure) {
             (Some(resolved), _) if found.is_empty() => Ok(resolved),
-            (Some(_), _) => Err(ToolError::new(
-                ToolErrorCode::ToolNotFound,
-                format!("`{name}` means more than one tool; use `tools[server][tool]`"),
-            )),
+            (Some(_), _) => {
+                Err(no_tool(name, format!("`{name}` means more than one tool; use `tools[server][tool]`")))
+            }
             (None, Some(error)) => Err(error),
             (None, None) => Err(match denied.first() {
                 Some((server, tool)) => ToolError::new(
@@ -184,12 +183,17 @@ impl Catalog {
 
     fn unknown_full_name(&self, name: &str, budget: &SuggestionBudget) -> ToolError {
         match split_full_name(name).next() {
-            Some((server, _)) => self.unknown_server(server, budget),
-            None => {
-                let message =
-                    format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name));
-                ToolError::new(ToolErrorCode::ToolNotFound, message)
-            }
+            Some((server, tool)) => self.unknown_server(server, budget).for_tool(server, tool),
+            None => no_tool(
+                name,
+                format!("expected a full name as `mcp__server__tool`: `{}`", preview_name(name)),
+            ),
         }
     }
+}
+
+/// The error about a full name that names no single tool. Records of the call have the name as it is written.
+fn no_tool(name: &str, message: String) -> ToolError {
+    let tool = (!name.is_empty()).then(|| name.to_owned());
+    ToolError { tool, ..ToolError::new(ToolErrorCode::ToolNotFound, message) }
 }

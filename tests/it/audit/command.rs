@@ -175,6 +175,35 @@ fn since_leaves_out_what_is_older() {
     }
 }
 
+/// A selection of nothing is not a trail that is switched off, and neither is silent.
+#[test]
+fn where_there_is_nothing_to_show_the_reason_is_said() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    let said = |arguments: &[&str], more: &[&str]| {
+        let output = user.cx(&[arguments, more].concat());
+        assert!(output.status.success(), "{}", text(&output));
+        text(&output)
+    };
+    let commands = [&["audit", "show"][..], &["audit", "export", "--format", "csv"]];
+    for command in commands {
+        let nothing = said(command, &[]);
+        assert!(nothing.contains("there is no audit trail in "), "{nothing}");
+    }
+    assert!(said(&["runs"], &[]).contains("switches it on"));
+    user.prints(&["run", "-e", "return 1"]);
+    for command in commands {
+        for more in [["--run", "absent"], ["--since", "0s"]] {
+            let nothing = said(command, &more);
+            assert!(nothing.contains("is of that run or time; `cx runs list` lists runs"), "{nothing}");
+        }
+        let all = said(command, &[]);
+        assert!(all.contains("run.started") && !all.contains("is of that run"), "{all}");
+    }
+    let none = said(&["runs", "list"], &["--since", "0s"]);
+    assert!(none.contains("no runs within `--since` in the audit trail in "), "{none}");
+}
+
 /// THREATS 546: the name that a script calls a tool by is text wherever it is printed: no formula of a spreadsheet, no
 /// line of its own, and no escape sequence that a terminal obeys.
 #[test]
@@ -337,7 +366,8 @@ fn a_full_disk_leaves_whole_lines_and_fails_no_run() {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "7\n");
-        has_failed |= String::from_utf8_lossy(&output.stderr).contains("the audit trail cannot be written");
+        let warning = format!("the audit trail cannot be written: {}: ", trail.display());
+        has_failed |= String::from_utf8_lossy(&output.stderr).contains(&warning);
     }
     assert!(has_failed, "the limit was not reached");
     assert!(fs::read_to_string(user.file()).unwrap().ends_with('\n'));

@@ -128,6 +128,31 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
     assert!(calls.clone().all(|line| !line.contains_key("arguments") && !line.contains_key("result")));
 }
 
+/// THREATS 674: what a script looks for is in the trail by its name, also where there is no such server.
+#[test]
+fn v_674_a_call_of_what_does_not_exist_is_in_the_trail_by_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = AuditOptions::new(directory.path().join("trail"));
+    let executor = builder(&options).build().unwrap();
+    let source = "for (const name of ['mcp__absent__wipe', 'absent.wipe', 'mcp__notes__burn', 'wipe', ''])
+            await callMCPTool(name, {}).catch(() => {});
+        return 1";
+    let result = executor.run_blocking(source).unwrap();
+    assert_eq!(result.error(), None);
+    futures::executor::block_on(executor.close());
+    let lines = lines(&options);
+    let names = ["call", "server", "tool", "code"];
+    let refused: Value = of(&lines, "call.refused").iter().map(|line| pick(line, &names)).collect();
+    let expected = json!([
+        [1, "absent", "wipe", "TOOL_NOT_FOUND"],
+        [2, "absent", "wipe", "TOOL_NOT_FOUND"],
+        [3, "notes", "burn", "TOOL_NOT_FOUND"],
+        [4, null, "wipe", "TOOL_NOT_FOUND"],
+        [5, null, null, "TOOL_NOT_FOUND"],
+    ]);
+    assert_eq!(refused, expected, "{lines:?}");
+}
+
 /// A call that is refused, or asked about, because of an address in the arguments has the rule about addresses.
 #[test]
 fn v_572_the_rule_about_private_addresses_is_in_the_trail() {

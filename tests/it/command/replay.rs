@@ -1,7 +1,7 @@
 //! `cx run --record` and `cx replay`, with a real server that is gone at the replay.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -166,6 +166,31 @@ fn a_recording_has_no_secrets_and_explains_itself() {
     {
         assert!(explained.contains(part), "{part}: {explained}");
     }
+}
+
+/// THREATS 671: otherwise the calls of the script have their effects, and what they were is lost.
+#[test]
+fn v_671_a_script_whose_recording_or_trace_cannot_be_written_is_not_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    fs::create_dir(directory.join("taken.html")).unwrap();
+    for (argument, file, problem) in [
+        ("--record", "absent/run.jsonl", "no file can be made in "),
+        ("--trace", "absent/run.html", "no file can be made in "),
+        ("--record", "taken.html", "it is a directory"),
+        ("--trace", "taken.html", "it is a directory"),
+    ] {
+        let run = cx(directory, &["run", "-e", "console.log('ran')", argument, file]);
+        assert_eq!((run.status.code(), text(&run.stdout)), (Some(2), ""), "{file}: {run:?}");
+        let said = text(&run.stderr);
+        assert!(said.contains("the script is not run") && said.contains(problem), "{file}: {said}");
+    }
+    // A disk that is full after the run costs the trace and not the recording.
+    symlink("/dev/full", directory.join("full.html")).unwrap();
+    let run = cx(directory, &["run", "-e", "return 1", "--trace", "full.html", "--record", "run.jsonl"]);
+    assert_eq!((run.status.code(), text(&run.stdout)), (Some(2), "1\n"), "{run:?}");
+    assert!(text(&run.stderr).contains("failed to write the trace `full.html`"), "{run:?}");
+    assert_eq!(cx(directory, &["replay", "run.jsonl"]).status.code(), Some(0));
 }
 
 #[test]

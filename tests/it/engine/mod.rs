@@ -36,6 +36,8 @@ mod limits;
 mod llm;
 /// Streamed answers of models that are left before their end.
 mod llm_streams;
+/// What models say beside their answers.
+mod llm_threats;
 /// Memory that no engine's meter sees, by number.
 mod memory_threats;
 /// Functions of the embedder that panic.

@@ -223,7 +223,7 @@ fn a_trail_that_cannot_be_written_is_reported() {
     assert!(report["dropped"].as_u64().unwrap() > 0 && report["enabled"] == true, "{health:#}");
     value_with("cx_audit_failing", &|value| value == 1.0);
     value_with("cx_audit_events_dropped_total", &|value| value > 0.0);
-    stderr_with(&client, "warning: the audit trail cannot be written: ");
+    stderr_with(&client, &format!("warning: the audit trail cannot be written: {}: ", trail.display()));
     std::fs::remove_file(&trail).unwrap();
     client.wait_for_health(|health| health["auditLog"]["failure"].is_null());
     value_with("cx_audit_failing", &|value| value == 0.0);

@@ -42,9 +42,32 @@ fn a_member_is_added_where_it_belongs() {
         (vec![("z", json!(1)), ("a", json!("\u{20ac}\n"))], "{\"a\":\"\u{20ac}\\n\",\"hash\":\"x\",\"z\":1}"),
     ] {
         let mut text = b"before".to_vec();
-        let offset = write_record(&mut text, &fields, "hash");
+        let [offset] = write_record(&mut text, &fields, ["hash"]);
         let text = String::from_utf8(text).unwrap();
         let (before, after) = text.split_at(offset);
         assert_eq!(format!("{before}\"hash\":\"x\",{after}"), format!("before{expected}"));
+    }
+}
+
+#[test]
+fn members_are_added_where_they_belong() {
+    for (fields, expected) in [
+        (
+            vec![("z", json!(2)), ("i", json!(1)), ("a", json!(0))],
+            r#"{"a":0,"hash":,"i":1,"prev":,"seq":,"z":2}"#,
+        ),
+        (vec![("z", json!(2))], r#"{"hash":,"prev":,"seq":,"z":2}"#),
+        (
+            vec![("t", Value::Null), ("q", json!(1)), ("z", json!(2))],
+            r#"{"hash":,"prev":,"q":1,"seq":,"z":2}"#,
+        ),
+    ] {
+        let (mut text, names) = (b"before".to_vec(), ["hash", "prev", "seq"]);
+        let offsets = write_record(&mut text, &fields, names);
+        let mut text = String::from_utf8(text).unwrap();
+        for (offset, name) in offsets.into_iter().zip(names).rev() {
+            text.insert_str(offset, &format!("\"{name}\":,"));
+        }
+        assert_eq!(text, format!("before{expected}"));
     }
 }

@@ -282,8 +282,9 @@ fn a_clock_that_goes_back_keeps_the_order() {
     assert!(found.is_ok() && found.lines == 11, "{found:?}");
     let mut appender = Appender::new(place.options());
     for at in ["2999-01-01T00:00:00.000Z", "2026-11-22T00:00:00.000Z"] {
-        let record = vec![("at", at.into()), ("event", "test".into()), ("writer", "w".into())];
-        appender.append(vec![record], "w").unwrap();
+        let mut records = Records::default();
+        records.push(&[("at", at.into()), ("event", "test".into()), ("writer", "w".into())]);
+        appender.append(&records, "w").unwrap();
     }
     let found = place.verify();
     assert!(found.is_ok() && found.notices[0].contains("the time goes back"), "{found:?}");
@@ -320,10 +321,24 @@ fn eventually(holds: impl Fn() -> bool) {
 fn more_events_than_the_queue_holds_are_counted() {
     let queue = EntryQueue::default();
     let pushed = (0..100_000).filter(|_| queue.push(Entry::new("test", Vec::new()))).count();
-    let batch = queue.next(Duration::ZERO);
+    let batch = queue.next(Duration::ZERO, VecDeque::new());
     assert_eq!(batch.entries.len(), pushed);
     assert_eq!(batch.dropped, 100_000 - pushed as u64);
     assert!(batch.dropped > 0);
+}
+
+/// The memory of a burst is returned.
+#[test]
+fn events_are_queued_in_the_memory_of_earlier_ones() {
+    let queue = EntryQueue::default();
+    let capacity_after = |spare: usize| {
+        queue.next(Duration::ZERO, VecDeque::with_capacity(spare));
+        assert!(queue.push(Entry::new("test", Vec::new())));
+        queue.next(Duration::ZERO, VecDeque::new()).entries.capacity()
+    };
+    let (usual, burst) = (capacity_after(1_000), capacity_after(100_000));
+    assert!((1_000..4_000).contains(&usual), "{usual}");
+    assert!((1_000..10_000).contains(&burst), "{burst}");
 }
 
 /// Of a request to a language model there are hashes, and no text.
