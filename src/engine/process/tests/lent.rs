@@ -1,13 +1,15 @@
 //! Workers that are lent before their runs are there. A stream in this process stands for the executor.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::{MARK, WORKER, program};
+use super::{MARK, WATCHDOG, WORKER, program};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::lent::{LentError, LentWorkers, MAX_IDLE_TIME};
 use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker};
@@ -72,7 +74,11 @@ impl Executor {
     }
 
     async fn start_run(&mut self, depth: usize) {
-        let start = Start::of_test(RUN.0, u8::try_from(depth).unwrap());
+        self.start_run_with(depth, None).await;
+    }
+
+    async fn start_run_with(&mut self, depth: usize, input: Option<String>) {
+        let start = Start { input, ..Start::of_test(RUN.0, u8::try_from(depth).unwrap()) };
         self.send(&ToWorker::Start(Box::new(start))).await;
     }
 }
@@ -131,4 +137,40 @@ async fn v_611_a_permit_is_kept_until_its_run_has_ended() {
     let (lent, ()) = tokio::join!(lending, executing);
     assert!(lent.is_ok(), "{lent:?}");
     assert_eq!(Arc::strong_count(&permit), 1);
+}
+
+/// A permit may be free only much later: the worker is not kept until then.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_685_a_run_that_waits_for_a_permit_ends_with_its_executor() {
+    let lent = lent();
+    let (near, far) = duplex(64 << 10);
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| pending::<Option<()>>());
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        executor.start_run(DEPTH).await;
+    };
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the worker is lent to nobody");
+    assert!(lent.is_ok(), "{lent:?}");
+}
+
+/// What comes of it meanwhile is more than the connection holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_685_a_run_that_has_waited_for_a_permit_is_complete() {
+    let lent = lent();
+    let (near, far) = duplex(4 << 10);
+    let (admit, admitted) = oneshot::channel();
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| async { admitted.await.ok() });
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        let input = format!("\"{}\"", "a".repeat(256 << 10));
+        executor.start_run_with(DEPTH, Some(input)).await;
+        admit.send(()).unwrap();
+        let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
+    };
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the run has not begun");
+    assert!(lent.is_ok(), "{lent:?}");
 }
