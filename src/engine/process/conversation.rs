@@ -108,7 +108,7 @@ impl Conversation {
         let socket = worker.socket.take().ok_or(io::ErrorKind::NotConnected)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
         let number = random_bytes()?;
-        let resources = Arc::new(Resources::of(worker.killer()?, worker.group.clone()));
+        let resources = Arc::new(Resources::of(&worker));
         let is_elsewhere = worker.is_elsewhere;
         Ok(Self {
             worker,
@@ -132,8 +132,8 @@ impl Conversation {
     }
 
     /// Lets the watchdog stop and measure the run.
-    pub(super) fn watch(&self, stop: &Arc<Stop>) -> io::Result<()> {
-        let killer = self.worker.killer()?;
+    pub(super) fn watch(&self, stop: &Arc<Stop>) {
+        let killer = Arc::clone(&self.worker.killer);
         stop.attach(move || killer.kill());
         let (resources, weak) = (Arc::clone(&self.resources), Arc::downgrade(stop));
         stop.attach_measure(move |memory_bytes| {
@@ -145,7 +145,6 @@ impl Conversation {
         });
         let resources = Arc::clone(&self.resources);
         stop.attach_cpu_time(move || resources.cpu_time());
-        Ok(())
     }
 
     /// Queues the start of the run.

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -177,8 +177,8 @@ impl LentWorkers {
         let mut worker = worker;
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
-        let (killer, refused) = (worker.killer()?, OnceLock::<(RunNumber, &str)>::new());
-        let resources = Resources::of(worker.killer()?, worker.group.clone());
+        let (killer, refused) = (Arc::clone(&worker.killer), OnceLock::<(RunNumber, &str)>::new());
+        let resources = Resources::of(&worker);
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
         to_worker.write_all(&std::mem::take(&mut worker.out)).await?;

@@ -147,7 +147,7 @@ impl RemoteRun {
             let mut conversation =
                 Conversation::new(worker, tenant.clone(), host, self.processors, self.workers.count_run())
                     .map_err(|error| RunEnd::NoWorker(error.to_string()))?;
-            conversation.watch(&self.stop).map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            conversation.watch(&self.stop);
             conversation.start(host, source).map_err(RunEnd::NoWorker)?;
             let conversation = self.conversation.insert(conversation);
             let end = match conversation.listen(host).await {

@@ -9,8 +9,9 @@ mod start;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -20,11 +21,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use rustix::process::{Pid, pidfd_send_signal};
+use rustix::process::Pid;
 use tokio::sync::oneshot;
 
 pub(super) use self::end::Killer;
-use self::end::{MAX_END, StopSignal, describe};
+use self::end::{MAX_END, describe};
 use self::start::start;
 use super::frames::Decoder;
 use super::group::Group;
@@ -93,7 +94,10 @@ pub(crate) struct WorkerOptions {
 pub(crate) struct WorkerProcess {
     child: Option<Child>,
     pid: Pid,
-    process: OwnedFd,
+    /// Kills it, also from other threads.
+    pub(super) killer: Arc<Killer>,
+    /// What the kernel says of its memory. `None` without `/proc`.
+    pub(super) statm: Option<Arc<File>>,
     pub(super) socket: Option<OwnedFd>,
     pub(super) decoder: Decoder,
     /// Bytes that are queued for it.
@@ -104,7 +108,6 @@ pub(crate) struct WorkerProcess {
     pub(super) was_ready: bool,
     pub(super) runs: u32,
     idle_since: Instant,
-    stop_signal: StopSignal,
     pub(super) is_elsewhere: bool,
     /// Its control group, where it has one.
     pub(super) group: Option<Arc<Group>>,
@@ -118,20 +121,6 @@ impl fmt::Debug for WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Returns what can kill this process from other threads.
-    ///
-    /// # Errors
-    ///
-    /// If there is no descriptor left.
-    pub(super) fn killer(&self) -> io::Result<Killer> {
-        let process = self.process.as_fd().try_clone_to_owned()?;
-        Ok(Killer { process, pid: self.pid, stop_signal: self.stop_signal.clone() })
-    }
-
-    fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
-    }
-
     /// Logs which measures of the sandbox are missing, once for all workers. `cx doctor` asks the
     /// kernel, and need not see that a service manager or a container forbids their use.
     pub(super) fn warn_of_missing(&self, missing: &[String]) {
@@ -165,7 +154,7 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        self.kill();
+        self.killer.kill();
         let Some(mut child) = self.child.take() else { return };
         let mut state = self.shared.state.lock();
         if state.has_thread {
