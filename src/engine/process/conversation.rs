@@ -453,20 +453,20 @@ impl Conversation {
         None
     }
 
-    /// Returns the worker to the pool after its run.
-    pub(super) fn give_back(mut self, workers: &Workers) {
+    /// Returns the worker to the pool after its run, or to the caller if it serves no other run.
+    pub(super) fn give_back(mut self, workers: &Workers) -> Option<WorkerProcess> {
         self.remove_written();
         let has_low_priority = self.resources.has_low_priority();
         let Self { mut worker, stream, tenant, .. } = self;
-        let Ok(socket) = stream.into_std() else { return };
+        let Ok(socket) = stream.into_std() else { return Some(worker) };
         worker.socket = Some(OwnedFd::from(socket));
         worker.decoder.set_most(wire::MAX_READY_BYTES);
         worker.is_ready = false;
         worker.runs += 1;
         if has_low_priority {
             // A lowered priority cannot be raised again.
-            return;
+            return Some(worker);
         }
-        workers.give_back(tenant, worker);
+        workers.give_back(tenant, worker)
     }
 }

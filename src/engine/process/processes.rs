@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 
 use super::conversation::{Call, Conversation, Event, RunEnd};
 use super::surveys;
-use super::workers::Workers;
+use super::workers::{WorkerProcess, Workers};
 use crate::engine::failure;
 use crate::engine::host::RunHost;
 use crate::engine::instance::{Engine, Instance, Unprepared};
@@ -68,6 +68,7 @@ impl Engine for Processes {
             stop: Arc::default(),
             conversation: None,
             unfinished: FuturesUnordered::new(),
+            spent: None,
             memory_bytes: 0,
             fuel: None,
         })
@@ -89,6 +90,9 @@ pub(crate) struct RemoteRun {
     /// Calls that the script has not awaited. They are in flight until the instance is dropped, as
     /// in other engines, because the report of a run names them.
     unfinished: FuturesUnordered<Call>,
+    /// The worker after its last run. It is killed when the instance is dropped, which is after the reply: the end of a
+    /// process takes as much of the processors as a short run.
+    spent: Option<WorkerProcess>,
     memory_bytes: usize,
     fuel: Option<u64>,
 }
@@ -215,7 +219,7 @@ impl RemoteRun {
                         // From here on the watchdog must not kill the worker, which may serve
                         // another run.
                         self.stop.detach();
-                        conversation.give_back(&self.workers);
+                        self.spent = conversation.give_back(&self.workers);
                         outcome
                     }
                     Err(problem) => Outcome::Failed(crashed(&format!("sent an invalid result: {problem}"))),
@@ -250,3 +254,6 @@ fn no_worker(problem: &str) -> ScriptError {
     )
     .with_hint("try again in some seconds; `cx doctor` says what the machine lacks")
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,23 +284,23 @@ impl Workers {
         None
     }
 
-    /// Takes a worker back after a regular end of its run. It serves its tenant once more, or ends.
-    pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) {
-        let dropped = {
-            let mut state = self.shared.state.lock();
-            state.failures = 0;
-            state.paused_until = None;
-            if worker.runs >= self.options.program.runs || state.is_closed {
-                Some((tenant, worker))
-            } else {
-                worker.idle_since = Instant::now();
-                state.used.push((tenant, worker));
-                let surplus = state.used.len() > self.options.spare.max(1);
-                self.shared.changed.notify_one();
-                surplus.then(|| state.used.remove(0))
-            }
-        };
-        drop(dropped);
+    /// Takes a worker back after a regular end of its run. It serves its tenant once more, or is returned: it serves no
+    /// other run, or is one too many.
+    pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) -> Option<WorkerProcess> {
+        let mut state = self.shared.state.lock();
+        let has_failed = std::mem::take(&mut state.failures) > 0;
+        state.paused_until = None;
+        if worker.runs >= self.options.program.runs || state.is_closed {
+            return Some(worker);
+        }
+        // Otherwise the thread looks by itself after a while, and need not be woken just before the run's result is sent.
+        if has_failed || state.is_empty() {
+            self.shared.changed.notify_one();
+        }
+        worker.idle_since = Instant::now();
+        state.used.push((tenant, worker));
+        let surplus = state.used.len() > self.options.spare.max(1);
+        surplus.then(|| state.used.remove(0).1)
     }
 
     /// Records that a worker has ended before it was ready. The next ones are started after a
@@ -336,6 +336,11 @@ impl Drop for Workers {
 }
 
 impl State {
+    /// Whether there is nothing that the thread has to look after.
+    fn is_empty(&self) -> bool {
+        self.dying.is_empty() && self.used.is_empty() && self.fresh.is_empty()
+    }
+
     fn pause(&mut self) {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
         self.failures += 1;
@@ -387,8 +392,7 @@ impl Keeper {
                 }
                 continue;
             }
-            let is_busy =
-                !state.dying.is_empty() || !state.used.is_empty() || is_paused || !state.fresh.is_empty();
+            let is_busy = is_paused || !state.is_empty();
             // Idle workers are checked periodically, because one may have been killed.
             let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
             if is_busy {
