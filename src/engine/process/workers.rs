@@ -41,6 +41,10 @@ const KEEP: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
+/// How long the start of a worker in place of one that a run has just got waits: to start a process takes as much of the
+/// processors as many short runs, most of which have ended by then.
+const SETTLE: Duration = Duration::from_millis(5);
+
 /// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
 /// has a run.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -213,8 +217,10 @@ struct State {
     dying: Vec<Dying>,
     /// Failures to start in a row.
     failures: u32,
-    /// No worker is started ahead of time before this instant.
+    /// No worker is started ahead of time before this instant, because of failures.
     paused_until: Option<Instant>,
+    /// The same, because a run has just got one.
+    settled_at: Option<Instant>,
     has_thread: bool,
     is_closed: bool,
 }
@@ -275,6 +281,7 @@ impl Workers {
         self.shared.changed.notify_one();
         while let Some(mut worker) = state.fresh.pop_front() {
             if worker.status().is_none() {
+                state.settled_at.get_or_insert_with(|| Instant::now() + SETTLE);
                 return Some(worker);
             }
             state.pause();
@@ -341,6 +348,11 @@ impl State {
         self.dying.is_empty() && self.used.is_empty() && self.fresh.is_empty()
     }
 
+    /// When the next worker may be started ahead of time; `None` if that is now.
+    fn next_start(&self, now: Instant) -> Option<Instant> {
+        [self.paused_until, self.settled_at].into_iter().flatten().filter(|at| now < *at).max()
+    }
+
     fn pause(&mut self) {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
         self.failures += 1;
@@ -373,8 +385,11 @@ impl Keeper {
                 let _gone = wanted.send(start(&self.options, &self.shared));
                 continue;
             }
-            let is_paused = state.paused_until.is_some_and(|until| Instant::now() < until);
-            if !state.is_closed && !is_paused && state.fresh.len() < self.options.spare {
+            let now = Instant::now();
+            let next_start = state.next_start(now);
+            let is_short = !state.is_closed && state.fresh.len() < self.options.spare;
+            if is_short && next_start.is_none() {
+                state.settled_at = None;
                 drop(state);
                 let started = start(&self.options, &self.shared);
                 let mut state = self.shared.state.lock();
@@ -392,9 +407,10 @@ impl Keeper {
                 }
                 continue;
             }
-            let is_busy = is_paused || !state.is_empty();
+            let is_busy = next_start.is_some() || !state.is_empty();
             // Idle workers are checked periodically, because one may have been killed.
             let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
+            let pause = next_start.map_or(pause, |at| pause.min(at - now));
             if is_busy {
                 self.shared.changed.wait_for(&mut state, pause);
             } else {
