@@ -147,8 +147,13 @@ impl Conversation {
         stop.attach_cpu_time(move || resources.cpu_time());
     }
 
-    /// Queues the start of the run.
-    pub(super) fn start(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<(), String> {
+    /// Queues the start of the run, which may be the last one of its worker.
+    pub(super) fn start(
+        &mut self,
+        host: &Arc<dyn RunHost>,
+        source: &str,
+        is_last: bool,
+    ) -> Result<(), String> {
         let limits = host.limits();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let start = ToWorker::Start(Box::new(Start {
@@ -164,6 +169,7 @@ impl Conversation {
             has_tape: host.tape().is_some(),
             has_network: host.has_network(),
             is_alone: self.is_alone,
+            is_last,
             directories: match host.language() {
                 Language::Python => host.files().granted_directories().collect(),
                 Language::TypeScript => Vec::new(),

@@ -148,11 +148,12 @@ impl RemoteRun {
                 worker = self.workers.acquire(&tenant) => worker,
             };
             let worker = worker.map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            let is_last = self.workers.is_last_run(&worker);
             let mut conversation =
                 Conversation::new(worker, tenant.clone(), host, self.processors, self.workers.count_run())
                     .map_err(|error| RunEnd::NoWorker(error.to_string()))?;
             conversation.watch(&self.stop);
-            conversation.start(host, source).map_err(RunEnd::NoWorker)?;
+            conversation.start(host, source, is_last).map_err(RunEnd::NoWorker)?;
             let conversation = self.conversation.insert(conversation);
             let end = match conversation.listen(host).await {
                 Event::Surveyed(text, took) => {

@@ -265,6 +265,11 @@ impl<E: Engine> Worker<E> {
                     end_process();
                 }
             }
+            if start.is_last {
+                // To drop the instance and to make another one would compete with what sends the result.
+                let _never = connection.await_order();
+                end_process();
+            }
             // The thread that waits for the result should run first: dropping the instance takes
             // some milliseconds, and the scheduler would let them pass before it runs a thread that
             // it has woken on this processor.

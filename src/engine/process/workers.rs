@@ -291,6 +291,11 @@ impl Workers {
         None
     }
 
+    /// Whether the next run of a worker is its last one.
+    pub(super) fn is_last_run(&self, worker: &WorkerProcess) -> bool {
+        worker.runs.saturating_add(1) >= self.options.program.runs
+    }
+
     /// Takes a worker back after a regular end of its run. It serves its tenant once more, or is returned: it serves no
     /// other run, or is one too many.
     pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) -> Option<WorkerProcess> {

@@ -37,8 +37,12 @@ impl Executor {
     }
 
     async fn send(&mut self, message: &ToWorker) {
+        self.send_in_run(RunNumber::NONE, message).await;
+    }
+
+    async fn send_in_run(&mut self, run: RunNumber, message: &ToWorker) {
         let mut bytes = Vec::new();
-        frames::append(&mut bytes, RunNumber::NONE, message, wire::MAX_START_BYTES).unwrap();
+        frames::append(&mut bytes, run, message, wire::MAX_START_BYTES).unwrap();
         self.stream.write_all(&bytes).await.unwrap();
     }
 
@@ -172,5 +176,29 @@ async fn v_685_a_run_that_has_waited_for_a_permit_is_complete() {
     };
     let both = async { tokio::join!(lending, executing) };
     let (lent, ()) = timeout(WATCHDOG, both).await.expect("the run has not begun");
+    assert!(lent.is_ok(), "{lent:?}");
+}
+
+/// It would make another instance, which competes with what sends the result.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_does_nothing_after_its_last_run() {
+    let lent = lent();
+    let (near, far) = duplex(64 << 10);
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| ready(Some(())));
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        let start = || ToWorker::Start(Box::new(Start { is_last: true, ..Start::of_test(RUN.0, 0) }));
+        executor.send(&start()).await;
+        let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
+        executor.send_in_run(RUN, &ToWorker::Proceed).await;
+        let FromWorker::Done(_) = executor.receive(RUN).await else { panic!("it has not ended") };
+        assert!(executor.decoder.is_empty(), "it says more");
+        // Nor does it begin what comes: it ends.
+        executor.send(&start()).await;
+        assert_eq!(executor.stream.read(&mut [0; 1]).await.unwrap(), 0, "it is ready for another run");
+    };
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the worker does not end");
     assert!(lent.is_ok(), "{lent:?}");
 }
