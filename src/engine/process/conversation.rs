@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use rustix::net::{RecvFlags, recv};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
@@ -211,7 +212,7 @@ impl Conversation {
             }
             let was_full = self.unsent() > MAX_UNSENT;
             if let Err(_gone) = self.write() {
-                return Event::Ended(RunEnd::Gone);
+                return self.end_of_unwritable(host);
             }
             if was_full && self.unsent() <= MAX_UNSENT {
                 // Messages that have arrived were not handled yet, and the worker may send no others that would wake
@@ -253,18 +254,38 @@ impl Conversation {
         }
     }
 
+    /// How a run ends whose worker cannot be written to. A worker that cannot start has said why before.
+    fn end_of_unwritable(&mut self, host: &Arc<dyn RunHost>) -> Event {
+        while !self.worker.is_ready && self.read_soon() {
+            match self.handle_arrived(host) {
+                Ok(None) => {}
+                Ok(Some(event)) => return event,
+                Err(problem) => return Event::Ended(RunEnd::Broken(problem)),
+            }
+        }
+        Event::Ended(RunEnd::Gone)
+    }
+
     /// Reads what arrives within the time for which [`Spin`] checks before it sleeps, and returns
     /// whether anything has. The end of the connection is left to `read`.
     fn read_soon(&mut self) -> bool {
         let Self { spin, stream, worker, is_certain, .. } = self;
-        let look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {
+        let is_ready = worker.is_ready;
+        let mut look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {
             Ok((0, _)) => None,
             Ok((count, _)) => Some(count),
             Err(_nothing) => None,
         };
-        let found = if *is_certain { spin.find_certain(look) } else { spin.find(look) };
+        let found = if !is_ready {
+            // Either it is there, or the worker still warms up, which takes longer than a wait should spin.
+            look()
+        } else if *is_certain {
+            spin.find_certain(look)
+        } else {
+            spin.find(look)
+        };
         let Some(count) = found else {
-            *is_certain = false;
+            *is_certain &= !is_ready;
             return false;
         };
         self.worker.decoder.filled(count);
@@ -277,10 +298,17 @@ impl Conversation {
         Ok(count)
     }
 
-    /// Sends as much as the socket accepts.
+    /// Sends as much as the socket accepts. The system is asked, because tokio does not know yet whether it may write to
+    /// a connection that it has just got: a run would wait for that, and its worker for the run.
     fn write(&mut self) -> io::Result<()> {
         while let Some(rest) = self.worker.out.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.try_write(rest) {
+            let sent = match send(&self.stream, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                // From this tokio knows that it has to wait.
+                Err(Errno::AGAIN) => self.stream.try_write(rest),
+                Err(Errno::INTR) => continue,
+                sent => sent.map_err(io::Error::from),
+            };
+            match sent {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -305,9 +333,10 @@ impl Conversation {
         self.worker.out.drain(..written);
     }
 
-    /// Handles what has arrived, one message after the other.
+    /// Handles what has arrived, one message after the other. Before a worker is ready, its run may be queued, which can
+    /// be long.
     fn handle_arrived(&mut self, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
-        while self.unsent() <= MAX_UNSENT {
+        while !self.worker.is_ready || self.unsent() <= MAX_UNSENT {
             let run = if self.worker.is_ready { self.run } else { RunNumber::NONE };
             let next = self.worker.decoder.next::<FromWorker>(run).map_err(|error| error.to_string())?;
             let Some(message) = next else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Workers that crash, and workers that a script has taken over. The worker here is this test program itself, which
 //! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
-mod impostor;
+pub(super) mod impostor;
 #[cfg(any(feature = "http", feature = "nats"))]
 mod lent;
 mod messages;

@@ -1,10 +1,11 @@
 //! A process in the place of a worker, which speaks when it should not, or asks for what no engine does.
 
 use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::{Stage, argument_after, code, program, text};
+use super::{Stage, WATCHDOG, argument_after, code, program, text};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
 use crate::engine::process::{WorkerProgram, own_socket};
@@ -17,6 +18,14 @@ use crate::run::tape::Tape;
 /// The name of the test that is the process, and the beginning of the argument that says what it does.
 const IMPOSTOR: &str = "engine::process::tests::impostor::impostor";
 const MARK: &str = "--skip=this-is-an-impostor-";
+
+/// What one says that cannot start, and cannot be written to when it says so.
+pub(in crate::engine::process) const DEAF: &str = "it lacks everything";
+
+/// That process.
+pub(in crate::engine::process) fn deaf() -> WorkerProgram {
+    program(IMPOSTOR, &format!("{MARK}failed-deaf"), 1)
+}
 
 /// Not a test: the process, if this program was started as one.
 #[test]
@@ -65,6 +74,12 @@ impl Impostor {
         }
         if kind == "failed" {
             return self.send(RunNumber::NONE, &FromWorker::Failed("x".repeat(60_000)));
+        }
+        if kind == "failed-deaf" {
+            self.stream.shutdown(Shutdown::Read).unwrap();
+            self.send(RunNumber::NONE, &FromWorker::Failed(DEAF.to_owned()));
+            // As if it had gone, but it cannot be seen to have ended.
+            return std::thread::sleep(WATCHDOG);
         }
         if kind == "end-unready" {
             return self.end(RunNumber::NONE, "1");
