@@ -253,6 +253,8 @@ impl<E: Engine> Worker<E> {
             let outcome = runtime.block_on(drive(
                 &readiness,
                 self.processors,
+                // V8's calls wait for their answers in tasks.
+                self.is_python,
                 self.perform(&host, &mut instance, &source, &start),
             ));
             *self.watch.run.lock() = None;
@@ -320,10 +322,12 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// Polls `future`, and reads the connection while it waits.
+/// Polls `future`, and reads the connection while it waits. `polls_calls` says whether the future polls the calls of the
+/// script itself, and not tasks of the runtime.
 async fn drive<T>(
     readiness: &AsyncFd<Arc<Connection>>,
     processors: usize,
+    polls_calls: bool,
     future: impl Future<Output = T>,
 ) -> T {
     let mut future = std::pin::pin!(future);
@@ -373,6 +377,11 @@ async fn drive<T>(
                 break;
             }
             if spin.find(|| (connection.receive(false).messages > 0).then_some(())).is_some() {
+                if polls_calls {
+                    // No turn of the runtime is needed, which would cost three system calls.
+                    has_news = true;
+                    continue;
+                }
                 break;
             }
             wakes.sleep();
