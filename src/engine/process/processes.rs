@@ -32,6 +32,11 @@ const MAX_STARTS: u32 = 3;
 const NOT_TAKEN: &str = "nothing of the script was run: no worker on another machine took it in this time; \
      see whether some are free";
 
+/// The hints for a run that has no worker.
+const NONE_HERE: &str = "try again in some seconds; `cx doctor` says what the machine lacks";
+const NONE_ELSEWHERE: &str = "scripts are executed on other machines here: see whether those can be reached and have \
+     free workers, and try again";
+
 /// Runs scripts of one language in worker processes.
 pub(crate) struct Processes {
     workers: Arc<Workers>,
@@ -196,7 +201,9 @@ impl RemoteRun {
         host.compute_elsewhere(false);
         let Some(mut conversation) = self.conversation.take() else {
             return match end {
-                RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+                RunEnd::NoWorker(problem) => {
+                    Outcome::Failed(no_worker(&problem, self.workers.are_elsewhere()))
+                }
                 _ => Outcome::Failed(failure::stopped(self.stop.reason(), host)),
             };
         };
@@ -238,7 +245,7 @@ impl RemoteRun {
             RunEnd::Broken(problem) => {
                 Outcome::Failed(crashed(&format!("broke the protocol and was killed: {problem}")))
             }
-            RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+            RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem, self.workers.are_elsewhere())),
         }
     }
 }
@@ -248,12 +255,12 @@ fn crashed(how: &str) -> ScriptError {
         .with_hint("no other run is affected; calls that were answered have taken effect")
 }
 
-fn no_worker(problem: &str) -> ScriptError {
+fn no_worker(problem: &str, is_elsewhere: bool) -> ScriptError {
     ScriptError::new(
         ErrorCode::EngineUnavailable,
         format!("there is no worker process for the script: {problem}"),
     )
-    .with_hint("try again in some seconds; `cx doctor` says what the machine lacks")
+    .with_hint(if is_elsewhere { NONE_ELSEWHERE } else { NONE_HERE })
 }
 
 #[cfg(test)]

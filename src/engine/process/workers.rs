@@ -291,6 +291,11 @@ impl Workers {
         None
     }
 
+    /// Whether scripts are executed elsewhere.
+    pub(super) fn are_elsewhere(&self) -> bool {
+        self.options.program.is_elsewhere
+    }
+
     /// Whether the next run of a worker is its last one.
     pub(super) fn is_last_run(&self, worker: &WorkerProcess) -> bool {
         worker.runs.saturating_add(1) >= self.options.program.runs

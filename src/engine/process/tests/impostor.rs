@@ -180,6 +180,7 @@ async fn v_475_the_reason_of_a_worker_that_cannot_start_is_short() {
     assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
     let Outcome::Failed(error) = &result.outcome else { unreachable!() };
     assert!(error.message.contains("xxx") && error.message.len() < 2_000, "{}", error.message.len());
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("what the machine lacks")), "{error:?}");
 }
 
 /// Processes that stand for workers elsewhere.
@@ -212,6 +213,8 @@ async fn v_611_a_worker_elsewhere_may_not_be_admitted() {
     assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
     let Outcome::Failed(error) = &result.outcome else { unreachable!() };
     assert!(error.message.contains("all are taken"), "{}", error.message);
+    // Nothing of this machine is the reason.
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("on other machines")), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
