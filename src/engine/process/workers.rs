@@ -277,17 +277,20 @@ impl Workers {
             }
             ended.push(worker);
         }
-        // The thread replaces it, or starts one for this run.
-        self.shared.changed.notify_one();
         while let Some(mut worker) = state.fresh.pop_front() {
             if worker.status().is_none() {
                 state.settled_at.get_or_insert_with(|| Instant::now() + SETTLE);
+                // While others are idle, it is replaced when its run has ended, or when the thread looks by itself.
+                if state.fresh.is_empty() {
+                    self.shared.changed.notify_one();
+                }
                 return Some(worker);
             }
             state.pause();
             ended.push(worker);
         }
         state.wanted.push_back(wanted);
+        self.shared.changed.notify_one();
         None
     }
 
