@@ -265,8 +265,8 @@ impl Conversation {
         Event::Ended(RunEnd::Gone)
     }
 
-    /// Handles what has arrived, one message after the other. Before a worker is ready, its run may be queued, which can
-    /// be long.
+    /// Handles what has arrived, one message after the other. Before a worker is ready, its run may be queued, which
+    /// can be long.
     fn handle_arrived(&mut self, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
         while !self.worker.is_ready || self.unsent() <= MAX_UNSENT {
             let run = if self.worker.is_ready { self.run } else { RunNumber::NONE };

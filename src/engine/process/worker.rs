@@ -322,8 +322,8 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// Polls `future`, and reads the connection while it waits. `polls_calls` says whether the future polls the calls of the
-/// script itself, and not tasks of the runtime.
+/// Polls `future`, and reads the connection while it waits. `polls_calls` says whether the future polls the calls of
+/// the script itself, and not tasks of the runtime.
 async fn drive<T>(
     readiness: &AsyncFd<Arc<Connection>>,
     processors: usize,

@@ -41,8 +41,8 @@ const KEEP: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long the start of a worker in place of one that a run has just got waits: to start a process takes as much of the
-/// processors as many short runs, most of which have ended by then.
+/// How long the start of a worker in place of one that a run has just got waits: to start a process takes as much of
+/// the processors as many short runs, most of which have ended by then.
 const SETTLE: Duration = Duration::from_millis(5);
 
 /// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
@@ -313,7 +313,7 @@ impl Workers {
         if worker.runs >= self.options.program.runs || state.is_closed {
             return Some(worker);
         }
-        // Otherwise the thread looks by itself after a while, and need not be woken just before the run's result is sent.
+        // Otherwise the thread looks by itself after a while, and is not woken just before the run's result is sent.
         if has_failed || state.is_empty() {
             self.shared.changed.notify_one();
         }

@@ -40,8 +40,8 @@ impl Conversation {
         Ok(count)
     }
 
-    /// Sends as much as the socket accepts. The system is asked, because tokio does not know yet whether it may write to
-    /// a connection that it has just got: a run would wait for that, and its worker for the run.
+    /// Sends as much as the socket accepts. The system is asked, because tokio does not know yet whether it may write
+    /// to a connection that it has just got: a run would wait for that, and its worker for the run.
     pub(super) fn write(&mut self) -> io::Result<()> {
         while let Some(rest) = self.worker.out.get(self.written..).filter(|rest| !rest.is_empty()) {
             let sent = match send(&self.stream, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
