@@ -378,7 +378,7 @@ async fn drive<T>(
             }
             if spin.find(|| (connection.receive(false).messages > 0).then_some(())).is_some() {
                 if polls_calls {
-                    // No turn of the runtime is needed, which would cost three system calls.
+                    // No turn of the runtime is needed, which would ask the system for events, and read nothing.
                     has_news = true;
                     continue;
                 }
