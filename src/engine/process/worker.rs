@@ -303,7 +303,7 @@ impl<E: Engine> Worker<E> {
         let is_sent = self.connection.send(&surveyed).is_ok();
         self.connection.flush();
         // To wake a thread takes as long as much of a short run, and here the executor is at work anyway. Until now no
-        // code of the script has run, and the executor has measured the process.
+        // code of the script has run, and the executor measures the process before it lets any run.
         self.watch.begun.notify_one();
         let next = || match start.is_alone {
             true => self.connection.await_order_soon(&Spin::new(self.processors)),
