@@ -221,7 +221,7 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             if std::mem::take(&mut is_first) {
-                sandbox::filter_calls(&mut confinement);
+                sandbox::filter_calls(&mut confinement, self.processors);
                 // The worker checks this itself, because the executor may be on another machine.
                 if self.requires_sandbox && !confinement.missing.is_empty() {
                     let missing = confinement.missing.join(", ");
