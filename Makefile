@@ -60,10 +60,11 @@ isolation: v8
 	CX_ALL_IN_PROCESSES=1 cargo test --locked --test it isolation:: -- --nocapture
 	CX_CRASHES=1000 cargo test --locked --lib engine::process -- --nocapture
 
-## Compare the system calls of the suite in worker processes with the list of allowed ones. Needs `strace`.
+## Compare the system calls of the suite in worker processes with the list of allowed ones. Needs `strace`, and an hour;
+## `CX_SYSCALLS_EVERY=10` takes a tenth of the scripts.
 syscalls: v8
 	cargo build --locked --bin cx
-	python3 tests/syscalls.py $(CARGO_TARGET_DIR)/debug/cx
+	python3 tests/syscalls.py $(CARGO_TARGET_DIR)/debug/cx $(or $(CX_SYSCALLS_EVERY),1)
 
 ## Limits of control groups of version 2, in a virtual machine that has no others. Needs qemu-system-x86 and busybox-static.
 cgroup-v2: v8

@@ -298,6 +298,7 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
     let ca_file = section.read(&["caFile"], absolute_path);
     let tenant = section.read(&["tenant"], At::string);
     let tenant_key_file = section.read(&["tenantKeyFile"], absolute_path);
+    check_isolation_keys(section, mode.as_ref());
     match mode? {
         Isolation::Remote(mut workers) => {
             workers.url = url.unwrap_or_default();
@@ -320,6 +321,47 @@ fn isolation(section: &mut Fields<'_, '_>) -> Option<Isolation> {
             Some(Isolation::Process(workers))
         }
         other => Some(other),
+    }
+}
+
+/// Records keys that have no meaning with the mode, and those that are missing: a setting without effect could be
+/// one that its author relies on, such as `require`.
+fn check_isolation_keys(section: &mut Fields<'_, '_>, mode: Option<&Isolation>) {
+    const OF_PROCESSES: &[&str] = &["require", "runsPerWorker"];
+    const OF_REMOTE: &[&str] = &["url", "tokenFile"];
+    const OF_NATS: &[&str] = &["url", "keyFile", "credentialsFile", "caFile", "tenant", "tenantKeyFile"];
+    let others = || ISOLATION_KEYS.iter().copied().filter(|name| *name != "mode");
+    let Some(mode) = mode else {
+        // A mode that cannot be read is a mistake of its own.
+        if !section.has(&["mode"]) {
+            section.refuse(&others().collect::<Vec<_>>(), "mode");
+        }
+        return;
+    };
+    let (known, needed): (&[&str], &[&str]) = match mode {
+        Isolation::Process(_) => (OF_PROCESSES, &[]),
+        Isolation::Remote(_) => (OF_REMOTE, &["url"]),
+        Isolation::Nats(_) => (OF_NATS, &["url", "keyFile"]),
+        Isolation::InProcess => (&[], &[]),
+    };
+    let mode = mode.as_str();
+    for name in others().filter(|name| !known.contains(name)) {
+        if let Some((_, node)) = section.find(&[name]) {
+            let (key, expected) = (section.key.child(name), format!("a key of the mode `{mode}`"));
+            section.findings.push(Finding::unexpected(&key, node.location, expected, "one of another mode"));
+        }
+    }
+    for &name in needed {
+        if !section.has(&[name]) {
+            let expected = format!("the key `{name}` beside the mode `{mode}`");
+            section.unexpected(&["mode"], &expected, "it without that");
+        }
+    }
+    let [tenant, its_key] = ["tenant", "tenantKeyFile"];
+    for (name, other) in [(tenant, its_key), (its_key, tenant)] {
+        if !section.has(&[other]) {
+            section.refuse(&[name], other);
+        }
     }
 }
 

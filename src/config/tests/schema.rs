@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::precedence::Place;
 use crate::config::clients::Client;
 use crate::config::{CONFIG_SCHEMA, audit, formats, limits, llm_settings, oauth_entry, own};
 use crate::tools::AskAnnotation;
@@ -21,6 +22,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_the_other_way_round() {
         ("/properties", own::FILE_KEYS),
         ("/properties/limits/properties", &limits),
         ("/properties/cache/properties", own::CACHE_KEYS),
+        ("/properties/isolation/properties", own::ISOLATION_KEYS),
         ("/properties/openTelemetry/properties", own::OPEN_TELEMETRY_KEYS),
         ("/properties/audit/properties", audit::AUDIT_KEYS),
         ("/properties/llm/properties", llm_settings::LLM_KEYS),
@@ -90,4 +92,53 @@ fn the_words_of_ask_are_those_of_the_code() {
     let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
     let words = AskAnnotation::ALL.map(|word| Value::from(word.as_str()));
     assert_eq!(schema.pointer("/$defs/annotation/enum").unwrap(), &Value::from(words.to_vec()));
+}
+
+/// A setting that has no effect could be one that its author relies on.
+#[test]
+fn v_686_keys_of_isolation_belong_to_its_mode() {
+    let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let [url, key] = [("url", json!("https://example.com")), ("keyFile", json!("/key"))];
+    let [tenant, tenant_key] = [("tenant", json!("a")), ("tenantKeyFile", json!("/tenant"))];
+    let [require, runs] = [("require", json!(true)), ("runsPerWorker", json!(3))];
+    let others = [("tokenFile", json!("/t")), ("credentialsFile", json!("/c")), ("caFile", json!("/a"))];
+    let [token, credentials, authorities] = others;
+    let alone = "expected this key only together with";
+    for (mode, keys, mistake) in [
+        (None, vec![], ""),
+        (None, vec![&require], "`isolation.require`: expected this key only together with `mode`"),
+        (None, vec![&url], "`isolation.url`: expected this key only together with `mode`"),
+        (Some("in-process"), vec![], ""),
+        (Some("in-process"), vec![&require], "`isolation.require`: expected a key of the mode `in-process`"),
+        (Some("process"), vec![&require, &runs], ""),
+        (Some("process"), vec![&url], "`isolation.url`: expected a key of the mode `process`"),
+        (Some("remote"), vec![&url, &token], ""),
+        (Some("remote"), vec![], "`isolation`: expected the key `url` beside the mode `remote`"),
+        (Some("remote"), vec![&url, &require], "`isolation.require`: expected a key of the mode `remote`"),
+        (Some("nats"), vec![&url, &key, &credentials, &authorities, &tenant, &tenant_key], ""),
+        (Some("nats"), vec![&key], "`isolation`: expected the key `url` beside the mode `nats`"),
+        (Some("nats"), vec![&url], "`isolation`: expected the key `keyFile` beside the mode `nats`"),
+        (Some("nats"), vec![&url, &key, &token], "`isolation.tokenFile`: expected a key of the mode `nats`"),
+        (Some("nats"), vec![&url, &key, &tenant], "`isolation.tenant`: expected this key only together with"),
+        (Some("nats"), vec![&url, &key, &tenant_key], alone),
+    ] {
+        let mut isolation = json!({});
+        for (name, value) in keys {
+            isolation[*name] = value.clone();
+        }
+        if let Some(mode) = mode {
+            isolation["mode"] = json!(mode);
+        }
+        let config = json!({ "isolation": isolation });
+        assert_eq!(validator.is_valid(&config), mistake.is_empty(), "{config}");
+        let place = Place::new().file("home/.config/cx/config.json", &config.to_string());
+        match place.load_with(&[]) {
+            Ok(_) => assert_eq!(mistake, "", "{config}"),
+            Err(error) => {
+                let said = error.to_string();
+                assert!(!mistake.is_empty() && said.contains(mistake), "{config}: {said}");
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! decides, and its answers to the worker, which the watchdog can kill.
 
 mod answers;
+mod bytes;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +13,6 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use rustix::net::{RecvFlags, recv};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
@@ -108,7 +108,7 @@ impl Conversation {
         let socket = worker.socket.take().ok_or(io::ErrorKind::NotConnected)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
         let number = random_bytes()?;
-        let resources = Arc::new(Resources::of(worker.killer()?, worker.group.clone()));
+        let resources = Arc::new(Resources::of(&worker));
         let is_elsewhere = worker.is_elsewhere;
         Ok(Self {
             worker,
@@ -132,8 +132,8 @@ impl Conversation {
     }
 
     /// Lets the watchdog stop and measure the run.
-    pub(super) fn watch(&self, stop: &Arc<Stop>) -> io::Result<()> {
-        let killer = self.worker.killer()?;
+    pub(super) fn watch(&self, stop: &Arc<Stop>) {
+        let killer = Arc::clone(&self.worker.killer);
         stop.attach(move || killer.kill());
         let (resources, weak) = (Arc::clone(&self.resources), Arc::downgrade(stop));
         stop.attach_measure(move |memory_bytes| {
@@ -145,11 +145,15 @@ impl Conversation {
         });
         let resources = Arc::clone(&self.resources);
         stop.attach_cpu_time(move || resources.cpu_time());
-        Ok(())
     }
 
-    /// Queues the start of the run.
-    pub(super) fn start(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<(), String> {
+    /// Queues the start of the run, which may be the last one of its worker.
+    pub(super) fn start(
+        &mut self,
+        host: &Arc<dyn RunHost>,
+        source: &str,
+        is_last: bool,
+    ) -> Result<(), String> {
         let limits = host.limits();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let start = ToWorker::Start(Box::new(Start {
@@ -165,6 +169,7 @@ impl Conversation {
             has_tape: host.tape().is_some(),
             has_network: host.has_network(),
             is_alone: self.is_alone,
+            is_last,
             directories: match host.language() {
                 Language::Python => host.files().granted_directories().collect(),
                 Language::TypeScript => Vec::new(),
@@ -206,7 +211,7 @@ impl Conversation {
             }
             let was_full = self.unsent() > MAX_UNSENT;
             if let Err(_gone) = self.write() {
-                return Event::Ended(RunEnd::Gone);
+                return self.end_of_unwritable(host);
             }
             if was_full && self.unsent() <= MAX_UNSENT {
                 // Messages that have arrived were not handled yet, and the worker may send no others that would wake
@@ -248,61 +253,22 @@ impl Conversation {
         }
     }
 
-    /// Reads what arrives within the time for which [`Spin`] checks before it sleeps, and returns
-    /// whether anything has. The end of the connection is left to `read`.
-    fn read_soon(&mut self) -> bool {
-        let Self { spin, stream, worker, is_certain, .. } = self;
-        let look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {
-            Ok((0, _)) => None,
-            Ok((count, _)) => Some(count),
-            Err(_nothing) => None,
-        };
-        let found = if *is_certain { spin.find_certain(look) } else { spin.find(look) };
-        let Some(count) = found else {
-            *is_certain = false;
-            return false;
-        };
-        self.worker.decoder.filled(count);
-        true
-    }
-
-    fn read(&mut self) -> io::Result<usize> {
-        let count = self.stream.try_read(self.worker.decoder.space())?;
-        self.worker.decoder.filled(count);
-        Ok(count)
-    }
-
-    /// Sends as much as the socket accepts.
-    fn write(&mut self) -> io::Result<()> {
-        while let Some(rest) = self.worker.out.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.try_write(rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => self.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
+    /// How a run ends whose worker cannot be written to. A worker that cannot start has said why before.
+    fn end_of_unwritable(&mut self, host: &Arc<dyn RunHost>) -> Event {
+        while !self.worker.is_ready && self.read_soon() {
+            match self.handle_arrived(host) {
+                Ok(None) => {}
+                Ok(Some(event)) => return event,
+                Err(problem) => return Event::Ended(RunEnd::Broken(problem)),
             }
         }
-        // Not after each part: to move the rest of a long queue each time would take quadratic time.
-        if self.written >= self.unsent() {
-            self.remove_written();
-        }
-        Ok(())
+        Event::Ended(RunEnd::Gone)
     }
 
-    /// Bytes that are queued for the worker and that the socket has not accepted.
-    fn unsent(&self) -> usize {
-        self.worker.out.len().saturating_sub(self.written)
-    }
-
-    /// Removes from the worker's queue what the socket has accepted.
-    fn remove_written(&mut self) {
-        let written = std::mem::take(&mut self.written).min(self.worker.out.len());
-        self.worker.out.drain(..written);
-    }
-
-    /// Handles what has arrived, one message after the other.
+    /// Handles what has arrived, one message after the other. Before a worker is ready, its run may be queued, which
+    /// can be long.
     fn handle_arrived(&mut self, host: &Arc<dyn RunHost>) -> Result<Option<Event>, String> {
-        while self.unsent() <= MAX_UNSENT {
+        while !self.worker.is_ready || self.unsent() <= MAX_UNSENT {
             let run = if self.worker.is_ready { self.run } else { RunNumber::NONE };
             let next = self.worker.decoder.next::<FromWorker>(run).map_err(|error| error.to_string())?;
             let Some(message) = next else { return Ok(None) };
@@ -454,20 +420,20 @@ impl Conversation {
         None
     }
 
-    /// Returns the worker to the pool after its run.
-    pub(super) fn give_back(mut self, workers: &Workers) {
+    /// Returns the worker to the pool after its run, or to the caller if it serves no other run.
+    pub(super) fn give_back(mut self, workers: &Workers) -> Option<WorkerProcess> {
         self.remove_written();
         let has_low_priority = self.resources.has_low_priority();
         let Self { mut worker, stream, tenant, .. } = self;
-        let Ok(socket) = stream.into_std() else { return };
+        let Ok(socket) = stream.into_std() else { return Some(worker) };
         worker.socket = Some(OwnedFd::from(socket));
         worker.decoder.set_most(wire::MAX_READY_BYTES);
         worker.is_ready = false;
         worker.runs += 1;
         if has_low_priority {
             // A lowered priority cannot be raised again.
-            return;
+            return Some(worker);
         }
-        workers.give_back(tenant, worker);
+        workers.give_back(tenant, worker)
     }
 }

@@ -10,13 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::Pid;
 
+use super::sandbox::max_threads;
 use crate::machine::{self, SandboxFeatures};
 
 /// The prefix of the names of groups. The executor's process id and the number of the group follow.
 const NAME: &str = "cx-worker-";
-
-/// Threads that a worker may have beyond those that its engine makes for each processor.
-const MAX_THREADS: usize = 64;
 
 /// The directory in which the groups of workers are made; `None` if there is none. Looked up once.
 static PARENT: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
@@ -53,7 +51,7 @@ impl Group {
     }
 
     fn begin(&self, pid: Pid) -> io::Result<()> {
-        let threads = machine::processors().saturating_mul(2).saturating_add(MAX_THREADS);
+        let threads = max_threads(machine::processors());
         write(&self.directory, "pids.max", &threads.to_string())?;
         // A kernel without swap space has no such file.
         let _absent = write(&self.directory, "memory.swap.max", "0");

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -45,6 +45,13 @@ const CHUNK: usize = 32 << 10;
 
 /// Bytes within which the number and the depth of a run have arrived: the header of a frame and three numbers.
 const MAX_START: usize = 64;
+
+/// Why a worker is ended that does not read.
+const NOT_READ: &str = "it did not read what was sent to it";
+
+/// Bytes of a run that are read before it is admitted, so that the end of its executor is noticed. Of a run with more,
+/// the end is noticed after that.
+const MAX_EARLY: usize = 1 << 20;
 
 /// What a run is told that is not admitted, as the rest of a sentence.
 const NOT_ADMITTED: &str = "the machine that lends them has as many runs as it takes";
@@ -170,8 +177,8 @@ impl LentWorkers {
         let mut worker = worker;
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
-        let (killer, refused) = (worker.killer()?, OnceLock::<(RunNumber, &str)>::new());
-        let resources = Resources::of(worker.killer()?, worker.group.clone());
+        let (killer, refused) = (Arc::clone(&worker.killer), OnceLock::<(RunNumber, &str)>::new());
+        let resources = Resources::of(&worker);
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
         to_worker.write_all(&std::mem::take(&mut worker.out)).await?;
@@ -182,16 +189,22 @@ impl LentWorkers {
             let start = timeout(max_idle, read_start(&mut from_executor, &mut head)).await;
             let start = start.map_err(|_late| LentError::Bound("no run came in time"))??;
             let Some((run, depth)) = start else { return Ok::<(), LentError>(()) };
-            let Some(admitted) = admit(depth).await else {
-                let _once = refused.set((run, if depth > MAX_DEPTH { TOO_DEEP } else { NOT_ADMITTED }));
-                // `replies` tells the executor when the worker has ended.
-                killer.kill();
-                let _late = timeout(EXTRA_TIME, read_to_end(&mut from_executor)).await;
-                return Ok(());
-            };
-            let _kept = permit.insert(admitted);
+            match admit_while_open(admit(depth), &mut from_executor, &mut head).await? {
+                Admission::Admitted(admitted) => {
+                    let _kept = permit.insert(admitted);
+                }
+                Admission::Gone => return Ok(()),
+                Admission::Refused => {
+                    let _once = refused.set((run, if depth > MAX_DEPTH { TOO_DEEP } else { NOT_ADMITTED }));
+                    // `replies` tells the executor when the worker has ended.
+                    killer.kill();
+                    let _late = timeout(EXTRA_TIME, read_to_end(&mut from_executor)).await;
+                    return Ok(());
+                }
+            }
             let _receiver_gone = began.send(());
-            to_worker.write_all(&head).await?;
+            let written = timeout(max_wait, to_worker.write_all(&head)).await;
+            written.map_err(|_late| LentError::Bound(NOT_READ))??;
             drop(head);
             let mut buffer = vec![0; CHUNK];
             loop {
@@ -201,7 +214,7 @@ impl LentWorkers {
                 }
                 // While this waits, the end of the other side is not noticed.
                 let written = timeout(max_wait, to_worker.write_all(&buffer[..count])).await;
-                written.map_err(|_late| LentError::Bound("it did not read what was sent to it"))??;
+                written.map_err(|_late| LentError::Bound(NOT_READ))??;
             }
         };
         let replies = async {
@@ -305,6 +318,38 @@ where
             return Ok(None);
         }
         head.extend_from_slice(&buffer[..count]);
+    }
+}
+
+/// What becomes of a run that has come.
+enum Admission<P> {
+    Admitted(P),
+    Refused,
+    /// Its executor has gone while it waited.
+    Gone,
+}
+
+/// Waits until it is known whether a run is admitted. What comes meanwhile is appended to `head`, up to [`MAX_EARLY`]
+/// bytes.
+async fn admit_while_open<S, P>(
+    admitting: impl Future<Output = Option<P>>,
+    stream: &mut S,
+    head: &mut Vec<u8>,
+) -> io::Result<Admission<P>>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut admitting = std::pin::pin!(admitting);
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        tokio::select! {
+            biased;
+            admitted = &mut admitting => return Ok(admitted.map_or(Admission::Refused, Admission::Admitted)),
+            read = stream.read(&mut buffer), if head.len() < MAX_EARLY => match read? {
+                0 => return Ok(Admission::Gone),
+                count => head.extend_from_slice(&buffer[..count]),
+            },
+        }
     }
 }
 

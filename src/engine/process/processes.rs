@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 
 use super::conversation::{Call, Conversation, Event, RunEnd};
 use super::surveys;
-use super::workers::Workers;
+use super::workers::{WorkerProcess, Workers};
 use crate::engine::failure;
 use crate::engine::host::RunHost;
 use crate::engine::instance::{Engine, Instance, Unprepared};
@@ -31,6 +31,11 @@ const MAX_STARTS: u32 = 3;
 /// The hint for a run that has timed out before a worker elsewhere had it. Those of other runs are about the script.
 const NOT_TAKEN: &str = "nothing of the script was run: no worker on another machine took it in this time; \
      see whether some are free";
+
+/// The hints for a run that has no worker.
+const NONE_HERE: &str = "try again in some seconds; `cx doctor` says what the machine lacks";
+const NONE_ELSEWHERE: &str = "scripts are executed on other machines here: see whether those can be reached and have \
+     free workers, and try again";
 
 /// Runs scripts of one language in worker processes.
 pub(crate) struct Processes {
@@ -68,6 +73,7 @@ impl Engine for Processes {
             stop: Arc::default(),
             conversation: None,
             unfinished: FuturesUnordered::new(),
+            spent: None,
             memory_bytes: 0,
             fuel: None,
         })
@@ -89,6 +95,9 @@ pub(crate) struct RemoteRun {
     /// Calls that the script has not awaited. They are in flight until the instance is dropped, as
     /// in other engines, because the report of a run names them.
     unfinished: FuturesUnordered<Call>,
+    /// The worker after its last run. It is killed when the instance is dropped, which is after the reply: the end of a
+    /// process takes as much of the processors as a short run.
+    spent: Option<WorkerProcess>,
     memory_bytes: usize,
     fuel: Option<u64>,
 }
@@ -144,11 +153,12 @@ impl RemoteRun {
                 worker = self.workers.acquire(&tenant) => worker,
             };
             let worker = worker.map_err(|error| RunEnd::NoWorker(error.to_string()))?;
+            let is_last = self.workers.is_last_run(&worker);
             let mut conversation =
                 Conversation::new(worker, tenant.clone(), host, self.processors, self.workers.count_run())
                     .map_err(|error| RunEnd::NoWorker(error.to_string()))?;
-            conversation.watch(&self.stop).map_err(|error| RunEnd::NoWorker(error.to_string()))?;
-            conversation.start(host, source).map_err(RunEnd::NoWorker)?;
+            conversation.watch(&self.stop);
+            conversation.start(host, source, is_last).map_err(RunEnd::NoWorker)?;
             let conversation = self.conversation.insert(conversation);
             let end = match conversation.listen(host).await {
                 Event::Surveyed(text, took) => {
@@ -191,7 +201,9 @@ impl RemoteRun {
         host.compute_elsewhere(false);
         let Some(mut conversation) = self.conversation.take() else {
             return match end {
-                RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+                RunEnd::NoWorker(problem) => {
+                    Outcome::Failed(no_worker(&problem, self.workers.are_elsewhere()))
+                }
                 _ => Outcome::Failed(failure::stopped(self.stop.reason(), host)),
             };
         };
@@ -215,7 +227,7 @@ impl RemoteRun {
                         // From here on the watchdog must not kill the worker, which may serve
                         // another run.
                         self.stop.detach();
-                        conversation.give_back(&self.workers);
+                        self.spent = conversation.give_back(&self.workers);
                         outcome
                     }
                     Err(problem) => Outcome::Failed(crashed(&format!("sent an invalid result: {problem}"))),
@@ -233,7 +245,7 @@ impl RemoteRun {
             RunEnd::Broken(problem) => {
                 Outcome::Failed(crashed(&format!("broke the protocol and was killed: {problem}")))
             }
-            RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem)),
+            RunEnd::NoWorker(problem) => Outcome::Failed(no_worker(&problem, self.workers.are_elsewhere())),
         }
     }
 }
@@ -243,10 +255,13 @@ fn crashed(how: &str) -> ScriptError {
         .with_hint("no other run is affected; calls that were answered have taken effect")
 }
 
-fn no_worker(problem: &str) -> ScriptError {
+fn no_worker(problem: &str, is_elsewhere: bool) -> ScriptError {
     ScriptError::new(
         ErrorCode::EngineUnavailable,
         format!("there is no worker process for the script: {problem}"),
     )
-    .with_hint("try again in some seconds; `cx doctor` says what the machine lacks")
+    .with_hint(if is_elsewhere { NONE_ELSEWHERE } else { NONE_HERE })
 }
+
+#[cfg(test)]
+mod tests;

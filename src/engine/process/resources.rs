@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::group::Group;
-use super::workers::Killer;
+use super::workers::{Killer, WorkerProcess};
 use crate::engine::watchdog::CpuMeter;
 
 /// Memory that a worker may use beyond what it had before the run and twice the run's limit. V8
@@ -25,10 +25,10 @@ const LONG_RUN_NICENESS: i32 = 10;
 
 /// The resources of one worker during one run.
 pub(super) struct Resources {
-    killer: Killer,
+    killer: Arc<Killer>,
     /// The worker's control group, where it has one.
     group: Option<Arc<Group>>,
-    statm: Option<File>,
+    statm: Option<Arc<File>>,
     page_bytes: usize,
     /// `None` until the run begins.
     cpu: Mutex<Option<CpuMeter>>,
@@ -39,12 +39,11 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    pub(super) fn of(killer: Killer, group: Option<Arc<Group>>) -> Self {
-        let statm = File::open(format!("/proc/{}/statm", killer.pid.as_raw_nonzero().get())).ok();
+    pub(super) fn of(worker: &WorkerProcess) -> Self {
         Self {
-            killer,
-            group,
-            statm,
+            killer: Arc::clone(&worker.killer),
+            group: worker.group.clone(),
+            statm: worker.statm.clone(),
             page_bytes: rustix::param::page_size(),
             cpu: Mutex::new(None),
             before: AtomicUsize::new(0),

@@ -4,7 +4,7 @@
 //! without any rule opens no file whatever the filter allows; from Linux 6.7 on it also refuses TCP
 //! connections, from 6.12 on signals to processes outside. It covers neither UDP nor Unix sockets.
 //! The other measures reduce what a mistake in these two would expose: no network device, no new
-//! privileges, no environment, no descriptor but the connection, and resource limits.
+//! privileges, no environment, no descriptor but the connection, and limits of resources and threads.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,25 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
 };
 use landlock::{RulesetStatus, Scope};
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::UnshareFlags;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch,
 };
 
+use crate::machine::SandboxFeatures;
+
 mod syscalls;
 
 /// Descriptors that a worker may have: the connection, its runtime, its engine.
 const MAX_DESCRIPTORS: u64 = 64;
+
+/// Threads that a worker may have beyond those that its engine makes for each processor.
+const MAX_THREADS: usize = 64;
+
+/// The measure that a worker has a user namespace and a network namespace of its own.
+const NAMESPACES: &str = "network namespace";
 
 /// The newest interface of Landlock that this file knows of. What an older kernel lacks is left out.
 const LANDLOCK: ABI = ABI::V6;
@@ -63,7 +71,7 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     let network = UnshareFlags::NEWUSER | UnshareFlags::NEWNET;
     // A service manager may permit some kinds of namespaces only, and one call fails as a whole.
     if unshare(network | UnshareFlags::NEWIPC).or_else(|_| unshare(network)).is_ok() {
-        confinement.active.push("network namespace".to_owned());
+        confinement.active.push(NAMESPACES.to_owned());
     }
     // In the user namespace the process has other credentials, and a change of credentials clears
     // this setting.
@@ -107,10 +115,33 @@ fn landlock() -> Result<(), String> {
     }
 }
 
-/// Restricts all threads of this process to the system calls of the list. Call it when the engine
-/// is warm: calls that an engine needs only to start are not on the list.
-pub(super) fn filter_calls(confinement: &mut Confinement) {
+/// Restricts all threads of this process to the system calls of the list, and their number. Call it when the engine
+/// is warm: calls that an engine needs only to start are not on the list. `processors` are those of the machine.
+pub(super) fn filter_calls(confinement: &mut Confinement, processors: usize) {
+    limit_threads(confinement, processors);
     confinement.record("seccomp", seccomp());
+}
+
+/// Threads that a worker may have.
+pub(super) fn max_threads(processors: usize) -> usize {
+    processors.saturating_mul(2).saturating_add(MAX_THREADS)
+}
+
+/// Limits the threads of this process, where it has a user namespace of its own: elsewhere the limit is one of all
+/// processes of the user, as it is everywhere before Linux 5.14. The kernel limits no processes of the machine's root.
+fn limit_threads(confinement: &mut Confinement, processors: usize) {
+    /// The version of Landlock's interface that Linux 5.19 has.
+    const MIN_LANDLOCK: u32 = 2;
+    let is_alone = confinement.active.iter().any(|measure| measure == NAMESPACES);
+    let version = SandboxFeatures::of_kernel().landlock_abi;
+    if !is_alone || version.is_none_or(|version| version < MIN_LANDLOCK) {
+        return;
+    }
+    let most = u64::try_from(max_threads(processors)).unwrap_or(u64::MAX);
+    let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));
+    if setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) }).is_ok() {
+        confinement.active.push("limit of threads".to_owned());
+    }
 }
 
 fn seccomp() -> Result<(), String> {

@@ -1,13 +1,13 @@
 //! Workers that crash, and workers that a script has taken over. The worker here is this test program itself, which
 //! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
-mod impostor;
+pub(super) mod impostor;
 #[cfg(any(feature = "http", feature = "nats"))]
 mod lent;
 mod messages;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,11 +18,13 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 use super::processes::Processes;
+use super::sandbox::max_threads;
 use super::workers::{WorkerOptions, WorkerProgram, Workers};
 use crate::engine::engines;
 use crate::engine::pool::Pool;
 use crate::engine::pool::job::Job;
 use crate::json::Json;
+use crate::machine::{self, SandboxFeatures};
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output};
@@ -301,26 +303,54 @@ async fn a_python_worker_that_was_taken_over_reaches_nothing() {
 }
 
 /// What the kernel says of a worker whose script runs.
+#[derive(Default)]
+struct Seen {
+    /// Of each thread.
+    statuses: Vec<String>,
+    limits: String,
+    has_user_namespace: bool,
+}
+
+impl Seen {
+    async fn of_a_worker() -> Self {
+        let seen = Arc::<parking_lot::Mutex<Self>>::default();
+        let mut script = Script::typescript("// hostile: pid\nreturn 1");
+        let kept = Arc::clone(&seen);
+        // The worker cannot end before its line was heard.
+        script.on_output = Some(Arc::new(move |entry, _cancel| {
+            let Output::Log { text, .. } = entry else { return };
+            let process = PathBuf::from(format!("/proc/{text}"));
+            let threads = std::fs::read_dir(process.join("task")).unwrap();
+            let status = |thread: std::io::Result<std::fs::DirEntry>| {
+                std::fs::read_to_string(thread.unwrap().path().join("status")).ok()
+            };
+            // Nobody has mapped users of the other namespace.
+            let [own, theirs] = [Path::new("/proc/self"), &process]
+                .map(|process| std::fs::read_to_string(process.join("uid_map")).unwrap());
+            *kept.lock() = Self {
+                statuses: threads.filter_map(status).collect(),
+                limits: std::fs::read_to_string(process.join("limits")).unwrap(),
+                has_user_namespace: own != theirs,
+            };
+        }));
+        let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
+        let stage = Stage::new(1, 1);
+        assert_eq!(text(&stage.run_in(environment, script).await), "1");
+        std::mem::take(&mut *seen.lock())
+    }
+
+    /// The limit of this name, soft and hard.
+    fn limit(&self, name: &str) -> Vec<&str> {
+        let values = self.limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        values.split_whitespace().take(2).collect()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn v_553_the_kernel_restricts_every_thread_of_a_worker() {
-    let stage = Stage::new(1, 1);
-    let seen = Arc::<parking_lot::Mutex<(Vec<String>, String)>>::default();
-    let mut script = Script::typescript("// hostile: pid\nreturn 1");
-    let kept = Arc::clone(&seen);
-    // The worker cannot end before its line was heard.
-    script.on_output = Some(Arc::new(move |entry, _cancel| {
-        let Output::Log { text, .. } = entry else { return };
-        let process = PathBuf::from(format!("/proc/{text}"));
-        let threads = std::fs::read_dir(process.join("task")).unwrap();
-        let statuses = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("status")));
-        let limits = std::fs::read_to_string(process.join("limits")).unwrap();
-        *kept.lock() = (statuses.flatten().collect(), limits);
-    }));
-    let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
-    assert_eq!(text(&stage.run_in(environment, script).await), "1");
-    let (statuses, limits) = std::mem::take(&mut *seen.lock());
-    assert!(statuses.len() > 1, "{statuses:?}");
-    for status in &statuses {
+    let seen = Seen::of_a_worker().await;
+    assert!(seen.statuses.len() > 1, "{:?}", seen.statuses);
+    for status in &seen.statuses {
         for expected in ["NoNewPrivs:\t1", "Seccomp:\t2"] {
             assert!(status.lines().any(|line| line == expected), "{expected}: {status}");
         }
@@ -331,10 +361,24 @@ async fn v_553_the_kernel_restricts_every_thread_of_a_worker() {
         ("Max locked memory", "0"),
         ("Max open files", "64"),
     ] {
-        let values = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        let values: Vec<&str> = values.split_whitespace().take(2).collect();
-        assert_eq!(values, [most, most], "{name}: {limits}");
+        assert_eq!(seen.limit(name), [most, most], "{name}: {}", seen.limits);
     }
+}
+
+/// In a user namespace of its own. Elsewhere a limit would be one of all processes of the user, and the worker keeps
+/// that of its executor.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_687_the_kernel_limits_the_threads_of_a_worker() {
+    let seen = Seen::of_a_worker().await;
+    let counts_alone = seen.has_user_namespace && SandboxFeatures::of_kernel().landlock_abi >= Some(2);
+    let before = rustix::process::getrlimit(rustix::process::Resource::Nproc);
+    let limits = match counts_alone {
+        true => [Some(max_threads(machine::processors()) as u64); 2],
+        false => [before.current, before.maximum],
+    };
+    let expected =
+        limits.map(|limit| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string()));
+    assert_eq!(seen.limit("Max processes"), expected, "{}", seen.limits);
 }
 
 /// A worker serves runs of one tenant only, one after the other, and each in an isolate of its own.

@@ -24,7 +24,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are the same program unless another one is
 /// configured.
-pub(crate) const PROTOCOL: u32 = 5;
+pub(crate) const PROTOCOL: u32 = 6;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -103,6 +103,8 @@ pub(crate) struct Start {
     /// Whether the worker may look for the executor's answer instead of sleeping: no other run of the engine was in a
     /// worker when this one began.
     pub(crate) is_alone: bool,
+    /// Whether the worker serves no other run: it waits until it is killed.
+    pub(crate) is_last: bool,
     /// The granted directories of a script of Python. For those of TypeScript the executor has all files.
     pub(crate) directories: Vec<(String, Access)>,
     /// What is left until the run's deadline.

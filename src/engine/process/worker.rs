@@ -221,7 +221,7 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             if std::mem::take(&mut is_first) {
-                sandbox::filter_calls(&mut confinement);
+                sandbox::filter_calls(&mut confinement, self.processors);
                 // The worker checks this itself, because the executor may be on another machine.
                 if self.requires_sandbox && !confinement.missing.is_empty() {
                     let missing = confinement.missing.join(", ");
@@ -253,6 +253,8 @@ impl<E: Engine> Worker<E> {
             let outcome = runtime.block_on(drive(
                 &readiness,
                 self.processors,
+                // V8's calls wait for their answers in tasks.
+                self.is_python,
                 self.perform(&host, &mut instance, &source, &start),
             ));
             *self.watch.run.lock() = None;
@@ -264,6 +266,11 @@ impl<E: Engine> Worker<E> {
                 if connection.leave(&FromWorker::Done(done)).is_err() {
                     end_process();
                 }
+            }
+            if start.is_last {
+                // To drop the instance and to make another one would compete with what sends the result.
+                let _never = connection.await_order();
+                end_process();
             }
             // The thread that waits for the result should run first: dropping the instance takes
             // some milliseconds, and the scheduler would let them pass before it runs a thread that
@@ -296,7 +303,7 @@ impl<E: Engine> Worker<E> {
         let is_sent = self.connection.send(&surveyed).is_ok();
         self.connection.flush();
         // To wake a thread takes as long as much of a short run, and here the executor is at work anyway. Until now no
-        // code of the script has run, and the executor has measured the process.
+        // code of the script has run, and the executor measures the process before it lets any run.
         self.watch.begun.notify_one();
         let next = || match start.is_alone {
             true => self.connection.await_order_soon(&Spin::new(self.processors)),
@@ -315,10 +322,12 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// Polls `future`, and reads the connection while it waits.
+/// Polls `future`, and reads the connection while it waits. `polls_calls` says whether the future polls the calls of
+/// the script itself, and not tasks of the runtime.
 async fn drive<T>(
     readiness: &AsyncFd<Arc<Connection>>,
     processors: usize,
+    polls_calls: bool,
     future: impl Future<Output = T>,
 ) -> T {
     let mut future = std::pin::pin!(future);
@@ -368,6 +377,11 @@ async fn drive<T>(
                 break;
             }
             if spin.find(|| (connection.receive(false).messages > 0).then_some(())).is_some() {
+                if polls_calls {
+                    // No turn of the runtime is needed, which would ask the system for events, and read nothing.
+                    has_news = true;
+                    continue;
+                }
                 break;
             }
             wakes.sleep();

@@ -9,8 +9,9 @@ mod start;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -20,11 +21,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use rustix::process::{Pid, pidfd_send_signal};
+use rustix::process::Pid;
 use tokio::sync::oneshot;
 
 pub(super) use self::end::Killer;
-use self::end::{MAX_END, StopSignal, describe};
+use self::end::{MAX_END, describe};
 use self::start::start;
 use super::frames::Decoder;
 use super::group::Group;
@@ -39,6 +40,10 @@ const KEEP: Duration = Duration::from_secs(10);
 /// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long the start of a worker in place of one that a run has just got waits: to start a process takes as much of
+/// the processors as many short runs, most of which have ended by then.
+const SETTLE: Duration = Duration::from_millis(5);
 
 /// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
 /// has a run.
@@ -93,7 +98,10 @@ pub(crate) struct WorkerOptions {
 pub(crate) struct WorkerProcess {
     child: Option<Child>,
     pid: Pid,
-    process: OwnedFd,
+    /// Kills it, also from other threads.
+    pub(super) killer: Arc<Killer>,
+    /// What the kernel says of its memory. `None` without `/proc`.
+    pub(super) statm: Option<Arc<File>>,
     pub(super) socket: Option<OwnedFd>,
     pub(super) decoder: Decoder,
     /// Bytes that are queued for it.
@@ -104,7 +112,6 @@ pub(crate) struct WorkerProcess {
     pub(super) was_ready: bool,
     pub(super) runs: u32,
     idle_since: Instant,
-    stop_signal: StopSignal,
     pub(super) is_elsewhere: bool,
     /// Its control group, where it has one.
     pub(super) group: Option<Arc<Group>>,
@@ -118,20 +125,6 @@ impl fmt::Debug for WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Returns what can kill this process from other threads.
-    ///
-    /// # Errors
-    ///
-    /// If there is no descriptor left.
-    pub(super) fn killer(&self) -> io::Result<Killer> {
-        let process = self.process.as_fd().try_clone_to_owned()?;
-        Ok(Killer { process, pid: self.pid, stop_signal: self.stop_signal.clone() })
-    }
-
-    fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
-    }
-
     /// Logs which measures of the sandbox are missing, once for all workers. `cx doctor` asks the
     /// kernel, and need not see that a service manager or a container forbids their use.
     pub(super) fn warn_of_missing(&self, missing: &[String]) {
@@ -165,7 +158,7 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        self.kill();
+        self.killer.kill();
         let Some(mut child) = self.child.take() else { return };
         let mut state = self.shared.state.lock();
         if state.has_thread {
@@ -224,8 +217,10 @@ struct State {
     dying: Vec<Dying>,
     /// Failures to start in a row.
     failures: u32,
-    /// No worker is started ahead of time before this instant.
+    /// No worker is started ahead of time before this instant, because of failures.
     paused_until: Option<Instant>,
+    /// The same, because a run has just got one.
+    settled_at: Option<Instant>,
     has_thread: bool,
     is_closed: bool,
 }
@@ -282,36 +277,50 @@ impl Workers {
             }
             ended.push(worker);
         }
-        // The thread replaces it, or starts one for this run.
-        self.shared.changed.notify_one();
         while let Some(mut worker) = state.fresh.pop_front() {
             if worker.status().is_none() {
+                state.settled_at.get_or_insert_with(|| Instant::now() + SETTLE);
+                // While others are idle, it is replaced when its run has ended, or when the thread looks by itself.
+                if state.fresh.is_empty() {
+                    self.shared.changed.notify_one();
+                }
                 return Some(worker);
             }
             state.pause();
             ended.push(worker);
         }
         state.wanted.push_back(wanted);
+        self.shared.changed.notify_one();
         None
     }
 
-    /// Takes a worker back after a regular end of its run. It serves its tenant once more, or ends.
-    pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) {
-        let dropped = {
-            let mut state = self.shared.state.lock();
-            state.failures = 0;
-            state.paused_until = None;
-            if worker.runs >= self.options.program.runs || state.is_closed {
-                Some((tenant, worker))
-            } else {
-                worker.idle_since = Instant::now();
-                state.used.push((tenant, worker));
-                let surplus = state.used.len() > self.options.spare.max(1);
-                self.shared.changed.notify_one();
-                surplus.then(|| state.used.remove(0))
-            }
-        };
-        drop(dropped);
+    /// Whether scripts are executed elsewhere.
+    pub(super) fn are_elsewhere(&self) -> bool {
+        self.options.program.is_elsewhere
+    }
+
+    /// Whether the next run of a worker is its last one.
+    pub(super) fn is_last_run(&self, worker: &WorkerProcess) -> bool {
+        worker.runs.saturating_add(1) >= self.options.program.runs
+    }
+
+    /// Takes a worker back after a regular end of its run. It serves its tenant once more, or is returned: it serves no
+    /// other run, or is one too many.
+    pub(super) fn give_back(&self, tenant: Tenant, mut worker: WorkerProcess) -> Option<WorkerProcess> {
+        let mut state = self.shared.state.lock();
+        let has_failed = std::mem::take(&mut state.failures) > 0;
+        state.paused_until = None;
+        if worker.runs >= self.options.program.runs || state.is_closed {
+            return Some(worker);
+        }
+        // Otherwise the thread looks by itself after a while, and is not woken just before the run's result is sent.
+        if has_failed || state.is_empty() {
+            self.shared.changed.notify_one();
+        }
+        worker.idle_since = Instant::now();
+        state.used.push((tenant, worker));
+        let surplus = state.used.len() > self.options.spare.max(1);
+        surplus.then(|| state.used.remove(0).1)
     }
 
     /// Records that a worker has ended before it was ready. The next ones are started after a
@@ -347,6 +356,16 @@ impl Drop for Workers {
 }
 
 impl State {
+    /// Whether there is nothing that the thread has to look after.
+    fn is_empty(&self) -> bool {
+        self.dying.is_empty() && self.used.is_empty() && self.fresh.is_empty()
+    }
+
+    /// When the next worker may be started ahead of time; `None` if that is now.
+    fn next_start(&self, now: Instant) -> Option<Instant> {
+        [self.paused_until, self.settled_at].into_iter().flatten().filter(|at| now < *at).max()
+    }
+
     fn pause(&mut self) {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
         self.failures += 1;
@@ -379,8 +398,11 @@ impl Keeper {
                 let _gone = wanted.send(start(&self.options, &self.shared));
                 continue;
             }
-            let is_paused = state.paused_until.is_some_and(|until| Instant::now() < until);
-            if !state.is_closed && !is_paused && state.fresh.len() < self.options.spare {
+            let now = Instant::now();
+            let next_start = state.next_start(now);
+            let is_short = !state.is_closed && state.fresh.len() < self.options.spare;
+            if is_short && next_start.is_none() {
+                state.settled_at = None;
                 drop(state);
                 let started = start(&self.options, &self.shared);
                 let mut state = self.shared.state.lock();
@@ -398,10 +420,10 @@ impl Keeper {
                 }
                 continue;
             }
-            let is_busy =
-                !state.dying.is_empty() || !state.used.is_empty() || is_paused || !state.fresh.is_empty();
+            let is_busy = next_start.is_some() || !state.is_empty();
             // Idle workers are checked periodically, because one may have been killed.
             let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
+            let pause = next_start.map_or(pause, |at| pause.min(at - now));
             if is_busy {
                 self.shared.changed.wait_for(&mut state, pause);
             } else {

@@ -10,6 +10,10 @@ use crate::run::grants::{HostPattern, Permissions};
 use crate::text::preview;
 use crate::tools::names::kind;
 
+/// Kinds that other executors grant. Of any other kind nothing is read: it could be a misspelled restriction, and the
+/// run would have what the client has forbidden.
+const OF_OTHERS: &[&str] = &["env", "run", "exec", "sys", "ffi", "import", "hrtime"];
+
 /// Maximum characters of a name that a message shows.
 const MAX_SHOWN: usize = 60;
 
@@ -39,7 +43,7 @@ pub(super) fn read(value: Value) -> Result<Permissions, String> {
                 let hosts: Result<Vec<HostPattern>, _> = hosts.collect();
                 permissions.net = Some(hosts.map_err(|error| format!("`net`: {error}"))?);
             }
-            _ if is_neutral(&value) => {}
+            other if OF_OTHERS.contains(&other) && is_neutral(&value) => {}
             _ => {
                 let name = preview(&name, MAX_SHOWN);
                 return Err(format!("`{name}` cannot be granted: there are `read`, `write` and `net`"));

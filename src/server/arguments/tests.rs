@@ -186,6 +186,17 @@ fn what_others_have_is_refused_where_it_asks_for_something() {
     }
 }
 
+/// A misspelled restriction would leave the run what the client has forbidden.
+#[test]
+fn v_688_a_restriction_of_an_unknown_kind_is_refused() {
+    for (kind, value) in
+        [("reads", json!([])), ("network", json!(false)), ("Net", json!([])), ("", json!({}))]
+    {
+        let problem = read(json!({ "code": "", "permissions": { kind: value } })).unwrap_err().to_string();
+        assert!(problem.contains(&format!("`{kind}` cannot be granted")), "{problem}");
+    }
+}
+
 /// Strict modes fill in every field. A list with nothing in it asks for nothing.
 #[test]
 fn permissions_are_read_as_they_are_written() {

@@ -428,35 +428,34 @@ fn report(text: &str) {
     eprintln!("{text}");
 }
 
-/// A command whose arguments are refused, with that exit status.
+/// A command whose arguments are refused, and what is said of them.
 #[test]
 fn the_arguments_belong_together() {
-    for arguments in [
-        &["worker"][..],
-        &["worker", "--nats", "nats://127.0.0.1:1"],
-        &["run", "--nats", "nats://127.0.0.1:1", "-e", "return 1"],
-        &["run", "--nats-key-file", "key", "-e", "return 1"],
-        &[
-            "run",
-            "--nats",
-            "nats://127.0.0.1:1",
-            "--nats-key-file",
-            "key",
-            "--remote",
-            "http://127.0.0.1:1",
-            "-e",
-            "1",
-        ],
-        &["worker", "--nats", "nats://127.0.0.1:1", "--nats-key-file", "/none", "--concurrency", "0"],
+    let (nats, key) = (["--nats", "nats://127.0.0.1:1"], ["--nats-key-file", "key"]);
+    let (run, remote) = (["run", "-e", "return 1"], ["--remote", "http://127.0.0.1:1"]);
+    let (here, together) = (["--isolation", "in-process"], "cannot be used with");
+    for (arguments, part) in [
+        (vec!["worker"], "there is no queue"),
+        ([&["worker"][..], &nats].concat(), "--nats-key-file <FILE>"),
+        ([&run[..], &nats].concat(), "--nats-key-file <FILE>"),
+        ([&run[..], &key].concat(), "--nats <URL>"),
+        ([&run[..], &nats, &key, &remote].concat(), together),
+        // Each says where scripts are executed.
+        ([&run[..], &nats, &key, &here].concat(), together),
+        ([&run[..], &remote, &here].concat(), together),
+        ([&["serve"][..], &nats, &key, &here].concat(), together),
+        ([&["worker"][..], &nats, &key, &["--concurrency", "0"]].concat(), "'--concurrency <N>'"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
-            .args(arguments)
+            .args(&arguments)
             .current_dir(directory.path())
             .env("HOME", directory.path())
             .env("XDG_CONFIG_HOME", directory.path())
             .output()
             .unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(part), "{arguments:?}: {said}");
     }
 }

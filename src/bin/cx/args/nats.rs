@@ -17,7 +17,7 @@ pub(crate) struct NatsArguments {
     /// Run scripts in worker processes of the machines that have joined the queue of this NATS
     /// server (`cx worker`); their tools, approvals and state stay here. Several addresses of a
     /// cluster are separated by commas
-    #[arg(long, value_name = "URL", requires = "nats_key_file")]
+    #[arg(long, value_name = "URL", requires = "nats_key_file", conflicts_with = "isolation")]
     pub(crate) nats: Option<String>,
 
     #[command(flatten)]

@@ -35,7 +35,7 @@ pub(crate) struct RunArguments {
 
     /// Run the script in a worker process of this server (`cx serve --http --compute`); its tools, approvals and
     /// state stay here
-    #[arg(long, value_name = "URL", conflicts_with = "nats")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["nats", "isolation"])]
     pub(crate) remote: Option<String>,
 
     /// Read the token for --remote from this file

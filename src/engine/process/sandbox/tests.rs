@@ -62,7 +62,7 @@ fn confined() {
         attempts.push(("signal", &signal));
         attempts.push(("pair", &pair));
         attempts.push(("start", &start));
-        filter_calls(&mut confinement);
+        filter_calls(&mut confinement, 1);
     }
     let is_refused =
         |result: io::Result<()>| result.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);

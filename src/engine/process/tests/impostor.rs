@@ -1,10 +1,11 @@
 //! A process in the place of a worker, which speaks when it should not, or asks for what no engine does.
 
 use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::{Stage, argument_after, code, program, text};
+use super::{Stage, WATCHDOG, argument_after, code, program, text};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
 use crate::engine::process::{WorkerProgram, own_socket};
@@ -17,6 +18,14 @@ use crate::run::tape::Tape;
 /// The name of the test that is the process, and the beginning of the argument that says what it does.
 const IMPOSTOR: &str = "engine::process::tests::impostor::impostor";
 const MARK: &str = "--skip=this-is-an-impostor-";
+
+/// What one says that cannot start, and cannot be written to when it says so.
+pub(in crate::engine::process) const DEAF: &str = "it lacks everything";
+
+/// That process.
+pub(in crate::engine::process) fn deaf() -> WorkerProgram {
+    program(IMPOSTOR, &format!("{MARK}failed-deaf"), 1)
+}
 
 /// Not a test: the process, if this program was started as one.
 #[test]
@@ -65,6 +74,12 @@ impl Impostor {
         }
         if kind == "failed" {
             return self.send(RunNumber::NONE, &FromWorker::Failed("x".repeat(60_000)));
+        }
+        if kind == "failed-deaf" {
+            self.stream.shutdown(Shutdown::Read).unwrap();
+            self.send(RunNumber::NONE, &FromWorker::Failed(DEAF.to_owned()));
+            // As if it had gone, but it cannot be seen to have ended.
+            return std::thread::sleep(WATCHDOG);
         }
         if kind == "end-unready" {
             return self.end(RunNumber::NONE, "1");
@@ -165,6 +180,7 @@ async fn v_475_the_reason_of_a_worker_that_cannot_start_is_short() {
     assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
     let Outcome::Failed(error) = &result.outcome else { unreachable!() };
     assert!(error.message.contains("xxx") && error.message.len() < 2_000, "{}", error.message.len());
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("what the machine lacks")), "{error:?}");
 }
 
 /// Processes that stand for workers elsewhere.
@@ -197,6 +213,8 @@ async fn v_611_a_worker_elsewhere_may_not_be_admitted() {
     assert_eq!(code(&result), Some(ErrorCode::EngineUnavailable), "{result:?}");
     let Outcome::Failed(error) = &result.outcome else { unreachable!() };
     assert!(error.message.contains("all are taken"), "{}", error.message);
+    // Nothing of this machine is the reason.
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("on other machines")), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,12 @@
 //! Workers that are lent before their runs are there. A stream in this process stands for the executor.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{MARK, WATCHDOG, WORKER, program};
@@ -36,8 +37,12 @@ impl Executor {
     }
 
     async fn send(&mut self, message: &ToWorker) {
+        self.send_in_run(RunNumber::NONE, message).await;
+    }
+
+    async fn send_in_run(&mut self, run: RunNumber, message: &ToWorker) {
         let mut bytes = Vec::new();
-        frames::append(&mut bytes, RunNumber::NONE, message, wire::MAX_START_BYTES).unwrap();
+        frames::append(&mut bytes, run, message, wire::MAX_START_BYTES).unwrap();
         self.stream.write_all(&bytes).await.unwrap();
     }
 
@@ -73,7 +78,11 @@ impl Executor {
     }
 
     async fn start_run(&mut self, depth: usize) {
-        let start = Start::of_test(RUN.0, u8::try_from(depth).unwrap());
+        self.start_run_with(depth, None).await;
+    }
+
+    async fn start_run_with(&mut self, depth: usize, input: Option<String>) {
+        let start = Start { input, ..Start::of_test(RUN.0, u8::try_from(depth).unwrap()) };
         self.send(&ToWorker::Start(Box::new(start))).await;
     }
 }
@@ -134,4 +143,64 @@ async fn v_611_a_permit_is_kept_until_its_run_has_ended() {
     let (lent, ()) = tokio::join!(lending, executing);
     assert!(lent.is_ok(), "{lent:?}");
     assert_eq!(Arc::strong_count(&permit), 1);
+}
+
+/// A permit may be free only much later: the worker is not kept until then.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_685_a_run_that_waits_for_a_permit_ends_with_its_executor() {
+    let lent = lent();
+    let (near, far) = duplex(64 << 10);
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| pending::<Option<()>>());
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        executor.start_run(DEPTH).await;
+    };
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the worker is lent to nobody");
+    assert!(lent.is_ok(), "{lent:?}");
+}
+
+/// What comes of it meanwhile is more than the connection holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_685_a_run_that_has_waited_for_a_permit_is_complete() {
+    let lent = lent();
+    let (near, far) = duplex(4 << 10);
+    let (admit, admitted) = oneshot::channel();
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| async { admitted.await.ok() });
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        let input = format!("\"{}\"", "a".repeat(256 << 10));
+        executor.start_run_with(DEPTH, Some(input)).await;
+        admit.send(()).unwrap();
+        let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
+    };
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the run has not begun");
+    assert!(lent.is_ok(), "{lent:?}");
+}
+
+/// It would make another instance, which competes with what sends the result.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_does_nothing_after_its_last_run() {
+    let lent = lent();
+    let (near, far) = duplex(64 << 10);
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| ready(Some(())));
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        let start = || ToWorker::Start(Box::new(Start { is_last: true, ..Start::of_test(RUN.0, 0) }));
+        executor.send(&start()).await;
+        let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
+        executor.send_in_run(RUN, &ToWorker::Proceed).await;
+        let FromWorker::Done(_) = executor.receive(RUN).await else { panic!("it has not ended") };
+        assert!(executor.decoder.is_empty(), "it says more");
+        // Nor does it begin what comes: it ends.
+        executor.send(&start()).await;
+        assert_eq!(executor.stream.read(&mut [0; 1]).await.unwrap(), 0, "it is ready for another run");
+    };
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the worker does not end");
+    assert!(lent.is_ok(), "{lent:?}");
 }

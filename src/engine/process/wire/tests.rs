@@ -16,6 +16,7 @@ impl Start {
             has_tape: false,
             has_network: false,
             is_alone: false,
+            is_last: false,
             directories: Vec::new(),
             time_left_ns: 60_000_000_000,
             limits: WireLimits::from_limits(&Limits::default()),

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, pidfd_send_signal};
@@ -14,32 +14,26 @@ use crate::engine::process::lost::LostWorker;
 /// time.
 pub(super) const MAX_END: Duration = Duration::from_millis(150);
 
-/// Which signal ends a process: `SIGKILL`, or `SIGTERM` first.
-#[derive(Clone, Debug)]
-pub(super) struct StopSignal {
-    pub(super) asks_first: bool,
-    pub(super) asked_at: Arc<OnceLock<Instant>>,
-}
-
-impl StopSignal {
-    pub(super) fn signal(&self) -> Signal {
-        let asked_at = *self.asked_at.get_or_init(Instant::now);
-        if self.asks_first && asked_at.elapsed() < MAX_END { Signal::TERM } else { Signal::KILL }
-    }
-}
-
 /// Kills a process, also from other threads, which need nothing else of it.
 #[derive(Debug)]
 pub(in crate::engine::process) struct Killer {
-    pub(super) process: OwnedFd,
+    process: OwnedFd,
     pub(in crate::engine::process) pid: Pid,
-    pub(super) stop_signal: StopSignal,
+    /// Whether it gets `SIGTERM` first.
+    asks_first: bool,
+    asked_at: OnceLock<Instant>,
 }
 
 impl Killer {
+    pub(super) fn new(process: OwnedFd, pid: Pid, asks_first: bool) -> Self {
+        Self { process, pid, asks_first, asked_at: OnceLock::new() }
+    }
+
     /// Kills it. If it has ended, this does nothing, also if another process has its number now.
     pub(in crate::engine::process) fn kill(&self) {
-        let _gone = pidfd_send_signal(&self.process, self.stop_signal.signal());
+        let asked_at = *self.asked_at.get_or_init(Instant::now);
+        let waits = self.asks_first && asked_at.elapsed() < MAX_END;
+        let _gone = pidfd_send_signal(&self.process, if waits { Signal::TERM } else { Signal::KILL });
     }
 }
 

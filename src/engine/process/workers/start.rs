@@ -1,5 +1,6 @@
 //! Starts a worker process and sends it its first message.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use std::time::Instant;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::end::StopSignal;
+use super::end::Killer;
 use super::{Shared, WorkerOptions, WorkerProcess};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::group::Group;
@@ -61,7 +62,8 @@ pub(super) fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result
     Ok(WorkerProcess {
         child: Some(child),
         pid,
-        process,
+        killer: Arc::new(Killer::new(process, pid, options.program.stands_in)),
+        statm: File::open(format!("/proc/{}/statm", pid.as_raw_nonzero())).ok().map(Arc::new),
         socket: Some(own),
         decoder: Decoder::new(wire::MAX_READY_BYTES),
         out,
@@ -69,7 +71,6 @@ pub(super) fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result
         was_ready: false,
         runs: 0,
         idle_since: Instant::now(),
-        stop_signal: StopSignal { asks_first: options.program.stands_in, asked_at: Arc::default() },
         is_elsewhere: options.program.is_elsewhere,
         group: group.map(Arc::new),
         shared: Arc::clone(shared),

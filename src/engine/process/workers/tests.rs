@@ -1,4 +1,4 @@
-//! Workers that are killed while they are idle.
+//! Workers that are killed while they are idle, and when others are started in place of those that runs get.
 
 use rustix::process::{Signal, kill_process};
 
@@ -84,4 +84,21 @@ fn v_612_no_run_is_given_to_an_idle_worker_that_was_killed() {
     assert!(workers.take_idle(&tenant, wanted).is_none());
     let state = shared.state.lock();
     assert_eq!((state.used.len(), state.fresh.len(), state.wanted.len()), (0, 0, 1));
+}
+
+/// To start a process takes as much of the processors as many short runs, such as the one that has just begun.
+#[test]
+fn a_worker_that_a_run_has_got_is_replaced_a_little_later() {
+    let shared = Arc::<Shared>::default();
+    let workers = Workers { options: options(1), shared: Arc::clone(&shared), runs: Arc::default() };
+    let idle = start(&workers.options, &shared).unwrap();
+    shared.state.lock().fresh.push_back(idle);
+    let (wanted, _started) = oneshot::channel();
+    let before = Instant::now();
+    let worker = workers.take_idle(&None, wanted);
+    assert!(worker.is_some());
+    let state = shared.state.lock();
+    let next = state.next_start(before).expect("another one is started at once");
+    assert!(next >= before + SETTLE);
+    assert_eq!(state.next_start(next), None);
 }
