@@ -189,9 +189,9 @@ impl Recorder for OtelRecorder {
         let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == key.name());
         let buckets = own.map_or(SECONDS, |(.., buckets)| buckets).to_vec();
         let instrument = self.meter.f64_histogram(exported_name(key.name())).with_boundaries(buckets);
-        let instrument = instrument.with_unit(unit).with_description(description).build();
         let histogram = Histogram::from_arc(Arc::new(HistogramOfBoth {
-            instrument: instrument.bind(&attributes(key)),
+            instrument: instrument.with_unit(unit).with_description(description).build(),
+            attributes: attributes(key),
             next: self.next.as_ref().map(|next| next.register_histogram(key, metadata)),
         }));
         state.histograms.insert(key.clone(), histogram.clone());
@@ -258,14 +258,14 @@ impl GaugeFn for GaugeOfBoth {
 }
 
 struct HistogramOfBoth {
-    /// Bound to its labels: to record is then one lock, where the SDK would look the labels up each time.
-    instrument: otel::BoundHistogram<f64>,
+    instrument: otel::Histogram<f64>,
+    attributes: Vec<KeyValue>,
     next: Option<Histogram>,
 }
 
 impl HistogramFn for HistogramOfBoth {
     fn record(&self, value: f64) {
-        self.instrument.record(value);
+        self.instrument.record(value, &self.attributes);
         if let Some(next) = &self.next {
             next.record(value);
         }
