@@ -226,10 +226,17 @@ fn no_yaml(message: String) -> Vec<Finding> {
     vec![Finding { kind: FindingKind::Syntax { format: "YAML", message }, location: None, hint: None }]
 }
 
+/// What the parser says, without the text of the file that it quotes: all that it could not read, which may be long, and
+/// a secret.
+pub(super) fn yaml_problem(error: &yaml_edit::YamlError) -> String {
+    let message = error.to_string();
+    let said = message.split('"').next().unwrap_or_default();
+    one_line(said.trim_end_matches([':', ' ']))
+}
+
 fn read_yaml(text: &str) -> Result<Node, Vec<Finding>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let document =
-        text.parse::<yaml_edit::Document>().map_err(|error| no_yaml(one_line(&error.to_string())))?;
+    let document = text.parse::<yaml_edit::Document>().map_err(|error| no_yaml(yaml_problem(&error)))?;
     let mut findings = Vec::new();
     let root = document.as_mapping().map(YamlNode::Mapping);
     let node = yaml_node(root.as_ref(), &Key::default(), MAX_YAML_DEPTH, &mut findings);

@@ -410,3 +410,18 @@ fn v_615_mistakes_of_yaml_are_bounded_too() {
     let text = format!("extensions:\n{}", "  a: 1\n".repeat(1_500));
     assert_eq!(super::document::parse_yaml(&text).unwrap_err().len(), 1_000);
 }
+
+/// Found by the fuzzer. What the parser of YAML cannot read may be a token, and the rest of a large file.
+#[test]
+fn v_666_a_mistake_of_yaml_shows_nothing_of_the_file() {
+    for text in [
+        "apping{\":\n\n\nsecret-of-a-file\n\n\n-.},!",
+        "extensions: {}\n... secret-of-a-file",
+        "a: [secret-of-a-file }",
+    ] {
+        let findings = super::document::parse_yaml(text).expect_err(text);
+        let shown = ConfigError::new("a.yaml", findings).to_string();
+        assert!(shown.contains("not valid YAML") && shown.contains("line "), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 
 use crate::config::clients::Layout;
-use crate::config::document::{Content, JSON, Node, parse_json, parse_toml, parse_yaml};
+use crate::config::document::{Content, JSON, Node, parse_json, parse_toml, parse_yaml, yaml_problem};
 use crate::config::error::{Finding, FindingKind};
 
 /// What changes in the list of servers.
@@ -168,7 +168,7 @@ impl Edit {
 
     fn yaml(&self, text: &str, key: &str) -> Result<String, String> {
         let text = if text.trim().is_empty() { format!("{key}:\n") } else { text.to_owned() };
-        let document = text.parse::<yaml_edit::Document>().map_err(|error| error.to_string())?;
+        let document = text.parse::<yaml_edit::Document>().map_err(|error| yaml_problem(&error))?;
         let root = document.as_mapping().ok_or("it is not a mapping")?;
         if root.get_mapping(key).is_none() {
             if root.get(key).is_some_and(|node| !node.as_scalar().is_some_and(|scalar| scalar.is_null())) {
@@ -258,7 +258,7 @@ fn following(table: &mut toml_edit::Table, position: isize) -> Option<&mut toml_
 }
 
 fn yaml_mapping(text: &str) -> Result<yaml_edit::Mapping, String> {
-    let document = text.parse::<yaml_edit::Document>().map_err(|error| error.to_string())?;
+    let document = text.parse::<yaml_edit::Document>().map_err(|error| yaml_problem(&error))?;
     document.as_mapping().ok_or_else(|| "its entry cannot be written in YAML".to_owned())
 }
 
