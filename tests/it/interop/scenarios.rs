@@ -33,6 +33,7 @@ pub(super) const CLIENT_EXTENSIONS: &[&str] = &[
     "auth/client-credentials-basic",
     "auth/client-credentials-jwt",
     "auth/wif-jwt-bearer",
+    "auth/enterprise-managed-authorization",
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
@@ -254,10 +255,6 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
          cannot answer otherwise, and cx answers every call without a task",
     ),
     ("tasks-status-notifications", "the suite skips it until it listens to `subscriptions/listen`"),
-    (
-        "auth/enterprise-managed-authorization",
-        "cx signs in as a person or as itself, and has no token of a person's identity provider to exchange",
-    ),
     ("auth/dpop", "each request would need a proof of its own; tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
