@@ -40,7 +40,7 @@ pub(super) fn is_signed(form: &HashMap<String, String>, key: &[u8]) -> bool {
 }
 
 /// A new key as text, and its public part.
-fn new_key() -> (String, Vec<u8>) {
+pub(super) fn new_key() -> (String, Vec<u8>) {
     let random = SystemRandom::new();
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.as_ref(), &random).unwrap();

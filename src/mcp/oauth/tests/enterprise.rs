@@ -30,11 +30,14 @@ pub(super) fn is_for_a_user(assertion: &str) -> bool {
 /// Whether the authorization server accepts such an assertion, from the client that it names.
 pub(super) fn is_accepted(issuer: &Issuer, form: &HashMap<String, String>, assertion: &str) -> bool {
     let claims = &parts(assertion)[1];
+    let has_secret = form.get("client_secret").is_some_and(|secret| secret == "hush");
+    let key = issuer.key.lock();
+    let has_key = || key.as_ref().is_some_and(|key| super::assertion::is_signed(form, key));
     form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
         && claims["aud"] == json!(*issuer.base.lock())
         && claims["resource"] == json!(issuer.resource())
         && claims["client_id"] == json!(form["client_id"])
-        && form["client_secret"] == "hush"
+        && (has_secret || has_key())
 }
 
 /// An identity provider.
@@ -151,6 +154,26 @@ async fn a_user_for_whom_an_identity_provider_vouches_needs_no_browser() {
     call(&running).await.unwrap();
     assert_eq!((provider.requests.lock().len(), issuer.forms.lock().len()), (2, 2));
     assert_eq!(*issuer.grants.lock(), ["jwt-bearer", "jwt-bearer"]);
+}
+
+/// The client shows what its private key has signed, in place of a secret.
+#[tokio::test]
+async fn a_client_of_an_enterprise_signs_in_with_its_key() {
+    let (issuer, provider) = (Issuer::start(3600).await, Provider::start().await);
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("id-token");
+    std::fs::write(&file, ID_TOKEN).unwrap();
+    let (pem, public) = super::assertion::new_key();
+    *issuer.key.lock() = Some(public);
+    let mut server = of_enterprise(&issuer, &provider, &file);
+    if let McpTransport::Http(http) = &mut server.transport {
+        let oauth = http.oauth.take().unwrap();
+        http.oauth = Some(OAuth { client_secret: None, private_key: Some(pem), ..oauth });
+    }
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(*issuer.grants.lock(), ["jwt-bearer"]);
+    assert!(!issuer.forms.lock()[0].contains_key("client_secret"));
 }
 
 #[tokio::test]
