@@ -10,6 +10,7 @@
 mod codes;
 mod habits;
 mod source;
+mod strict;
 
 use self::source::{has_word, keeps_call, takes_block, takes_field};
 use crate::run::context::ExecutionContext;
@@ -250,8 +251,9 @@ impl Failure<'_> {
         if message.contains("[object Promise]") {
             return Some(AWAIT.to_owned());
         }
-        if let Some(hint) = self.absent_member() {
-            return Some(hint.to_owned());
+        let absent = self.absent_member().map(str::to_owned);
+        if let Some(hint) = absent.or_else(|| strict::hint(self.name, message, self.line)) {
+            return Some(hint);
         }
         if self.name == "TypeError"
             && let Some(listed) = message.strip_suffix(" is not iterable").filter(|name| is_server(name))

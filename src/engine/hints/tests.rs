@@ -322,6 +322,45 @@ fn functions_that_other_programs_have() {
 }
 
 #[test]
+fn variables_that_only_sloppy_code_has_are_declared() {
+    for line in [
+        "result = 5; result + 1",
+        "for (result = 0; result < 3; result++) {}",
+        "for (result of list) {}",
+        "for ( result in object) {}",
+        "result += 1",
+        "result++;",
+        "if (ok) result=await tools.a.b({})",
+    ] {
+        let expected = "scripts are strict code, where each variable is declared: `let result = …`";
+        assert_eq!(
+            typescript("ReferenceError", "result is not defined", line).as_deref(),
+            Some(expected),
+            "{line}"
+        );
+    }
+    for line in [
+        "return result;",
+        "const other = result",
+        "if (result == 1) {}",
+        "if (result in object) {}",
+        "list.map(result => 1)",
+        "object.result = 1; f(result)",
+        "results = result",
+        "f(result)",
+        "",
+    ] {
+        assert_eq!(typescript("ReferenceError", "result is not defined", line), None, "{line}");
+    }
+    // A script chooses the text of an error.
+    assert_eq!(typescript("ReferenceError", "a`b is not defined", "a`b = 1"), None);
+    let callee = "'caller', 'callee', and 'arguments' properties may not be accessed on strict mode functions or the \
+                  arguments objects for calls to them";
+    let hint = typescript("TypeError", callee, "return arguments.callee(n - 1)").unwrap();
+    assert!(hint.contains("give the function a name"), "{hint}");
+}
+
+#[test]
 fn names_that_are_taken_for_servers() {
     for (name, message, line, expected) in [
         ("ReferenceError", "github is not defined", "const r = await github.list({});", true),
