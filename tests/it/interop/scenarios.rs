@@ -237,11 +237,12 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
     (
         "input-required-result-ignore-extra-params",
         "its first call has answers and no `requestState`: no question was shown yet, and an answer from before could \
-         approve what no user has seen, so cx asks",
+         approve what no user has seen, so cx asks. Other answers beside the right one are ignored: \
+         `without_a_handshake_the_question_is_a_result`",
     ),
     (
         "resources-subscribe",
-        "what cx offers as resources does not change, so it does not declare subscriptions",
+        "what cx offers as resources does not change, so it does not declare subscriptions, which are optional",
     ),
     ("resources-unsubscribe", "the same"),
     (
