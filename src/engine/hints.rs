@@ -9,6 +9,7 @@
 
 mod codes;
 mod habits;
+mod reach;
 mod source;
 mod strict;
 
@@ -17,9 +18,8 @@ use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
-use crate::text::{preview, visible};
-use crate::tools::names::{is_identifier, python_name, typescript_name};
-use crate::tools::{SCRIPTS_SERVER, ToolErrorCode};
+use crate::tools::ToolErrorCode;
+use crate::tools::names::is_identifier;
 
 const AWAIT: &str = "did you forget `await`?";
 
@@ -127,10 +127,6 @@ const NOT_AWAITED: &str = "the script ended before all of its calls were answere
                            write `await` before each, or `await Promise.all(list.map(async (x) => …))`; `forEach` \
                            awaits nothing";
 
-/// Maximum number of servers that a hint names, and characters of each name.
-const MAX_SERVERS: usize = 8;
-const MAX_NAME: usize = 64;
-
 /// Adds a hint to the error of a script that has failed, if one fits and there is none yet.
 ///
 /// Call it before the instance is dropped: a call that is unfinished then is one that the script
@@ -151,7 +147,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         error.hint = codes::hint(code, source);
         if error.tool_code.is_some() {
             let is_denied = code == ToolErrorCode::ToolDenied && error.message.starts_with(MAY_NOT_CALL);
-            error.hint = error.hint.take().or_else(|| is_denied.then(|| DENIED.to_owned()));
+            let of_tool = reach::missing_server(&error.message).and_then(|name| reach::tool(name, context));
+            error.hint = error.hint.take().or(of_tool).or_else(|| is_denied.then(|| DENIED.to_owned()));
             return;
         }
     }
@@ -163,13 +160,16 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         facts,
         has_input: context.script.input.as_ref().is_some_and(|input| !input.is_null()),
     };
+    let of_tool = || failure.called_name().and_then(|name| reach::tool(name, context));
     let of_language = match context.script.language {
         Language::TypeScript => failure
             .typescript()
-            .or_else(|| failure.calls_unknown_name().then(|| servers(context, TYPESCRIPT))),
+            .or_else(of_tool)
+            .or_else(|| failure.calls_unknown_name().then(|| reach::servers(context, TYPESCRIPT))),
         Language::Python => failure
             .python(&|name| context.has_returned_field(name))
-            .or_else(|| failure.looks_for_server().then(|| servers(context, PYTHON))),
+            .or_else(of_tool)
+            .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
     error.hint = error.hint.take().or(of_language);
 }
@@ -391,14 +391,23 @@ impl Failure<'_> {
         is_field && calls && (is_result || !takes_field(self.source, "result"))
     }
 
+    /// The name that is not there.
+    fn unknown_name(&self) -> Option<&str> {
+        match self.name {
+            "ReferenceError" => self.message.strip_suffix(" is not defined"),
+            "NameError" => self.message.strip_prefix("name '")?.split('\'').next(),
+            _ => None,
+        }
+    }
+
+    /// The name that is not there and that the failed line calls: of a tool that the script takes for a function.
+    fn called_name(&self) -> Option<&str> {
+        self.unknown_name().filter(|name| self.line.contains(&format!("{name}(")))
+    }
+
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
     fn calls_unknown_name(&self) -> bool {
-        let name = match self.name {
-            "ReferenceError" => self.message.strip_suffix(" is not defined"),
-            "NameError" => self.message.strip_prefix("name '").and_then(|rest| rest.split('\'').next()),
-            _ => None,
-        };
-        name.is_some_and(|name| self.line.contains(&format!("await {name}.")))
+        self.unknown_name().is_some_and(|name| self.line.contains(&format!("await {name}.")))
     }
 
     /// Whether a Python script imports a server as from a library of another program, or connects
@@ -470,25 +479,6 @@ fn no_input(name: &str) -> String {
     format!(
         "the run was given no input, so `{name}` is null: pass `input` beside `code`, or `cx run --input JSON`"
     )
-}
-
-/// How a script reaches the run's servers, whose names are those of its language.
-fn servers(context: &ExecutionContext, how: &str) -> String {
-    // The server of saved scripts is built in.
-    let mut names = context.server_names();
-    names.retain(|name| **name != *SCRIPTS_SERVER);
-    let is_python = context.script.language == Language::Python;
-    let shown: Vec<String> = names
-        .iter()
-        .take(MAX_SERVERS)
-        .map(|name| {
-            let name = if is_python { python_name(name) } else { typescript_name(name) };
-            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
-        })
-        .collect();
-    let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
-    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
-    format!("servers are connected already: {how}; here there are {shown}{more}")
 }
 
 #[cfg(test)]

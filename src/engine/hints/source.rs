@@ -1,5 +1,8 @@
 //! What a script's source does, as far as its text tells: both languages write it alike.
 
+/// Maximum characters of a name that a hint shows.
+pub(super) const MAX_NAME: usize = 64;
+
 /// Whether `text` takes a field of something: `.content`, `["content"]`, `.get("content")`.
 pub(super) fn takes_field(text: &str, field: &str) -> bool {
     text.match_indices(field).any(|(start, _)| {

@@ -1,7 +1,6 @@
 //! Hints for scripts that only sloppy code could run, as the engines of other programs have it: scripts are strict.
 
-use super::MAX_NAME;
-use super::source::has_word;
+use super::source::{MAX_NAME, has_word};
 use crate::tools::names::is_identifier;
 
 const CALLEE: &str =
