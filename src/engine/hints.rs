@@ -147,7 +147,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         error.hint = codes::hint(code, source);
         if error.tool_code.is_some() {
             let is_denied = code == ToolErrorCode::ToolDenied && error.message.starts_with(MAY_NOT_CALL);
-            let of_tool = reach::missing_server(&error.message).and_then(|name| reach::tool(name, context));
+            let of_tool = reach::missing_server(&error.message).and_then(|name| reach::member(name, context));
             error.hint = error.hint.take().or(of_tool).or_else(|| is_denied.then(|| DENIED.to_owned()));
             return;
         }
@@ -165,7 +165,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         Language::TypeScript => failure
             .typescript()
             .or_else(of_tool)
-            .or_else(|| failure.calls_unknown_name().then(|| reach::servers(context, TYPESCRIPT))),
+            .or_else(|| failure.takes_name_for_server().then(|| reach::servers(context, TYPESCRIPT))),
         Language::Python => failure
             .python(&|name| context.has_returned_field(name))
             .or_else(of_tool)
@@ -403,6 +403,13 @@ impl Failure<'_> {
     /// The name that is not there and that the failed line calls: of a tool that the script takes for a function.
     fn called_name(&self) -> Option<&str> {
         self.unknown_name().filter(|name| self.line.contains(&format!("{name}(")))
+    }
+
+    /// Whether TypeScript takes something for a server: a name that is not there, or a field of `mcp`.
+    fn takes_name_for_server(&self) -> bool {
+        let is_undefined =
+            self.name == "TypeError" && self.message.starts_with("Cannot read properties of undefined");
+        self.calls_unknown_name() || is_undefined && self.line.contains("await mcp.")
     }
 
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.

@@ -59,6 +59,31 @@ pub(super) fn tool(name: &str, context: &ExecutionContext) -> Option<String> {
     (!shown.is_empty()).then(|| format!("a tool is called with its server: {}{more}", shown.join(", ")))
 }
 
+/// What a script wants of `tools` that is no server: a tool, or what other programs have there.
+pub(super) fn member(name: &str, context: &ExecutionContext) -> Option<String> {
+    let of_tool = tool(name, context);
+    if of_tool.is_some() {
+        return of_tool;
+    }
+    let is_python = context.script.language == Language::Python;
+    let function = match name {
+        "call" | "callTool" | "call_tool" | "execute" | "invoke" if is_python => {
+            "`await call_mcp_tool(\"server.tool\", {…})` calls a tool by its name"
+        }
+        "call" | "callTool" | "call_tool" | "execute" | "invoke" => {
+            "`await callMCPTool(\"server.tool\", {…})` calls a tool by its name"
+        }
+        "find" | "list" | "listTools" | "list_tools" | "search" if is_python => {
+            "`await search_tools(\"words\")` finds tools"
+        }
+        "find" | "list" | "listTools" | "list_tools" | "search" => {
+            "`await searchTools(\"words\")` finds tools"
+        }
+        _ => return None,
+    };
+    Some(function.to_owned())
+}
+
 /// The name in the message about a server that does not exist.
 pub(super) fn missing_server(message: &str) -> Option<&str> {
     message.strip_prefix("no server `")?.split('`').next()

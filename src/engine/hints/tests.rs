@@ -371,6 +371,14 @@ fn names_that_are_taken_for_servers() {
     ] {
         assert_eq!(failure(name, message, line).calls_unknown_name(), expected, "{message}: {line}");
     }
+    let message = "Cannot read properties of undefined (reading 'list')";
+    for (name, line, expected) in [
+        ("TypeError", "const r = await mcp.github.list({});", true),
+        ("TypeError", "const r = await list.github.list({});", false),
+        ("Error", "const r = await mcp.github.list({});", false),
+    ] {
+        assert_eq!(failure(name, message, line).takes_name_for_server(), expected, "{line}");
+    }
 }
 
 #[test]

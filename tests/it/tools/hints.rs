@@ -118,6 +118,15 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
             "await mcp__mock__echo({ a: 1 })",
             "a tool of this full name is called with `await tools.mcp__mock__echo({…})`",
         ),
+        (
+            "await tools.call('mock.echo', {})",
+            "`await callMCPTool(\"server.tool\", {…})` calls a tool by its name",
+        ),
+        ("await tools.list()", "`await searchTools(\"words\")` finds tools"),
+        (
+            "await mcp.mock.echo({})",
+            "servers are connected already: `await tools.<server>.<tool>({…})`; here there are `tools.mock`",
+        ),
     ] {
         let script = Script::typescript(format!("{known} return {call}"));
         assert_eq!(hint(&typescript, script).await.as_deref(), Some(expected), "{call}");
