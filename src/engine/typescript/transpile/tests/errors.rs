@@ -37,6 +37,9 @@ fn return_and_await_stand_at_the_top_level_and_in_functions_only() {
     check("class A { static { return 1 } }", Syntax, 1, 20, "`return` is not allowed");
     check("return 1; class A { static { return 2 } }", Syntax, 1, 30, "`return` is not allowed");
     check("namespace N { return 1 }", Syntax, 1, 15, "`return` is not allowed");
+    // What is wrong is the rest.
+    check("if (a) return 1;\nconst x = ;", Syntax, 2, 11, "expression expected");
+    check("return 1;\n\n}", Syntax, 3, 1, "expression expected");
     check("function f() { await 1 }", Syntax, 1, 16, "await");
     check("let await = 1", Syntax, 1, 5, "await");
     check("async function f() { let await = 1 }", Syntax, 1, 26, "await");
