@@ -9,6 +9,7 @@
 
 mod codes;
 mod habits;
+mod input;
 mod reach;
 mod source;
 mod strict;
@@ -159,6 +160,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         source,
         facts,
         has_input: context.script.input.as_ref().is_some_and(|input| !input.is_null()),
+        has_text: context.script.input.as_ref().is_some_and(input::is_text_of_json),
     };
     let of_tool = || failure.called_name().and_then(|name| reach::tool(name, context));
     let of_language = match context.script.language {
@@ -243,6 +245,8 @@ struct Failure<'a> {
     facts: CallFacts,
     /// Whether the run was given an input.
     has_input: bool,
+    /// Whether that is a text with JSON.
+    has_text: bool,
 }
 
 impl Failure<'_> {
@@ -267,7 +271,10 @@ impl Failure<'_> {
             && !self.has_input
             && ENTRIES.iter().any(|name| has_word(self.line, name));
         if self.name == "TypeError" && is_null && (is_parameter || self.lacks_input("input")) {
-            return Some(no_input("input"));
+            return Some(input::none("input"));
+        }
+        if let Some(hint) = input::of_text(self, "input", "JSON.parse(input)") {
+            return Some(hint);
         }
         let is_undefined = ["Cannot read properties of undefined", "Cannot destructure property"]
             .iter()
@@ -322,7 +329,10 @@ impl Failure<'_> {
             return Some(AWAIT.to_owned());
         }
         if is_type && message.starts_with("'NoneType' object") && self.lacks_input("inputs") {
-            return Some(no_input("inputs"));
+            return Some(input::none("inputs"));
+        }
+        if let Some(hint) = input::of_text(self, "inputs", "json.loads(inputs)") {
+            return Some(hint);
         }
         if is_type && message.starts_with("'function' object") && has_word(self.line, "input") {
             return Some(INPUTS.to_owned());
@@ -479,13 +489,6 @@ fn is_server(expression: &str) -> bool {
 /// The hint for a script that takes a field of an answer as an attribute.
 fn of_dict(field: &str) -> String {
     format!("{ANSWER}; of a dict write `[\"{field}\"]`")
-}
-
-/// The hint for a script whose input, of this name, was not given.
-fn no_input(name: &str) -> String {
-    format!(
-        "the run was given no input, so `{name}` is null: pass `input` beside `code`, or `cx run --input JSON`"
-    )
 }
 
 #[cfg(test)]
