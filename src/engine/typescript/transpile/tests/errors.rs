@@ -49,6 +49,23 @@ fn return_and_await_stand_at_the_top_level_and_in_functions_only() {
     check("for (using;;) {} asserts is 1", Syntax, 1, 26, "");
 }
 
+/// Valid source that swc refuses is repaired at the error, which no `return` before it hides.
+#[test]
+fn what_swc_refuses_is_repaired_after_a_return_of_the_top_level() {
+    for rest in [
+        "class A { static declare x: number; }",
+        "for (using y = null; false;) {}",
+        "function f(asserts: any): asserts is string { return true }",
+        "function f() { const await = 3; return await }",
+        "class A { static constructor() { return 2 } }",
+    ] {
+        for source in [rest.to_owned(), format!("if (a) return 1; {rest} return 2")] {
+            let transpiled = run(&source);
+            assert!(transpiled.is_ok(), "{source}: {transpiled:?}");
+        }
+    }
+}
+
 #[test]
 fn imports_of_anything_but_servers_are_refused() {
     check("import _ from \"lodash\"; _.x", Syntax, 1, 15, "cannot import `lodash`");
