@@ -8,13 +8,14 @@
 //! stop it from being given to other errors. Guests give hints too, for what only they know.
 
 mod codes;
+mod ending;
 mod habits;
 mod input;
 mod reach;
 mod source;
 mod strict;
 
-use self::source::{has_word, keeps_call, takes_block, takes_field};
+use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
@@ -208,6 +209,12 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
             "the script's value is {what}, and it looks for `{field}`: a tool's answer is its content already, parsed"
         );
         lines.push((LogLevel::Warn, warning));
+    }
+    if matches!(outcome, Outcome::Returned(value) if value.is_null())
+        && !context.has_output()
+        && ending::is_lost(&context.script.source)
+    {
+        lines.push((LogLevel::Warn, ending::LOST.to_owned()));
     }
     let lines = match context.tape() {
         Some(tape) => tape.closing_lines(lines),
@@ -458,16 +465,6 @@ impl Failure<'_> {
 
 /// Words with which Python says that something is a coroutine.
 const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "type coroutine"];
-
-/// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.
-fn gathers_one(line: &str) -> bool {
-    line.split_once("gather(").is_some_and(|(_, rest)| {
-        let is_last = |more: &str| more.trim_start().starts_with("return_exceptions");
-        let has_no_other = || rest.split_once(',').is_none_or(|(_, more)| is_last(more));
-        let is_one = rest.starts_with('[') || rest.contains(')') && has_no_other();
-        is_one && !rest.starts_with('*')
-    })
-}
 
 /// `split` of `dirs.split is not a function`.
 fn method(message: &str) -> Option<&str> {

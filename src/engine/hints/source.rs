@@ -50,3 +50,13 @@ pub(super) fn keeps_call(source: &str) -> bool {
         call.is_some_and(|(before, _)| !before.ends_with(['=', '!']))
     })
 }
+
+/// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.
+pub(super) fn gathers_one(line: &str) -> bool {
+    line.split_once("gather(").is_some_and(|(_, rest)| {
+        let is_last = |more: &str| more.trim_start().starts_with("return_exceptions");
+        let has_no_other = || rest.split_once(',').is_none_or(|(_, more)| is_last(more));
+        let is_one = rest.starts_with('[') || rest.contains(')') && has_no_other();
+        is_one && !rest.starts_with('*')
+    })
+}

@@ -141,6 +141,23 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
     assert_eq!(hint(&typescript, absent).await, None);
 }
 
+/// Only its `return` gives such a script a value.
+#[tokio::test]
+async fn a_script_whose_last_expression_is_lost_is_told_so() {
+    let ((typescript, _), (python, _)) = (executor(), python().await);
+    let scripts = [
+        (&typescript, Script::typescript("if (input) return 1;\nconst a = { b: 2 };\na.b"), 1),
+        (&python, Script::python("if inputs:\n    return 1\na = {'b': 2}\na"), 1),
+        (&typescript, Script::typescript("if (input) return 1;\nawait mock.echo({})"), 0),
+    ];
+    for (executor, script, expected) in scripts {
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(result.value(), Some(&Value::Null));
+        let report = result.to_json().to_string();
+        assert_eq!(report.matches("write `return` before its last expression").count(), expected, "{report}");
+    }
+}
+
 /// The stderr of a server that does not start is long: it is in the message, and not again in the traceback.
 #[test]
 fn the_stderr_of_a_server_is_shown_once() {

@@ -1,4 +1,4 @@
-//! Scripts that were written for other engines, and inputs as other programs pass them.
+//! Scripts that were written for other engines, inputs as other programs pass them, and values that are lost.
 
 use serde_json::json;
 
@@ -81,4 +81,30 @@ fn variables_that_only_sloppy_code_has_are_declared() {
                   arguments objects for calls to them";
     let hint = typescript("TypeError", callee, "return arguments.callee(n - 1)").unwrap();
     assert!(hint.contains("give the function a name"), "{hint}");
+}
+
+#[test]
+fn a_last_expression_beside_a_return_is_lost() {
+    for source in [
+        "if (!input) return 1;\nconst a = { b: 2 };\na.b",
+        "if (!input) {\n  return [];\n}\n({ count: 2 });",
+        "const rows = [];\nif (rows.length) return rows\n({\n  count: 0,\n})",
+        "if not inputs:\n    return 1\n\n{'a': 1}",
+        "if not inputs: return 1\nresult",
+        "return rows\n// the rest\n[1, 2]",
+    ] {
+        assert!(ending::is_lost(source), "{source}");
+    }
+    for source in [
+        "if (!input) return 1;\nawait tools.a.b({})",
+        "if (!input) return 1;\nfor (const x of list) {\n  f(x);\n}",
+        "function f() {\n  return 1;\n}\nf",
+        "const f = (x) => {\n  if (x) return 1;\n};\nresult",
+        "a.b",
+        "if (!input) return 1;\nreturn a.b",
+        "if x:\n    return 1\nelse:\n    pass",
+        "",
+    ] {
+        assert!(!ending::is_lost(source), "{source}");
+    }
 }
