@@ -26,9 +26,9 @@ pub(crate) struct Made {
     pub(crate) listening: Option<Listening>,
 }
 
-/// A request of which the server may make a task. If this is dropped before the answer is there, the server is told that
-/// the task is cancelled as soon as it has said which one it is: such requests are not cancelled themselves. A server
-/// that does not say so in time is told that the request is cancelled.
+/// A request of which the server may make a task. If this is dropped before the answer is there, the server is told
+/// that the task is cancelled as soon as it has said which one it is: such requests are not cancelled themselves. A
+/// server that does not say so in time is told that the request is cancelled.
 pub(crate) struct TaskMaking {
     connection: Arc<Connection>,
     /// `None` when the answer has been taken.
