@@ -125,7 +125,8 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
         ("await tools.list()", "`await searchTools(\"words\")` finds tools"),
         (
             "await mcp.mock.echo({})",
-            "servers are connected already: `await tools.<server>.<tool>({…})`; here there are `tools.mock`",
+            "servers are connected already: `await tools.<server>.<tool>({…})`; here there are `tools.mock`, \
+             `tools.otherServer`",
         ),
     ] {
         let script = Script::typescript(format!("{known} return {call}"));
