@@ -17,6 +17,7 @@ mod document;
 mod entry;
 mod environment;
 mod error;
+mod execution_mode;
 mod expand;
 mod file;
 mod foreign;

@@ -120,7 +120,10 @@ impl Client {
                 "extensions",
             )
         },
-        Self { layout: Layout::Directory, ..common("mcp-servers", &["$CONFIG/mcp/servers"], "mcpServers") },
+        Self {
+            layout: Layout::Directory,
+            ..common("mcp-servers", &["$CONFIG/mcp/servers", "~/MCPs"], "mcpServers")
+        },
         Self {
             dialect: Dialect::Mcpproxy,
             ..common("mcpproxy", &["~/.mcpproxy/mcp_config.json"], "mcpServers")

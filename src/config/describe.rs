@@ -88,10 +88,15 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
                     ("clientId", &oauth.client_id),
                     ("clientSecret", &oauth.client_secret),
                     ("privateKey", &oauth.private_key),
+                    ("identityClientId", &oauth.identity_client_id),
+                    ("identityClientSecret", &oauth.identity_client_secret),
                 ] {
                     text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
                 }
-                oauth.assertion_file.iter().for_each(|file| line("signs in with the file", &file.raw));
+                for file in [&oauth.assertion_file, &oauth.id_token_file] {
+                    file.iter().for_each(|file| line("signs in with the file", &file.raw));
+                }
+                oauth.identity_provider.iter().for_each(|provider| line("vouched for by", &provider.raw));
                 let document = oauth.client_metadata_url.iter();
                 document.for_each(|document| line("signs in with the client", &document.raw));
                 oauth.issuer.iter().for_each(|issuer| line("signs in at", &issuer.raw));

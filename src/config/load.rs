@@ -18,7 +18,7 @@ use super::reader::At;
 use super::resolved::{Config, ConfigFileStatus, ConfigWarningCode, Discovery, LoadOptions};
 use super::settings::{apply_restrictions, apply_rules, apply_trusted, set_limit};
 use super::trust::TrustStore;
-use super::{audit, code_executor, grants, llm, open_telemetry, references};
+use super::{audit, code_executor, execution_mode, grants, llm, open_telemetry, references};
 use crate::mcp::McpServer;
 
 /// Maximum nesting: an executor may start an executor. A greater depth means a cycle.
@@ -171,17 +171,21 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Applies the variables of code-executor-mcp, which have precedence over files there.
+    /// Applies the variables of other programs, which have precedence over files there.
     fn apply_variables(&mut self) {
-        let (mut settings, mut foreign) = (Settings::default(), Foreign::default());
-        for setting in code_executor::VARIABLES.settings {
-            let Some(value) = self.environment.get(setting.name).filter(|value| !value.is_empty()) else {
-                continue;
-            };
-            let (key, node) = (Key::default().child(setting.name), Node::of_variable(value, None));
-            foreign.read_value(setting, &At { key, node: &node }, &mut settings);
+        let mut settings = Settings::default();
+        let mut programs = [&code_executor::VARIABLES, &execution_mode::VARIABLES]
+            .map(|program| (program, Foreign::default()));
+        for (program, foreign) in &mut programs {
+            for setting in program.settings {
+                let Some(value) = self.environment.get(setting.name).filter(|value| !value.is_empty()) else {
+                    continue;
+                };
+                let (key, node) = (Key::default().child(setting.name), Node::of_variable(value, None));
+                foreign.read_value(setting, &At { key, node: &node }, &mut settings);
+            }
+            (program.finish)(&mut settings, foreign);
         }
-        (code_executor::VARIABLES.finish)(&mut settings, &mut foreign);
         let path = Path::new(VARIABLES);
         for limit in &settings.limits {
             set_limit(&mut self.config, path, limit);
@@ -195,7 +199,9 @@ impl<'a> Loader<'a> {
             self.config.add_origin("clientRate", path, None);
             self.config.client_rate = settings.client_rate;
         }
-        self.report_foreign(path, &code_executor::VARIABLES, &mut foreign);
+        for (program, foreign) in &mut programs {
+            self.report_foreign(path, program, foreign);
+        }
     }
 
     /// Records the origins of another program's settings that apply to many servers, and warns of those that are not

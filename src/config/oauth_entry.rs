@@ -10,6 +10,10 @@ pub(super) const OAUTH_KEYS: &[&str] = &[
     "clientSecret",
     "privateKey",
     "assertionFile",
+    "identityProvider",
+    "identityClientId",
+    "identityClientSecret",
+    "idTokenFile",
     "issuer",
     "scopes",
     "clientCredentials",
@@ -19,12 +23,19 @@ pub(super) const OAUTH_KEYS: &[&str] = &[
 const PROOFS: [&str; 3] = ["clientSecret", "privateKey", "assertionFile"];
 
 /// Keys, each with another that it needs.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 12] = [
     ("privateKey", "clientId"),
     ("privateKey", "issuer"),
     ("privateKey", "clientCredentials"),
     ("assertionFile", "issuer"),
     ("assertionFile", "clientCredentials"),
+    ("identityProvider", "idTokenFile"),
+    ("identityClientId", "identityProvider"),
+    ("identityClientSecret", "identityProvider"),
+    ("idTokenFile", "identityProvider"),
+    ("idTokenFile", "clientId"),
+    ("idTokenFile", "issuer"),
+    ("idTokenFile", "clientCredentials"),
 ];
 
 /// Reads how to sign in.
@@ -55,12 +66,19 @@ pub(super) fn oauth(fields: &mut Fields<'_, '_>) -> Option<OAuthEntry> {
         let expected = "one of `clientSecret`, `privateKey` and `assertionFile`";
         section.unexpected(&[*second], expected, "more than one");
     }
+    if section.has(&["idTokenFile"]) && section.has(&["assertionFile"]) {
+        section.unexpected(&["idTokenFile"], "one of `assertionFile` and `idTokenFile`", "both");
+    }
     Some(OAuthEntry {
         client_id: section.read(&["clientId"], At::text),
         client_metadata_url: section.read(&["clientMetadataUrl"], At::text),
         client_secret: section.read(&["clientSecret"], At::text),
         private_key: section.read(&["privateKey"], At::text),
         assertion_file: section.read(&["assertionFile"], At::text),
+        identity_provider: section.read(&["identityProvider"], At::text),
+        identity_client_id: section.read(&["identityClientId"], At::text),
+        identity_client_secret: section.read(&["identityClientSecret"], At::text),
+        id_token_file: section.read(&["idTokenFile"], At::text),
         issuer: section.read(&["issuer"], At::text),
         scopes: section.read(&["scopes"], At::strings).unwrap_or_default(),
         client_credentials,

@@ -98,6 +98,13 @@ impl Expander<'_> {
             client_secret: oauth.client_secret.as_ref().map(|text| self.expand(text, Role::Secret)),
             private_key: oauth.private_key.as_ref().map(|text| self.expand(text, Role::Secret)),
             assertion_file: oauth.assertion_file.as_ref().map(|text| self.absolute(text)),
+            identity_provider: oauth.identity_provider.as_ref().map(|text| self.expand(text, Role::Address)),
+            identity_client_id: oauth.identity_client_id.as_ref().map(|text| self.expand(text, Role::Secret)),
+            identity_client_secret: oauth
+                .identity_client_secret
+                .as_ref()
+                .map(|text| self.expand(text, Role::Secret)),
+            id_token_file: oauth.id_token_file.as_ref().map(|text| self.absolute(text)),
             issuer: oauth.issuer.as_ref().map(|text| self.expand(text, Role::Address)),
             scopes: oauth.scopes.clone(),
             client_credentials: oauth.client_credentials,
@@ -124,10 +131,14 @@ fn http(name: &str, target: &HttpTarget, expander: &mut Expander<'_>) -> Result<
         return Err(std::mem::take(&mut expander.findings));
     }
     let url = parse_url(&target.url, &address).map_err(|finding| vec![finding])?;
-    let issuer_text = target.oauth.as_ref().and_then(|oauth| oauth.issuer.as_ref());
-    let issuer = oauth.as_ref().and_then(|oauth| oauth.issuer.as_deref());
-    if let (Some(issuer), Some(text)) = (issuer, issuer_text) {
-        expander.findings.extend(check_issuer(text, issuer).err());
+    if let (Some(oauth), Some(written)) = (&oauth, &target.oauth) {
+        for (issuer, text) in
+            [(&oauth.issuer, &written.issuer), (&oauth.identity_provider, &written.identity_provider)]
+        {
+            if let (Some(issuer), Some(text)) = (issuer, text) {
+                expander.findings.extend(check_issuer(text, issuer).err());
+            }
+        }
     }
     let document = oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_deref());
     let document_text = target.oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_ref());

@@ -197,6 +197,27 @@ fn v_346_a_secret_is_configured_with_its_issuer() {
             r#"{"privateKey": "y", "issuer": "https://login.example.com", "clientCredentials": true}"#,
             "`.oauth`: expected the key `clientId` beside `privateKey`, found it without that".to_owned(),
         ),
+        (
+            r#"{"identityProvider": "https://idp.example.com"}"#,
+            "`.oauth`: expected the key `idTokenFile` beside `identityProvider`, found it without that".to_owned(),
+        ),
+        (
+            r#"{"idTokenFile": "/t", "clientId": "x", "issuer": "https://login.example.com",
+                "clientCredentials": true}"#,
+            "`.oauth`: expected the key `identityProvider` beside `idTokenFile`, found it without that".to_owned(),
+        ),
+        (
+            r#"{"idTokenFile": "/t", "identityProvider": "https://idp.example.com", "assertionFile": "/a",
+                "clientId": "x", "issuer": "https://login.example.com", "clientCredentials": true}"#,
+            "`.oauth`: expected one of `assertionFile` and `idTokenFile`, found both".to_owned(),
+        ),
+        (
+            r#"{"idTokenFile": "/t", "identityProvider": "https://Idp.example.com", "clientId": "x",
+                "issuer": "https://login.example.com", "clientCredentials": true}"#,
+            format!(
+                "`.oauth.identityProvider`: {expected} another spelling | did you mean `https://idp.example.com`?"
+            ),
+        ),
         (r#"{"issuer": "login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "ftp://login.example.com"}"#, format!("`.oauth.issuer`: {expected} another")),
         (r#"{"issuer": "https://a@login.example.com"}"#, format!("`.oauth.issuer`: {expected} more than that")),

@@ -8,17 +8,20 @@
 //! stop it from being given to other errors. Guests give hints too, for what only they know.
 
 mod codes;
+mod ending;
 mod habits;
+mod input;
+mod reach;
 mod source;
+mod strict;
 
-use self::source::{has_word, keeps_call, takes_block, takes_field};
+use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
-use crate::text::{preview, visible};
-use crate::tools::names::{is_identifier, python_name, typescript_name};
-use crate::tools::{SCRIPTS_SERVER, ToolErrorCode};
+use crate::tools::ToolErrorCode;
+use crate::tools::names::is_identifier;
 
 const AWAIT: &str = "did you forget `await`?";
 
@@ -126,10 +129,6 @@ const NOT_AWAITED: &str = "the script ended before all of its calls were answere
                            write `await` before each, or `await Promise.all(list.map(async (x) => …))`; `forEach` \
                            awaits nothing";
 
-/// Maximum number of servers that a hint names, and characters of each name.
-const MAX_SERVERS: usize = 8;
-const MAX_NAME: usize = 64;
-
 /// Adds a hint to the error of a script that has failed, if one fits and there is none yet.
 ///
 /// Call it before the instance is dropped: a call that is unfinished then is one that the script
@@ -150,7 +149,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         error.hint = codes::hint(code, source);
         if error.tool_code.is_some() {
             let is_denied = code == ToolErrorCode::ToolDenied && error.message.starts_with(MAY_NOT_CALL);
-            error.hint = error.hint.take().or_else(|| is_denied.then(|| DENIED.to_owned()));
+            let of_tool = reach::missing_server(&error.message).and_then(|name| reach::member(name, context));
+            error.hint = error.hint.take().or(of_tool).or_else(|| is_denied.then(|| DENIED.to_owned()));
             return;
         }
     }
@@ -161,14 +161,18 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         source,
         facts,
         has_input: context.script.input.as_ref().is_some_and(|input| !input.is_null()),
+        has_text: context.script.input.as_ref().is_some_and(input::is_text_of_json),
     };
+    let of_tool = || failure.called_name().and_then(|name| reach::tool(name, context));
     let of_language = match context.script.language {
         Language::TypeScript => failure
             .typescript()
-            .or_else(|| failure.calls_unknown_name().then(|| servers(context, TYPESCRIPT))),
+            .or_else(of_tool)
+            .or_else(|| failure.takes_name_for_server().then(|| reach::servers(context, TYPESCRIPT))),
         Language::Python => failure
             .python(&|name| context.has_returned_field(name))
-            .or_else(|| failure.looks_for_server().then(|| servers(context, PYTHON))),
+            .or_else(of_tool)
+            .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
     error.hint = error.hint.take().or(of_language);
 }
@@ -206,6 +210,12 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
         );
         lines.push((LogLevel::Warn, warning));
     }
+    if matches!(outcome, Outcome::Returned(value) if value.is_null())
+        && !context.has_output()
+        && ending::is_lost(&context.script.source)
+    {
+        lines.push((LogLevel::Warn, ending::LOST.to_owned()));
+    }
     let lines = match context.tape() {
         Some(tape) => tape.closing_lines(lines),
         None => lines,
@@ -242,6 +252,8 @@ struct Failure<'a> {
     facts: CallFacts,
     /// Whether the run was given an input.
     has_input: bool,
+    /// Whether that is a text with JSON.
+    has_text: bool,
 }
 
 impl Failure<'_> {
@@ -250,8 +262,9 @@ impl Failure<'_> {
         if message.contains("[object Promise]") {
             return Some(AWAIT.to_owned());
         }
-        if let Some(hint) = self.absent_member() {
-            return Some(hint.to_owned());
+        let absent = self.absent_member().map(str::to_owned);
+        if let Some(hint) = absent.or_else(|| strict::hint(self.name, message, self.line)) {
+            return Some(hint);
         }
         if self.name == "TypeError"
             && let Some(listed) = message.strip_suffix(" is not iterable").filter(|name| is_server(name))
@@ -265,7 +278,10 @@ impl Failure<'_> {
             && !self.has_input
             && ENTRIES.iter().any(|name| has_word(self.line, name));
         if self.name == "TypeError" && is_null && (is_parameter || self.lacks_input("input")) {
-            return Some(no_input("input"));
+            return Some(input::none("input"));
+        }
+        if let Some(hint) = input::of_text(self, "input", "JSON.parse(input)") {
+            return Some(hint);
         }
         let is_undefined = ["Cannot read properties of undefined", "Cannot destructure property"]
             .iter()
@@ -320,7 +336,10 @@ impl Failure<'_> {
             return Some(AWAIT.to_owned());
         }
         if is_type && message.starts_with("'NoneType' object") && self.lacks_input("inputs") {
-            return Some(no_input("inputs"));
+            return Some(input::none("inputs"));
+        }
+        if let Some(hint) = input::of_text(self, "inputs", "json.loads(inputs)") {
+            return Some(hint);
         }
         if is_type && message.starts_with("'function' object") && has_word(self.line, "input") {
             return Some(INPUTS.to_owned());
@@ -389,14 +408,30 @@ impl Failure<'_> {
         is_field && calls && (is_result || !takes_field(self.source, "result"))
     }
 
+    /// The name that is not there.
+    fn unknown_name(&self) -> Option<&str> {
+        match self.name {
+            "ReferenceError" => self.message.strip_suffix(" is not defined"),
+            "NameError" => self.message.strip_prefix("name '")?.split('\'').next(),
+            _ => None,
+        }
+    }
+
+    /// The name that is not there and that the failed line calls: of a tool that the script takes for a function.
+    fn called_name(&self) -> Option<&str> {
+        self.unknown_name().filter(|name| self.line.contains(&format!("{name}(")))
+    }
+
+    /// Whether TypeScript takes something for a server: a name that is not there, or a field of `mcp`.
+    fn takes_name_for_server(&self) -> bool {
+        let is_undefined =
+            self.name == "TypeError" && self.message.starts_with("Cannot read properties of undefined");
+        self.calls_unknown_name() || is_undefined && self.line.contains("await mcp.")
+    }
+
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.
     fn calls_unknown_name(&self) -> bool {
-        let name = match self.name {
-            "ReferenceError" => self.message.strip_suffix(" is not defined"),
-            "NameError" => self.message.strip_prefix("name '").and_then(|rest| rest.split('\'').next()),
-            _ => None,
-        };
-        name.is_some_and(|name| self.line.contains(&format!("await {name}.")))
+        self.unknown_name().is_some_and(|name| self.line.contains(&format!("await {name}.")))
     }
 
     /// Whether a Python script imports a server as from a library of another program, or connects
@@ -431,16 +466,6 @@ impl Failure<'_> {
 /// Words with which Python says that something is a coroutine.
 const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "type coroutine"];
 
-/// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.
-fn gathers_one(line: &str) -> bool {
-    line.split_once("gather(").is_some_and(|(_, rest)| {
-        let is_last = |more: &str| more.trim_start().starts_with("return_exceptions");
-        let has_no_other = || rest.split_once(',').is_none_or(|(_, more)| is_last(more));
-        let is_one = rest.starts_with('[') || rest.contains(')') && has_no_other();
-        is_one && !rest.starts_with('*')
-    })
-}
-
 /// `split` of `dirs.split is not a function`.
 fn method(message: &str) -> Option<&str> {
     message.strip_suffix(" is not a function")?.rsplit(['.', ' ']).next()
@@ -461,32 +486,6 @@ fn is_server(expression: &str) -> bool {
 /// The hint for a script that takes a field of an answer as an attribute.
 fn of_dict(field: &str) -> String {
     format!("{ANSWER}; of a dict write `[\"{field}\"]`")
-}
-
-/// The hint for a script whose input, of this name, was not given.
-fn no_input(name: &str) -> String {
-    format!(
-        "the run was given no input, so `{name}` is null: pass `input` beside `code`, or `cx run --input JSON`"
-    )
-}
-
-/// How a script reaches the run's servers, whose names are those of its language.
-fn servers(context: &ExecutionContext, how: &str) -> String {
-    // The server of saved scripts is built in.
-    let mut names = context.server_names();
-    names.retain(|name| **name != *SCRIPTS_SERVER);
-    let is_python = context.script.language == Language::Python;
-    let shown: Vec<String> = names
-        .iter()
-        .take(MAX_SERVERS)
-        .map(|name| {
-            let name = if is_python { python_name(name) } else { typescript_name(name) };
-            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
-        })
-        .collect();
-    let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
-    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
-    format!("servers are connected already: {how}; here there are {shown}{more}")
 }
 
 #[cfg(test)]

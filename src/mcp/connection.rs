@@ -26,6 +26,7 @@ use super::notifications::{Listening, Notifications};
 use super::questions::Caller;
 use super::results::{self, CallAnswer};
 use super::skills::SkillFiles;
+use super::task_making::TaskMaking;
 use super::task_state::{TaskState, TaskTools};
 use crate::conventions;
 use crate::json::{self, Json};
@@ -215,7 +216,7 @@ impl Connection {
     /// A server of the stateless revision may ask for input instead of answering. The call is then sent again with that
     /// input, as the revision specifies, within bounds.
     pub(crate) async fn call(
-        &self,
+        self: &Arc<Self>,
         tool: &str,
         arguments: Json,
         caller: &Arc<Caller>,
@@ -231,9 +232,10 @@ impl Connection {
     }
 
     /// As [`call`](Self::call). With `tasks`, the server is told that it may make a task of the call in the stateless
-    /// revision; it receives what ends the listening to the task's progress.
+    /// revision; it receives what ends the listening to the task's progress. A task that is made when nobody waits for
+    /// the call any more is cancelled.
     pub(crate) async fn call_declaring(
-        &self,
+        self: &Arc<Self>,
         tool: &str,
         arguments: Json,
         caller: &Arc<Caller>,
@@ -247,13 +249,18 @@ impl Connection {
             if tasks.is_some() {
                 answers::declare_tasks(&mut request);
             }
-            let mut own = None;
-            let listening = tasks.as_deref_mut().unwrap_or(&mut own);
             let (trace, on_progress) = (&caller.trace, on_progress.clone());
-            let text = match self
-                .exchange_listening(request, Some(caller), trace, on_progress, listening)
-                .await
-            {
+            // Until the input is given that the answer may ask for.
+            let mut own = None;
+            let answer = match tasks.as_deref_mut() {
+                Some(listening) => {
+                    let made = TaskMaking::begin(self, request, caller, on_progress).made().await;
+                    *listening = made.listening;
+                    made.answer
+                }
+                None => self.exchange_listening(request, Some(caller), trace, on_progress, &mut own).await,
+            };
+            let text = match answer {
                 Ok(text) => text,
                 // After the first round the server has begun to work.
                 Err(error) => return Err(self.call_failure(tool, caller, error, rounds.is_first()).await),

@@ -7,11 +7,13 @@
 mod assertion;
 mod authorization;
 mod discovery;
+mod enterprise;
 mod failure;
 mod http;
 mod issuer;
 mod login;
 mod tokens;
+mod unattended;
 
 pub(crate) use authorization::Authorization;
 pub use login::{AuthError, AuthStatus, login, login_for, logout, status};

@@ -147,13 +147,26 @@ pub struct OAuth {
     /// place of a secret or key. It is read for each token. Requires [`issuer`](Self::issuer), as whose audience it
     /// was issued, and [`client_credentials`](Self::client_credentials); without these nothing is sent.
     pub assertion_file: Option<PathBuf>,
+    /// The issuer of an enterprise's identity provider, exactly as in the `issuer` field of its metadata. It exchanges
+    /// the user's ID token for an assertion, and the authorization server that for a token (enterprise-managed
+    /// authorization, SEP-990). Requires [`id_token_file`](Self::id_token_file).
+    pub identity_provider: Option<String>,
+    /// The client's id at the identity provider. With `None` it is [`client_id`](Self::client_id).
+    pub identity_client_id: Option<String>,
+    /// The client's secret at the identity provider, if it has one there. It is sent to no other server.
+    pub identity_client_secret: Option<String>,
+    /// A file with the ID token that the identity provider has issued for the user to the client. It is read for each
+    /// token, and sent to the identity provider only. Requires [`identity_provider`](Self::identity_provider),
+    /// [`client_id`](Self::client_id), [`issuer`](Self::issuer) and [`client_credentials`](Self::client_credentials);
+    /// without these nothing is sent.
+    pub id_token_file: Option<PathBuf>,
     /// The authorization server that credentials are for, exactly as in the `issuer` field of its
     /// metadata. If the server names a different one, it is refused. With `None`, the one that the
     /// server names at the first sign-in is pinned until the next sign-in.
     pub issuer: Option<String>,
     /// The scopes to request. If empty, those that the server names.
     pub scopes: Vec<String>,
-    /// Whether to sign in as the client itself, without a user (the `client_credentials` grant).
+    /// Whether to sign in without a browser: as the client itself (the `client_credentials` grant), or with a file.
     pub client_credentials: bool,
 }
 
@@ -393,10 +406,10 @@ impl fmt::Debug for HttpTransport {
 }
 
 impl OAuth {
-    /// Whether an assertion takes the place of a secret, if the client signs in as itself.
+    /// Whether an assertion takes the place of a secret, or is got for the user, if it signs in without a browser.
     #[cfg(feature = "oauth")]
     pub(crate) const fn has_assertion(&self) -> bool {
-        self.private_key.is_some() || self.assertion_file.is_some()
+        self.private_key.is_some() || self.assertion_file.is_some() || self.id_token_file.is_some()
     }
 }
 
@@ -409,6 +422,10 @@ impl fmt::Debug for OAuth {
             .field("client_secret", &self.client_secret.as_ref().map(|_| "hidden"))
             .field("private_key", &self.private_key.as_ref().map(|_| "hidden"))
             .field("assertion_file", &self.assertion_file)
+            .field("identity_provider", &self.identity_provider)
+            .field("identity_client_id", &self.identity_client_id)
+            .field("identity_client_secret", &self.identity_client_secret.as_ref().map(|_| "hidden"))
+            .field("id_token_file", &self.id_token_file)
             .field("issuer", &self.issuer)
             .field("scopes", &self.scopes)
             .field("client_credentials", &self.client_credentials)

@@ -1,4 +1,5 @@
-//! The request that makes a task of a call (revision 2025-11-25), and the one that cancels a task.
+//! The request of which the server makes a task (revision 2025-11-25), or may make one (SEP-2663, in the stateless
+//! revision), and the one that cancels a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +19,16 @@ use crate::tools::{Progress, ProgressListener};
 /// How long the server may take to answer that it cancels a task, and before that to say which task it has made.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
-/// What has come of a request that makes a task.
+/// What has come of a request of which the server may make a task.
 pub(crate) struct Made {
     pub(crate) answer: Result<String, ServiceError>,
     /// Ends the listening to the task's progress, which has the token of the request that made it.
     pub(crate) listening: Option<Listening>,
 }
 
-/// A request that makes a task. If this is dropped before the answer is there, the server is told that the task is
-/// cancelled as soon as it has said which one it is: such requests are not cancelled themselves. A server that does not
-/// say so in time is told that the request is cancelled.
+/// A request of which the server may make a task. If this is dropped before the answer is there, the server is told
+/// that the task is cancelled as soon as it has said which one it is: such requests are not cancelled themselves. A
+/// server that does not say so in time is told that the request is cancelled.
 pub(crate) struct TaskMaking {
     connection: Arc<Connection>,
     /// `None` when the answer has been taken.
@@ -88,7 +89,12 @@ impl Drop for TaskMaking {
         self.connection.handle.spawn(async move {
             match timeout(CANCEL_TIME, &mut made).await {
                 Ok(Ok(Made { answer: Ok(text), .. })) => {
-                    if let Ok(Some(task)) = TaskState::created(&connection.server, &text)
+                    let server = &connection.server;
+                    let task = match connection.is_stateless() {
+                        true => TaskState::created_statelessly(server, &text),
+                        false => TaskState::created(server, &text),
+                    };
+                    if let Ok(Some(task)) = task
                         && !task.status.is_final()
                     {
                         cancel_task(&connection, &task.id).await;

@@ -81,6 +81,14 @@ impl ExecutionContext {
         catalog.unknown_server(server, &self.suggestions)
     }
 
+    /// The tools of this name that the run may call, at most so many, with their servers, as last listed.
+    pub(crate) fn tools_named(&self, name: &str, most: usize) -> Vec<(Arc<str>, Arc<str>)> {
+        let in_force = self.in_force();
+        let named = in_force.catalog.servers_with_tool(name);
+        let permitted = named.filter(|(server, tool)| in_force.permits(server, tool));
+        permitted.take(most).map(|(server, tool)| (Arc::clone(server), tool)).collect()
+    }
+
     /// The name of a server in Python scripts.
     pub(crate) fn python_alias(&self, server: &str) -> String {
         self.in_force().catalog.python_alias(server)

@@ -176,6 +176,19 @@ impl Catalog {
         self.server(name).map(|server| &server.name)
     }
 
+    /// The servers that have a tool of this name, each with the tool's own name, as last listed and in order, without a
+    /// request to a server. The name is as a script writes it: exact, or an identifier.
+    pub(crate) fn servers_with_tool<'a>(
+        &'a self,
+        tool: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, Arc<str>)> {
+        self.servers.iter().filter_map(move |server| {
+            let (tools, _is_current) = server.at_hand()?;
+            let position = tools.position(tool)?;
+            server.is_usable(&tools, position).then(|| (&server.name, Arc::clone(&tools.names[position])))
+        })
+    }
+
     /// Whether a server has saved scripts instead of ordinary tools.
     pub(crate) fn has_saved_scripts(&self, name: &str) -> bool {
         let found = self.server(name);

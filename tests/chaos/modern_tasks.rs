@@ -34,12 +34,14 @@ pub(crate) fn create(
         return sink.send(&refuse(id));
     }
     let task = Task::new(parameters);
+    server.options.note(&format!("task {}", task.arguments));
     if task.has("no-task") {
         return sink.send(&text_result(id, "at once"));
     }
     let name = format!("task-{id}");
-    let state = task.state(&name);
+    let (state, late) = (task.state(&name), task.late());
     server.tasks.0.lock().unwrap().insert(name, task);
+    std::thread::sleep(late);
     sink.send(&result_of("task", id, state))
 }
 

@@ -45,6 +45,15 @@ impl Task {
         self.arguments["fault"] == fault
     }
 
+    /// The time before the server says that it has made the task.
+    pub(crate) fn late(&self) -> Duration {
+        Duration::from_millis(self.number("late"))
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.arguments[name].as_u64().unwrap_or(0)
+    }
+
     pub(crate) fn status(&self) -> &str {
         if self.asked < self.arguments["polls"].as_u64().unwrap_or(1) {
             "working"
@@ -116,9 +125,8 @@ pub(crate) fn create(
         _ => format!("task-{id}"),
     };
     let state = task.state(&name);
-    let number = |name: &str| task.arguments[name].as_u64().unwrap_or(0);
-    let (announced, gap) = (number("announced"), Duration::from_millis(number("gap")));
-    let late = Duration::from_millis(number("late"));
+    let (announced, gap) = (task.number("announced"), Duration::from_millis(task.number("gap")));
+    let late = task.late();
     server.tasks.0.lock().unwrap().insert(name.clone(), task);
     std::thread::sleep(late);
     sink.send(&result(id, json!({ "task": state })))?;

@@ -44,6 +44,7 @@ fn every_client_is_found_where_it_keeps_its_servers() {
         ("gemini-cli", "home/.gemini/settings.json", "mcpServers"),
         ("zed", "home/.config/zed/settings.json", "context_servers"),
         ("mcp-servers", "home/.config/mcp/servers/all.json", "mcpServers"),
+        ("mcp-servers", "home/MCPs/all.json", "mcpServers"),
     ] {
         let text = format!("// theirs\n{{\"theme\": \"dark\", \"{key}\": {entries}}}");
         let config = imported(client, path, &text);
@@ -158,6 +159,8 @@ fn opencode_zed_and_windsurf_have_their_own_forms() {
     );
     assert_eq!(chosen(&config), ["a=https://a/sse"]);
     let config = imported("mcp-servers", "home/.config/mcp/servers/one.json", r#"{"command": "x"}"#);
+    assert_eq!(chosen(&config), ["one=x"]);
+    let config = imported("mcp-servers", "home/MCPs/one.json", r#"{"command": "x"}"#);
     assert_eq!(chosen(&config), ["one=x"]);
 }
 

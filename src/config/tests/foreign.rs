@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::precedence::{Place, chosen};
 use super::*;
 use crate::config::foreign::{Becomes, Program};
-use crate::config::{ConfigWarningCode, Discovery, code_executor, mcpproxy};
+use crate::config::{ConfigWarningCode, Discovery, code_executor, execution_mode, mcpproxy};
 use crate::llm::{ApiKey, LlmAccess};
 use crate::rate::RateLimit;
 
@@ -16,9 +16,10 @@ mod values;
 
 const GUIDE: &str = include_str!("../../../docs/other-programs.md");
 
-static PROGRAMS: [(&str, &Program); 3] = [
+static PROGRAMS: [(&str, &Program); 4] = [
     ("`.code-executor.json`", &code_executor::FILE),
     ("Variables of code-executor-mcp", &code_executor::VARIABLES),
+    ("Variables of mcp-server-code-execution-mode", &execution_mode::VARIABLES),
     ("`mcp_config.json` of mcpproxy", &mcpproxy::FILE),
 ];
 
@@ -88,6 +89,10 @@ fn sample(name: &str) -> Value {
         "security.maxCodeSize" => json!(100_000),
         "security.allowedTools" => json!(["mcp__s__read"]),
         "POOL_MAX_CONCURRENT" | "POOL_QUEUE_SIZE" | "POOL_QUEUE_TIMEOUT_MS" => json!(7),
+        "MCP_BRIDGE_TIMEOUT" => json!(45),
+        "MCP_BRIDGE_MAX_TIMEOUT" => json!(300),
+        "MCP_BRIDGE_MEMORY" => json!("256m"),
+        "MCP_BRIDGE_OUTPUT_MODE" => json!("toon"),
         "code_execution_max_tool_calls" => json!(0),
         "code_execution_max_parallel" | "code_execution_pool_size" => json!(8),
         "call_tool_timeout" => json!("1m30s"),
@@ -175,7 +180,7 @@ fn load_with(program: &Program, name: &str, value: &Value) -> Result<Config, Con
     let place = Place::new().file("home/servers.json", r#"{"mcpServers": {"more": {"command": "more"}}}"#);
     let server = json!({ "s": { "command": "x" } });
     let settings: Vec<(&str, Value)> = needed(name).into_iter().chain([(name, value.clone())]).collect();
-    if std::ptr::eq(program, &code_executor::VARIABLES) {
+    if [&code_executor::VARIABLES, &execution_mode::VARIABLES].iter().any(|own| std::ptr::eq(program, *own)) {
         let file = json!({ "mcpServers": server }).to_string();
         let mut place = place.file("home/.config/cx/config.json", &file);
         for (name, value) in &settings {
@@ -277,7 +282,7 @@ fn no_value_of_another_program_is_an_error() {
             set(&mut file, name, &value);
         }
         let mut place = Place::new().file("home/.code-executor.json", &file.to_string());
-        for name in names(&code_executor::VARIABLES) {
+        for name in names(&code_executor::VARIABLES).into_iter().chain(names(&execution_mode::VARIABLES)) {
             place = place.with(name, &value.to_string());
         }
         let mut file = json!({ "mcpServers": [] });
@@ -293,6 +298,28 @@ fn no_value_of_another_program_is_an_error() {
         let place = place.file("named.json", &file.to_string());
         let config = place.load_with(&["named.json"]);
         assert!(config.is_ok(), "{value}: {:?}", config.unwrap_err());
+    }
+}
+
+/// Promise 159 of docs/promises.md.
+#[test]
+fn promise_159_limits_come_from_the_variables_of_the_program_that_cx_replaces() {
+    let place = || Place::new().with("MCP_BRIDGE_TIMEOUT", "45").with("MCP_BRIDGE_MAX_TIMEOUT", "300");
+    for (written, bytes) in
+        [("512m", 512 << 20), ("1G", 1 << 30), ("134217728", 128 << 20), ("131072KB", 128 << 20)]
+    {
+        let config = place().with("MCP_BRIDGE_MEMORY", written).load();
+        assert_eq!(config.limits.memory_bytes, bytes, "{written}");
+        assert_eq!(config.limits.wall_time, Duration::from_secs(45));
+        assert_eq!(config.max_limits.wall_time, Duration::from_secs(300));
+    }
+    for written in ["0", "m", "512 m", "512q", "99999999999999999999g"] {
+        let config =
+            place().with("MCP_BRIDGE_MEMORY", written).with("MCP_BRIDGE_OUTPUT_MODE", "compact").load();
+        assert_eq!(config.limits.memory_bytes, Limits::default().memory_bytes, "{written}");
+        let unused = unused(&config);
+        assert!(unused[0].contains("`MCP_BRIDGE_MEMORY`: expected a size such as `512m`"), "{unused:?}");
+        assert_eq!(unused.len(), 1, "{unused:?}");
     }
 }
 

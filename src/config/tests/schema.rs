@@ -79,6 +79,17 @@ fn a_client_proves_who_it_is_in_one_way_and_with_all_of_it() {
             "`.oauth`: expected one of `clientSecret`, `privateKey` and `assertionFile`, found more than one"
         );
     }
+    let of_user = [("idTokenFile", "/run/token"), ("identityProvider", "https://idp.example.com")];
+    for key in [secret, key] {
+        let entry = entry(&[of_user[0], of_user[1], key], "");
+        super::parse(&json!({ "mcpServers": { "fs": entry } }).to_string()).unwrap();
+        assert!(is_valid(&entry), "{entry}");
+    }
+    for without in ["idTokenFile", "identityProvider", "clientId", "issuer", "clientCredentials"] {
+        let entry = entry(&of_user, without);
+        assert!(!is_valid(&entry), "{entry}");
+        super::entry_error(&entry.to_string());
+    }
     let without_client = entry(&[key], "clientId");
     assert!(!is_valid(&without_client));
     assert_eq!(

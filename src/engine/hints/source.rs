@@ -1,5 +1,8 @@
 //! What a script's source does, as far as its text tells: both languages write it alike.
 
+/// Maximum characters of a name that a hint shows.
+pub(super) const MAX_NAME: usize = 64;
+
 /// Whether `text` takes a field of something: `.content`, `["content"]`, `.get("content")`.
 pub(super) fn takes_field(text: &str, field: &str) -> bool {
     text.match_indices(field).any(|(start, _)| {
@@ -45,5 +48,15 @@ pub(super) fn keeps_call(source: &str) -> bool {
     source.lines().any(|line| {
         let call = line.split_once("= callMCPTool(").or_else(|| line.split_once("= tools."));
         call.is_some_and(|(before, _)| !before.ends_with(['=', '!']))
+    })
+}
+
+/// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.
+pub(super) fn gathers_one(line: &str) -> bool {
+    line.split_once("gather(").is_some_and(|(_, rest)| {
+        let is_last = |more: &str| more.trim_start().starts_with("return_exceptions");
+        let has_no_other = || rest.split_once(',').is_none_or(|(_, more)| is_last(more));
+        let is_one = rest.starts_with('[') || rest.contains(')') && has_no_other();
+        is_one && !rest.starts_with('*')
     })
 }

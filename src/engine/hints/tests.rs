@@ -1,8 +1,10 @@
 use super::*;
 
+mod foreign;
+
 fn failure<'a>(name: &'a str, message: &'a str, line: &'a str) -> Failure<'a> {
     let facts = CallFacts { has_returned: true, ..CallFacts::default() };
-    Failure { name, message, line, source: line, facts, has_input: true }
+    Failure { name, message, line, source: line, facts, has_input: true, has_text: false }
 }
 
 fn typescript(name: &str, message: &str, line: &str) -> Option<String> {
@@ -255,18 +257,18 @@ fn an_input_that_was_not_given() {
         |message, line, has_input| Failure { has_input, ..failure("TypeError", message, line) }.typescript();
     let message = "Cannot read properties of null (reading 'tz')";
     let destructured = "Cannot destructure property 'tz' of 'input' as it is null.";
-    assert_eq!(reads(message, "f(input.tz)", false), Some(no_input("input")));
-    assert_eq!(reads(destructured, "const { tz } = input;", false), Some(no_input("input")));
-    assert_eq!(reads(message, "JSON.parse(input).tz", false), Some(no_input("input")));
+    assert_eq!(reads(message, "f(input.tz)", false), Some(input::none("input")));
+    assert_eq!(reads(destructured, "const { tz } = input;", false), Some(input::none("input")));
+    assert_eq!(reads(message, "JSON.parse(input).tz", false), Some(input::none("input")));
     let parameter = "Cannot destructure property 'tz' of 'object null' as it is null.";
-    assert_eq!(reads(parameter, "export function run({ tz }) {", false), Some(no_input("input")));
+    assert_eq!(reads(parameter, "export function run({ tz }) {", false), Some(input::none("input")));
     assert_eq!(reads(parameter, "rows.map(({ tz }) => tz)", false), None);
     assert_eq!(reads(parameter, "export function run({ tz }) {", true), None);
     assert_eq!(reads(message, "f(input.tz)", true), None);
     assert_eq!(reads(message, "f(row.input.tz, inputs)", false), None);
     for (message, line, expected) in [
-        ("'NoneType' object is not subscriptable", "print(inputs[\"x\"])", Some(no_input("inputs"))),
-        ("'NoneType' object has no attribute 'get'", "inputs.get(\"x\")", Some(no_input("inputs"))),
+        ("'NoneType' object is not subscriptable", "print(inputs[\"x\"])", Some(input::none("inputs"))),
+        ("'NoneType' object has no attribute 'get'", "inputs.get(\"x\")", Some(input::none("inputs"))),
         ("'NoneType' object has no attribute 'get'", "row.get(\"x\")", None),
         ("'function' object is not subscriptable", "input[\"x\"]", Some(INPUTS.to_owned())),
         ("'function' object is not subscriptable", "f[\"x\"]", None),
@@ -331,6 +333,14 @@ fn names_that_are_taken_for_servers() {
         ("TypeError", "github is not defined", "await github.list({})", false),
     ] {
         assert_eq!(failure(name, message, line).calls_unknown_name(), expected, "{message}: {line}");
+    }
+    let message = "Cannot read properties of undefined (reading 'list')";
+    for (name, line, expected) in [
+        ("TypeError", "const r = await mcp.github.list({});", true),
+        ("TypeError", "const r = await list.github.list({});", false),
+        ("Error", "const r = await mcp.github.list({});", false),
+    ] {
+        assert_eq!(failure(name, message, line).takes_name_for_server(), expected, "{line}");
     }
 }
 

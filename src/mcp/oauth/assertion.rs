@@ -1,6 +1,8 @@
 //! Signs in as the client itself with an assertion in place of a secret (RFC 7523): one that its private key signs
 //! (`private_key_jwt`), or one that an identity provider has signed for the workload.
 //!
+//! Both kinds are also made and read for `enterprise`.
+//!
 //! rmcp has the first behind a feature that needs a library of JSON Web Tokens. This one has a fixed form, and `ring`,
 //! which TLS has anyway, signs it. The key never leaves this process: what is sent is for one authorization server, and
 //! for a minute.
@@ -17,9 +19,7 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256,
     RsaKeyPair,
 };
-use rmcp::transport::auth::{
-    AuthError as RmcpError, CredentialStore as _, OAuthTokenResponse, StoredCredentials,
-};
+use rmcp::transport::auth::{CredentialStore as _, OAuthTokenResponse, StoredCredentials};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use super::failure::{SignInError, preview};
+use super::failure::{SignInError, failed, preview};
 use super::http::OAuthHttp;
 use super::issuer::Endpoints;
 use super::tokens::BoundCredentials;
@@ -72,7 +72,7 @@ pub(crate) async fn sign_in(
         }
         (None, Some(file)) => {
             fields.push(("grant_type", ASSERTION_GRANT.to_owned()));
-            fields.push(("assertion", read(file).await?));
+            fields.push(("assertion", read("oauth.assertionFile", file).await?));
         }
         _ => return Err(failed("`oauth.privateKey` needs `oauth.clientId`, the client that the key is of")),
     }
@@ -113,8 +113,8 @@ fn refusal(status: StatusCode, body: &Value) -> String {
     format!("the authorization server answers {}{separator}{said}", status.as_u16())
 }
 
-/// Reads the assertion that is in a file now. Others replace it before it expires.
-async fn read(file: &Path) -> Result<String, SignInError> {
+/// Reads the signed token that is in the file of a setting now. Others replace it before it expires.
+pub(crate) async fn read(setting: &str, file: &Path) -> Result<String, SignInError> {
     let path = file.to_owned();
     // A file system can be slow: a thread for blocking work waits for it, and whoever needs the token up to a deadline.
     let reading = probe::spawn_blocking(&Handle::current(), move || -> io::Result<String> {
@@ -123,8 +123,7 @@ async fn read(file: &Path) -> Result<String, SignInError> {
         Ok(text)
     });
     let name = file.display();
-    let unreadable =
-        |error: io::Error| failed(format!("`oauth.assertionFile` {name} cannot be read: {error}"));
+    let unreadable = |error: io::Error| failed(format!("`{setting}` {name} cannot be read: {error}"));
     let text = match reading.map_err(unreadable)?.await {
         Ok(read) => read.map_err(unreadable)?,
         Err(_runtime_ends) => return Err(failed("the process is about to end")),
@@ -133,7 +132,7 @@ async fn read(file: &Path) -> Result<String, SignInError> {
     let is_signed = assertion.split('.').count() == 3 && assertion.split('.').all(is_base64url);
     match text.len() <= MAX_ASSERTION && is_signed {
         true => Ok(assertion.to_owned()),
-        false => Err(failed(format!("`oauth.assertionFile` {name}: expected a signed JSON Web Token"))),
+        false => Err(failed(format!("`{setting}` {name}: expected a signed JSON Web Token"))),
     }
 }
 
@@ -143,7 +142,7 @@ fn is_base64url(part: &str) -> bool {
 }
 
 /// A statement, signed with the key, that its bearer is the client. It is for one authorization server.
-fn assertion(pem: &str, client_id: &str, issuer: &str) -> Result<String, SignInError> {
+pub(crate) fn assertion(pem: &str, client_id: &str, issuer: &str) -> Result<String, SignInError> {
     let key = SigningKey::read(pem)?;
     let no_random = || failed("the system provides no random numbers");
     let (now, id) = (now(), random_id().map_err(|_| no_random())?);
@@ -208,12 +207,8 @@ impl SigningKey {
 }
 
 /// Seconds since 1970.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-fn failed(problem: impl Into<String>) -> SignInError {
-    RmcpError::ClientCredentialsError(problem.into()).into()
 }
 
 #[cfg(test)]

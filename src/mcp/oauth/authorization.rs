@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::assertion;
-use super::discovery::{Discovered, check_before, client_credentials, discover};
+use super::discovery::{Discovered, check_before, discover};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
+use super::unattended;
 use crate::mcp::address::is_private;
 use crate::mcp::errors::{closed, sign_in, sign_in_for};
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
@@ -317,17 +317,14 @@ impl Authorization {
         if bound.is_none() && !self.config.client_credentials {
             return Err(RmcpError::AuthorizationRequired.into());
         }
-        let Discovered { mut manager, endpoints, binding, http } =
-            discover(&self.url, &self.config, bound).await?;
-        let (tokens, lock) = (Arc::clone(&self.tokens), Some(Arc::clone(lock)));
-        let store = BoundCredentials { tokens, binding, lock };
-        if self.config.client_credentials && self.config.has_assertion() {
-            return assertion::sign_in(&http, &endpoints, &self.url, &self.config, &store).await;
-        }
-        manager.set_credential_store(store);
+        let discovered = discover(&self.url, &self.config, bound).await?;
+        let lock = Arc::clone(lock);
         if self.config.client_credentials {
-            return client_credentials(&mut manager, &self.url, &self.config).await;
+            return unattended::sign_in(discovered, &self.url, &self.config, &self.tokens, lock).await;
         }
+        let Discovered { mut manager, binding, .. } = discovered;
+        let (tokens, lock) = (Arc::clone(&self.tokens), Some(lock));
+        manager.set_credential_store(BoundCredentials { tokens, binding, lock });
         if !manager.initialize_from_store().await? {
             return Err(RmcpError::AuthorizationRequired.into());
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use rmcp::transport::auth::{
     AuthError as RmcpError, AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource,
-    ClientCredentialsConfig,
 };
+use serde_json::Value;
 use url::Url;
 
 use super::failure::SignInError;
@@ -29,6 +29,8 @@ pub(crate) struct Discovered {
     pub(crate) manager: AuthorizationManager,
     pub(crate) endpoints: Endpoints,
     pub(crate) binding: Binding,
+    /// Where its token endpoint expects a client's secret.
+    pub(crate) takes_secret_in_form: bool,
     /// Sends to the endpoints that were checked, and to no others.
     pub(crate) http: Arc<OAuthHttp>,
 }
@@ -75,9 +77,10 @@ pub(crate) async fn discover(
         metadata.issuer = metadata.issuer.map(|_| bound.issuer.clone());
     }
     let endpoints = Endpoints::from(&metadata);
+    let takes_secret_in_form = takes_secret_in_form(&metadata);
     http.permit(&endpoints);
     manager.set_metadata(metadata);
-    Ok(Discovered { manager, endpoints, binding, http })
+    Ok(Discovered { manager, endpoints, binding, takes_secret_in_form, http })
 }
 
 /// The binding of the metadata that rmcp has found, if the location of the document proves it. rmcp
@@ -99,8 +102,20 @@ fn prove(
     }
 }
 
+/// Whether a token endpoint takes a client's secret among the fields of the request, and not in a header. Every one
+/// that says nothing else takes it in a header (RFC 6749, section 2.3.1).
+pub(crate) fn takes_secret_in_form(metadata: &AuthorizationMetadata) -> bool {
+    let methods = metadata.additional_fields.get("token_endpoint_auth_methods_supported");
+    let methods = methods.and_then(Value::as_array);
+    let takes = |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));
+    takes("client_secret_post") && !takes("client_secret_basic")
+}
+
 /// Fetches the metadata of an issuer.
-async fn fetch(http: &OAuthHttp, issuer: &str) -> Result<(AuthorizationMetadata, Binding), SignInError> {
+pub(crate) async fn fetch(
+    http: &OAuthHttp,
+    issuer: &str,
+) -> Result<(AuthorizationMetadata, Binding), SignInError> {
     for location in issuer::locations(issuer) {
         let Ok(response) = http.get(&location).await else { continue };
         if response.status() != StatusCode::OK {
@@ -111,28 +126,4 @@ async fn fetch(http: &OAuthHttp, issuer: &str) -> Result<(AuthorizationMetadata,
         return Ok((metadata, binding));
     }
     Err(IssuerError::Unavailable(issuer.to_owned()).into())
-}
-
-/// Signs in as the client itself.
-pub(crate) async fn client_credentials(
-    manager: &mut AuthorizationManager,
-    url: &Url,
-    config: &OAuth,
-) -> Result<(), SignInError> {
-    let (Some(client_id), Some(client_secret)) = (config.client_id.clone(), config.client_secret.clone())
-    else {
-        let problem = "client credentials need `clientId` and `clientSecret`";
-        return Err(RmcpError::ClientCredentialsError(problem.to_owned()).into());
-    };
-    let mut resource = url.clone();
-    resource.set_fragment(None);
-    let config = ClientCredentialsConfig::ClientSecret {
-        client_id,
-        client_secret,
-        scopes: config.scopes.clone(),
-        resource: Some(resource.to_string()),
-    };
-    manager.validate_client_credentials_metadata(&config)?;
-    manager.configure_client_credentials(&config)?;
-    Ok(manager.exchange_client_credentials(&config).await.map(drop)?)
 }

@@ -20,6 +20,11 @@ pub(crate) enum SignInError {
     NotNeeded,
 }
 
+/// The failure of a sign-in without a browser.
+pub(crate) fn failed(problem: impl Into<String>) -> SignInError {
+    RmcpError::ClientCredentialsError(problem.into()).into()
+}
+
 /// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
 pub(crate) fn described(error: &SignInError) -> String {
     let mut text = error.to_string();

@@ -48,13 +48,13 @@ pub(crate) struct Endpoints {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IssuerError {
     #[error(
-        "`oauth.clientSecret`, `oauth.privateKey` and `oauth.assertionFile` need `oauth.issuer`: the authorization \
-         server that they are for, such as `https://login.example.com`"
+        "`oauth.clientSecret`, `oauth.privateKey`, `oauth.assertionFile` and `oauth.idTokenFile` need \
+         `oauth.issuer`: the authorization server that they are for, such as `https://login.example.com`"
     )]
     SecretWithoutIssuer,
     #[error(
-        "`oauth.privateKey` and `oauth.assertionFile` need `oauth.clientCredentials`: they are used only where a \
-         client signs in as itself"
+        "`oauth.privateKey`, `oauth.assertionFile` and `oauth.idTokenFile` need `oauth.clientCredentials`: they are \
+         used only where no browser is"
     )]
     AssertionWithoutClientCredentials,
     #[error("it is behind `http`, where what is sent could be read; use `https`")]

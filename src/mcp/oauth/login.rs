@@ -17,11 +17,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::assertion;
-use super::discovery::{Discovered, check_before, client_credentials, discover};
+use super::discovery::{Discovered, check_before, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
 use super::tokens::{BoundCredentials, TokenStore, secret, unusable};
+use super::unattended;
 use crate::mcp::address::may_send_to;
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
 
@@ -184,15 +184,7 @@ pub(crate) async fn login_with(
     }
     if config.client_credentials {
         let lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
-        let Discovered { mut manager, endpoints, binding, http: sender } = discovered;
-        let store = BoundCredentials { tokens, binding, lock: Some(Arc::new(lock)) };
-        let exchange = async {
-            if config.has_assertion() {
-                return assertion::sign_in(&sender, &endpoints, &http.url, &config, &store).await;
-            }
-            manager.set_credential_store(store);
-            client_credentials(&mut manager, &http.url, &config).await
-        };
+        let exchange = unattended::sign_in(discovered, &http.url, &config, &tokens, Arc::new(lock));
         let exchanged = timeout(EXCHANGE_TIME, exchange).await;
         return exchanged.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error));
     }

@@ -31,6 +31,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 mod assertion;
 mod discovery;
+mod enterprise;
 mod hostile;
 mod useless;
 
@@ -177,6 +178,13 @@ async fn token(State(issuer): Shared, body: String) -> Response {
     let form: HashMap<String, String> = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
     issuer.forms.lock().push(form.clone());
     let refused = || answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_grant" }));
+    if let Some(assertion) = form.get("assertion").filter(|assertion| enterprise::is_for_a_user(assertion)) {
+        // Only the assertion says what the token is for.
+        return match enterprise::is_accepted(&issuer, &form, assertion) {
+            true => issuer.issue("jwt-bearer"),
+            false => refused(),
+        };
+    }
     if form.get("resource") != Some(&issuer.resource()) {
         return answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_target" }));
     }
@@ -398,28 +406,6 @@ async fn a_refused_renewal_asks_to_sign_in_and_is_not_repeated() {
     let error = connect(&server, authorization(&server, &directory)).await.err().unwrap();
     assert!(error.message.contains("cx auth login s"), "{}", error.message);
     assert!(issuer.refreshes.load(Ordering::SeqCst) <= 2);
-}
-
-#[tokio::test]
-async fn a_client_signs_in_as_itself() {
-    let issuer = Issuer::start(3600).await;
-    let (mut server, directory) = (issuer.server(), TempDir::new().unwrap());
-    if let McpTransport::Http(http) = &mut server.transport {
-        http.oauth = Some(OAuth {
-            client_id: Some("robot".to_owned()),
-            client_secret: Some("hush".to_owned()),
-            client_credentials: true,
-            issuer: Some(issuer.base.lock().clone()),
-            ..OAuth::default()
-        });
-    }
-    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
-    call(&running).await.unwrap();
-    assert_eq!(issuer.forms.lock().len(), 1);
-    // If the server no longer accepts the token, another one is requested.
-    issuer.number.fetch_add(1, Ordering::SeqCst);
-    call(&running).await.unwrap();
-    assert_eq!(issuer.forms.lock().len(), 2);
 }
 
 #[tokio::test]

@@ -35,8 +35,8 @@ pub(super) enum ArgumentProblem {
     Invalid { parameter: RunParameter, problem: String },
     #[error("`{}`: {}", .0.name(), .0.refusal())]
     Unsupported(ForeignParameter),
-    #[error("unknown parameter `{name}`{}", suggestion(.name))]
-    Unknown { name: String },
+    #[error("unknown parameter `{name}`{}", did_you_mean(.near))]
+    Unknown { name: String, near: Vec<&'static str> },
     #[error("`{}` is missing: expected the script's source, a string", RunParameter::Code.name())]
     CodeMissing,
     #[error("`code` and `script` are both given: a call runs one of the two")]
@@ -56,7 +56,14 @@ impl ArgumentProblem {
 
     /// There is no parameter of this name.
     pub(super) fn unknown(name: &str) -> Self {
-        Self::Unknown { name: preview(name, MAX_SHOWN) }
+        let name = preview(name, MAX_SHOWN);
+        let near = names::nearest(&name, parameter_names(), &SuggestionBudget::of_message());
+        Self::Unknown { name, near }
+    }
+
+    /// Whether it is an unknown parameter whose name is like that of none.
+    fn is_like_none(&self) -> bool {
+        matches!(self, Self::Unknown { near, .. } if near.is_empty())
     }
 }
 
@@ -80,6 +87,10 @@ impl fmt::Display for InvalidArguments {
             let separator = if index == 0 { "" } else { "; " };
             write!(formatter, "{separator}{problem}")?;
         }
+        // Once, however many of them are unknown.
+        if self.problems.iter().any(ArgumentProblem::is_like_none) {
+            write!(formatter, "; the parameters are {}", names::quoted(parameter_names()))?;
+        }
         match self.more {
             0 => Ok(()),
             more => write!(formatter, "; and {more} more"),
@@ -89,7 +100,13 @@ impl fmt::Display for InvalidArguments {
 
 impl std::error::Error for InvalidArguments {}
 
-fn suggestion(name: &str) -> String {
-    let names = RunParameter::ALL.map(RunParameter::name).into_iter();
-    names::suggestion(name, "parameters", names, &SuggestionBudget::of_message())
+fn parameter_names() -> impl Iterator<Item = &'static str> {
+    RunParameter::ALL.into_iter().map(RunParameter::name)
+}
+
+fn did_you_mean(near: &[&'static str]) -> String {
+    match near {
+        [] => String::new(),
+        near => format!("; did you mean {}?", names::quoted(near.iter().copied())),
+    }
 }

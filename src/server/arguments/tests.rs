@@ -121,7 +121,19 @@ fn what_came_is_shown_in_few_words() {
     let problem = read(json!({ "code": "x", "timeoutMs": "x".repeat(10_000) })).unwrap_err().to_string();
     assert!(problem.len() < 200, "{problem}");
     let problem = read(json!({ "code": "x", "y".repeat(10_000): 1 })).unwrap_err().to_string();
-    assert!(problem.len() < 300, "{problem}");
+    assert!(problem.len() < 500, "{problem}");
+}
+
+/// Searching finds tools, and no parameters.
+#[test]
+fn parameters_are_named_where_an_unknown_one_is_like_none() {
+    let problem = read(json!({ "code": "x", "language": "js", "qqq": 1 })).unwrap_err().to_string();
+    let start =
+        "unknown parameter `language`; unknown parameter `qqq`; the parameters are `code`, `script`, ";
+    assert!(problem.starts_with(start), "{problem}");
+    assert!(problem.ends_with("`samplingSystemPrompt`, `allowedSamplingModels`"), "{problem}");
+    let near = read(json!({ "code": "x", "timeout": 1 })).unwrap_err().to_string();
+    assert_eq!(near, "unknown parameter `timeout`; did you mean `timeoutMs`?");
 }
 
 /// What strict modes of models fill in where the model has nothing to say.

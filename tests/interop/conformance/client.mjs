@@ -43,6 +43,13 @@ async function oauth() {
       writeFileSync(assertionFile, context.valid_jwt);
       return { clientId: context.client_id, assertionFile, issuer: await issuer(), clientCredentials: true };
     }
+    case "auth/enterprise-managed-authorization": {
+      const idTokenFile = join(home, "id-token.jwt");
+      writeFileSync(idTokenFile, context.idp_id_token);
+      const { idp_issuer: identityProvider, idp_client_id: identityClientId } = context;
+      const identity = { identityProvider, identityClientId, idTokenFile };
+      return { ...registered, ...identity, issuer: await issuer(), clientCredentials: true };
+    }
     case "auth/client-credentials-basic":
       return { ...registered, issuer: await issuer(), clientCredentials: true };
     default:

@@ -33,6 +33,7 @@ pub(super) const CLIENT_EXTENSIONS: &[&str] = &[
     "auth/client-credentials-basic",
     "auth/client-credentials-jwt",
     "auth/wif-jwt-bearer",
+    "auth/enterprise-managed-authorization",
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
@@ -236,11 +237,12 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
     (
         "input-required-result-ignore-extra-params",
         "its first call has answers and no `requestState`: no question was shown yet, and an answer from before could \
-         approve what no user has seen, so cx asks",
+         approve what no user has seen, so cx asks. Other answers beside the right one are ignored: \
+         `without_a_handshake_the_question_is_a_result`",
     ),
     (
         "resources-subscribe",
-        "what cx offers as resources does not change, so it does not declare subscriptions",
+        "what cx offers as resources does not change, so it does not declare subscriptions, which are optional",
     ),
     ("resources-unsubscribe", "the same"),
     (
@@ -254,10 +256,6 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
          cannot answer otherwise, and cx answers every call without a task",
     ),
     ("tasks-status-notifications", "the suite skips it until it listens to `subscriptions/listen`"),
-    (
-        "auth/enterprise-managed-authorization",
-        "cx signs in as a person or as itself, and has no token of a person's identity provider to exchange",
-    ),
     ("auth/dpop", "each request would need a proof of its own; tokens are not bound to a key"),
     ("auth/dpop-nonce", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),

@@ -117,7 +117,10 @@ fn without_a_handshake_the_question_is_a_result() {
         assert!(request["params"]["message"].as_str().unwrap().contains("`notes`"), "{asked:#}");
         let mut again = call;
         again["requestState"] = asked["requestState"].clone();
-        again["inputResponses"] = json!({ key: { "action": "accept", "content": { "size": "s" } } });
+        // Answers to what was not asked are ignored (SEP-2322).
+        let extra = json!({ "action": "accept", "content": { "size": "xl" } });
+        let given = json!({ "action": "accept", "content": { "size": "s" } });
+        again["inputResponses"] = json!({ "extra": extra, key: given, "roots": { "roots": [] } });
         let done = client.request("tools/call", again);
         let value = &done["result"]["structuredContent"]["value"];
         let given = if mode.len() == 1 { &value["result"] } else { value };

@@ -101,6 +101,64 @@ async fn a_script_cannot_choose_the_words_of_a_hint() {
     assert!(hint.starts_with("a tool's answer") && !hint.contains("keys"), "{hint}");
 }
 
+/// Many programs give a script a function for each tool.
+#[tokio::test]
+async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
+    let ((typescript, _), (python, _)) = (executor(), python().await);
+    let hint = async |executor: &Executor, script: Script| {
+        let failed = executor.run(script).await.unwrap();
+        failed.error().unwrap().hint.clone()
+    };
+    // The tools of the server are known once it has listed them.
+    let known = "await mock.echo({});";
+    for (call, expected) in [
+        ("await echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
+        ("await tools.echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
+        (
+            "await mcp__mock__echo({ a: 1 })",
+            "a tool of this full name is called with `await tools.mcp__mock__echo({…})`",
+        ),
+        (
+            "await tools.call('mock.echo', {})",
+            "`await callMCPTool(\"server.tool\", {…})` calls a tool by its name",
+        ),
+        ("await tools.list()", "`await searchTools(\"words\")` finds tools"),
+        (
+            "await mcp.mock.echo({})",
+            "servers are connected already: `await tools.<server>.<tool>({…})`; here there are `tools.mock`, \
+             `tools.otherServer`",
+        ),
+    ] {
+        let script = Script::typescript(format!("{known} return {call}"));
+        assert_eq!(hint(&typescript, script).await.as_deref(), Some(expected), "{call}");
+    }
+    let script = Script::python("await mock.echo()\nreturn await echo(a=1)");
+    let expected = "a tool is called with its server: `await tools.mock.echo(…)`";
+    assert_eq!(hint(&python, script).await.as_deref(), Some(expected));
+    // What the run may not call, or what there is not, is not named.
+    let denied = Script::typescript(format!("{known} return await fail({{}})")).deny(["mock.fail"]);
+    assert_eq!(hint(&typescript, denied).await, None);
+    let absent = Script::typescript(format!("{known} return await nothing({{}})"));
+    assert_eq!(hint(&typescript, absent).await, None);
+}
+
+/// Only its `return` gives such a script a value.
+#[tokio::test]
+async fn a_script_whose_last_expression_is_lost_is_told_so() {
+    let ((typescript, _), (python, _)) = (executor(), python().await);
+    let scripts = [
+        (&typescript, Script::typescript("if (input) return 1;\nconst a = { b: 2 };\na.b"), 1),
+        (&python, Script::python("if inputs:\n    return 1\na = {'b': 2}\na"), 1),
+        (&typescript, Script::typescript("if (input) return 1;\nawait mock.echo({})"), 0),
+    ];
+    for (executor, script, expected) in scripts {
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(result.value(), Some(&Value::Null));
+        let report = result.to_json().to_string();
+        assert_eq!(report.matches("write `return` before its last expression").count(), expected, "{report}");
+    }
+}
+
 /// The stderr of a server that does not start is long: it is in the message, and not again in the traceback.
 #[test]
 fn the_stderr_of_a_server_is_shown_once() {

@@ -81,7 +81,11 @@ pub(super) fn read(text: &str) -> ParseAttempt {
     recovered.retain(|error| !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..)));
     let module = match result {
         Ok(module) => module,
-        Err(error) => return ParseAttempt { result: Err(error), recovered },
+        Err(error) => {
+            // Which `return` is at the top level cannot be told without the tree, and most are.
+            recovered.retain(|error| *error.kind() != SyntaxError::ReturnNotAllowed);
+            return ParseAttempt { result: Err(error), recovered };
+        }
     };
     // The parser reports what it could not read, except in an `export abstract class`, where it
     // only leaves a gap in the tree.

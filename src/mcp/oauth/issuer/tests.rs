@@ -173,8 +173,10 @@ fn v_345_a_binding_is_the_issuer_and_the_origin_of_its_token_endpoint() {
 fn an_assertion_is_for_a_client_that_signs_in_as_itself() {
     let issuer = Some("https://login.example".to_owned());
     let with_key = OAuth { private_key: Some("key".to_owned()), issuer: issuer.clone(), ..OAuth::default() };
-    let with_file = OAuth { assertion_file: Some("/run/token".into()), issuer, ..OAuth::default() };
-    for config in [with_key, with_file] {
+    let with_file =
+        OAuth { assertion_file: Some("/run/token".into()), issuer: issuer.clone(), ..OAuth::default() };
+    let with_id_token = OAuth { id_token_file: Some("/run/token".into()), issuer, ..OAuth::default() };
+    for config in [with_key, with_file, with_id_token] {
         let error = check_secret(&config).unwrap_err();
         assert!(matches!(error, IssuerError::AssertionWithoutClientCredentials), "{error}");
         check_secret(&OAuth { client_credentials: true, ..config }).unwrap();

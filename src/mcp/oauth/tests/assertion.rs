@@ -1,4 +1,4 @@
-//! Signing in as the client itself with a private key.
+//! Signing in as the client itself: with a secret, with a private key, and with a file.
 
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
@@ -7,6 +7,28 @@ use ring::signature::{
 };
 
 use super::*;
+
+#[tokio::test]
+async fn a_client_signs_in_as_itself() {
+    let issuer = Issuer::start(3600).await;
+    let (mut server, directory) = (issuer.server(), TempDir::new().unwrap());
+    if let McpTransport::Http(http) = &mut server.transport {
+        http.oauth = Some(OAuth {
+            client_id: Some("robot".to_owned()),
+            client_secret: Some("hush".to_owned()),
+            client_credentials: true,
+            issuer: Some(issuer.base.lock().clone()),
+            ..OAuth::default()
+        });
+    }
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(issuer.forms.lock().len(), 1);
+    // If the server no longer accepts the token, another one is requested.
+    issuer.number.fetch_add(1, Ordering::SeqCst);
+    call(&running).await.unwrap();
+    assert_eq!(issuer.forms.lock().len(), 2);
+}
 
 /// Whether the key has signed the assertion of a form.
 pub(super) fn is_signed(form: &HashMap<String, String>, key: &[u8]) -> bool {
@@ -18,7 +40,7 @@ pub(super) fn is_signed(form: &HashMap<String, String>, key: &[u8]) -> bool {
 }
 
 /// A new key as text, and its public part.
-fn new_key() -> (String, Vec<u8>) {
+pub(super) fn new_key() -> (String, Vec<u8>) {
     let random = SystemRandom::new();
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.as_ref(), &random).unwrap();

@@ -4,10 +4,11 @@ use axum::http::{Method, Request};
 
 use super::*;
 use crate::mcp::oauth::authorization::Token;
-use crate::mcp::oauth::discovery::{Discovered, client_credentials, discover};
+use crate::mcp::oauth::discovery::{Discovered, discover};
 use crate::mcp::oauth::issuer::{Binding, Endpoints, IssuerError};
 use crate::mcp::oauth::login::logout_with;
 use crate::mcp::oauth::tokens::{BoundCredentials, secret};
+use crate::mcp::oauth::unattended::client_credentials;
 
 mod renewals;
 

@@ -37,6 +37,9 @@ fn return_and_await_stand_at_the_top_level_and_in_functions_only() {
     check("class A { static { return 1 } }", Syntax, 1, 20, "`return` is not allowed");
     check("return 1; class A { static { return 2 } }", Syntax, 1, 30, "`return` is not allowed");
     check("namespace N { return 1 }", Syntax, 1, 15, "`return` is not allowed");
+    // What is wrong is the rest.
+    check("if (a) return 1;\nconst x = ;", Syntax, 2, 11, "expression expected");
+    check("return 1;\n\n}", Syntax, 3, 1, "expression expected");
     check("function f() { await 1 }", Syntax, 1, 16, "await");
     check("let await = 1", Syntax, 1, 5, "await");
     check("async function f() { let await = 1 }", Syntax, 1, 26, "await");
@@ -44,6 +47,23 @@ fn return_and_await_stand_at_the_top_level_and_in_functions_only() {
     check("class A { constructor() {} constructor() {} }", Syntax, 1, 28, "constructor");
     check("class A { async constructor() {} }", Syntax, 1, 17, "");
     check("for (using;;) {} asserts is 1", Syntax, 1, 26, "");
+}
+
+/// Valid source that swc refuses is repaired at the error, which no `return` before it hides.
+#[test]
+fn what_swc_refuses_is_repaired_after_a_return_of_the_top_level() {
+    for rest in [
+        "class A { static declare x: number; }",
+        "for (using y = null; false;) {}",
+        "function f(asserts: any): asserts is string { return true }",
+        "function f() { const await = 3; return await }",
+        "class A { static constructor() { return 2 } }",
+    ] {
+        for source in [rest.to_owned(), format!("if (a) return 1; {rest} return 2")] {
+            let transpiled = run(&source);
+            assert!(transpiled.is_ok(), "{source}: {transpiled:?}");
+        }
+    }
 }
 
 #[test]

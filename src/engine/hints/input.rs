@@ -1,0 +1,42 @@
+//! Hints about the run's input.
+
+use super::Failure;
+use super::source::has_word;
+use crate::json::Json;
+
+/// The hint for a script whose input, of this name, was not given.
+pub(super) fn none(name: &str) -> String {
+    format!(
+        "the run was given no input, so `{name}` is null: pass `input` beside `code`, or `cx run --input JSON`"
+    )
+}
+
+/// Whether an input is a text with an object or an array in it, as models write it that take the input for text.
+pub(super) fn is_text_of_json(input: &Json) -> bool {
+    let inner = input.text().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    inner.is_some_and(|inner| {
+        inner.starts_with('{') && inner.ends_with('}') || inner.starts_with('[') && inner.ends_with(']')
+    })
+}
+
+/// The hint for a script that takes such a text, of this name, for what is in it. `parse` is the expression for that.
+pub(super) fn of_text(failure: &Failure<'_>, name: &str, parse: &str) -> Option<String> {
+    let message = failure.message;
+    let takes_for_object = match failure.name {
+        "TypeError" => {
+            [
+                "Cannot read properties of undefined",
+                "Cannot destructure property",
+                "string indices must be integers",
+            ]
+            .iter()
+            .any(|start| message.starts_with(start))
+                || [" is not a function", " is not iterable"].iter().any(|end| message.ends_with(end))
+        }
+        "AttributeError" => message.starts_with("'str' object has no attribute "),
+        _ => false,
+    };
+    (failure.has_text && takes_for_object && has_word(failure.line, name)).then(|| {
+        format!("the run's input is a text, and not what is in it: pass that as `input`, or read it with `{parse}`")
+    })
+}

@@ -1,0 +1,90 @@
+//! Hints that name the servers and the tools that a run reaches.
+
+use super::source::MAX_NAME;
+use crate::run::context::ExecutionContext;
+use crate::run::script::Language;
+use crate::text::{preview, visible};
+use crate::tools::SCRIPTS_SERVER;
+use crate::tools::names::{is_identifier, python_name, typescript_name};
+
+/// Maximum number of servers that a hint names.
+const MAX_SERVERS: usize = 8;
+
+/// Maximum number of tools of one name that a hint names.
+const MAX_TOOLS: usize = 3;
+
+/// How a script reaches the run's servers, whose names are those of its language.
+pub(super) fn servers(context: &ExecutionContext, how: &str) -> String {
+    // The server of saved scripts is built in.
+    let mut names = context.server_names();
+    names.retain(|name| **name != *SCRIPTS_SERVER);
+    let is_python = context.script.language == Language::Python;
+    let shown: Vec<String> = names
+        .iter()
+        .take(MAX_SERVERS)
+        .map(|name| {
+            let name = if is_python { python_name(name) } else { typescript_name(name) };
+            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
+        })
+        .collect();
+    let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
+    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
+    format!("servers are connected already: {how}; here there are {shown}{more}")
+}
+
+/// How a script calls the tools of this name, without whose server it has called them. `None` if the run may call none,
+/// as far as its servers have listed their tools.
+pub(super) fn tool(name: &str, context: &ExecutionContext) -> Option<String> {
+    if name.len() > MAX_NAME || !is_identifier(name) {
+        return None;
+    }
+    let is_python = context.script.language == Language::Python;
+    let arguments = if is_python { "…" } else { "{…}" };
+    if name.starts_with("mcp__") {
+        return Some(format!("a tool of this full name is called with `await tools.{name}({arguments})`"));
+    }
+    let named = context.tools_named(name, MAX_TOOLS + 1);
+    let part = |name: &str| {
+        let name = if is_python { python_name(name) } else { typescript_name(name) };
+        visible(&preview(&name, MAX_NAME))
+    };
+    let shown: Vec<String> = named
+        .iter()
+        // Saved scripts are no tools.
+        .filter(|(server, _)| **server != *SCRIPTS_SERVER)
+        .take(MAX_TOOLS)
+        .map(|(server, tool)| format!("`await tools.{}.{}({arguments})`", part(server), part(tool)))
+        .collect();
+    let more = if named.len() > MAX_TOOLS { ", …" } else { "" };
+    (!shown.is_empty()).then(|| format!("a tool is called with its server: {}{more}", shown.join(", ")))
+}
+
+/// What a script wants of `tools` that is no server: a tool, or what other programs have there.
+pub(super) fn member(name: &str, context: &ExecutionContext) -> Option<String> {
+    let of_tool = tool(name, context);
+    if of_tool.is_some() {
+        return of_tool;
+    }
+    let is_python = context.script.language == Language::Python;
+    let function = match name {
+        "call" | "callTool" | "call_tool" | "execute" | "invoke" if is_python => {
+            "`await call_mcp_tool(\"server.tool\", {…})` calls a tool by its name"
+        }
+        "call" | "callTool" | "call_tool" | "execute" | "invoke" => {
+            "`await callMCPTool(\"server.tool\", {…})` calls a tool by its name"
+        }
+        "find" | "list" | "listTools" | "list_tools" | "search" if is_python => {
+            "`await search_tools(\"words\")` finds tools"
+        }
+        "find" | "list" | "listTools" | "list_tools" | "search" => {
+            "`await searchTools(\"words\")` finds tools"
+        }
+        _ => return None,
+    };
+    Some(function.to_owned())
+}
+
+/// The name in the message about a server that does not exist.
+pub(super) fn missing_server(message: &str) -> Option<&str> {
+    message.strip_prefix("no server `")?.split('`').next()
+}
