@@ -13,5 +13,6 @@ for category in base long_context miss_func miss_param; do
         --figures "$here/figures/$category.json"
 done
 "$place/python/bin/python" "$here/dojo.py" "$cx" --tokens "$place/tokens.mjs" --figures "$here/figures/agentdojo.json"
+"$place/python/bin/python" "$here/tau.py" "$cx" --tokens "$place/tokens.mjs" --figures "$here/figures/tau2.json"
 "$place/python/bin/python" "$here/calls.py" "$cx"
 "$place/python/bin/python" "$here/chart.py"
