@@ -1,5 +1,5 @@
-"""What an agent pays for the entries of a benchmark, directly and through cx. A benchmark gives its entries and its back
-ends: `run.py`, `dojo.py`, `tau.py` and `recorded.py`."""
+"""What an agent pays for the entries of a benchmark, directly and through cx. A benchmark gives its entries and its
+back ends: `run.py`, `dojo.py`, `tau.py` and `recorded.py`."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ class Entry:
     id: str
     # The names of the servers that it uses.
     servers: list
-    # For each turn what an agent that searches for tools searches for, and the right calls as server, tool and arguments.
+    # For each turn the queries of an agent that searches for tools, and the right calls as server, tool and arguments.
     queries: list
     turns: list
     # Sets the back ends to the state in which it begins.
@@ -271,6 +271,12 @@ def parser(description):
     return parser
 
 
+def commit():
+    """That of this file, which `make bench-agents` builds the program from. `None` outside of a repository."""
+    command = ["git", "-C", HERE, "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
+
+
 def document(category, figures, rows):
     """The figures as JSON, an entry a line."""
     ways = [(language, way) for language in LANGUAGES for way in DISCOVERY]
@@ -280,4 +286,4 @@ def document(category, figures, rows):
         entry = {"id": row["id"], "definitions": row["definitions"], "direct": row["direct"]["tokens"]} | costs
         lines.append(json.dumps(entry))
     summary_text = json.dumps(figures, indent=1, ensure_ascii=False)
-    return f'{{"category": "{category}",\n"summary": {summary_text},\n"entries": [\n' + ",\n".join(lines) + "\n]}\n"
+    return f'{{"category": "{category}", "commit": {json.dumps(commit())},\n"summary": {summary_text},\n"entries": [\n' + ",\n".join(lines) + "\n]}\n"

@@ -118,9 +118,10 @@ class Conversation:
         self.calls = []
         self.searches = []
         self.left_out = 0
-        answers = {message["tool_call_id"]: message["content"] for message in record["messages"] if message["role"] == "tool"}
+        messages = record["messages"]
+        answers = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
         searched = []
-        for message in record["messages"]:
+        for message in messages:
             for call in message.get("tool_calls") or []:
                 arguments = json.loads(call["function"]["arguments"])
                 if call["function"]["name"] == "route":

@@ -78,8 +78,9 @@ class Domain:
 
     def recorded(self):
         """The calls and their answers, to compare them."""
-        calls = [(call.requestor, call.name, call.arguments) for message in self.messages[::2] for call in message.tool_calls]
-        return calls, [(message.content, message.error) for message in self.messages[1::2]]
+        calls = [call for message in self.messages[::2] for call in message.tool_calls]
+        made = [(call.requestor, call.name, call.arguments) for call in calls]
+        return made, [(message.content, message.error) for message in self.messages[1::2]]
 
 
 class Tools(Backend):
@@ -92,6 +93,11 @@ class Tools(Backend):
         tools = environment.get_tools() if requestor == "assistant" else environment.get_user_tools()
         self.results = {tool.name: TypeAdapter(inspect.signature(tool._func).return_annotation) for tool in tools}
         self.tools = [self.tool(tool.openai_schema["function"]) for tool in tools]
+        properties = {tool.name: tool.input_schema.get("properties", {}) for tool in self.tools}
+        self.numbers = {
+            name: [key for key, schema in members.items() if schema.get("type") == "number"]
+            for name, members in properties.items()
+        }
 
     def tool(self, function):
         schema = self.results[function["name"]].json_schema(mode="serialization")
@@ -103,7 +109,10 @@ class Tools(Backend):
         )
 
     def call(self, name, arguments):
-        text, value, failed = self.domain.call(self.requestor, name, arguments)
+        # As SDKs do, because a number without a fraction may be written like an integer, and TypeScript does.
+        numbers = self.numbers.get(name, ())
+        written = {key: float(arguments[key]) for key in numbers if isinstance(arguments.get(key), int)}
+        text, value, failed = self.domain.call(self.requestor, name, arguments | written)
         if failed:
             return text, None, True
         # Some tools return what their annotations do not say.
