@@ -165,7 +165,8 @@ bench-agents-model: v8
 	'$(AGENTS)/python/bin/python' benches/agents/drive.py '$(abspath $(CX))' --entries $(ENTRIES) \
 	  --figures '$(AGENTS)/model.json'
 
-## Test the driver of `bench-agents-model` against a provider on loopback that plays a model.
+## Test the driver of `bench-agents-model` against a provider on loopback that plays a model, and what reads recorded
+## conversations.
 bench-agents-check: v8
 	cargo build --locked --bin cx
 	benches/agents/install.sh
