@@ -80,7 +80,7 @@ def fidelity(every):
             f"{entries}; {summary['turns']:,}",
             entries - len(summary["direct, problems"]),
             "; ".join(str(entries - count) for count in wrong),
-            figures["commit"],
+            figures.get("commit") or "not recorded",
         )
 
 
