@@ -151,8 +151,8 @@ bench: v8
 	cd benches/pyodide && npm ci --ignore-scripts
 	cargo bench --locked
 
-## What an agent pays to find, call and read tools, directly and through cx, by the entries of BFCL v4. Draws the charts of
-## docs/agents.md. Needs Node, and the registries of npm and PyPI once.
+## What an agent pays to find, call and read tools, directly and through cx, by the entries of four benchmarks. Writes the
+## charts and tables of docs/agents.md. Needs Node, and the registries of npm and PyPI once.
 bench-agents: v8
 	cargo build --release --locked --bin cx
 	benches/agents/run.sh '$(abspath $(CX))'
@@ -166,13 +166,14 @@ bench-agents-model: v8
 	'$(AGENTS)/python/bin/python' benches/agents/drive.py '$(abspath $(CX))' --entries $(ENTRIES) \
 	  --figures '$(AGENTS)/model.json'
 
-## Test the driver of `bench-agents-model` against a provider on loopback that plays a model.
+## Test the driver of `bench-agents-model` against a provider on loopback that plays a model, and what reads recorded
+## conversations.
 bench-agents-check: v8
 	cargo build --locked --bin cx
 	benches/agents/install.sh
 	cd benches/agents && CX='$(abspath $(CARGO_TARGET_DIR))/debug/cx' '$(AGENTS)/python/bin/python' -m unittest -v
 
-## How well search finds tools: recall on the turns of BFCL v4, in halves, and on the judged queries of tests/search. It
+## How well search finds tools: recall on four benchmarks, in halves, and on the judged queries of tests/search. It
 ## measures no time, so it uses the profile of the tests.
 bench-search: v8
 	benches/agents/install.sh

@@ -39,7 +39,7 @@ fn main() {
     // An agent that describes a tool sees five; more than five acceptable ones cannot be among them.
     report("judged queries", &judged.tools, judged.queries.iter(), None, usize::min);
     let Some(file) = std::env::args().skip(1).find(|argument| Path::new(argument).is_file()) else {
-        return println!("turns of BFCL, tasks of AgentDojo: `make bench-search` says where they are");
+        return println!("the benchmarks: `make bench-search` says where they are");
     };
     let benchmarks: BTreeMap<String, Judged> =
         serde_json::from_str(&read(Path::new(&file))).expect("the judged turns and tasks");

@@ -1,5 +1,5 @@
-"""What an agent pays for the entries of a benchmark, directly and through cx. A benchmark gives its entries and its back
-ends: `run.py` and `dojo.py`."""
+"""What an agent pays for the entries of a benchmark, directly and through cx. A benchmark gives its entries and its
+back ends: `run.py`, `dojo.py`, `tau.py` and `recorded.py`."""
 
 import argparse
 import json
@@ -28,8 +28,8 @@ class Entry:
     id: str
     # The names of the servers that it uses.
     servers: list
-    # For each turn the user's words, and the right calls as server, tool and arguments.
-    questions: list
+    # For each turn the queries of an agent that searches for tools, and the right calls as server, tool and arguments.
+    queries: list
     turns: list
     # Sets the back ends to the state in which it begins.
     load: Callable
@@ -103,19 +103,24 @@ class Bench:
         spent = round_trips = 0
         seconds = []
         problem = None
+        failed = set()
         for number, turn in enumerate(entry.turns):
             took = 0.0
             for server, tool, arguments in turn:
                 client = self.servers[server]
-                spent += self.tokens(call_text(tool, arguments)) + self.tokens(text_of(client.call(tool, arguments)))
+                result = client.call(tool, arguments)
+                spent += self.tokens(call_text(tool, arguments)) + self.tokens(text_of(result))
                 took += client.seconds
                 round_trips += 1
+                if result.get("isError"):
+                    failed.add(number)
             if turn:
                 seconds.append(took)
             problem = problem or entry.problem(number, "direct")
-        return {"tokens": spent, "roundTrips": round_trips, "seconds": seconds, "problem": problem}
+        return {"tokens": spent, "roundTrips": round_trips, "seconds": seconds, "problem": problem, "failed": failed}
 
-    def through_cx(self, entry, language, discovery):
+    def through_cx(self, entry, language, discovery, failed):
+        """The same as scripts. `failed` has the turns with a call that fails directly, and so has to fail here."""
         entry.load()
         tool, render = LANGUAGES[language], getattr(scripts, language)
         spent = found = round_trips = 0
@@ -123,17 +128,15 @@ class Bench:
         problem = None
         known = set()
         for number, calls in enumerate(entry.turns):
-            if calls and discovery != "none":
-                code = discovery_script(discovery, language, entry.questions[number], calls, known)
-                if code:
+            if calls:
+                for code in discovery_scripts(discovery, language, entry.queries[number], calls, known):
                     found += self.pay(tool, code)
                     round_trips += 1
-            if calls:
                 result = self.run(tool, render(calls))
                 spent += self.tokens(call_text(tool, {"code": render(calls)})) + self.tokens(text_of(result))
                 seconds.append(self.cx.seconds)
                 round_trips += 1
-                if result.get("isError") and not problem:
+                if bool(result.get("isError")) != (number in failed) and not problem:
                     problem = f"turn {number}: {text_of(result)[:300]}"
             problem = problem or entry.problem(number, f"{language}_{discovery}")
         return {
@@ -160,28 +163,31 @@ class Bench:
         row = {"id": entry.id, "turns": len(entry.turns), "direct": self.direct(entry)}
         row["definitions"] = {"all": every, "involved": involved, "cx": self.cx_definitions, "involvedTools": tools}
         for language in LANGUAGES:
-            row[language] = {way: self.through_cx(entry, language, way) for way in DISCOVERY}
+            failed = row["direct"]["failed"]
+            row[language] = {way: self.through_cx(entry, language, way, failed) for way in DISCOVERY}
         return row
 
 
-def discovery_script(discovery, language, question, calls, known):
-    """What an agent asks before a turn's calls; `None` if it knows all of them already."""
+def discovery_scripts(discovery, language, queries, calls, known):
+    """What an agent asks before a turn's calls, a script for each question: nothing if it knows all of them already."""
+    if discovery == "none":
+        return []
     if discovery == "search":
-        quoted = json.dumps(question, ensure_ascii=False)
+        quoted = [json.dumps(query, ensure_ascii=False) for query in queries]
         if language == "typescript":
-            return f"return await searchTools({quoted}, 5)"
-        return f"await search_tools({quoted}, 5)"
+            return [f"return await searchTools({query}, 5)" for query in quoted]
+        return [f"await search_tools({query}, 5)" for query in quoted]
     asked = []
     for server, tool, _arguments in calls:
         asked += [name for name in (server, f"{server}.{tool}") if name not in known and name not in asked]
     known.update(asked)
     if not asked:
-        return None
+        return []
     if language == "typescript":
         joined = ", ".join(f'await help("{name}")' for name in asked)
-        return f"return [{joined}]"
+        return [f"return [{joined}]"]
     # Python's own `help` prints.
-    return "; ".join(f'help("{name}")' for name in asked)
+    return ["; ".join(f'help("{name}")' for name in asked)]
 
 
 def summary(rows):
@@ -265,6 +271,12 @@ def parser(description):
     return parser
 
 
+def commit():
+    """That of this file, which `make bench-agents` builds the program from. `None` outside of a repository."""
+    command = ["git", "-C", HERE, "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
+
+
 def document(category, figures, rows):
     """The figures as JSON, an entry a line."""
     ways = [(language, way) for language in LANGUAGES for way in DISCOVERY]
@@ -274,4 +286,4 @@ def document(category, figures, rows):
         entry = {"id": row["id"], "definitions": row["definitions"], "direct": row["direct"]["tokens"]} | costs
         lines.append(json.dumps(entry))
     summary_text = json.dumps(figures, indent=1, ensure_ascii=False)
-    return f'{{"category": "{category}",\n"summary": {summary_text},\n"entries": [\n' + ",\n".join(lines) + "\n]}\n"
+    return f'{{"category": "{category}", "commit": {json.dumps(commit())},\n"summary": {summary_text},\n"entries": [\n' + ",\n".join(lines) + "\n]}\n"

@@ -100,9 +100,9 @@ def break_even(entries, summary):
     chart.write("agents-break-even.svg", description)
 
 
-def distribution(entries):
+def distribution(entries, name, title, most):
     """What each entry costs through cx, as a share of showing the tools of its servers directly; sorted."""
-    chart = Chart("Cost through cx, of what the involved servers' tools cost directly", len(entries), 125, "entries, sorted", "percent")
+    chart = Chart(title, len(entries), most, "entries, sorted", "percent")
     chart.axes(len(entries) // 4, 25, lambda value: f"{value} %")
     losing = chart.at(0, 100)[1]
     chart.parts.append(f'  <rect x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{losing - TOP:.1f}" class="losing"/>')
@@ -113,13 +113,17 @@ def distribution(entries):
         )
         chart.line(list(enumerate(shares)), way)
     chart.legend(WAYS)
-    chart.write("agents-entries.svg", "The cost of each entry through cx, as a share of its cost without cx.")
+    chart.write(name, "The cost of each entry through cx, as a share of its cost without cx.")
 
 
 def main():
-    figures = json.loads((HERE / "figures" / "base.json").read_text())
+    read = lambda name: json.loads((HERE / "figures" / name).read_text())
+    figures = read("base.json")
     break_even(figures["entries"], figures["summary"])
-    distribution(figures["entries"])
+    title = "Cost through cx, of what the involved servers' tools cost directly"
+    distribution(figures["entries"], "agents-entries.svg", title, 125)
+    title = "The same, of conversations that a model held with real servers"
+    distribution(read("recorded.json")["entries"], "agents-recorded.svg", title, 150)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from mcp import types
 from pydantic import TypeAdapter
 
 from bench import Entry, parser, report
-from hosting import Backend, Hosted
+from hosting import Backend, Hosted, structured, wrapped_schema
 
 # The pipelines import the clients of all providers, and none is needed here.
 PIPELINES = python_types.ModuleType("agentdojo.agent_pipeline")
@@ -47,16 +47,11 @@ class Suite(Backend):
         self.returned = []
 
     def tool(self, function):
-        schema = self.results[function.name].json_schema(mode="serialization")
-        if schema.get("type") != "object":
-            # As SDKs do, because MCP requires an object.
-            definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-            schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]} | definitions
         return types.Tool(
             name=function.name,
             description=function.description,
             input_schema=function.parameters.model_json_schema(),
-            output_schema=schema,
+            output_schema=wrapped_schema(self.results[function.name].json_schema(mode="serialization")),
         )
 
     def load(self, task):
@@ -73,8 +68,7 @@ class Suite(Backend):
             return error, None, True
         value = self.results[name].dump_python(value, mode="json")
         self.returned.append(value)
-        wrapped = value if isinstance(value, dict) else {"result": value}
-        return json.dumps(value), wrapped, False
+        return json.dumps(value), structured(value), False
 
 
 class Suites(Hosted):
@@ -122,7 +116,7 @@ class Task:
         return Entry(
             id=f"{self.name}_{self.task.ID}",
             servers=[self.name],
-            questions=[self.task.PROMPT],
+            queries=[[self.task.PROMPT]],
             turns=[self.calls],
             load=self.load,
             problem=lambda _number, way: self.problem(way),

@@ -30,6 +30,19 @@ class Backend:
         return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
+def wrapped_schema(schema):
+    """The output schema of a tool that returns what `schema` says. As SDKs do, because MCP requires an object."""
+    if schema.get("type") == "object":
+        return schema
+    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]} | definitions
+
+
+def structured(value):
+    """A value as the structured content of such a tool."""
+    return value if isinstance(value, dict) else {"result": value}
+
+
 class Hosted:
     """Back ends by the names of their servers, served until the process ends."""
 

@@ -61,7 +61,7 @@ def conversation(entry, backends):
     return Entry(
         id=entry["id"],
         servers=servers_of(entry),
-        questions=[" ".join(message["content"] for message in question) for question in entry["question"]],
+        queries=[[" ".join(message["content"] for message in question)] for question in entry["question"]],
         turns=[[scripts.parse(call, backends) for call in turn] for turn in entry["ground_truth"]],
         load=lambda: backends.load(entry),
         problem=lambda number, way: check(backends, entry, number, f"truth_{way}"),

@@ -183,6 +183,39 @@ fn an_answer_names_only_parts_of_the_record_that_exist() {
     }
 }
 
+/// What is said besides costs more tokens than the error itself.
+#[test]
+fn an_only_call_that_failed_is_told_by_the_error_alone() {
+    let error = ScriptError {
+        code: ErrorCode::RuntimeError,
+        message: "File not found".to_owned(),
+        line: Some(1),
+        column: Some(8),
+        source_line: Some("return await tools.fs.read({})".to_owned()),
+        tool_code: Some(ToolErrorCode::ToolError),
+        ..ScriptError::default()
+    };
+    let mut result = failed(error.clone());
+    result.tool_calls = vec![call("read", ToolCallStatus::Failed(ToolErrorCode::ToolError))];
+    result.usage.tool_calls = 1;
+    let answer =
+        |result: &ExecuteResult| Draft::new(result, MAX_CHARACTERS).answer(Format::Text, Some("abc"));
+    let shown = answer(&result);
+    let told = "TOOL_ERROR: File not found\nat line 1, column 8";
+    assert_eq!(text(&shown), format!("{told}: return await tools.fs.read({{}})"));
+    assert_eq!(shown.structured["runId"], "abc");
+    assert_eq!(shown.structured["toolCallSummary"].as_array().unwrap().len(), 1);
+    // Without the line of the source, the name of the tool is nowhere else.
+    let without_line = ScriptError { source_line: None, ..error };
+    let unnamed = ExecuteResult { outcome: Outcome::Failed(without_line), ..result.clone() };
+    assert_eq!(text(&answer(&unnamed)), format!("{told}\n[calls] mcp__fs__read ×1 (1 failed)"));
+    // What was called before may have had an effect.
+    result.tool_calls.insert(0, call("list", ToolCallStatus::Ok));
+    result.usage.tool_calls = 2;
+    let calls = "\n[calls] mcp__fs__list ×1, mcp__fs__read ×1 (1 failed)\n[more] cx://runs/abc/calls";
+    assert!(text(&answer(&result)).ends_with(calls), "{}", text(&answer(&result)));
+}
+
 /// What the next attempt needs to know.
 #[test]
 fn a_failure_says_what_its_tools_returned() {

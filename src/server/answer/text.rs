@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::run::check::finding::Finding;
-use crate::run::result::{ErrorCode, ExecuteResult, ScriptError};
+use crate::run::result::{ErrorCode, ExecuteResult, ScriptError, ToolCallStatus};
 use crate::text::one_line;
 
 /// Renders a result. The text contains the same information as the structured content. `value` is
@@ -29,7 +29,9 @@ pub(crate) fn render(
         let dropped = result.usage.output_bytes_dropped;
         push_section(&mut text, "output", &format!("{dropped} bytes were printed beyond what is kept"));
     }
-    if let Some(calls) = render_calls(structured) {
+    // The line of the source has the call.
+    let is_shown = is_only_failed_call(result) && structured["error"]["sourceLine"].is_string();
+    if let Some(calls) = render_calls(structured).filter(|_| !is_shown) {
         push_section(&mut text, "calls", &calls);
     }
     if let Some(planned) = render_planned(structured) {
@@ -131,12 +133,20 @@ fn push_record(text: &mut String, result: &ExecuteResult, run: &str) {
     let parts = [
         ("output", !result.logs.is_empty()),
         ("value", result.value_json().is_some()),
-        ("calls", !result.tool_calls.is_empty()),
+        ("calls", !result.tool_calls.is_empty() && !is_only_failed_call(result)),
     ];
     let names: Vec<&str> = parts.iter().filter_map(|&(name, exists)| exists.then_some(name)).collect();
     if !names.is_empty() {
         push_section(text, "more", &format!("cx://runs/{run}/{}", names.join(", /")));
     }
+}
+
+/// Whether the run's only call ended it, so that its error has all that there is to know of its calls. Every fifth call
+/// of the conversations that `benches/agents/recorded.py` repeats is one of these.
+fn is_only_failed_call(result: &ExecuteResult) -> bool {
+    let Some(code) = result.error().and_then(|error| error.tool_code) else { return false };
+    let is_only = matches!(&result.tool_calls[..], [call] if call.status == ToolCallStatus::Failed(code));
+    is_only && result.usage.tool_calls == 1 && result.usage.tool_calls_refused == 0
 }
 
 fn push_section(text: &mut String, name: &str, content: &str) {

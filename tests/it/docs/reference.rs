@@ -199,74 +199,50 @@ fn the_table_of_limits_is_that_of_the_schema() {
     assert!(expected.is_empty(), "docs/limits.md has no {:?}", expected.keys());
 }
 
-/// `docs/when-not.md` repeats figures of `docs/agents.md`, which a new measurement changes.
-#[test]
-fn the_break_evens_are_those_of_the_measurement() {
-    let measured = rows(Path::new("docs/agents.md"));
-    let advice = rows(Path::new("docs/when-not.md"));
-    for (agent, way) in [
-        ("knows the tools", "the tools are known"),
-        ("reads `help()`", "`help()` of servers"),
-        ("searches with the user's words", "`searchTools()`"),
-    ] {
-        // A row of the entries with short results, one of those with long contexts, and one of the second benchmark.
-        let ways = measured.iter().filter(|row| row[0].starts_with("cx, TypeScript") && row[0].contains(way));
-        let expected: Vec<String> = ways.map(|row| format!("{} tools", row[4])).collect();
-        let row = advice.iter().find(|row| row[0].starts_with(agent)).unwrap();
-        assert_eq!(row[1..], expected, "docs/when-not.md: {agent}");
-    }
-}
-
 fn figures(name: &str) -> Value {
     serde_json::from_str(&read(&Path::new("benches/agents/figures").join(name))).unwrap()
 }
 
-/// The figures of a way through cx as the tables have them: median, saving, entries that lose, break-even.
-fn measured(summary: &Value, language: &str, way: &str) -> [String; 4] {
-    let figures = &summary[format!("{language}, discovery {way}")];
-    [
-        with_commas(figures["median"].as_u64().unwrap()),
-        figures["saved against involved"].as_str().unwrap().to_owned(),
-        figures["entries that lose against involved"].to_string(),
-        figures["break-even, tools"].to_string(),
-    ]
+/// The measured tables of the documentation. `make bench-agents` writes them together with the figures.
+#[test]
+fn the_tables_of_agents_are_those_of_the_measurement() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = root().join("benches/agents/tables.py");
+    let written = Command::new("python3").arg(script).arg(directory.path()).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    for name in ["docs/agents.md", "docs/when-not.md", "README.md"] {
+        let new = fs::read_to_string(directory.path().join(name)).unwrap();
+        assert!(new == read(Path::new(name)), "{name} is not what benches/agents/tables.py writes");
+    }
 }
 
-/// `make bench-agents` writes the figures; the page is written by hand.
+/// What is not right through cx is the one mistake of a benchmark that docs/agents.md names.
 #[test]
-fn the_figures_of_agents_are_those_of_the_measurement() {
-    let rows = rows(Path::new("docs/agents.md"));
-    let of_cx: Vec<&[String]> =
-        rows.iter().filter(|row| row[0].starts_with("cx, ")).map(|row| &row[1..]).collect();
-    let direct: Vec<&str> = rows
-        .iter()
-        .filter(|row| row[0].starts_with("all ") || row[0].starts_with("the tools of "))
-        .map(|row| &*row[1])
-        .collect();
-    let (mut expected, mut expected_direct) = (Vec::new(), Vec::new());
-    for name in ["base.json", "long_context.json", "agentdojo.json"] {
-        let summary = &figures(name)["summary"];
-        for way in ["direct, all tools", "direct, involved servers"] {
-            expected_direct.push(with_commas(summary[way].as_u64().unwrap()));
+fn the_measured_entries_are_right_but_for_one_mistake_of_the_benchmark() {
+    let mut measured = 0;
+    for file in fs::read_dir(root().join("benches/agents/figures")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let summary = &figures(&name)["summary"];
+        let problems = |way: &str| -> Vec<String> {
+            let problems =
+                if way == "direct" { &summary["direct, problems"] } else { &summary[way]["problems"] };
+            serde_json::from_value(problems.clone()).unwrap()
+        };
+        assert_eq!(problems("direct"), [""; 0], "{name}");
+        for language in ["typescript", "python"] {
+            for way in ["none", "search", "help"] {
+                let problems = problems(&format!("{language}, discovery {way}"));
+                let is_bfcl = ["base.json", "long_context.json", "miss_func.json", "miss_param.json"]
+                    .contains(&name.as_str());
+                assert_eq!(problems.len(), usize::from(is_bfcl), "{name}, {language}, {way}: {problems:?}");
+                let is_known =
+                    |problem: &String| problem.contains("_173: ") && problem.contains("`ticket_id`");
+                assert!(problems.iter().all(is_known), "{name}, {language}, {way}: {problems:?}");
+            }
         }
-        for way in ["none", "help", "search"] {
-            expected.extend(["typescript", "python"].map(|language| measured(summary, language, way)));
-        }
+        measured += 1;
     }
-    assert_eq!(of_cx, expected);
-    assert_eq!(direct, expected_direct);
-}
-
-#[test]
-fn the_table_of_the_readme_is_that_of_the_measurement() {
-    let summary = &figures("base.json")["summary"];
-    let direct = |way: &str| with_commas(summary[way].as_u64().unwrap());
-    let mut row = format!("| {}; {} |", direct("direct, all tools"), direct("direct, involved servers"));
-    for (way, unit) in [("none", " tools"), ("help", ""), ("search", "")] {
-        let [median, _, _, break_even] = measured(summary, "typescript", way);
-        let _ = write!(row, " **{median}**, break-even {break_even}{unit} |");
-    }
-    assert!(read(Path::new("README.md")).lines().any(|line| line == row), "README.md has no line {row}");
+    assert_eq!(measured, 7, "benchmarks");
 }
 
 /// Up to how many tokens of definitions `"mode": "auto"` shows all tools.
@@ -297,7 +273,7 @@ fn the_charts_are_those_of_the_measurement() {
     let script = root().join("benches/agents/chart.py");
     let drawn = Command::new("python3").arg(script).arg(directory.path()).output().unwrap();
     assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
-    for name in ["agents-break-even.svg", "agents-entries.svg"] {
+    for name in ["agents-break-even.svg", "agents-entries.svg", "agents-recorded.svg"] {
         let new = fs::read_to_string(directory.path().join(name)).unwrap();
         let is_same = new == read(&Path::new("docs").join(name));
         assert!(is_same, "docs/{name} is not what benches/agents/chart.py draws");
