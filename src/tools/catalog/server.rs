@@ -212,6 +212,8 @@ impl CatalogServer {
             state.was_loaded = true;
             if let (Some(cache), Some(identity)) = (&self.options.cache, &self.identity)
                 && let Some(cached) = cache.load(identity)
+                && !(cached.list.with_elicitation == Some(false)
+                    && self.dispatcher.declares_elicitation(&self.name))
                 && state.known.is_none()
             {
                 let source = ListSource::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
