@@ -13,7 +13,7 @@ use crate::args::ScriptsCommand;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::shown_path;
-use crate::{setup, source};
+use crate::{check, diagnostic, setup, source};
 
 /// Maximum characters of a description in a list.
 const MAX_DESCRIPTION: usize = 90;
@@ -33,6 +33,13 @@ pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
         }
         ScriptsCommand::Save { file, name, description, replace } => {
             let request = request(&file, name, description, replace)?;
+            request.check().map_err(|error| explained(error, &library))?;
+            let errors = check::syntax_errors(&request.code, request.language)?;
+            if !errors.is_empty() {
+                diagnostic::print_findings(&errors, &shown_path(&file));
+                diagnostic::print_note("nothing was saved: the script cannot be compiled");
+                return Ok(ExitStatus::Failed);
+            }
             let name = request.name.clone();
             let path = library.save(request).map_err(|error| explained(error, &library))?;
             print_text(&format!("saved as {}; `cx run {name}` runs it", shown_path(&path)))?;

@@ -91,6 +91,26 @@ fn a_script_is_saved_listed_shown_run_and_removed() {
 }
 
 #[test]
+fn what_cannot_be_compiled_is_not_saved() {
+    let home = Home::new();
+    home.write("typo.ts", "// Adds.\nconst sum = 1 +;\nreturn sum");
+    home.write("typo.py", "def add(a:\n    return a");
+    for (file, location) in [("typo.ts", "typo.ts:2:"), ("typo.py", "typo.py:1:")] {
+        let said = home.fails(&["scripts", "save", file], 1);
+        assert!(said.contains("error[SYNTAX_ERROR]") && said.contains(location), "{said}");
+        assert!(said.contains("nothing was saved"), "{said}");
+    }
+    home.write("skill.ts", "---\ndescription: Adds\n---\nreturn 1");
+    let said = home.fails(&["scripts", "save", "skill.ts"], 2);
+    assert!(said.contains("its front matter stands outside of a comment"), "{said}");
+    assert!(home.ok(&["scripts", "list"]).contains("no saved scripts"));
+    // A tool that is not there yet, and a configuration that cannot be read, are no reasons.
+    home.write("later.ts", "return await tools.later.go({})");
+    home.write(".mcp.json", "{ broken");
+    home.ok(&["scripts", "save", "later.ts"]);
+}
+
+#[test]
 fn a_file_of_the_same_name_does_not_take_the_place_of_a_script() {
     let home = Home::new();
     home.write("deploy.ts", "return 'mine'");
