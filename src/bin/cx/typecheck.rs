@@ -76,7 +76,10 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
         } else if line.starts_with("error ") {
             bail!("`tsc` failed: {line}");
         } else if let (Some(last), true) = (problems.last_mut(), line.starts_with(' ')) {
-            last.message.push_str("; ");
+            // A continuation is a sentence, as the message is.
+            let end = last.message.trim_end_matches('.').len();
+            last.message.truncate(end);
+            last.message.push_str(": ");
             last.message.push_str(line.trim());
         }
     }

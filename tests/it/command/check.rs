@@ -151,6 +151,17 @@ fn types_are_checked_by_the_real_type_checkers() {
     assert!(said.starts_with("error[TS2322]: Type 'string' is not assignable to type 'number'."), "{said}");
     assert!(said.contains("bad.ts:2:7"), "{said}");
     assert_eq!(status, Some(1));
+    // The lines of a message are sentences.
+    let (said, _) = check("deep.ts", "const n: number[] = ['x'].map((x) => x);\nreturn n");
+    let expected = "Type 'string[]' is not assignable to type 'number[]': Type 'string' is not";
+    assert!(said.contains(expected), "{said}");
+    for (name, text) in [
+        ("full.ts", "return await tools.mcp__well__echo({ a: 1 })"),
+        ("full.py", "return await tools.mcp__well__echo(a=1)"),
+    ] {
+        let (said, status) = check(name, text);
+        assert_eq!((said, status), (format!("{name}: no errors, no warnings\n"), Some(0)));
+    }
     let (said, status) = check("good.py", "n = 1\nme = await tools.well.echo(a=n)\nreturn me");
     assert_eq!((said.as_str(), status), ("good.py: no errors, no warnings\n", Some(0)));
     let (said, status) = check("bad.py", "n: int = 'x'\nreturn n");
