@@ -179,6 +179,12 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
     if files.iter().any(|(path, _)| path == out) {
         return Ok(());
     }
+    anyhow::ensure!(
+        out.is_dir() || !out.exists(),
+        "`{}` is a file, and {} files are written: name a directory",
+        out.display(),
+        files.len()
+    );
     fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", out.display()))
 }
 

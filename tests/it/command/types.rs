@@ -136,6 +136,8 @@ fn a_file_that_is_not_of_types_is_not_replaced() {
     fs::write(place.0.path().join("typings/mcp_tools.pyi"), "x: int\n").unwrap();
     assert_eq!(place.prints(&["types", "--lang", "py", "--out", "typings"]).2, 2);
     assert_eq!(fs::read_dir(place.0.path().join("typings")).unwrap().count(), 1);
+    let (_, said, status) = place.prints(&["types", "--lang", "py", "--out", "report.ts"]);
+    assert!(said.contains("`report.ts` is a file, and 3 files are written") && status == 2, "{said}");
     // One that is empty, as of `mktemp`, and one of its own are replaced.
     fs::write(&path, "").unwrap();
     assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);
