@@ -139,6 +139,9 @@ fn a_script_of_a_workspace_is_trusted_first_and_again_when_it_changes() {
     home.write(".cx/scripts/build.ts", "return 2");
     assert!(home.fails(&["run", "build"], 2).contains("not trusted"));
     assert!(home.ok(&["trust", "--list"]).contains("changed since"));
+    home.write("other.ts", "return 1");
+    let said = home.fails(&["trust", "other.ts", "--yes"], 2);
+    assert!(said.contains("only scripts in a folder `.cx/scripts` need trust"), "{said}");
 }
 
 #[test]
