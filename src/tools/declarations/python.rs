@@ -4,16 +4,18 @@
 //! digits and `_` that is neither a keyword nor taken. Names that Python cannot write are reached by `["name"]`, which
 //! is not typed.
 
+mod full_names;
 mod literals;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use self::full_names::FullNames;
 use self::literals::{constant, documentation, is_name, pascal, string};
 use super::model::{Field, Model, Object, Type};
 use super::{MAX_BYTES, MAX_TOOL_BYTES, ServerTools, ToolTypes, parsed};
 use crate::text;
-use crate::tools::names::{forms, full_name, python_name};
+use crate::tools::names::{forms, python_name};
 
 /// The globals of scripts, which precede the servers' names.
 const GLOBALS: &str = include_str!("globals.pyi");
@@ -60,6 +62,7 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
     let mut modules = String::new();
     let mut members = String::new();
     let server_forms = forms(servers.iter().map(|server| server.name), python_name);
+    let mut declared = HashSet::new();
     for ((server, form), class) in servers.iter().zip(&server_forms).zip(&classes) {
         let names = [Some(server.name), form.as_deref()];
         // A server that was never listed has no known types.
@@ -72,7 +75,15 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
             let _ = writeln!(modules, "{name}: {global}");
             if !TAKEN.contains(&name) {
                 let _ = writeln!(globals, "{name}: {global}");
+                declared.insert(name.to_owned());
             }
+        }
+    }
+    // As scripts of other hosts have the servers, whose results have other types.
+    for (server, form) in servers.iter().zip(&server_forms) {
+        let name = format!("mcp_{}", form.as_deref().unwrap_or(server.name));
+        if is_name(&name) && !TAKEN.contains(&&*name) && declared.insert(name.clone()) {
+            let _ = writeln!(globals, "{name}: _t.Any");
         }
     }
     // Type checkers complain about an import that is not used.
@@ -115,33 +126,6 @@ fn without_modules(text: &str) -> String {
     }
     shown.push_str(rest);
     shown
-}
-
-/// The tools by their full names, as members of `tools`: each is the method of its server.
-#[derive(Default)]
-struct FullNames {
-    /// A variable for each server that a member refers to.
-    servers: String,
-    members: String,
-    seen: HashSet<String>,
-}
-
-impl FullNames {
-    /// Adds those methods of a server whose full names can be written. Two tools can have one full name, which then
-    /// calls neither: the first stays, because a type checker can say nothing better.
-    fn add(&mut self, writer: &mut Writer, server: &str, class: &str, methods: &[String]) {
-        let variable = writer.name(&format!("its{class}"));
-        let before = self.members.len();
-        for method in methods {
-            let name = full_name(server, method);
-            if is_name(&name) && self.seen.insert(name.clone()) {
-                let _ = writeln!(self.members, "    {name} = {variable}.{method}");
-            }
-        }
-        if self.members.len() > before {
-            let _ = write!(self.servers, "\n{variable}: {class}\n");
-        }
-    }
 }
 
 /// The direction in which values are passed.

@@ -452,7 +452,7 @@ fn a_server_that_was_never_listed_allows_everything() {
         "{text}"
     );
     let stubs = python::stubs(servers());
-    assert!(stubs[0].1.contains("\nlate: _t.Any\n"), "{}", stubs[0].1);
+    assert!(stubs[0].1.contains("\nlate: _t.Any\nmcp_late: _t.Any\n"), "{}", stubs[0].1);
     assert!(stubs[1].1.contains("\n    late: _t.Any\n"), "{}", stubs[1].1);
 }
 
