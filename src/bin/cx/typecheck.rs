@@ -47,7 +47,7 @@ const TSCONFIG: &str = r#"{
   "compilerOptions": {
     "target": "esnext", "module": "esnext", "moduleResolution": "bundler", "moduleDetection": "force",
     "lib": ["esnext", "webworker", "webworker.iterable", "webworker.asynciterable"], "types": [], "strict": true, "noImplicitAny": false, "noEmit": true, "skipLibCheck": true,
-    "allowUnreachableCode": true, "allowUnusedLabels": true, "experimentalDecorators": false
+    "useUnknownInCatchVariables": false, "allowUnreachableCode": true, "allowUnusedLabels": true, "experimentalDecorators": false
   },
   "files": ["cx.d.ts", "modules.d.ts", "script.ts"]
 }"#;

@@ -149,6 +149,7 @@ fn what_scripts_may_do_is_no_error_of_a_type_checker() {
         for (const [k, v] of new URLSearchParams('a=b')) console.log(k, v, copy);\n\
         const r = await fetch('https://a.b', { signal: AbortSignal.timeout(5) });\n\
         for await (const chunk of r.body ?? []) console.log(chunk);\nnamespace A { export const x = 1; }\n\
+        try { JSON.parse('x'); } catch (e) { console.log(e.message); }\n\
         return [A.x, new TextEncoder().encode('x'), crypto.randomUUID(), performance.now(), Temporal.Now.instant()];";
     let files = "import { readFile } from \"node:fs/promises\";\nimport fs from \"fs\";\n\
         export default async () => [await readFile('/tmp/a', 'utf8'), await fs.readFile('/tmp/b')];";
