@@ -46,8 +46,9 @@ const OPEN_LINES: u32 = 2;
 const TSCONFIG: &str = r#"{
   "compilerOptions": {
     "target": "esnext", "module": "esnext", "moduleResolution": "bundler", "moduleDetection": "force",
-    "lib": ["esnext", "webworker", "webworker.iterable", "webworker.asynciterable"], "types": [], "strict": true, "noImplicitAny": false, "noEmit": true, "skipLibCheck": true,
-    "useUnknownInCatchVariables": false, "allowUnreachableCode": true, "allowUnusedLabels": true, "experimentalDecorators": false
+    "lib": ["esnext", "webworker", "webworker.iterable", "webworker.asynciterable"], "types": [],
+    "strict": true, "useUnknownInCatchVariables": false, "noEmit": true, "skipLibCheck": true,
+    "allowUnreachableCode": true, "allowUnusedLabels": true, "experimentalDecorators": false
   },
   "files": ["cx.d.ts", "modules.d.ts", "script.ts"]
 }"#;
@@ -57,6 +58,12 @@ const MODULES: &str = include_str!("typecheck/modules.d.ts");
 
 /// A `return` at the top level of a module, and a namespace in the function around a script.
 const ALLOWED_IN_TYPESCRIPT: [&str; 2] = ["TS1108", "TS1235"];
+
+/// Whether the code is one of those for types that are not written and can be anything, from TS7005 to TS7057. Scripts
+/// need not write them. With `noImplicitAny` off there are none, and an empty list can have no items.
+fn is_of_implicit_types(code: &str) -> bool {
+    code.len() == 6 && code.starts_with("TS7")
+}
 
 /// What `tsc` proposes to install is nothing that a script could use.
 const PROPOSAL: &str = " Do you need to ";
@@ -80,14 +87,22 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
     write(path, "tsconfig.json", TSCONFIG)?;
     let printed = perform("tsc", &["--pretty", "false", "-p", "tsconfig.json"], path)?;
     let mut problems: Vec<Problem> = Vec::new();
+    let mut is_left_out = true;
     for line in printed.lines() {
-        if let Some(mut problem) = tsc_problem(line) {
+        if line.starts_with(' ') {
+            // It continues the problem before it.
+            if let (Some(last), false) = (problems.last_mut(), is_left_out) {
+                last.message = sentences([&*last.message, line].into_iter());
+            }
+            continue;
+        }
+        let found = tsc_problem(line);
+        is_left_out = found.is_none();
+        if let Some(mut problem) = found {
             problem.line = problem.line.saturating_sub(lines_before).max(1);
             problems.push(problem);
         } else if line.starts_with("error ") {
             bail!("`tsc` failed: {line}");
-        } else if let (Some(last), true) = (problems.last_mut(), line.starts_with(' ')) {
-            last.message = sentences([&*last.message, line].into_iter());
         }
     }
     problems.truncate(MAX_PROBLEMS);
@@ -101,7 +116,7 @@ fn tsc_problem(line: &str) -> Option<Problem> {
     let (location, rest) = rest.split_once("): error ")?;
     let (line, column) = location.split_once(',')?;
     let (code, message) = rest.split_once(": ")?;
-    if ALLOWED_IN_TYPESCRIPT.contains(&code) {
+    if ALLOWED_IN_TYPESCRIPT.contains(&code) || is_of_implicit_types(code) {
         return None;
     }
     let message = message.split_once(PROPOSAL).map_or(message, |(message, _)| message);

@@ -150,6 +150,8 @@ fn what_scripts_may_do_is_no_error_of_a_type_checker() {
         const r = await fetch('https://a.b', { signal: AbortSignal.timeout(5) });\n\
         for await (const chunk of r.body ?? []) console.log(chunk);\nnamespace A { export const x = 1; }\n\
         try { JSON.parse('x'); } catch (e) { console.log(e.message); }\n\
+        const list = []; list.push(1, 'x'); const seen = {}; for (const key of ['a']) seen[key] = list;\n\
+        const field = (row) => row.name; console.log(list, seen, field({ name: 1 }));\n\
         return [A.x, new TextEncoder().encode('x'), crypto.randomUUID(), performance.now(), Temporal.Now.instant()];";
     let files = "import { readFile } from \"node:fs/promises\";\nimport fs from \"fs\";\n\
         export default async () => [await readFile('/tmp/a', 'utf8'), await fs.readFile('/tmp/b')];";
