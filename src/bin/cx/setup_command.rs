@@ -329,9 +329,7 @@ fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
 fn render_survey(survey: &Survey) -> String {
     let mut text = String::new();
     if survey.clients.is_empty() {
-        text.push_str(
-            "no MCP client was found; `cx config show` has the files for servers (docs/clients.md)\n",
-        );
+        text.push_str("no MCP client was found; `cx config show` names the files for servers\n");
     }
     for client in &survey.clients {
         // Writing to a string cannot fail.
