@@ -49,7 +49,7 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
     writer.names.extend(servers.iter().flat_map(|server| [server.name.to_owned(), python_name(server.name)]));
     let all = writer.name("Tools");
     let mut classes = Vec::new();
-    let mut full_names = FullNames::default();
+    let mut full_names = FullNames::beside(servers.iter().map(|server| server.name));
     for server in &servers {
         let class = server.tools.as_ref().map(|tools| {
             let (class, methods) = writer.server(server.name, tools, NAMES);

@@ -440,6 +440,11 @@ fn one_full_name_of_two_tools_is_declared_once() {
         .map(|(name, tools)| ServerTools { name, tools: Some(tools.iter().map(types).collect()) });
     let stub = python::stubs(servers.into_iter()).remove(1).1;
     assert_eq!(stub.matches("mcp__a__b__c = ").count(), 1, "{stub}");
+    // A server of that name comes first in a run, too.
+    let servers = ["a", "mcp__a__b__c"]
+        .map(|name| ServerTools { name, tools: Some(first.iter().map(types).collect()) });
+    let stub = python::stubs(servers.into_iter()).remove(1).1;
+    assert!(stub.contains("    mcp__a__b__c: ") && !stub.contains("    mcp__a__b__c = "), "{stub}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use super::literals::is_name;
 use crate::tools::names::full_name;
 
 /// The tools by their full names, as members of `tools`: each is the method of its server.
-#[derive(Default)]
 pub(super) struct FullNames {
     /// A variable for each server that a member refers to.
     pub(super) servers: String,
@@ -17,6 +16,12 @@ pub(super) struct FullNames {
 }
 
 impl FullNames {
+    /// None yet. The names of servers, which are members of `tools` too, are not used for tools.
+    pub(super) fn beside<'a>(servers: impl Iterator<Item = &'a str>) -> Self {
+        let seen = servers.map(str::to_owned).collect();
+        Self { servers: String::new(), members: String::new(), seen }
+    }
+
     /// Adds those methods of a server whose full names can be written. Two tools can have one full name, which then
     /// calls neither: the first stays, because a type checker can say nothing better.
     pub(super) fn add(&mut self, writer: &mut Writer, server: &str, class: &str, methods: &[String]) {
