@@ -110,6 +110,30 @@ fn what_cannot_be_compiled_is_not_saved() {
     home.ok(&["scripts", "save", "later.ts"]);
 }
 
+/// The schema that a script exports has the name of the global with the input.
+#[test]
+fn a_script_that_reads_its_schema_for_its_input_is_warned_of() {
+    let home = Home::new();
+    let schema = "export const input = { type: 'object', properties: { name: { type: 'string' } } };\n";
+    let saved = |code: &str| {
+        home.write("hi.ts", &format!("// The input.\n{schema}{code}\n"));
+        let (_, said, status) = home.cx(&["scripts", "save", "hi.ts", "--replace"]);
+        assert_eq!(status, 0, "{said}");
+        said.contains("`input` in this script is the schema")
+    };
+    assert!(saved("return 'hi ' + input.name"));
+    assert!(saved("const { name } = input;\nreturn name"));
+    for right in [
+        "return 'hi ' + inputs.name",
+        "export default ({ name }) => name",
+        "export default (input) => input.name",
+        "return Object.keys(input.properties)",
+        "const it = { input: inputs };\nreturn it.input.name",
+    ] {
+        assert!(!saved(right), "{right}");
+    }
+}
+
 #[test]
 fn a_file_of_the_same_name_does_not_take_the_place_of_a_script() {
     let home = Home::new();
