@@ -45,6 +45,8 @@ pub(crate) struct CatalogServer {
     pub(crate) identity: Option<String>,
     /// As [`ToolDispatcher::results_identity`].
     pub(crate) results_identity: Option<String>,
+    /// As [`ToolDispatcher::declares_elicitation`].
+    declares_elicitation: bool,
     pub(crate) options: CatalogOptions,
     state: Mutex<ServerState>,
 }
@@ -108,6 +110,7 @@ impl CatalogServer {
         Self {
             identity: dispatcher.identity(&name),
             results_identity: dispatcher.results_identity(&name),
+            declares_elicitation: dispatcher.declares_elicitation(&name),
             dispatcher: Arc::clone(dispatcher),
             options: options.clone(),
             state: Mutex::default(),
@@ -212,9 +215,8 @@ impl CatalogServer {
             state.was_loaded = true;
             if let (Some(cache), Some(identity)) = (&self.options.cache, &self.identity)
                 && let Some(cached) = cache.load(identity)
-                && !(cached.list.with_elicitation == Some(false)
-                    && self.dispatcher.declares_elicitation(&self.name))
                 && state.known.is_none()
+                && !self.may_lack_tools(&cached.list)
             {
                 let source = ListSource::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
                 let tools = Arc::new(IndexedList::new(cached.list, None));
@@ -222,6 +224,12 @@ impl CatalogServer {
             }
         }
         state.known.clone()
+    }
+
+    /// Whether a stored list is one of a client that may not be asked, while this one may: see
+    /// [`ToolList::with_elicitation`].
+    fn may_lack_tools(&self, list: &ToolList) -> bool {
+        self.declares_elicitation && list.with_elicitation == Some(false)
     }
 
     /// The known list, or the list that the dispatcher has in memory, and whether the server would return the same list
