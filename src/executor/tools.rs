@@ -23,7 +23,8 @@ impl Executor {
         self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
-    /// Requests the tool lists of the servers of which none is known, as [`refresh_tools`] does.
+    /// Requests the tool lists of the servers of which none is known, or a [partial one](KnownServer::is_partial), as
+    /// [`refresh_tools`] does.
     /// Returns the names and results of those that were asked. Dropping the future ends the wait only.
     ///
     /// [`refresh_tools`]: Self::refresh_tools
@@ -49,6 +50,7 @@ impl Executor {
         known
             .map(|(name, tools)| KnownServer {
                 problem: servers.tools.catalog.list_problem(&name),
+                is_partial: servers.tools.catalog.is_partial(&name),
                 name: name.to_string(),
                 hidden: tools.iter().flatten().filter(|tool| !permits(tool)).count(),
                 tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),

@@ -409,7 +409,7 @@ pub trait ToolDispatcher: Send + Sync + 'static {
     }
 
     /// Whether `server` is told that it may ask the user questions. A stored list of a client that may not be asked
-    /// is not used then: it [can lack tools](ToolList::with_elicitation). Must not block.
+    /// is out of date then: it [can lack tools](ToolList::with_elicitation). Must not block.
     fn declares_elicitation(&self, _server: &str) -> bool {
         false
     }

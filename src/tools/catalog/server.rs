@@ -216,9 +216,9 @@ impl CatalogServer {
             if let (Some(cache), Some(identity)) = (&self.options.cache, &self.identity)
                 && let Some(cached) = cache.load(identity)
                 && state.known.is_none()
-                && !self.may_lack_tools(&cached.list)
             {
-                let source = ListSource::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
+                let is_fresh = cached.is_fresh(SystemTime::now()) && !self.may_lack_tools(&cached.list);
+                let source = ListSource::Disk { is_fresh };
                 let tools = Arc::new(IndexedList::new(cached.list, None));
                 state.known = Some(KnownList { tools, source });
             }
@@ -226,10 +226,15 @@ impl CatalogServer {
         state.known.clone()
     }
 
-    /// Whether a stored list is one of a client that may not be asked, while this one may: see
+    /// Whether a list is one of a client that may not be asked, while this one may: see
     /// [`ToolList::with_elicitation`].
     fn may_lack_tools(&self, list: &ToolList) -> bool {
         self.declares_elicitation && list.with_elicitation == Some(false)
+    }
+
+    /// Whether a list is known that may lack tools which the server would show this client.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.load().is_some_and(|known| self.may_lack_tools(&known.tools.list))
     }
 
     /// The known list, or the list that the dispatcher has in memory, and whether the server would return the same list

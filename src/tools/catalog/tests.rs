@@ -272,7 +272,7 @@ async fn a_new_process_asks_no_server_that_was_asked_before() {
 
 /// Some servers list more tools to a client whose user they may ask.
 #[tokio::test]
-async fn a_list_of_a_client_that_may_not_be_asked_is_not_used_by_one_that_may() {
+async fn a_list_of_a_client_that_may_not_be_asked_is_partial_for_one_that_may() {
     let disk = Disk::new();
     let fake = Fake::offering(&[]);
     let offer = |names: &[&str], asked: bool| {
@@ -286,7 +286,11 @@ async fn a_list_of_a_client_that_may_not_be_asked_is_not_used_by_one_that_may() 
     assert_eq!(names(&disk.process(&fake)).await, ["plain"]);
     assert_eq!(fake.asked(), 1);
     offer(&["plain", "asks"], true);
-    assert_eq!(names(&disk.process(&fake)).await, ["plain", "asks"]);
+    let second = disk.process(&fake);
+    assert!(second.is_partial("s"));
+    assert_eq!(second.fetch_missing().await.len(), 1);
+    assert_eq!(names(&second).await, ["plain", "asks"]);
+    assert!(!second.is_partial("s") && second.fetch_missing().await.is_empty());
     assert_eq!(names(&disk.process(&fake)).await, ["plain", "asks"]);
     assert_eq!(fake.asked(), 2);
     // The longer one serves both.
