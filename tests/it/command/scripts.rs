@@ -79,6 +79,10 @@ fn a_script_is_saved_listed_shown_run_and_removed() {
     assert!(home.ok(&["scripts", "show", "add"]).ends_with(&format!("\n\n{ADD}")));
     assert_eq!(home.ok(&["run", "add", "--input", r#"{"a": 40, "b": 2}"#]), "42\n");
     assert_eq!(home.ok(&["run", "say-hi", "--input", "[1]"]), "hi\n[1]\n");
+    assert!(
+        home.fails(&["run", "say-hi", "--lang", "ts"], 2).contains("`say-hi` is Python: leave out `--lang`")
+    );
+    assert_eq!(home.ok(&["run", "say-hi", "--lang", "py", "--input", "1"]), "hi\n1\n");
     let wrong = home.fails(&["run", "add", "--input", r#"{"a": 40, "c": 2}"#], 2);
     assert!(wrong.contains("INVALID_ARGUMENTS") && wrong.contains('b'), "{wrong}");
     assert!(home.fails(&["run", "ad"], 2).contains("did you mean `add`"));
